@@ -1,0 +1,207 @@
+//! Events: what the box decided is worth telling, with the evidence and the reason.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{EventId, EventSeq, PipelineId, SourceId, TrackId};
+use crate::rule::Severity;
+use crate::source::LossCause;
+use crate::time::Wall;
+
+/// Version of [`Event`] as written by this build.
+pub const EVENT_SCHEMA: u16 = 1;
+
+/// One record of the journal. An event has one `new`, any number of `update` and one `end`, all with the same id.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Event {
+    /// [`EVENT_SCHEMA`] of the writer.
+    pub schema: u16,
+    /// Identity over the event's life.
+    pub id: EventId,
+    /// Position in the journal; set when it is appended.
+    pub seq: EventSeq,
+    /// Identity of the run of the runtime that wrote it.
+    pub boot_id: String,
+    /// Milliseconds since the runtime started, monotonic.
+    pub mono_ms: u64,
+    /// Wall clock, UTC.
+    pub at: Wall,
+    /// Which part of its life this record is.
+    pub phase: Phase,
+    /// Which source it is about; absent for events about the box.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceId>,
+    /// Which pipeline made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<PipelineId>,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What happened.
+    pub body: EventBody,
+    /// What the box decided and why.
+    pub decision: Decision,
+    /// The chain that the decision was computed from.
+    pub evidence: Vec<Evidence>,
+    /// Pictures that were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<Media>,
+    /// SHA-256 (hex) over this record without this field and the hash of its predecessor; set when it is appended.
+    pub hash: String,
+}
+
+/// Part of an event's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Phase {
+    /// It began.
+    New,
+    /// It goes on and something about it changed.
+    Update,
+    /// It is over. An event without duration (a crossing) is one `new` followed at once by its `end`.
+    End,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum EventBody {
+    /// A rule of a pipeline fired.
+    Rule(Box<RuleEvent>),
+    /// A source stopped delivering, or delivers nothing useful. Ends when frames come again.
+    SourceOutage {
+        /// Why; absent when frames come but show nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<LossCause>,
+        /// One sentence, free of credentials.
+        message: String,
+        /// Seconds it lasted, at the end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lasted_s: Option<f64>,
+    },
+    /// Something was lost although we promise to keep it: the record of the hole.
+    Loss {
+        /// Which queue or store.
+        from: String,
+        /// How many entries.
+        count: u64,
+        /// One sentence.
+        message: String,
+    },
+}
+
+/// A rule fired.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RuleEvent {
+    /// Name of the rule.
+    pub rule: String,
+    /// Kind of its condition: `appears`, `enters`, `leaves`, `stays`, `crosses`, `count`, `value`.
+    pub condition: String,
+    /// One sentence: what happened and which bound was passed.
+    pub reason: String,
+    /// Class of the object where the event is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Tracks it is about.
+    pub tracks: Vec<TrackId>,
+    /// Zone it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// Line it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// `in` or `out`, for crossings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<String>,
+    /// Number that was compared, for counts and values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<f64>,
+    /// Seconds in the zone so far (or in all, at the end).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dwell_s: Option<f64>,
+    /// Best score of the object so far, `0.0..=1.0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// Box of the object, normalised `[x_min, y_min, x_max, y_max]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bbox: Option<[f64; 4]>,
+    /// Number of the frame in its source, from 1.
+    pub frame: u64,
+    /// Presentation time of that frame in seconds since the source began.
+    pub pts_s: f64,
+    /// Events that the cool-down held back since the last one.
+    #[serde(default)]
+    pub held_back: u32,
+}
+
+/// What to do about an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Verdict {
+    /// Too weak: counted, not journaled.
+    Discard,
+    /// Ask for a second opinion.
+    Escalate,
+    /// A person should look.
+    Review,
+    /// Good enough to stand by itself.
+    Record,
+    /// Certain enough to act upon.
+    Act,
+}
+
+/// A decision with its reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Decision {
+    /// What to do.
+    pub verdict: Verdict,
+    /// Weighted confidence it rests on, `0.0..=1.0`.
+    pub confidence: f64,
+    /// One sentence that names the gate and the weakest and strongest evidence.
+    pub reason: String,
+}
+
+/// One link of the evidence chain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Evidence {
+    /// What was looked at, such as `detector_score`, `track_age`, `box_stability`, `rule_margin`.
+    pub source: String,
+    /// What it says, `0.0..=1.0`.
+    pub confidence: f64,
+    /// How much it counts.
+    pub weight: f64,
+    /// One phrase.
+    pub note: String,
+}
+
+/// A picture that belongs to an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Media {
+    /// Id under `/v1/media/{id}`.
+    pub id: String,
+    /// What it shows.
+    pub kind: MediaKind,
+    /// MIME type.
+    pub content_type: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// SHA-256 of the file, hex.
+    pub sha256: String,
+}
+
+/// What a kept picture shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum MediaKind {
+    /// The frame as it came.
+    Clean,
+    /// The frame with boxes, lines and zones drawn.
+    Annotated,
+}

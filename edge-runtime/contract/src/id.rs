@@ -1,0 +1,187 @@
+//! Identifiers: parsed once at the edge, then impossible to get wrong.
+//!
+//! Invariant: a value of any type here has passed its own check, also when it came through serde.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest name accepted for a source, pipeline, site or box.
+pub const MAX_NAME_LEN: usize = 40;
+
+/// A name that is not an identifier.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{what} {value:?} is not a valid name; use 1 to 40 of a-z, 0-9, '-' and '_', beginning with a letter or digit"
+)]
+pub struct InvalidName {
+    /// What the name was for, such as `source`.
+    pub what: &'static str,
+    /// The rejected text.
+    pub value: String,
+}
+
+fn check_name(what: &'static str, value: &str) -> Result<(), InvalidName> {
+    let mut chars = value.chars();
+    let head_ok = chars
+        .next()
+        .is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let tail_ok =
+        chars.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_');
+    if head_ok && tail_ok && value.len() <= MAX_NAME_LEN {
+        Ok(())
+    } else {
+        Err(InvalidName {
+            what,
+            value: value.chars().take(80).collect(),
+        })
+    }
+}
+
+macro_rules! name_type {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+        #[cfg_attr(feature = "openapi", schema(value_type = String, example = $what))]
+        pub struct $name(String);
+
+        impl $name {
+            /// Checks `value` and wraps it.
+            ///
+            /// # Errors
+            /// [`InvalidName`] when `value` is empty, too long or holds another character.
+            pub fn new(value: impl Into<String>) -> Result<Self, InvalidName> {
+                let value = value.into();
+                check_name($what, &value)?;
+                Ok(Self(value))
+            }
+
+            /// The name as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidName;
+            fn from_str(s: &str) -> Result<Self, InvalidName> {
+                Self::new(s)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidName;
+            fn try_from(s: String) -> Result<Self, InvalidName> {
+                Self::new(s)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(n: $name) -> Self {
+                n.0
+            }
+        }
+    };
+}
+
+name_type!(
+    /// Name of a source (a camera, a file, the demo scene) on this box.
+    SourceId,
+    "source"
+);
+name_type!(
+    /// Name of a pipeline: a workflow deployed on a source.
+    PipelineId,
+    "pipeline"
+);
+name_type!(
+    /// Name of the site a box stands at; a level of every MQTT topic.
+    SiteId,
+    "site"
+);
+name_type!(
+    /// Name of a box; a level of every MQTT topic.
+    BoxId,
+    "box"
+);
+
+/// Identity of one event over its whole life (`new`, `update`, `end`), unique across boots and boxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String, example = "01JABCDEFGHJKMNPQRSTVWXYZ0"))]
+pub struct EventId(pub ulid::Ulid);
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for EventId {
+    type Err = ulid::DecodeError;
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        s.parse().map(Self)
+    }
+}
+
+/// Position of an event record in the journal: strictly increasing by one, over restarts too.
+///
+/// Subscribers use it as their cursor: a gap proves a loss.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EventSeq(pub u64);
+
+impl fmt::Display for EventSeq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Identity a tracker gives to one object over time; unique within one pipeline run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TrackId(pub i64);
+
+impl fmt::Display for TrackId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_lower_case_letters_digits_and_dashes_is_accepted() {
+        assert_eq!(SourceId::new("cam-1_a").expect("valid").as_str(), "cam-1_a");
+    }
+
+    #[test]
+    fn a_name_that_could_climb_out_of_a_topic_or_a_folder_is_refused() {
+        for bad in ["", "Cam", "a/b", "..", "-a", "a b", "ä", "+", "#", &"x".repeat(41)] {
+            assert!(PipelineId::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn serde_applies_the_same_check() {
+        assert!(serde_json::from_str::<SourceId>("\"a/b\"").is_err());
+        assert!(serde_json::from_str::<SourceId>("\"gate\"").is_ok());
+    }
+}

@@ -1,0 +1,26 @@
+//! The words both processes speak.
+//!
+//! Owns every type that crosses the Unix socket between `watchkeeper-runtime` and its clients, and the
+//! payloads that leave the box over MQTT. Plain data: public fields, enums and serde.
+//!
+//! Invariant: nothing here reads a clock, opens anything or decides anything. The only logic is parsing
+//! an identifier into a type that cannot be wrong.
+//!
+//! Conventions, everywhere: boxes in *pixels* are `[x_min, y_min, x_max, y_max]` of the source picture with
+//! the origin at the top left; boxes that leave the box are *normalised* to `0.0..=1.0` of width and height.
+//! Durations end in `_s` (seconds, `f64`) or `_ms` (milliseconds, integer).
+
+pub mod command;
+pub mod event;
+pub mod health;
+pub mod id;
+pub mod model;
+pub mod pipeline;
+pub mod problem;
+pub mod rule;
+pub mod source;
+pub mod time;
+pub mod workflow;
+
+/// Version of the HTTP surface; the first path segment of every route.
+pub const API_VERSION: &str = "v1";

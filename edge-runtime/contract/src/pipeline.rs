@@ -1,0 +1,182 @@
+//! Pipelines: a workflow deployed on a source.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{PipelineId, SourceId, TrackId};
+use crate::rule::RuleSpec;
+use crate::time::Wall;
+
+/// What a person writes to deploy a workflow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PipelineSpec {
+    /// Name of the pipeline.
+    pub id: PipelineId,
+    /// Source it watches.
+    pub source: SourceId,
+    /// Workflow definition in Roboflow's JSON.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub workflow: serde_json::Value,
+    /// Values of the workflow's parameters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub parameters: BTreeMap<String, serde_json::Value>,
+    /// Model that takes the place of the one named in every detection step: a name from the zoo or `motion`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What to make events of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleSpec>,
+    /// When the detector runs.
+    #[serde(default)]
+    pub detect: DetectMode,
+    /// Writes every annotated frame to a video under the state folder; `GET …/recording` answers it.
+    #[serde(default)]
+    pub record: bool,
+    /// Shows every annotated frame in a window on this machine's screen.
+    #[serde(default)]
+    pub show: bool,
+    /// Created paused.
+    #[serde(default)]
+    pub paused: bool,
+}
+
+/// When the detector runs.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(tag = "mode", rename_all = "snake_case", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum DetectMode {
+    /// On every frame that is taken.
+    #[default]
+    Always,
+    /// Only while something moves, and once every `refresh_s` seconds all the same. In between the last detections of
+    /// things that stand still are repeated, so that tracks go on.
+    OnMotion {
+        /// Seconds after which the detector runs although nothing moved.
+        #[serde(default = "default_refresh_s")]
+        refresh_s: f64,
+    },
+    /// At most this often; frames in between are not processed.
+    Periodic {
+        /// Seconds between two runs.
+        every_s: f64,
+    },
+}
+
+fn default_refresh_s() -> f64 {
+    5.0
+}
+
+/// What a pipeline is doing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum PipelineState {
+    /// Loading its model or waiting for the first frame.
+    Starting,
+    /// Frames go through.
+    Running,
+    /// Paused by request.
+    Paused,
+    /// Its source came to a regular end.
+    Ended,
+    /// It can't run; the message says why and what to do.
+    Failed {
+        /// One sentence.
+        message: String,
+    },
+}
+
+/// Answer about one pipeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PipelineStatus {
+    /// What was deployed.
+    pub spec: PipelineSpec,
+    /// What it is doing.
+    pub state: PipelineState,
+    /// Since when.
+    pub since: Wall,
+    /// Model and back end in use, such as `yolox-nano on rten`, once loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detector: Option<String>,
+    /// Numbers so far.
+    pub results: PipelineResults,
+}
+
+/// What a pipeline has seen so far.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PipelineResults {
+    /// Frames processed.
+    pub frames: u64,
+    /// Source time from the first processed frame to the last, in seconds.
+    pub source_s: f64,
+    /// Wall time spent since the first frame, in seconds.
+    pub elapsed_s: f64,
+    /// Different confirmed tracks.
+    pub tracks: u64,
+    /// Line counters by step name.
+    pub lines: BTreeMap<String, LineCount>,
+    /// Zones by step name.
+    pub zones: BTreeMap<String, ZoneVisits>,
+    /// Events journaled.
+    pub events: u64,
+    /// Events that were too weak to journal.
+    pub discarded: u64,
+    /// Step failures by step name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub step_errors: BTreeMap<String, StepError>,
+    /// Mean cost of each stage, in milliseconds a frame.
+    pub stages_ms: BTreeMap<String, f64>,
+    /// Serialised outputs of the workflow for the last frame.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub outputs: serde_json::Value,
+}
+
+/// Counts of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LineCount {
+    /// Crossings counted as in.
+    pub r#in: u64,
+    /// Crossings counted as out.
+    pub out: u64,
+}
+
+/// Visits of a zone. The latest 1000 are listed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ZoneVisits {
+    /// How many there were.
+    pub count: u64,
+    /// How many are in the zone now.
+    pub present: u32,
+    /// The visits, oldest first.
+    pub visits: Vec<Visit>,
+}
+
+/// One stay of one track in a zone.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Visit {
+    /// Which track.
+    pub track: TrackId,
+    /// Source time at which it was first seen in the zone, in seconds.
+    pub enter_s: f64,
+    /// Seconds from then to when it was last seen there.
+    pub dwell_s: f64,
+}
+
+/// Failures of one step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StepError {
+    /// How often it failed.
+    pub count: u64,
+    /// The last message.
+    pub message: String,
+}

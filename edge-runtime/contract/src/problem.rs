@@ -1,0 +1,77 @@
+//! One shape for every refusal, after RFC 9457 (problem details).
+
+use serde::{Deserialize, Serialize};
+
+/// Why a request was refused or failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error("{detail}")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Problem {
+    /// HTTP status code.
+    pub status: u16,
+    /// Stable machine-readable name of the kind of problem.
+    pub code: ProblemCode,
+    /// One sentence: what is wrong, where, and what to do about it.
+    pub detail: String,
+    /// The field that is wrong, as a path such as `rules[0].zone`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The value that was found there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// What would be accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<String>,
+    /// The errors of a workflow that does not compile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workflow_errors: Vec<crate::workflow::WorkflowError>,
+}
+
+/// Kinds of problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ProblemCode {
+    /// The body or a parameter could not be read.
+    InvalidRequest,
+    /// No such source, pipeline, event, model, block or media.
+    NotFound,
+    /// The name is taken by something else, or something still depends on it.
+    Conflict,
+    /// The workflow does not compile.
+    InvalidWorkflow,
+    /// A model is unknown, missing, damaged or can't be run here.
+    Model,
+    /// There is nothing to answer with yet, such as a frame before the first came.
+    NotReady,
+    /// The state folder can't be written.
+    Storage,
+    /// Too many sources, pipelines or subscribers.
+    Limit,
+    /// A fault of ours.
+    Internal,
+}
+
+impl Problem {
+    /// A problem with nothing but its kind and sentence.
+    #[must_use]
+    pub fn new(status: u16, code: ProblemCode, detail: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            detail: detail.into(),
+            field: None,
+            value: None,
+            allowed: Vec::new(),
+            workflow_errors: Vec::new(),
+        }
+    }
+
+    /// Names the field and the value that was found there.
+    #[must_use]
+    pub fn at(mut self, field: impl Into<String>, value: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self.value = Some(value.into());
+        self
+    }
+}

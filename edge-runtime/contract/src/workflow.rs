@@ -1,0 +1,89 @@
+//! What validation says about a workflow definition.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Answer of `workflow validate`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ValidateReport {
+    /// True when the definition compiles.
+    pub ok: bool,
+    /// Everything that is wrong, not only the first thing.
+    pub errors: Vec<WorkflowError>,
+    /// Batch dimensionality of every step, when it compiles.
+    pub steps: BTreeMap<String, StepDims>,
+    /// Dimensionality and kinds of every output, when it compiles.
+    pub outputs: BTreeMap<String, OutputInfo>,
+}
+
+/// One thing that is wrong with a definition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkflowError {
+    /// Class of the error, such as `InvalidReferenceTargetError`.
+    pub class: String,
+    /// Step (or `$inputs`, `$outputs`) it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// Property (or input or output name) it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub property: Option<String>,
+    /// One sentence: what was found and what to write instead.
+    pub message: String,
+    /// What is allowed there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<String>,
+    /// The nearest valid spelling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<String>,
+}
+
+/// Batch dimensionality of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct StepDims {
+    /// Dimensionality at which the step is executed.
+    pub exec_dim: u32,
+    /// Dimensionality of its outputs.
+    pub out_dim: u32,
+}
+
+/// What an output carries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct OutputInfo {
+    /// Batch dimensionality.
+    pub dim: u32,
+    /// Kinds, by name.
+    pub kind: Vec<String>,
+}
+
+/// One line of the block catalogue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BlockSummary {
+    /// Canonical type, such as `roboflow_core/byte_tracker@v3`.
+    pub r#type: String,
+    /// Other type strings that mean the same block.
+    pub aliases: Vec<String>,
+    /// Group in the catalogue.
+    pub category: String,
+    /// One sentence.
+    pub summary: String,
+}
+
+/// Everything about one block.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BlockDetails {
+    /// The catalogue line.
+    #[serde(flatten)]
+    pub summary: BlockSummary,
+    /// JSON Schema of a step of this block.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub schema: serde_json::Value,
+    /// Kinds of each output, by name.
+    pub outputs: BTreeMap<String, Vec<String>>,
+}

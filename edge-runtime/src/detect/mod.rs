@@ -1,0 +1,119 @@
+//! Pictures to detections.
+//!
+//! Owns the [`Detector`] seam: every back end (pure Rust network, ONNX Runtime, the motion detector, later TensorRT)
+//! answers the same question. Invariant: boxes are in pixels of the picture that was handed in, clipped to it, sorted by
+//! falling score; no tensor type leaves this folder.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use watchkeeper_engine::geometry::BBox;
+
+use crate::frame::Frame;
+
+/// One box as a detector gives it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RawDetection {
+    /// Where, in pixels of the picture.
+    pub bbox: BBox,
+    /// Score, `0.0..=1.0`.
+    pub score: f32,
+    /// Index into [`DetectorInfo::labels`].
+    pub class_id: usize,
+}
+
+/// What the caller wants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DetectParams {
+    /// Lowest score to report; absent: the model's own.
+    pub confidence: Option<f32>,
+    /// Overlap above which the weaker of two boxes goes; absent: the model's own.
+    pub iou_threshold: Option<f32>,
+    /// Whether boxes of different classes suppress each other; absent: the model's own.
+    pub class_agnostic_nms: Option<bool>,
+    /// At most this many boxes.
+    pub max_detections: usize,
+}
+
+impl Default for DetectParams {
+    fn default() -> Self {
+        Self {
+            confidence: None,
+            iou_threshold: None,
+            class_agnostic_nms: None,
+            max_detections: 300,
+        }
+    }
+}
+
+/// What a detector is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DetectorInfo {
+    /// Name of the model.
+    pub model: String,
+    /// Back end that runs it, such as `rten`.
+    pub backend: String,
+    /// Class names by class id.
+    pub labels: Arc<[Arc<str>]>,
+    /// Whether class names are kinds of things (a network) or not (the motion detector, whose one class is `motion`).
+    pub knows_classes: bool,
+}
+
+/// Time spent in one detection, by part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DetectTimes {
+    /// Scaling, colour, layout.
+    pub preprocess: Duration,
+    /// The network itself.
+    pub infer: Duration,
+    /// Decoding and suppression.
+    pub postprocess: Duration,
+}
+
+/// Why a detection failed.
+#[derive(Debug, thiserror::Error)]
+pub enum DetectError {
+    /// The back end refused or broke.
+    #[error("{model} on {backend}: {message}")]
+    Backend {
+        /// Which model.
+        model: String,
+        /// Which back end.
+        backend: String,
+        /// What it said.
+        message: String,
+    },
+    /// The picture can't be used, such as one of zero width.
+    #[error("a picture of {width}x{height} can't be examined")]
+    Picture {
+        /// Width in pixels.
+        width: u32,
+        /// Height in pixels.
+        height: u32,
+    },
+}
+
+/// Finds things in pictures. One value serves one stream, in order: a detector may keep a memory of earlier frames.
+/// Streams that use the same network share its session behind this seam.
+pub trait Detector: Send {
+    /// What this is.
+    fn info(&self) -> &DetectorInfo;
+
+    /// Examines one frame and puts what it found into `out`, which is emptied first.
+    ///
+    /// # Errors
+    /// [`DetectError`]; the detector can be used again afterwards.
+    fn detect(
+        &mut self,
+        frame: &Frame,
+        params: &DetectParams,
+        out: &mut Vec<RawDetection>,
+    ) -> Result<DetectTimes, DetectError>;
+}
+
+impl fmt::Debug for dyn Detector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.info().fmt(f)
+    }
+}

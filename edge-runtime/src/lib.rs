@@ -1,0 +1,21 @@
+//! The daemon that watches: capture, inference, workflows, heuristics, journal, and the API on a Unix socket.
+//!
+//! Map, in the order of one frame's way:
+//! - [`frame`]: a picture with its times, and the planes it is made of;
+//! - [`capture`]: everything that delivers frames, one state machine a source;
+//! - [`detect`]: pictures to detections, over the back ends that this machine has;
+//! - [`pipeline`]: one frame through detector, compiled workflow, visits and heuristics;
+//! - [`media`]: JPEG snapshots and annotated videos;
+//! - [`journal`]: events, durable before they are spoken of, and the pipelines to run after a restart;
+//! - [`server`]: HTTP over the Unix socket.
+//!
+//! Invariants: only this crate knows GStreamer and ONNX, and their types stay inside [`capture`], [`media`] and
+//! [`detect`]; past [`detect`] a frame's pixels are only read to draw on a copy.
+
+pub mod capture;
+pub mod detect;
+pub mod frame;
+pub mod journal;
+pub mod media;
+pub mod pipeline;
+pub mod server;
