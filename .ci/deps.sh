@@ -1,0 +1,44 @@
+# Shared by ./quickstart, ./test and .ci/run: finds out what is missing and installs it. Sourced, not run.
+# Debian 12/13 and Ubuntu 22.04/24.04; as root or with sudo.
+
+RUST_WANTED=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+RUN_PACKAGES="build-essential pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev
+  gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-libav"
+TEST_PACKAGES="libgstrtspserver-1.0-dev gstreamer1.0-rtsp gstreamer1.0-tools mosquitto mosquitto-clients curl"
+
+say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+# Installs those of the given packages that are not there.
+need_packages() {
+  command -v dpkg-query >/dev/null || die "this script installs its needs with apt; on another system install by hand: $*"
+  local missing=() package
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  say "Installing: ${missing[*]}"
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || die "not root and no sudo; as root: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" apt-get update -qq || say "apt-get update failed; trying with the package lists that are there"
+  DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2 \
+    || die "apt-get could not install: ${missing[*]}"
+}
+
+# Checks the Rust toolchain, and says the one command that brings it.
+need_rust() {
+  local fix="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile default --default-toolchain $RUST_WANTED && . ~/.cargo/env"
+  [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
+  command -v cargo >/dev/null || die "Rust is not installed. This brings it:
+  $fix"
+  local have
+  have=$(cargo --version | sed -n 's/^cargo \([0-9]*\.[0-9]*\).*/\1/p')
+  if [ "$(printf '%s\n%s\n' "$RUST_WANTED" "$have" | sort -V | head -n 1)" != "$RUST_WANTED" ]; then
+    die "Rust $have is too old, $RUST_WANTED or newer is needed. This brings it:
+  rustup toolchain install $RUST_WANTED && rustup default $RUST_WANTED      (or, without rustup: $fix)"
+  fi
+}
