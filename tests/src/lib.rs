@@ -1,1 +1,1 @@
-//! Placeholder.
+//! The testbed: real servers that can be told to misbehave, and the daemons under test as child processes.

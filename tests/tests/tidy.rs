@@ -1,0 +1,273 @@
+//! The architecture's rules, read from manifests and sources. A rule that only stands in a document is a wish.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
+}
+
+/// Crate folders of the workspace, relative to its root.
+const CRATES: [&str; 9] = [
+    "agent",
+    "board",
+    "edge-runtime",
+    "edge-runtime/config",
+    "edge-runtime/contract",
+    "edge-runtime/engine",
+    "edge-runtime/store",
+    "models",
+    "tests",
+];
+
+fn dependencies(krate: &str) -> Result<BTreeSet<String>, Box<dyn std::error::Error>> {
+    let text = fs::read_to_string(root().join(krate).join("Cargo.toml"))?;
+    let manifest: toml::Table = text.parse()?;
+    Ok(manifest
+        .get("dependencies")
+        .and_then(toml::Value::as_table)
+        .map(|table| table.keys().cloned().collect())
+        .unwrap_or_default())
+}
+
+fn sources(krate: &str) -> Vec<PathBuf> {
+    fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
+        let Ok(entries) = fs::read_dir(dir) else {
+            return;
+        };
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+        paths.sort();
+        for path in paths {
+            if path.is_dir() {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root().join(krate).join("src"), &mut found);
+    found
+}
+
+/// The part of a file before its unit tests.
+fn production(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap_or(text)
+}
+
+fn is_code(line: &str) -> bool {
+    let line = line.trim_start();
+    !line.starts_with("//")
+}
+
+#[test]
+fn arrows_between_crates_go_one_way() -> Outcome {
+    let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("board", &[][..]),
+        ("models", &["contract"][..]),
+        ("edge-runtime/contract", &[][..]),
+        ("edge-runtime/store", &[][..]),
+        ("edge-runtime/config", &["contract"][..]),
+        ("edge-runtime/engine", &["contract"][..]),
+        (
+            "edge-runtime",
+            &["board", "config", "contract", "engine", "models", "store"][..],
+        ),
+        // The engine is sans-IO: the command checks workflows with it when no runtime is there.
+        (
+            "agent",
+            &["board", "config", "contract", "engine", "models", "store"][..],
+        ),
+    ]);
+    for (krate, may) in allowed {
+        for dependency in dependencies(krate)? {
+            if let Some(ours) = dependency.strip_prefix("watchkeeper-") {
+                assert!(
+                    may.contains(&ours),
+                    "{krate} must not depend on watchkeeper-{ours}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn native_and_network_libraries_stay_where_they_belong() -> Outcome {
+    let only: [(&str, &[&str]); 11] = [
+        ("gstreamer", &["edge-runtime", "tests"]),
+        ("gstreamer-app", &["edge-runtime"]),
+        ("gstreamer-video", &["edge-runtime"]),
+        ("rten", &["edge-runtime"]),
+        ("ort", &["edge-runtime"]),
+        ("axum", &["edge-runtime"]),
+        ("rumqttc", &["agent"]),
+        ("rumqttd", &["agent"]),
+        ("reqwest", &["agent", "tests"]),
+        ("sled", &["edge-runtime/store"]),
+        ("figment", &["edge-runtime/config"]),
+    ];
+    for krate in CRATES {
+        let has = dependencies(krate)?;
+        for (library, crates) in only {
+            assert!(
+                !has.contains(library) || crates.contains(&krate),
+                "{krate} depends on {library}, which belongs to {crates:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_file_opens_with_what_it_owns() -> Outcome {
+    for krate in CRATES {
+        for file in sources(krate) {
+            let text = fs::read_to_string(&file)?;
+            assert!(
+                text.starts_with("//!"),
+                "{} has no module doc",
+                file.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_brain_reads_no_clock_opens_nothing_and_draws_no_randomness() -> Outcome {
+    const FORBIDDEN: [&str; 9] = [
+        "Instant::now",
+        "SystemTime::now",
+        "Timestamp::now",
+        "Zoned::now",
+        "std::fs",
+        "std::net",
+        "std::thread",
+        "fastrand::",
+        "HashMap",
+    ];
+    for file in sources("edge-runtime/engine") {
+        let text = fs::read_to_string(&file)?;
+        for (number, line) in production(&text).lines().enumerate() {
+            for word in FORBIDDEN {
+                // A seeded generator is data; the global one is not.
+                let seeded = word == "fastrand::" && line.contains("fastrand::Rng");
+                assert!(
+                    seeded || !is_code(line) || !line.contains(word),
+                    "{}:{}: {word} in a sans-IO crate",
+                    file.display(),
+                    number + 1
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn no_channel_is_unbounded() -> Outcome {
+    const FORBIDDEN: [&str; 3] = ["unbounded_channel", "mpsc::channel()", "unbounded()"];
+    for krate in CRATES {
+        for file in sources(krate) {
+            let text = fs::read_to_string(&file)?;
+            for (number, line) in production(&text).lines().enumerate() {
+                for word in FORBIDDEN {
+                    assert!(
+                        !is_code(line) || !line.contains(word),
+                        "{}:{}: {word}; every queue has a size",
+                        file.display(),
+                        number + 1
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn only_board_names_the_kernels_files() -> Outcome {
+    for krate in CRATES {
+        if krate == "board" {
+            continue;
+        }
+        for file in sources(krate) {
+            let text = fs::read_to_string(&file)?;
+            for (number, line) in production(&text).lines().enumerate() {
+                assert!(
+                    !is_code(line) || !line.contains("\"/sys/"),
+                    "{}:{}: a path below /sys outside board",
+                    file.display(),
+                    number + 1
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn unsafe_code_is_allowed_only_in_named_shells() -> Outcome {
+    const SHELLS: [&str; 0] = [];
+    for krate in CRATES {
+        for file in sources(krate) {
+            let text = fs::read_to_string(&file)?;
+            let has = text.lines().any(|l| {
+                is_code(l) && (l.contains("unsafe {") || l.contains("allow(unsafe_code)"))
+            });
+            let name = file.strip_prefix(root())?.display().to_string();
+            assert!(
+                !has || SHELLS.contains(&name.as_str()),
+                "{name} holds unsafe code"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn systemd_accepts_the_units() -> Outcome {
+    let Ok(version) = std::process::Command::new("systemd-analyze")
+        .arg("--version")
+        .output()
+    else {
+        eprintln!("SKIPPED: systemd_accepts_the_units (no systemd-analyze here)");
+        return Ok(());
+    };
+    assert!(version.status.success());
+    // `verify` insists that the programs exist: check copies that start something which does.
+    let dir = tempfile::tempdir()?;
+    for name in ["watchkeeper-runtime.service", "watchkeeper-agent.service"] {
+        let text = fs::read_to_string(root().join("systemd").join(name))?;
+        let text = text
+            .replace("/usr/bin/watchkeeper-runtime", "/bin/true")
+            .replace("/usr/bin/watchkeeper-agent", "/bin/true");
+        fs::write(dir.path().join(name), text)?;
+    }
+    for name in ["watchkeeper-runtime.service", "watchkeeper-agent.service"] {
+        let out = std::process::Command::new("systemd-analyze")
+            .args(["verify", "--man=no"])
+            .arg(dir.path().join(name))
+            .output()?;
+        let said = String::from_utf8_lossy(&out.stderr);
+        // Keys that this systemd is too old for are said but not refused; a key that no systemd knows is a typo.
+        let complaints: Vec<&str> = said
+            .lines()
+            .filter(|l| {
+                l.contains("watchkeeper-")
+                    && !l.contains("RestartSteps")
+                    && !l.contains("RestartMaxDelaySec")
+            })
+            .collect();
+        assert!(out.status.success(), "{name}: {said}");
+        assert!(complaints.is_empty(), "{name}: {complaints:?}");
+    }
+    Ok(())
+}
