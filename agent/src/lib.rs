@@ -1,1 +1,8 @@
-//! Placeholder.
+//! The agent: the part of Watchkeeper that talks to people and fleets.
+//!
+//! Two programs are built from it: the daemon `watchkeeper-agent`, which carries events from the runtime's journal
+//! to an MQTT broker and commands back, and the command `watchkeeper`. Only this crate knows MQTT and TLS; it never
+//! touches a pixel and never depends on the runtime's code, only on the contract.
+
+pub mod backoff;
+pub mod runtime_client;

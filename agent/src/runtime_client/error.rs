@@ -1,0 +1,94 @@
+//! What can go wrong between a client and the runtime.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+
+/// A request to the runtime that brought no answer, or a refusal.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens on the socket.
+    #[error(
+        "the runtime is not reachable at {}: {cause}; start it (`systemctl start watchkeeper-runtime`) \
+         or name the socket of the one that runs", socket.display()
+    )]
+    Unreachable {
+        /// Socket that was tried.
+        socket: PathBuf,
+        /// What the system said.
+        cause: String,
+    },
+    /// The runtime is there and keeps silent.
+    #[error("the runtime did not answer {request} within {} s; its log says more (`journalctl -u watchkeeper-runtime`)", after.as_secs())]
+    Timeout {
+        /// Method and path.
+        request: String,
+        /// Deadline that passed.
+        after: Duration,
+    },
+    /// The connection broke in the middle of an answer.
+    #[error("the connection to the runtime broke during {request}: {cause}")]
+    Broken {
+        /// Method and path.
+        request: String,
+        /// What the system said.
+        cause: String,
+    },
+    /// The runtime refused, and says why.
+    #[error(transparent)]
+    Refused(Box<Problem>),
+    /// The answer is not in the words of this version.
+    #[error(
+        "the runtime's answer to {request} was not understood: {cause}; runtime and agent must be of the same version"
+    )]
+    Answer {
+        /// Method and path.
+        request: String,
+        /// What was wrong with it.
+        cause: String,
+    },
+    /// What came could not be written where the caller wanted it.
+    #[error("could not write the answer to {request}: {source}")]
+    Write {
+        /// Method and path.
+        request: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The HTTP client could not be made; a fault of this installation.
+    #[error("could not set up the HTTP client: {0}")]
+    Setup(String),
+}
+
+impl ClientError {
+    /// The refusal, where this is one.
+    #[must_use]
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Refused(problem) => Some(problem),
+            Self::Unreachable { .. }
+            | Self::Timeout { .. }
+            | Self::Broken { .. }
+            | Self::Answer { .. }
+            | Self::Write { .. }
+            | Self::Setup(_) => None,
+        }
+    }
+
+    /// Whether the runtime said that there is no such thing.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.problem()
+            .is_some_and(|p| p.code == ProblemCode::NotFound)
+    }
+
+    /// Whether the same request may succeed later without anybody changing it: the runtime is away, slow or restarting.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Broken { .. }
+        )
+    }
+}

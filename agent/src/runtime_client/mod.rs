@@ -1,0 +1,299 @@
+//! The typed client of the runtime: HTTP/JSON over its Unix socket, one method a route.
+//!
+//! Invariant: no request waits for ever. Every answer has a deadline; streams have one for silence. The authority is
+//! the permission of the socket file, so there is no credential here.
+//!
+//! Not here: any decision about what to ask. The daemon, the command line and the tests share this one client.
+//!
+//! ```no_run
+//! # async fn f() -> Result<(), watchkeeper_agent::runtime_client::ClientError> {
+//! use watchkeeper_agent::runtime_client::RuntimeClient;
+//! let runtime = RuntimeClient::new("/run/watchkeeper/runtime.sock")?;
+//! for source in runtime.sources().await? {
+//!     tracing::info!(source = %source.spec.id, "known");
+//! }
+//! # Ok(()) }
+//! ```
+
+mod catalogue;
+mod error;
+mod feed;
+mod pipelines;
+mod sources;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::{Method, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use watchkeeper_contract::API_VERSION;
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+
+pub use error::ClientError;
+pub use feed::{EventFeed, FeedItem};
+
+/// Deadline of an ordinary request.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Deadline of a request that may load a model or open a camera before it answers.
+const SLOW_ANSWER: Duration = Duration::from_secs(60);
+/// Longest silence in a stream. The runtime sends a comment at least every 15 s, so three missing ones mean that it hangs.
+const STREAM_SILENCE: Duration = Duration::from_secs(45);
+/// Most bytes of an answer that is kept in memory.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
+
+/// A client of one runtime. Cheap to clone; connections are shared.
+#[derive(Debug, Clone)]
+pub struct RuntimeClient {
+    socket: PathBuf,
+    http: reqwest::Client,
+}
+
+impl RuntimeClient {
+    /// A client of the runtime that listens on `socket`. Connects on the first request, not here.
+    ///
+    /// # Errors
+    /// [`ClientError::Setup`] when the HTTP client can't be made.
+    pub fn new(socket: impl Into<PathBuf>) -> Result<Self, ClientError> {
+        let socket = socket.into();
+        let http = reqwest::Client::builder()
+            .unix_socket(socket.as_path())
+            .no_proxy()
+            .read_timeout(STREAM_SILENCE)
+            .pool_max_idle_per_host(2)
+            .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|error| ClientError::Setup(chain(&error)))?;
+        Ok(Self { socket, http })
+    }
+
+    /// Socket this client talks to.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    async fn get<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
+        self.json(Method::GET, call, None::<&()>, ANSWER).await
+    }
+
+    async fn json<B: Serialize + ?Sized, T: DeserializeOwned>(
+        &self,
+        method: Method,
+        call: Call<'_>,
+        body: Option<&B>,
+        deadline: Duration,
+    ) -> Result<T, ClientError> {
+        let (name, bytes) = self.exchange(method, call, body, deadline).await?;
+        serde_json::from_slice(&bytes).map_err(|error| ClientError::Answer {
+            request: name,
+            cause: error.to_string(),
+        })
+    }
+
+    /// Like [`Self::json`] for answers without a body worth reading.
+    async fn done<B: Serialize + ?Sized>(
+        &self,
+        method: Method,
+        call: Call<'_>,
+        body: Option<&B>,
+        deadline: Duration,
+    ) -> Result<(), ClientError> {
+        self.exchange(method, call, body, deadline)
+            .await
+            .map(|_| ())
+    }
+
+    async fn bytes(&self, call: Call<'_>) -> Result<Bytes, ClientError> {
+        let (_, bytes) = self
+            .exchange(Method::GET, call, None::<&()>, ANSWER)
+            .await?;
+        Ok(bytes)
+    }
+
+    async fn text(&self, call: Call<'_>) -> Result<String, ClientError> {
+        let (name, bytes) = self
+            .exchange(Method::GET, call, None::<&()>, ANSWER)
+            .await?;
+        String::from_utf8(bytes.into()).map_err(|error| ClientError::Answer {
+            request: name,
+            cause: error.to_string(),
+        })
+    }
+
+    async fn exchange<B: Serialize + ?Sized>(
+        &self,
+        method: Method,
+        call: Call<'_>,
+        body: Option<&B>,
+        deadline: Duration,
+    ) -> Result<(String, Bytes), ClientError> {
+        let name = call.name(&method);
+        let mut request = self.http.request(method, call.url()?).timeout(deadline);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let mut response = self.send(&name, request, deadline).await?;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.transport(&name, &error, deadline))?
+        {
+            if bytes.len() + chunk.len() > MAX_ANSWER {
+                return Err(ClientError::Answer {
+                    request: name,
+                    cause: format!("longer than {MAX_ANSWER} bytes"),
+                });
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok((name, bytes.into()))
+    }
+
+    /// Copies an answer of any length to `out`; only silence has a deadline. Answers the bytes written.
+    async fn download<W: AsyncWrite + Unpin>(
+        &self,
+        call: Call<'_>,
+        out: &mut W,
+    ) -> Result<u64, ClientError> {
+        let name = call.name(&Method::GET);
+        let request = self.http.get(call.url()?);
+        let mut response = self.send(&name, request, STREAM_SILENCE).await?;
+        let mut written = 0;
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.transport(&name, &error, STREAM_SILENCE))?
+        {
+            out.write_all(&chunk)
+                .await
+                .map_err(|source| ClientError::Write {
+                    request: name.clone(),
+                    source,
+                })?;
+            written += chunk.len() as u64;
+        }
+        out.flush().await.map_err(|source| ClientError::Write {
+            request: name,
+            source,
+        })?;
+        Ok(written)
+    }
+
+    async fn send(
+        &self,
+        name: &str,
+        request: reqwest::RequestBuilder,
+        deadline: Duration,
+    ) -> Result<reqwest::Response, ClientError> {
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.transport(name, &error, deadline))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let body = response.bytes().await.unwrap_or_default();
+        Err(ClientError::Refused(Box::new(refusal(name, status, &body))))
+    }
+
+    fn transport(&self, request: &str, error: &reqwest::Error, deadline: Duration) -> ClientError {
+        if error.is_connect() {
+            ClientError::Unreachable {
+                socket: self.socket.clone(),
+                cause: innermost(error),
+            }
+        } else if error.is_timeout() {
+            ClientError::Timeout {
+                request: request.to_owned(),
+                after: deadline,
+            }
+        } else {
+            ClientError::Broken {
+                request: request.to_owned(),
+                cause: chain(error),
+            }
+        }
+    }
+}
+
+/// The problem in a refusal; one that carries none is described by its status.
+fn refusal(request: &str, status: StatusCode, body: &[u8]) -> Problem {
+    serde_json::from_slice(body).unwrap_or_else(|_| {
+        let text = String::from_utf8_lossy(body);
+        let text: String = text.trim().chars().take(200).collect();
+        let code = match status.as_u16() {
+            404 => ProblemCode::NotFound,
+            400..=499 => ProblemCode::InvalidRequest,
+            _ => ProblemCode::Internal,
+        };
+        Problem::new(
+            status.as_u16(),
+            code,
+            format!("the runtime answered {request} with {status}: {text}"),
+        )
+    })
+}
+
+/// One route with its parameters. Segments are percent-encoded, so a block name with a slash stays one segment.
+#[derive(Debug, Clone, Copy)]
+struct Call<'a> {
+    path: &'a [&'a str],
+    query: &'a [(&'a str, &'a str)],
+}
+
+impl<'a> Call<'a> {
+    fn to(path: &'a [&'a str]) -> Self {
+        Self { path, query: &[] }
+    }
+
+    fn with(self, query: &'a [(&'a str, &'a str)]) -> Self {
+        Self { query, ..self }
+    }
+
+    fn name(&self, method: &Method) -> String {
+        format!("{method} /{API_VERSION}/{}", self.path.join("/"))
+    }
+
+    /// The host is a placeholder: the client always connects to its socket.
+    fn url(&self) -> Result<url::Url, ClientError> {
+        let setup = |what: &str| ClientError::Setup(format!("{what} in {:?}", self.path));
+        let mut url = url::Url::parse("http://runtime/").map_err(|_| setup("bad base"))?;
+        url.path_segments_mut()
+            .map_err(|()| setup("no path"))?
+            .clear()
+            .push(API_VERSION)
+            .extend(self.path);
+        if !self.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(self.query);
+        }
+        Ok(url)
+    }
+}
+
+/// The whole chain of causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let next_text = next.to_string();
+        if !text.contains(&next_text) {
+            text.push_str(": ");
+            text.push_str(&next_text);
+        }
+        cause = next.source();
+    }
+    text
+}
+
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(next) = last.source() {
+        last = next;
+    }
+    last.to_string()
+}

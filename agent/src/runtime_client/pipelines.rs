@@ -1,0 +1,115 @@
+//! Routes about pipelines.
+
+use bytes::Bytes;
+use reqwest::Method;
+use tokio::io::AsyncWrite;
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
+
+use super::{ANSWER, Call, ClientError, RuntimeClient, SLOW_ANSWER};
+
+impl RuntimeClient {
+    /// Every pipeline (`GET /v1/pipelines`).
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request.
+    pub async fn pipelines(&self) -> Result<Vec<PipelineStatus>, ClientError> {
+        self.get(Call::to(&["pipelines"])).await
+    }
+
+    /// One pipeline (`GET /v1/pipelines/{id}`).
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request.
+    pub async fn pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, ClientError> {
+        self.get(Call::to(&["pipelines", id.as_str()])).await
+    }
+
+    /// Creates a pipeline (`POST /v1/pipelines`); refused when the name is taken.
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request.
+    pub async fn create_pipeline(
+        &self,
+        spec: &PipelineSpec,
+    ) -> Result<PipelineStatus, ClientError> {
+        self.json(
+            Method::POST,
+            Call::to(&["pipelines"]),
+            Some(spec),
+            SLOW_ANSWER,
+        )
+        .await
+    }
+
+    /// Creates a pipeline or replaces the one of that name (`PUT /v1/pipelines/{id}`).
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request.
+    pub async fn put_pipeline(&self, spec: &PipelineSpec) -> Result<PipelineStatus, ClientError> {
+        let path = ["pipelines", spec.id.as_str()];
+        self.json(Method::PUT, Call::to(&path), Some(spec), SLOW_ANSWER)
+            .await
+    }
+
+    /// Stops taking frames and keeps everything else (`POST /v1/pipelines/{id}/pause`).
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request.
+    pub async fn pause_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, ClientError> {
+        let path = ["pipelines", id.as_str(), "pause"];
+        self.json(Method::POST, Call::to(&path), None::<&()>, ANSWER)
+            .await
+    }
+
+    /// Takes frames again (`POST /v1/pipelines/{id}/resume`).
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request.
+    pub async fn resume_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, ClientError> {
+        let path = ["pipelines", id.as_str(), "resume"];
+        self.json(Method::POST, Call::to(&path), None::<&()>, ANSWER)
+            .await
+    }
+
+    /// Stops and forgets a pipeline (`DELETE /v1/pipelines/{id}`).
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request.
+    pub async fn delete_pipeline(&self, id: &PipelineId) -> Result<(), ClientError> {
+        let path = ["pipelines", id.as_str()];
+        self.done(Method::DELETE, Call::to(&path), None::<&()>, ANSWER)
+            .await
+    }
+
+    /// What it has seen so far (`GET /v1/pipelines/{id}/results`).
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request.
+    pub async fn pipeline_results(&self, id: &PipelineId) -> Result<PipelineResults, ClientError> {
+        self.get(Call::to(&["pipelines", id.as_str(), "results"]))
+            .await
+    }
+
+    /// Latest annotated frame as JPEG (`GET /v1/pipelines/{id}/frame.jpg`).
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request.
+    pub async fn pipeline_frame(&self, id: &PipelineId) -> Result<Bytes, ClientError> {
+        self.bytes(Call::to(&["pipelines", id.as_str(), "frame.jpg"]))
+            .await
+    }
+
+    /// Writes the annotated video to `out` (`GET /v1/pipelines/{id}/recording`) and answers its length in bytes.
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request; [`ClientError::Write`] when `out` refuses.
+    pub async fn recording<W: AsyncWrite + Unpin>(
+        &self,
+        id: &PipelineId,
+        out: &mut W,
+    ) -> Result<u64, ClientError> {
+        self.download(Call::to(&["pipelines", id.as_str(), "recording"]), out)
+            .await
+    }
+}

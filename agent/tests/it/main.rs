@@ -1,0 +1,4 @@
+//! The agent against real neighbours: a scripted runtime on a real Unix socket and mosquitto as the broker.
+
+mod runtime_client;
+mod support;

@@ -1,0 +1,332 @@
+//! A runtime made of a script: a journal that a test writes and a handful of routes, on a real Unix socket.
+//!
+//! It can be stopped and started again with the same journal, as the real one would be.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::extract::{Path as UrlPath, Query, State};
+use axum::http::StatusCode;
+use axum::response::sse::{Event as Sse, KeepAlive};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use futures_util::stream::{self, StreamExt};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::net::UnixListener;
+use tokio::sync::watch;
+use watchkeeper_contract::event::{
+    Decision, EVENT_SCHEMA, Event, EventBody, Phase, RuleEvent, Verdict,
+};
+use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::source::LossCause;
+use watchkeeper_contract::time::{TimeQuality, Wall};
+
+/// What the script knows and what it was asked.
+#[derive(Debug, Default)]
+struct Script {
+    journal: Vec<Value>,
+    /// `METHOD path body` of every request that changes something.
+    calls: Vec<String>,
+    /// Answers to `PUT /v1/pipelines/{id}` wait this long.
+    deploy_takes: Duration,
+    refuse_deploy: Option<Problem>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    script: Arc<Mutex<Script>>,
+    grown: watch::Sender<usize>,
+    stop: watch::Receiver<bool>,
+}
+
+/// A scripted runtime; stops when dropped.
+pub(crate) struct FakeRuntime {
+    socket: PathBuf,
+    script: Arc<Mutex<Script>>,
+    grown: watch::Sender<usize>,
+    stop: watch::Sender<bool>,
+}
+
+impl FakeRuntime {
+    /// Listens on `runtime.sock` in `dir` with an empty journal.
+    pub(crate) fn start(dir: &Path) -> Self {
+        let mut fake = Self {
+            socket: dir.join("runtime.sock"),
+            script: Arc::default(),
+            grown: watch::channel(0).0,
+            stop: watch::channel(false).0,
+        };
+        fake.resume();
+        fake
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Ends every connection and stops listening. The journal stays.
+    pub(crate) fn halt(&mut self) {
+        self.stop.send_replace(true);
+        std::fs::remove_file(&self.socket).ok();
+    }
+
+    /// Listens again after [`Self::halt`].
+    pub(crate) fn resume(&mut self) {
+        let (stop, stopped) = watch::channel(false);
+        self.stop = stop;
+        let shared = Shared {
+            script: Arc::clone(&self.script),
+            grown: self.grown.clone(),
+            stop: stopped.clone(),
+        };
+        let listener = UnixListener::bind(&self.socket).expect("bind the fake runtime");
+        let router = router(shared);
+        tokio::spawn(async move {
+            axum::serve(listener, router)
+                .with_graceful_shutdown(wait_for_stop(stopped))
+                .await
+        });
+    }
+
+    /// Appends a record as it would be written; its number is set here.
+    pub(crate) fn append(&self, mut event: Event) -> EventSeq {
+        let mut script = self.script.lock().expect("script");
+        let seq = EventSeq(script.journal.len() as u64 + 1);
+        event.seq = seq;
+        script
+            .journal
+            .push(serde_json::to_value(event).expect("event"));
+        self.grown.send_replace(script.journal.len());
+        seq
+    }
+
+    /// Appends something that is no record this version knows.
+    pub(crate) fn append_raw(&self, value: Value) {
+        let mut script = self.script.lock().expect("script");
+        script.journal.push(value);
+        self.grown.send_replace(script.journal.len());
+    }
+
+    /// Makes deployments take this long.
+    pub(crate) fn deploy_takes(&self, time: Duration) {
+        self.script.lock().expect("script").deploy_takes = time;
+    }
+
+    /// Makes deployments fail with this problem.
+    pub(crate) fn refuse_deploy(&self, problem: Option<Problem>) {
+        self.script.lock().expect("script").refuse_deploy = problem;
+    }
+
+    /// `METHOD path` of everything that was asked to change, in order.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        self.script.lock().expect("script").calls.clone()
+    }
+}
+
+impl Drop for FakeRuntime {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+async fn wait_for_stop(mut stop: watch::Receiver<bool>) {
+    stop.wait_for(|stopped| *stopped).await.ok();
+}
+
+fn router(shared: Shared) -> Router {
+    Router::new()
+        .route("/v1/health", get(health))
+        .route("/v1/sources", get(sources))
+        .route("/v1/sources/{id}/snapshot", post(snapshot))
+        .route("/v1/pipelines", get(|| async { Json(json!([])) }))
+        .route(
+            "/v1/pipelines/{id}",
+            axum::routing::put(deploy).delete(delete),
+        )
+        .route("/v1/blocks/{type}", get(block))
+        .route("/v1/events", get(page))
+        .route("/v1/events/stream", get(events))
+        .with_state(shared)
+}
+
+#[derive(Deserialize)]
+struct Cursor {
+    #[serde(default)]
+    after: u64,
+    limit: Option<usize>,
+}
+
+async fn health(State(shared): State<Shared>) -> Json<Value> {
+    let last = shared.script.lock().expect("script").journal.len();
+    Json(json!({
+        "state": "up", "reasons": [], "version": "0.0.0", "boot_id": "fake", "uptime_s": 1.0, "pid": 1,
+        "last_seq": last,
+    }))
+}
+
+async fn sources() -> Json<Value> {
+    Json(json!([{
+        "spec": {"id": "gate", "uri": "rtsp://***@camera/stream"},
+        "state": {"state": "live"},
+        "since": {"unix_ms": 1_700_000_000_000_i64, "quality": "synced"},
+        "counters": {"frames": 100, "dropped": 2, "connects": 1, "losses": 0, "fps": 24.5},
+    }]))
+}
+
+async fn snapshot(State(shared): State<Shared>, UrlPath(id): UrlPath<String>) -> Response {
+    let mut script = shared.script.lock().expect("script");
+    script.calls.push(format!("POST sources/{id}/snapshot"));
+    if id == "gate" {
+        Json(json!({
+            "id": "snap-1.jpg", "kind": "clean", "content_type": "image/jpeg", "bytes": 3, "sha256": "00",
+        }))
+        .into_response()
+    } else {
+        problem(Problem::new(
+            404,
+            ProblemCode::NotFound,
+            format!("there is no source {id:?}"),
+        ))
+    }
+}
+
+async fn deploy(
+    State(shared): State<Shared>,
+    UrlPath(id): UrlPath<String>,
+    Json(spec): Json<Value>,
+) -> Response {
+    let (pause, refusal) = {
+        let mut script = shared.script.lock().expect("script");
+        script.calls.push(format!("PUT pipelines/{id}"));
+        (script.deploy_takes, script.refuse_deploy.clone())
+    };
+    tokio::time::sleep(pause).await;
+    if let Some(refusal) = refusal {
+        return problem(refusal);
+    }
+    Json(json!({
+        "spec": spec, "state": {"state": "starting"},
+        "since": {"unix_ms": 0, "quality": "unsynced"},
+        "results": {
+            "frames": 0, "source_s": 0.0, "elapsed_s": 0.0, "tracks": 0, "lines": {}, "zones": {},
+            "events": 0, "discarded": 0, "stages_ms": {}, "outputs": null,
+        },
+    }))
+    .into_response()
+}
+
+async fn delete(State(shared): State<Shared>, UrlPath(id): UrlPath<String>) -> StatusCode {
+    let mut script = shared.script.lock().expect("script");
+    script.calls.push(format!("DELETE pipelines/{id}"));
+    StatusCode::NO_CONTENT
+}
+
+async fn block(UrlPath(name): UrlPath<String>) -> Json<Value> {
+    Json(json!({
+        "type": name, "aliases": [], "category": "x", "summary": "y", "schema": {}, "outputs": {},
+    }))
+}
+
+async fn page(State(shared): State<Shared>, Query(cursor): Query<Cursor>) -> Json<Vec<Value>> {
+    let script = shared.script.lock().expect("script");
+    let from = usize::try_from(cursor.after).expect("small");
+    Json(
+        script
+            .journal
+            .iter()
+            .skip(from)
+            .take(cursor.limit.unwrap_or(100))
+            .cloned()
+            .collect(),
+    )
+}
+
+async fn events(State(shared): State<Shared>, Query(cursor): Query<Cursor>) -> Response {
+    let next = usize::try_from(cursor.after).expect("small");
+    let grown = shared.grown.subscribe();
+    let stop = shared.stop.clone();
+    let records = stream::unfold(
+        (shared, grown, next),
+        |(shared, mut grown, next)| async move {
+            grown.wait_for(|len| *len > next).await.ok()?;
+            let record = shared.script.lock().expect("script").journal[next].clone();
+            let sse = Sse::default()
+                .event("event")
+                .id((next + 1).to_string())
+                .data(record.to_string());
+            Some((Ok::<_, Infallible>(sse), (shared, grown, next + 1)))
+        },
+    );
+    axum::response::Sse::new(records.take_until(wait_for_stop(stop)))
+        .keep_alive(KeepAlive::default())
+        .into_response()
+}
+
+fn problem(problem: Problem) -> Response {
+    let status = StatusCode::from_u16(problem.status).expect("status");
+    (status, Json(problem)).into_response()
+}
+
+/// A crossing of a line, as rules make it.
+pub(crate) fn crossing(severity: Severity) -> Event {
+    Event {
+        schema: EVENT_SCHEMA,
+        id: EventId(ulid::Ulid::new()),
+        seq: EventSeq(0),
+        boot_id: "boot".to_owned(),
+        mono_ms: 1,
+        at: Wall {
+            unix_ms: 1_700_000_000_000,
+            quality: TimeQuality::Synced,
+        },
+        phase: Phase::New,
+        source: Some(SourceId::new("gate").expect("name")),
+        pipeline: Some(PipelineId::new("door").expect("name")),
+        severity,
+        body: EventBody::Rule(Box::new(RuleEvent {
+            rule: "in".to_owned(),
+            condition: "crosses".to_owned(),
+            reason: "a person crossed the line door".to_owned(),
+            label: Some("person".to_owned()),
+            tracks: vec![],
+            zone: None,
+            line: Some("door".to_owned()),
+            direction: Some("in".to_owned()),
+            number: None,
+            dwell_s: None,
+            score: Some(0.9),
+            bbox: Some([0.1, 0.1, 0.2, 0.3]),
+            frame: 12,
+            pts_s: 0.5,
+            held_back: 0,
+        })),
+        decision: Decision {
+            verdict: Verdict::Record,
+            confidence: 0.9,
+            reason: "above the gate of 0.85".to_owned(),
+        },
+        evidence: vec![],
+        media: vec![],
+        hash: "00".to_owned(),
+    }
+}
+
+/// The begin or end of an outage of the source `gate`.
+pub(crate) fn outage(phase: Phase) -> Event {
+    Event {
+        phase,
+        pipeline: None,
+        body: EventBody::SourceOutage {
+            cause: Some(LossCause::Refused),
+            message: "the camera refused the connection".to_owned(),
+            lasted_s: (phase == Phase::End).then_some(12.0),
+        },
+        ..crossing(Severity::Warning)
+    }
+}

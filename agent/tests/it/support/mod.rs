@@ -1,0 +1,3 @@
+//! The neighbours of the agent, under the control of a test.
+
+pub(crate) mod fake_runtime;
