@@ -1,0 +1,140 @@
+//! Why a store can't do what it was asked to, in a sentence a person can act upon.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::batch::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process has it.
+    #[error("{path} is in use by another process{}", pid.map(|p| format!(" (pid {p})")).unwrap_or_default())]
+    InUse {
+        /// Folder of the store.
+        path: PathBuf,
+        /// Who, where it could be read.
+        pid: Option<u32>,
+    },
+    /// The disk is full, or so nearly full that the store would break half-way.
+    #[error(
+        "the disk of {path} is full ({free} bytes free, {needed} needed); free some space and try again"
+    )]
+    Full {
+        /// Folder of the store.
+        path: PathBuf,
+        /// Bytes left for this process.
+        free: u64,
+        /// Bytes that have to be free.
+        needed: u64,
+    },
+    /// The folder can't be created or written.
+    #[error(
+        "{path} can't be written ({source}); make it a folder that this user may write, on a disk that is mounted for writing"
+    )]
+    NotWritable {
+        /// Folder of the store.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A record fails its checksum.
+    #[error("record {key} of {keyspace} is damaged ({why})")]
+    Corrupt {
+        /// Keyspace.
+        keyspace: &'static str,
+        /// Key, readable.
+        key: String,
+        /// What is wrong, as a phrase.
+        why: String,
+    },
+    /// The files under the store are damaged.
+    #[error("{path} is damaged ({why}); restart to repair it or set it aside")]
+    Damaged {
+        /// Folder of the store.
+        path: PathBuf,
+        /// What was found.
+        why: String,
+    },
+    /// An earlier write or sync failed.
+    #[error(
+        "{path} takes no more writes since an earlier one failed ({why}); restart to open it again"
+    )]
+    Poisoned {
+        /// Folder of the store.
+        path: PathBuf,
+        /// The first failure.
+        why: String,
+    },
+    /// A key is empty or too long.
+    #[error("a key of {len} bytes in {keyspace} is not accepted; use 1 to {MAX_KEY_BYTES}")]
+    BadKey {
+        /// Keyspace.
+        keyspace: &'static str,
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// A payload is too large.
+    #[error(
+        "a record of {len} bytes in {keyspace} is too large; at most {MAX_VALUE_BYTES} are stored"
+    )]
+    TooLarge {
+        /// Keyspace.
+        keyspace: &'static str,
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// Anything else that the system refused.
+    #[error("{path}: {what}: {source}")]
+    Io {
+        /// File or folder.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A fault that a test asked for.
+    #[error("injected fault: {0}")]
+    Injected(&'static str),
+}
+
+impl StoreError {
+    /// Turns what the system said about `path` into the sentence that fits.
+    pub(crate) fn from_io(path: impl Into<PathBuf>, what: &'static str, source: io::Error) -> Self {
+        let path = path.into();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full {
+                path,
+                free: 0,
+                needed: 1,
+            },
+            io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::NotADirectory => Self::NotWritable { path, source },
+            _ => Self::Io { path, what, source },
+        }
+    }
+
+    /// Whether trying the same again later can work without a restart.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::InUse { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_only_or_a_full_disk_is_told_in_one_sentence_with_the_remedy() {
+        let said = |kind| StoreError::from_io("/state", "write", io::Error::from(kind)).to_string();
+        let read_only = said(io::ErrorKind::ReadOnlyFilesystem);
+        assert!(
+            read_only.starts_with("/state can't be written"),
+            "{read_only}"
+        );
+        assert!(said(io::ErrorKind::StorageFull).contains("free some space"));
+    }
+}

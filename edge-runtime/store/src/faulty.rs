@@ -1,0 +1,115 @@
+//! A store that fails when a test says so.
+
+use std::ops::Bound;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use crate::batch::{Batch, Keyspace};
+use crate::error::StoreError;
+use crate::{Entry, Page, Store};
+
+/// Counts calls down and blows at the one that was asked for.
+#[derive(Debug)]
+pub struct Fuse(AtomicI64);
+
+impl Fuse {
+    /// Blows at the `n`-th call from now, counted from 1, and at every one after it.
+    pub fn blow_at(&self, n: u32) {
+        self.0.store(i64::from(n), Ordering::SeqCst);
+    }
+
+    /// Never blows (again).
+    pub fn mend(&self) {
+        self.0.store(i64::MAX, Ordering::SeqCst);
+    }
+
+    fn burn(&self, what: &'static str) -> Result<(), StoreError> {
+        if self.0.fetch_sub(1, Ordering::SeqCst) <= 1 {
+            return Err(StoreError::Injected(what));
+        }
+        Ok(())
+    }
+}
+
+impl Default for Fuse {
+    fn default() -> Self {
+        Self(AtomicI64::new(i64::MAX))
+    }
+}
+
+/// Passes calls on to another store until a fuse blows. A refused write or sync changes nothing underneath.
+#[derive(Debug, Default)]
+pub struct FaultyStore<S> {
+    inner: S,
+    /// Burns at every read.
+    pub reads: Fuse,
+    /// Burns at every write.
+    pub writes: Fuse,
+    /// Burns at every sync.
+    pub syncs: Fuse,
+}
+
+impl<S: Store> FaultyStore<S> {
+    /// Wraps `inner` with fuses that hold.
+    pub fn new(inner: S) -> Self {
+        Self {
+            inner,
+            reads: Fuse::default(),
+            writes: Fuse::default(),
+            syncs: Fuse::default(),
+        }
+    }
+
+    /// The store underneath.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+}
+
+impl<S: Store> Store for FaultyStore<S> {
+    fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.reads.burn("get")?;
+        self.inner.get(keyspace, key)
+    }
+    fn scan(
+        &self,
+        keyspace: Keyspace,
+        from: Bound<&[u8]>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.reads.burn("scan")?;
+        self.inner.scan(keyspace, from, limit)
+    }
+    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
+        self.reads.burn("last")?;
+        self.inner.last(keyspace)
+    }
+    fn write(&self, batch: Batch) -> Result<(), StoreError> {
+        self.writes.burn("write")?;
+        self.inner.write(batch)
+    }
+    fn sync(&self) -> Result<(), StoreError> {
+        self.syncs.burn("sync")?;
+        self.inner.sync()
+    }
+    fn size_on_disk(&self) -> Result<u64, StoreError> {
+        self.inner.size_on_disk()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemoryStore;
+
+    #[test]
+    fn the_asked_for_call_fails_and_a_mended_fuse_holds_again() {
+        const K: Keyspace = Keyspace::new("k");
+        let store = FaultyStore::new(MemoryStore::new());
+        store.writes.blow_at(2);
+        let put = || store.commit(Batch::new().put(K, b"a", b"b"));
+        assert!(put().is_ok());
+        assert!(matches!(put(), Err(StoreError::Injected("write"))));
+        store.writes.mend();
+        assert!(put().is_ok());
+    }
+}

@@ -1,0 +1,311 @@
+//! The store on sled 0.34.
+//!
+//! One sled tree holds every keyspace (`name 0x00 key`), so a batch over several keyspaces is one atomic batch of
+//! sled (`Tree::apply_batch` pegs the log: recovered whole or not at all).
+//!
+//! Durability: `Tree::flush` of sled 0.34 ends in `sync_file_range` (`pagecache/iobuf.rs:736`), which flushes neither
+//! the file's metadata nor the drive's cache. So [`SledStore::sync`] does `flush`, then `fdatasync` on a second
+//! descriptor of the same file, then the same for blob files that are new. Concurrent callers share one such round.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::batch::{Batch, Keyspace, Op};
+use crate::error::StoreError;
+use crate::guard::{self, Fault};
+use crate::lock::FolderLock;
+use crate::open::{self, OpenReport, Options};
+use crate::{CorruptRecord, Entry, Page, Store, record};
+
+/// Records on disk.
+#[derive(Debug)]
+pub struct SledStore {
+    db: sled::Db,
+    /// Second descriptor of sled's file, for `fdatasync`.
+    db_file: File,
+    data: PathBuf,
+    min_free_bytes: u64,
+    /// Writes applied so far; a sync covers all that it sees here when it begins.
+    written: AtomicU64,
+    group: Mutex<Group>,
+    /// First failure after which nothing is acknowledged any more.
+    poison: OnceLock<String>,
+    // Last, so that it is given back after the database is closed.
+    _lock: FolderLock,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    synced: u64,
+    blobs: BTreeSet<OsString>,
+}
+
+impl SledStore {
+    /// Opens the store in the folder `root`, making it where it is missing, and says what state it was in.
+    ///
+    /// Blocks for as long as reading and checking every record takes.
+    ///
+    /// # Errors
+    /// When the folder is in use, can't be written or the disk is full. Damage is no error: it is repaired or set
+    /// aside, and [`OpenReport::outcome`] says so.
+    pub fn open(root: &Path, options: &Options) -> Result<(Self, OpenReport), StoreError> {
+        let lock = open::take_folder(root, options)?;
+        let (db, data, mut report) = open::open(root, options)?;
+        let db_path = data.join("db");
+        let db_file = File::options()
+            .read(true)
+            .write(true)
+            .open(&db_path)
+            .map_err(|e| StoreError::from_io(&db_path, "open", e))?;
+        let store = Self {
+            db,
+            db_file,
+            data,
+            min_free_bytes: options.min_free_bytes,
+            written: AtomicU64::new(0),
+            group: Mutex::new(Group::default()),
+            poison: OnceLock::new(),
+            _lock: lock,
+        };
+        store.remove_corrupt(&mut report)?;
+        Ok((store, report))
+    }
+
+    /// Takes damaged records out, so that they are reported once and not at every read.
+    fn remove_corrupt(&self, report: &mut OpenReport) -> Result<(), StoreError> {
+        if report.corrupt_raw.is_empty() {
+            return Ok(());
+        }
+        let mut batch = sled::Batch::default();
+        for key in report.corrupt_raw.drain(..) {
+            batch.remove(key);
+        }
+        self.apply(batch)?;
+        self.sync()
+    }
+
+    fn apply(&self, batch: sled::Batch) -> Result<(), StoreError> {
+        guard::call(|| self.db.apply_batch(batch)).map_err(|f| self.poisoned_by(f))?;
+        self.written.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn healthy(&self) -> Result<(), StoreError> {
+        match self.poison.get() {
+            None => Ok(()),
+            Some(why) => Err(StoreError::Poisoned {
+                path: self.data.clone(),
+                why: why.clone(),
+            }),
+        }
+    }
+
+    fn poisoned_by(&self, fault: Fault) -> StoreError {
+        let error = fault_to_error(&self.data, "write", fault);
+        // Only the first failure is kept: it is the cause of the others.
+        if self.poison.set(error.to_string()).is_ok() {
+            tracing::error!(path = %self.data.display(), %error, "store takes no more writes");
+        }
+        error
+    }
+
+    fn sync_files(&self, group: &mut Group) -> Result<(), Fault> {
+        guard::call(|| self.db.flush())?;
+        self.db_file.sync_data().map_err(Fault::Io)?;
+        let blobs = self.data.join("blobs");
+        let mut fresh = false;
+        for file in std::fs::read_dir(&blobs).map_err(Fault::Io)? {
+            let file = file.map_err(Fault::Io)?;
+            let name = file.file_name();
+            if !group.blobs.contains(&name) {
+                match File::open(file.path()) {
+                    Ok(blob) => blob.sync_all().map_err(Fault::Io)?,
+                    // sled removed it in between: nothing refers to it.
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                    Err(e) => return Err(Fault::Io(e)),
+                }
+                group.blobs.insert(name);
+                fresh = true;
+            }
+        }
+        if fresh {
+            File::open(&blobs)
+                .and_then(|dir| dir.sync_all())
+                .map_err(Fault::Io)?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn fault_to_error(path: &Path, what: &'static str, fault: Fault) -> StoreError {
+    match fault {
+        Fault::Io(e) => StoreError::from_io(path, what, e),
+        Fault::Damage(why) => StoreError::Damaged {
+            path: path.to_owned(),
+            why,
+        },
+    }
+}
+
+/// Key in sled's tree.
+pub(crate) fn full_key(keyspace: &str, key: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(keyspace.len() + 1 + key.len());
+    out.extend_from_slice(keyspace.as_bytes());
+    out.push(0);
+    out.extend_from_slice(key);
+    out
+}
+
+/// Keyspace and key of a key in sled's tree.
+pub(crate) fn split_key(full: &[u8]) -> (String, Vec<u8>) {
+    let at = full.iter().position(|b| *b == 0).unwrap_or(full.len());
+    let (name, rest) = full.split_at(at);
+    (
+        String::from_utf8_lossy(name).into_owned(),
+        rest.get(1..).unwrap_or_default().to_vec(),
+    )
+}
+
+/// The first key after every key of `keyspace`.
+fn end_of(keyspace: Keyspace) -> Vec<u8> {
+    let mut end = keyspace.name().as_bytes().to_vec();
+    end.push(1);
+    end
+}
+
+impl Store for SledStore {
+    fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        let full = full_key(keyspace.name(), key);
+        let raw = guard::call(|| self.db.get(&full))
+            .map_err(|f| fault_to_error(&self.data, "read", f))?;
+        raw.map(|raw| {
+            record::decode(&full, &raw)
+                .map(<[u8]>::to_vec)
+                .map_err(|why| StoreError::Corrupt {
+                    keyspace: keyspace.name(),
+                    key: key.escape_ascii().to_string(),
+                    why,
+                })
+        })
+        .transpose()
+    }
+
+    fn scan(
+        &self,
+        keyspace: Keyspace,
+        from: Bound<&[u8]>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        let from = match from {
+            Bound::Included(k) => Bound::Included(full_key(keyspace.name(), k)),
+            Bound::Excluded(k) => Bound::Excluded(full_key(keyspace.name(), k)),
+            Bound::Unbounded => Bound::Included(full_key(keyspace.name(), &[])),
+        };
+        let raw: Vec<_> = guard::call(|| {
+            self.db
+                .range::<Vec<u8>, _>((from, Bound::Excluded(end_of(keyspace))))
+                .take(limit)
+                .collect::<sled::Result<_>>()
+        })
+        .map_err(|f| fault_to_error(&self.data, "read", f))?;
+        let mut page = Page::default();
+        for (full, value) in raw {
+            let (_, key) = split_key(&full);
+            match record::decode(&full, &value) {
+                Ok(payload) => page.entries.push(Entry {
+                    key,
+                    value: payload.to_vec(),
+                }),
+                Err(why) => page.corrupt.push(CorruptRecord {
+                    keyspace: keyspace.name().to_owned(),
+                    key,
+                    why,
+                }),
+            }
+        }
+        Ok(page)
+    }
+
+    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
+        let found = guard::call(|| {
+            for item in self
+                .db
+                .range(full_key(keyspace.name(), &[])..end_of(keyspace))
+                .rev()
+            {
+                let (full, value) = item?;
+                if let Ok(payload) = record::decode(&full, &value) {
+                    return Ok(Some(Entry {
+                        key: split_key(&full).1,
+                        value: payload.to_vec(),
+                    }));
+                }
+            }
+            Ok(None)
+        });
+        found.map_err(|f| fault_to_error(&self.data, "read", f))
+    }
+
+    fn write(&self, batch: Batch) -> Result<(), StoreError> {
+        batch.check()?;
+        self.healthy()?;
+        // Deletes stay possible on a full disk: they are how room is made.
+        if batch.ops().iter().any(|op| matches!(op, Op::Put { .. })) {
+            open::check_free(&self.data, self.min_free_bytes + batch.bytes())?;
+        }
+        let mut writes = sled::Batch::default();
+        for op in batch.ops() {
+            match op {
+                Op::Put {
+                    keyspace,
+                    key,
+                    value,
+                } => {
+                    let full = full_key(keyspace.name(), key);
+                    let stored = record::encode(&full, value);
+                    writes.insert(full, stored);
+                }
+                Op::Delete { keyspace, key } => writes.remove(full_key(keyspace.name(), key)),
+            }
+        }
+        self.apply(writes)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        let mine = self.written.load(Ordering::SeqCst);
+        // The lock guards numbers that are set only after success, so a panicked holder leaves them true.
+        let mut group = self.group.lock().unwrap_or_else(PoisonError::into_inner);
+        if group.synced >= mine {
+            return Ok(());
+        }
+        self.healthy()?;
+        let covered = self.written.load(Ordering::SeqCst);
+        self.sync_files(&mut group)
+            .map_err(|f| self.poisoned_by(f))?;
+        group.synced = covered;
+        Ok(())
+    }
+
+    fn size_on_disk(&self) -> Result<u64, StoreError> {
+        guard::call(|| self.db.size_on_disk()).map_err(|f| fault_to_error(&self.data, "measure", f))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_full_key_splits_into_what_it_was_made_of(name in "[a-z0-9_]{1,32}", key: Vec<u8>) {
+            prop_assert_eq!(split_key(&full_key(&name, &key)), (name, key));
+        }
+    }
+}

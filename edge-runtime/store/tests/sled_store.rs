@@ -1,0 +1,462 @@
+//! The sled store against a model, a killed process, damaged files and a full disk.
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use watchkeeper_store::{
+    Batch, Keyspace, OpenOutcome, OpenReport, Options, SledStore, Store, StoreError, log_key,
+    log_seq,
+};
+
+const LOG: Keyspace = Keyspace::new("log");
+const MAP: Keyspace = Keyspace::new("map");
+// Its name begins like the one of another keyspace.
+const MAP_2: Keyspace = Keyspace::new("map2");
+
+fn open(root: &Path) -> (SledStore, OpenReport) {
+    SledStore::open(root, &Options::default()).unwrap()
+}
+
+fn everything(store: &dyn Store, keyspace: Keyspace) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let page = store.scan(keyspace, Bound::Unbounded, usize::MAX).unwrap();
+    assert_eq!(page.corrupt, []);
+    page.entries.into_iter().map(|e| (e.key, e.value)).collect()
+}
+
+#[derive(Debug, Clone)]
+enum Action {
+    Put(Keyspace, u8, Vec<u8>),
+    Delete(Keyspace, u8),
+    /// One batch over two keyspaces.
+    Both(u8, Vec<u8>),
+    Reopen,
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let keyspace = || prop_oneof![Just(LOG), Just(MAP), Just(MAP_2)];
+    let value = || proptest::collection::vec(any::<u8>(), 0..2000);
+    prop_oneof![
+        6 => (keyspace(), any::<u8>(), value()).prop_map(|(s, k, v)| Action::Put(s, k, v)),
+        2 => (keyspace(), any::<u8>()).prop_map(|(s, k)| Action::Delete(s, k)),
+        2 => (any::<u8>(), value()).prop_map(|(k, v)| Action::Both(k, v)),
+        1 => Just(Action::Reopen),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn behaves_like_a_sorted_map_over_reopenings(actions in proptest::collection::vec(action(), 1..60)) {
+        let root = tempfile::tempdir().unwrap();
+        let (mut store, _) = open(root.path());
+        let mut model: BTreeMap<(Keyspace, Vec<u8>), Vec<u8>> = BTreeMap::new();
+        for action in actions {
+            match action {
+                Action::Put(s, k, v) => {
+                    store.commit(Batch::new().put(s, &[k], &v)).unwrap();
+                    model.insert((s, vec![k]), v);
+                }
+                Action::Delete(s, k) => {
+                    store.commit(Batch::new().delete(s, &[k])).unwrap();
+                    model.remove(&(s, vec![k]));
+                }
+                Action::Both(k, v) => {
+                    store.commit(Batch::new().put(LOG, &[k], &v).delete(MAP, &[k])).unwrap();
+                    model.insert((LOG, vec![k]), v);
+                    model.remove(&(MAP, vec![k]));
+                }
+                Action::Reopen => {
+                    drop(store);
+                    let (reopened, report) = open(root.path());
+                    prop_assert!(report.outcome.is_clean());
+                    prop_assert_eq!(report.records, model.len() as u64);
+                    store = reopened;
+                }
+            }
+            for keyspace in [LOG, MAP, MAP_2] {
+                let expected: Vec<_> = model
+                    .iter()
+                    .filter(|((s, _), _)| *s == keyspace)
+                    .map(|((_, k), v)| (k.clone(), v.clone()))
+                    .collect();
+                let last = store.last(keyspace).unwrap().map(|e| (e.key, e.value));
+                prop_assert_eq!(last.as_ref(), expected.last());
+                prop_assert_eq!(everything(&store, keyspace), expected);
+            }
+        }
+    }
+}
+
+/// Not a test by itself: the process that [`an_acknowledged_record_survives_a_killed_process`] kills.
+#[test]
+fn child_that_writes_until_it_is_killed() {
+    let Some(root) = std::env::var_os("WATCHKEEPER_STORE_CHILD").map(PathBuf::from) else {
+        return;
+    };
+    let (store, report) = open(&root);
+    assert!(report.outcome.is_clean(), "{report:?}");
+    let next = store
+        .last(LOG)
+        .unwrap()
+        .and_then(|e| log_seq(&e.key))
+        .map_or(1, |seq| seq + 1);
+    for seq in next.. {
+        let mut batch =
+            Batch::new()
+                .put(LOG, &log_key(seq), &payload(seq))
+                .put(MAP, b"head", &log_key(seq));
+        if seq > 300 {
+            batch = batch.delete(LOG, &log_key(seq - 300));
+        }
+        store.commit(batch).unwrap();
+        acknowledge(seq);
+    }
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "the pipe to the parent is standard output"
+)]
+fn acknowledge(seq: u64) {
+    println!("acked {seq}");
+}
+
+fn payload(seq: u64) -> Vec<u8> {
+    let mut bytes = vec![(seq % 251) as u8; 600];
+    bytes.extend_from_slice(&seq.to_be_bytes());
+    bytes
+}
+
+#[test]
+fn an_acknowledged_record_survives_a_killed_process() {
+    let root = tempfile::tempdir().unwrap();
+    let mut acked = 0;
+    for round in 0..6_u64 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "child_that_writes_until_it_is_killed",
+                "--nocapture",
+            ])
+            .env("WATCHKEEPER_STORE_CHILD", root.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let wanted = acked + 40 + round * 37;
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            // libtest may print its own words before the first line.
+            if let Some(seq) = line
+                .unwrap()
+                .rsplit("acked ")
+                .next()
+                .and_then(|s| s.parse().ok())
+            {
+                acked = seq;
+            }
+            if acked >= wanted {
+                break;
+            }
+        }
+        assert!(acked >= wanted, "the child ended by itself after {acked}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        let (store, report) = open(root.path());
+        assert!(report.outcome.is_clean(), "{report:?}");
+        assert_eq!(report.corrupt, []);
+        let found = everything(&store, LOG);
+        let last = log_seq(&found.last().unwrap().0).unwrap();
+        assert!(last >= acked, "acknowledged {acked}, found {last}");
+        let first = last.saturating_sub(299).max(1);
+        assert_eq!(
+            found.len() as u64,
+            last - first + 1,
+            "a hole, or a record too many"
+        );
+        for (seq, (key, value)) in (first..).zip(&found) {
+            assert_eq!(log_seq(key), Some(seq));
+            assert_eq!(*value, payload(seq));
+        }
+        // The other half of the same batch.
+        assert_eq!(store.get(MAP, b"head").unwrap().unwrap(), log_key(last));
+        drop(store);
+    }
+}
+
+fn filled(root: &Path, records: u64) {
+    let (store, _) = open(root);
+    for seq in 1..=records {
+        store
+            .write(Batch::new().put(LOG, &log_key(seq), &payload(seq)))
+            .unwrap();
+    }
+    store.sync().unwrap();
+}
+
+fn snapshots(root: &Path) -> Vec<PathBuf> {
+    fs::read_dir(root.join("data"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| {
+            p.file_name()
+                .unwrap()
+                .to_string_lossy()
+                .starts_with("snap.")
+        })
+        .collect()
+}
+
+#[test]
+fn a_torn_snapshot_is_moved_aside_and_every_record_is_there() {
+    let root = tempfile::tempdir().unwrap();
+    filled(root.path(), 500);
+    // sled writes a snapshot when it has recovered a log.
+    drop(open(root.path()));
+    let torn = snapshots(root.path());
+    assert!(!torn.is_empty(), "nothing to tear");
+    for path in &torn {
+        let half = fs::metadata(path).unwrap().len() / 2;
+        fs::File::options()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .set_len(half)
+            .unwrap();
+    }
+    let (store, report) = open(root.path());
+    assert!(
+        matches!(report.outcome, OpenOutcome::Recovered { .. }),
+        "{report:?}"
+    );
+    assert_eq!(everything(&store, LOG).len(), 500);
+    assert!(root.path().join("snapshots.quarantine-1").is_dir());
+    drop(store);
+    assert!(open(root.path()).1.outcome.is_clean(), "mended for good");
+}
+
+#[test]
+fn a_flipped_bit_anywhere_in_the_files_never_panics_and_never_yields_a_wrong_record() {
+    let pristine = tempfile::tempdir().unwrap();
+    filled(pristine.path(), 200);
+    let db = fs::read(pristine.path().join("data/db")).unwrap();
+    // Only the part that holds something; the rest of the segment is padding.
+    let used = db.iter().rposition(|b| *b != 0).unwrap();
+    let mut noticed = 0;
+    for step in 0..24 {
+        let root = tempfile::tempdir().unwrap();
+        copy_tree(pristine.path(), root.path());
+        let mut broken = db.clone();
+        broken[used * step / 24] ^= 1 << (step % 8);
+        fs::write(root.path().join("data/db"), &broken).unwrap();
+
+        let (store, _) = open(root.path());
+        let mut right = 0;
+        for seq in 1..=200 {
+            if let Ok(Some(value)) = store.get(LOG, &log_key(seq)) {
+                assert_eq!(value, payload(seq), "a wrong record after a flipped bit");
+                right += 1;
+            }
+        }
+        if right < 200 {
+            noticed += 1;
+        }
+        // Whatever was lost, the store goes on.
+        store
+            .commit(Batch::new().put(MAP, b"after", b"ok"))
+            .unwrap();
+        assert_eq!(store.get(MAP, b"after").unwrap().unwrap(), b"ok");
+    }
+    assert!(
+        noticed > 0,
+        "no flipped bit hit a record: the test looks at nothing"
+    );
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_tree(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_damaged_record_is_reported_once_skipped_and_taken_out() {
+    let root = tempfile::tempdir().unwrap();
+    filled(root.path(), 3);
+    {
+        // Behind the store's back, as a bug or a bad memory cell would.
+        let db = sled::open(root.path().join("data")).unwrap();
+        let mut key = b"log\0".to_vec();
+        key.extend_from_slice(&log_key(2));
+        let mut value = db.get(&key).unwrap().unwrap().to_vec();
+        value[40] ^= 1;
+        db.insert(key, value).unwrap();
+        db.flush().unwrap();
+    }
+    let (store, report) = open(root.path());
+    assert!(report.outcome.is_clean());
+    assert_eq!(report.corrupt.len(), 1);
+    assert_eq!(report.corrupt[0].keyspace, "log");
+    assert_eq!(log_seq(&report.corrupt[0].key), Some(2));
+    let left: Vec<_> = everything(&store, LOG)
+        .iter()
+        .filter_map(|(k, _)| log_seq(k))
+        .collect();
+    assert_eq!(left, [1, 3]);
+    drop(store);
+    assert_eq!(open(root.path()).1.corrupt, []);
+}
+
+#[test]
+fn files_beyond_repair_are_set_aside_and_the_store_begins_empty() {
+    let root = tempfile::tempdir().unwrap();
+    for round in 1..=5 {
+        filled(root.path(), 50);
+        fs::write(root.path().join("data/conf"), [0xff; 64]).unwrap();
+        let (store, report) = open(root.path());
+        let OpenOutcome::Quarantined { to, .. } = &report.outcome else {
+            panic!("{report:?}");
+        };
+        assert_eq!(*to, root.path().join(format!("data.quarantine-{round}")));
+        assert!(to.join("db").is_file(), "the evidence is kept");
+        assert_eq!(everything(&store, LOG), []);
+    }
+    let kept = fs::read_dir(root.path())
+        .unwrap()
+        .filter(|e| {
+            e.as_ref()
+                .unwrap()
+                .file_name()
+                .to_string_lossy()
+                .starts_with("data.quarantine")
+        })
+        .count();
+    assert_eq!(kept, 3, "the disk does not fill with old damage");
+}
+
+#[test]
+fn a_store_in_use_is_refused_with_the_pid_of_its_holder() {
+    let root = tempfile::tempdir().unwrap();
+    let (_held, _) = open(root.path());
+    let refused = SledStore::open(root.path(), &Options::default()).unwrap_err();
+    let said = refused.to_string();
+    assert!(
+        said.contains("is in use by another process")
+            && said.contains(&std::process::id().to_string()),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_nearly_full_disk_refuses_puts_but_lets_room_be_made() {
+    let root = tempfile::tempdir().unwrap();
+    let refused = SledStore::open(
+        root.path(),
+        &Options {
+            min_free_bytes: u64::MAX / 2,
+            ..Options::default()
+        },
+    );
+    assert!(matches!(refused.unwrap_err(), StoreError::Full { .. }));
+
+    // Room for opening, none for this one record.
+    let free = rustix::fs::statvfs(root.path()).unwrap();
+    let free = free.f_bavail * free.f_frsize;
+    let (store, _) = SledStore::open(
+        root.path(),
+        &Options {
+            min_free_bytes: free.saturating_sub(1 << 20),
+            ..Options::default()
+        },
+    )
+    .unwrap();
+    let refused = store
+        .commit(Batch::new().put(LOG, b"a", &vec![0; 2 << 20]))
+        .unwrap_err();
+    assert!(
+        matches!(refused, StoreError::Full { .. }) && refused.is_transient(),
+        "{refused}"
+    );
+    assert!(store.commit(Batch::new().delete(LOG, b"a")).is_ok());
+}
+
+#[test]
+fn a_folder_that_can_not_be_made_is_told_in_one_sentence() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("file");
+    fs::write(&file, "").unwrap();
+    let said = SledStore::open(&file.join("state"), &Options::default())
+        .unwrap_err()
+        .to_string();
+    assert!(said.contains("can't be written"), "{said}");
+}
+
+#[test]
+fn a_bloated_store_is_rewritten_at_opening_and_keeps_every_record() {
+    let root = tempfile::tempdir().unwrap();
+    {
+        let (store, _) = open(root.path());
+        for round in 0..40 {
+            for key in 0..50_u64 {
+                store
+                    .write(Batch::new().put(MAP, &log_key(key), &vec![round; 4000]))
+                    .unwrap();
+            }
+        }
+        for key in 10..50 {
+            store
+                .write(Batch::new().delete(MAP, &log_key(key)))
+                .unwrap();
+        }
+        store.sync().unwrap();
+    }
+    let eager = Options {
+        compact_floor_bytes: 0,
+        compact_ratio: 1.5,
+        ..Options::default()
+    };
+    let (store, report) = SledStore::open(root.path(), &eager).unwrap();
+    let gained = report.compaction.expect("it was worth it");
+    assert!(gained.after < gained.before, "{gained:?}");
+    assert_eq!(everything(&store, MAP).len(), 10);
+    store
+        .commit(Batch::new().put(MAP, b"after", b"ok"))
+        .unwrap();
+    drop(store);
+    assert_eq!(everything(&open(root.path()).0, MAP).len(), 11);
+}
+
+#[test]
+fn concurrent_commits_are_all_durable() {
+    let root = tempfile::tempdir().unwrap();
+    {
+        let store = Arc::new(open(root.path()).0);
+        std::thread::scope(|scope| {
+            for writer in 0..4_u64 {
+                let store = Arc::clone(&store);
+                scope.spawn(move || {
+                    for n in 0..25 {
+                        store
+                            .commit(Batch::new().put(LOG, &log_key(writer * 100 + n), b"x"))
+                            .unwrap();
+                    }
+                });
+            }
+        });
+    }
+    assert_eq!(everything(&open(root.path()).0, LOG).len(), 100);
+}
