@@ -62,3 +62,34 @@ pub struct Detections {
     /// Width and height in pixels of the picture they were found in.
     pub size: [u32; 2],
 }
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Boxes for tests.
+
+    use super::*;
+
+    /// Tracked boxes of class `person` with a score of 0.8 in a picture of 640×480.
+    pub(crate) fn tracked(boxes: &[(i64, BBox)]) -> Detections {
+        let boxes = boxes
+            .iter()
+            .enumerate()
+            .map(|(i, &(track, bbox))| Detection {
+                bbox,
+                confidence: 0.8,
+                class_id: 0,
+                class: "person".into(),
+                track: Some(TrackId(track)),
+                id: DetectionId::Local {
+                    stream: 0,
+                    number: i as u64,
+                },
+                extra: None,
+            })
+            .collect();
+        Detections {
+            boxes,
+            size: [640, 480],
+        }
+    }
+}

@@ -1,1 +1,11 @@
-//! Placeholder; its owner replaces this.
+//! Identity over time: which box of this frame is the same object as a box of an earlier one.
+//!
+//! Invariant: a tracker is a pure function of its configuration and the frames it was given; it holds a bounded
+//! number of tracks, and an id that was given out is never given to another object.
+
+pub mod assign;
+mod birth_order;
+pub mod byte_track;
+pub mod kalman;
+
+pub use byte_track::{ByteTrack, ByteTrackConfig};

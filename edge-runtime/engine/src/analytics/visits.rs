@@ -1,0 +1,211 @@
+//! Visits of a zone: from "these tracks are in it now" to who came when and stayed how long.
+//!
+//! A visit begins when a track is first seen in the zone and ends when it has not been seen there for a grace time; a
+//! shorter absence (a missed box, a step over the border) does not break it. Its length is from the first to the last
+//! sight, the grace not included.
+//!
+//! Invariant: visits are numbered by when they began; at most [`MAX_LISTED`] are listed and [`MAX_OPEN`] open, the oldest
+//! make room.
+
+use std::collections::VecDeque;
+
+use watchkeeper_contract::id::TrackId;
+use watchkeeper_contract::pipeline::{Visit, ZoneVisits};
+
+/// Most visits that are listed.
+pub const MAX_LISTED: usize = 1000;
+/// Most tracks that can be in the zone at once.
+pub const MAX_OPEN: usize = 1000;
+/// Seconds of absence after which a visit is over.
+pub const DEFAULT_GRACE_S: f64 = 2.0;
+
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    track: TrackId,
+    enter_s: f64,
+    last_s: f64,
+}
+
+impl Open {
+    fn visit(&self) -> Visit {
+        Visit {
+            track: self.track,
+            enter_s: self.enter_s,
+            dwell_s: self.last_s - self.enter_s,
+        }
+    }
+}
+
+/// The visits of one zone.
+#[derive(Debug, Clone)]
+pub struct Visits {
+    grace_s: f64,
+    count: u64,
+    /// In the order in which they began.
+    open: VecDeque<Open>,
+    closed: VecDeque<Visit>,
+}
+
+impl Default for Visits {
+    fn default() -> Self {
+        Self::new(DEFAULT_GRACE_S)
+    }
+}
+
+impl Visits {
+    /// No visits yet; a visit is over after `grace_s` seconds of absence.
+    #[must_use]
+    pub fn new(grace_s: f64) -> Self {
+        Self {
+            grace_s: grace_s.max(0.0),
+            count: 0,
+            open: VecDeque::new(),
+            closed: VecDeque::new(),
+        }
+    }
+
+    /// Takes the tracks that are in the zone at `time_s` seconds of source time. A time that is not finite is ignored.
+    pub fn observe(&mut self, in_zone: impl IntoIterator<Item = TrackId>, time_s: f64) {
+        if !time_s.is_finite() {
+            return;
+        }
+        self.close(|o, grace| time_s - o.last_s > grace);
+        for track in in_zone {
+            if let Some(open) = self.open.iter_mut().find(|o| o.track == track) {
+                open.last_s = open.last_s.max(time_s);
+                continue;
+            }
+            if self.open.len() == MAX_OPEN
+                && let Some(oldest) = self.open.pop_front()
+            {
+                self.list(oldest.visit());
+            }
+            self.count += 1;
+            self.open.push_back(Open {
+                track,
+                enter_s: time_s,
+                last_s: time_s,
+            });
+        }
+    }
+
+    /// Closes every visit: the source ended.
+    pub fn finish(&mut self) {
+        self.close(|_, _| true);
+    }
+
+    /// The visits so far, open ones included, by when they began.
+    #[must_use]
+    pub fn summary(&self) -> ZoneVisits {
+        let mut visits: Vec<Visit> = self.closed.iter().copied().collect();
+        visits.extend(self.open.iter().map(Open::visit));
+        visits.sort_by(|a, b| a.enter_s.total_cmp(&b.enter_s).then(a.track.cmp(&b.track)));
+        visits.drain(..visits.len().saturating_sub(MAX_LISTED));
+        ZoneVisits {
+            count: self.count,
+            present: u32::try_from(self.open.len()).unwrap_or(u32::MAX),
+            visits,
+        }
+    }
+
+    fn close(&mut self, over: impl Fn(&Open, f64) -> bool) {
+        let mut ended = Vec::new();
+        let grace = self.grace_s;
+        self.open.retain(|o| {
+            let ends = over(o, grace);
+            if ends {
+                ended.push(o.visit());
+            }
+            !ends
+        });
+        for visit in ended {
+            self.list(visit);
+        }
+    }
+
+    fn list(&mut self, visit: Visit) {
+        if self.closed.len() == MAX_LISTED {
+            self.closed.pop_front();
+        }
+        self.closed.push_back(visit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_visit_lasts_from_the_first_to_the_last_sight() {
+        let mut v = Visits::default();
+        for t in 10..15 {
+            v.observe([TrackId(3)], f64::from(t));
+        }
+        v.observe([], 20.0);
+        let s = v.summary();
+        assert_eq!((s.count, s.present), (1, 0));
+        assert_eq!(
+            s.visits,
+            [Visit {
+                track: TrackId(3),
+                enter_s: 10.0,
+                dwell_s: 4.0
+            }]
+        );
+    }
+
+    #[test]
+    fn a_short_absence_does_not_break_a_visit_and_a_long_one_does() {
+        let mut v = Visits::new(2.0);
+        v.observe([TrackId(3)], 0.0);
+        v.observe([TrackId(3)], 2.0);
+        assert_eq!(v.summary().count, 1);
+        v.observe([TrackId(3)], 4.1);
+        let s = v.summary();
+        assert_eq!((s.count, s.present), (2, 1));
+        assert_eq!(s.visits[0].dwell_s, 2.0);
+    }
+
+    #[test]
+    fn an_open_visit_is_listed_with_its_time_so_far() {
+        let mut v = Visits::default();
+        v.observe([TrackId(1)], 5.0);
+        v.observe([TrackId(1), TrackId(2)], 6.5);
+        let s = v.summary();
+        assert_eq!((s.count, s.present), (2, 2));
+        assert_eq!(s.visits[0].dwell_s, 1.5);
+        v.finish();
+        assert_eq!(v.summary().present, 0);
+        assert_eq!(v.summary().visits, s.visits);
+    }
+
+    #[test]
+    fn the_list_is_bounded_and_the_count_is_not() {
+        let mut v = Visits::new(0.0);
+        for i in 0..2500 {
+            v.observe([TrackId(i)], i as f64);
+        }
+        let s = v.summary();
+        assert_eq!(s.count, 2500);
+        assert_eq!(s.visits.len(), MAX_LISTED);
+        assert_eq!(s.visits[0].track, TrackId(1500));
+    }
+
+    proptest! {
+        #[test]
+        fn every_entry_is_counted_once_and_no_dwell_is_negative(
+            frames in proptest::collection::vec((0u8..16, 0.0f64..1.5), 1..200)
+        ) {
+            let (mut v, mut t) = (Visits::new(2.0), 0.0);
+            for (mask, dt) in frames {
+                t += dt;
+                v.observe((0..4).filter(|b| mask >> b & 1 == 1).map(TrackId), t);
+            }
+            v.finish();
+            let s = v.summary();
+            prop_assert_eq!(s.count as usize, s.visits.len());
+            prop_assert!(s.visits.iter().all(|x| x.dwell_s >= 0.0));
+        }
+    }
+}

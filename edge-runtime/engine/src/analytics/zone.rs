@@ -1,0 +1,271 @@
+//! Zones: whether a box is in a polygon and for how long its track has been, with the semantics of Roboflow's
+//! `time_in_zone`.
+//!
+//! A zone there is a raster: the polygon's corners are cut to whole pixels and filled by OpenCV's `fillPoly`, which also
+//! draws its edges; a box is in the zone when its anchor, rounded to the nearest pixel (half to even), is set. The same
+//! question is answered here without the raster: inside by the even-odd rule, or within half a pixel of an edge along
+//! the edge's minor axis, which are the pixels of a Bresenham line.
+//!
+//! Invariant: a point that is not finite is in no zone; a box without a track is never timed.
+
+use crate::analytics::recent::Recent;
+use crate::detections::{Detection, Detections};
+use crate::geometry::{Anchor, BBox, Point};
+
+/// Most tracks whose entry is remembered; when there are more, the one unseen for longest goes.
+const MAX_TRACKS: usize = 4096;
+
+/// A polygon and the point of a box that has to be in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolygonZone {
+    corners: Vec<[f64; 2]>,
+    anchor: Anchor,
+}
+
+impl PolygonZone {
+    /// A zone with these corners, in pixels; fewer than three enclose nothing.
+    #[must_use]
+    pub fn new(corners: &[Point], anchor: Anchor) -> Self {
+        let corners = if corners.len() < 3 || corners.iter().any(|p| !finite(*p)) {
+            Vec::new()
+        } else {
+            corners.iter().map(|p| [p.x.trunc(), p.y.trunc()]).collect()
+        };
+        Self { corners, anchor }
+    }
+
+    /// Whether the anchor of this box is in the zone.
+    #[must_use]
+    pub fn contains(&self, bbox: &BBox) -> bool {
+        self.contains_point(bbox.anchor(self.anchor))
+    }
+
+    /// Whether this point, rounded to the nearest pixel, is in the zone.
+    #[must_use]
+    pub fn contains_point(&self, point: Point) -> bool {
+        let (x, y) = (point.x.round_ties_even(), point.y.round_ties_even());
+        if !(x >= 0.0 && y >= 0.0 && x.is_finite() && y.is_finite()) {
+            return false;
+        }
+        let mut inside = false;
+        for (i, &[bx, by]) in self.corners.iter().enumerate() {
+            let previous = if i == 0 {
+                self.corners.len() - 1
+            } else {
+                i - 1
+            };
+            let [ax, ay] = self.corners[previous];
+            if on_edge([ax, ay], [bx, by], x, y) {
+                return true;
+            }
+            if (ay > y) != (by > y) && x < (bx - ax) * (y - ay) / (by - ay) + ax {
+                inside = !inside;
+            }
+        }
+        inside
+    }
+}
+
+fn finite(p: Point) -> bool {
+    p.x.is_finite() && p.y.is_finite()
+}
+
+/// Whether the pixel belongs to the edge as it is drawn.
+fn on_edge([ax, ay]: [f64; 2], [bx, by]: [f64; 2], x: f64, y: f64) -> bool {
+    let (dx, dy) = (bx - ax, by - ay);
+    let within = |v: f64, a: f64, b: f64| v >= a.min(b) && v <= a.max(b);
+    if dx == 0.0 && dy == 0.0 {
+        x == ax && y == ay
+    } else if dx.abs() >= dy.abs() {
+        within(x, ax, bx) && (y - (ay + dy * (x - ax) / dx)).abs() <= 0.5
+    } else {
+        within(y, ay, by) && (x - (ax + dx * (y - ay) / dy)).abs() <= 0.5
+    }
+}
+
+/// Times tracks while they are in any of some polygons.
+#[derive(Debug, Clone)]
+pub struct TimeInZone {
+    zones: Vec<PolygonZone>,
+    remove_out_of_zone: bool,
+    reset_out_of_zone: bool,
+    entered: Recent<f64>,
+}
+
+impl TimeInZone {
+    /// A timer for the union of these polygons, in pixels.
+    ///
+    /// `remove_out_of_zone` leaves boxes outside out of the result, else they stay with a time of 0.
+    /// `reset_out_of_zone` starts from 0 when a track comes back. As in Roboflow's block, the time is kept over an
+    /// absence only where boxes outside are removed *and* not reset.
+    #[must_use]
+    pub fn new(
+        polygons: &[Vec<Point>],
+        anchor: Anchor,
+        remove_out_of_zone: bool,
+        reset_out_of_zone: bool,
+    ) -> Self {
+        Self {
+            zones: polygons
+                .iter()
+                .map(|p| PolygonZone::new(p, anchor))
+                .collect(),
+            remove_out_of_zone,
+            reset_out_of_zone,
+            entered: Recent::new(MAX_TRACKS),
+        }
+    }
+
+    /// Takes the tracked boxes of a frame shown at `time_s` seconds of source time; gives back those boxes with
+    /// `extra.time_in_zone` in seconds set. Boxes without a track are left out.
+    pub fn update(&mut self, detections: &Detections, time_s: f64) -> Detections {
+        self.entered.next_round(u64::MAX);
+        let mut boxes = Vec::with_capacity(detections.boxes.len());
+        for detection in &detections.boxes {
+            let Some(track) = detection.track else {
+                continue;
+            };
+            let time = if self.zones.iter().any(|z| z.contains(&detection.bbox)) {
+                Some(time_s - *self.entered.touch_or_insert(track, time_s))
+            } else {
+                if self.reset_out_of_zone || !self.remove_out_of_zone {
+                    self.entered.remove(track);
+                }
+                (!self.remove_out_of_zone).then_some(0.0)
+            };
+            if let Some(time) = time {
+                boxes.push(timed(detection, time));
+            }
+        }
+        Detections {
+            boxes,
+            size: detections.size,
+        }
+    }
+}
+
+fn timed(detection: &Detection, time: f64) -> Detection {
+    let mut out = detection.clone();
+    out.extra.get_or_insert_default().time_in_zone = Some(time);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detections::testing::tracked;
+    use proptest::prelude::*;
+
+    fn square() -> Vec<Point> {
+        [(10.0, 10.0), (50.0, 10.0), (50.0, 50.0), (10.0, 50.0)]
+            .map(|(x, y)| Point::new(x, y))
+            .to_vec()
+    }
+
+    fn at(track: i64, x: f64, y: f64) -> Detections {
+        tracked(&[(track, BBox::new(x - 4.0, y - 4.0, x + 4.0, y + 4.0))])
+    }
+
+    fn times(d: &Detections) -> Vec<f64> {
+        let time = |b: &Detection| b.extra.as_ref().and_then(|e| e.time_in_zone);
+        d.boxes.iter().filter_map(time).collect()
+    }
+
+    #[test]
+    fn the_border_belongs_to_the_zone_up_to_half_a_pixel() {
+        let z = PolygonZone::new(&square(), Anchor::Center);
+        for (x, y, expected) in [
+            (30.0, 30.0, true),
+            (9.6, 30.0, true),
+            (50.4, 50.4, true),
+            (9.4, 30.0, false),
+            (51.0, 30.0, false),
+            (-1.0, 30.0, false),
+            (f64::NAN, 30.0, false),
+        ] {
+            assert_eq!(z.contains_point(Point::new(x, y)), expected, "{x} {y}");
+        }
+    }
+
+    #[test]
+    fn the_bay_of_a_concave_zone_is_outside() {
+        let u = [
+            (0.0, 0.0),
+            (90.0, 0.0),
+            (90.0, 90.0),
+            (60.0, 90.0),
+            (60.0, 30.0),
+            (30.0, 30.0),
+        ];
+        let mut corners: Vec<Point> = u.iter().map(|&(x, y)| Point::new(x, y)).collect();
+        corners.extend([Point::new(30.0, 90.0), Point::new(0.0, 90.0)]);
+        let z = PolygonZone::new(&corners, Anchor::Center);
+        assert!(!z.contains_point(Point::new(45.0, 60.0)));
+        assert!(z.contains_point(Point::new(15.0, 60.0)));
+        assert!(z.contains_point(Point::new(75.0, 60.0)));
+    }
+
+    #[test]
+    fn a_zone_of_two_corners_holds_nothing() {
+        let z = PolygonZone::new(&square()[..2], Anchor::Center);
+        assert!(!z.contains_point(Point::new(20.0, 10.0)));
+    }
+
+    #[test]
+    fn time_counts_from_the_first_frame_inside() {
+        let mut t = TimeInZone::new(&[square()], Anchor::Center, true, true);
+        assert_eq!(times(&t.update(&at(7, 30.0, 30.0), 2.0)), [0.0]);
+        assert_eq!(times(&t.update(&at(7, 31.0, 30.0), 3.5)), [1.5]);
+        assert!(t.update(&at(7, 90.0, 30.0), 4.0).boxes.is_empty());
+        assert_eq!(times(&t.update(&at(7, 30.0, 30.0), 5.0)), [0.0]);
+    }
+
+    #[test]
+    fn the_time_survives_an_absence_only_when_removed_and_not_reset() {
+        for (remove, reset, expected) in [
+            (true, true, 0.0),
+            (true, false, 4.0),
+            (false, true, 0.0),
+            (false, false, 0.0),
+        ] {
+            let mut t = TimeInZone::new(&[square()], Anchor::Center, remove, reset);
+            t.update(&at(7, 30.0, 30.0), 1.0);
+            let outside = times(&t.update(&at(7, 90.0, 30.0), 3.0));
+            assert_eq!(outside, if remove { vec![] } else { vec![0.0] });
+            assert_eq!(
+                times(&t.update(&at(7, 30.0, 30.0), 5.0)),
+                [expected],
+                "{remove} {reset}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_track_out_of_sight_keeps_its_entry() {
+        let mut t = TimeInZone::new(&[square()], Anchor::Center, true, true);
+        t.update(&at(7, 30.0, 30.0), 1.0);
+        t.update(&Detections::default(), 2.0);
+        assert_eq!(times(&t.update(&at(7, 30.0, 30.0), 4.0)), [3.0]);
+    }
+
+    #[test]
+    fn two_polygons_are_one_zone() {
+        let far = square()
+            .iter()
+            .map(|p| Point::new(p.x + 100.0, p.y))
+            .collect();
+        let mut t = TimeInZone::new(&[square(), far], Anchor::Center, true, true);
+        t.update(&at(7, 30.0, 30.0), 0.0);
+        assert_eq!(times(&t.update(&at(7, 130.0, 30.0), 2.0)), [2.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_is_harmless(v in proptest::collection::vec(proptest::num::f64::ANY, 8)) {
+            let corners = [Point::new(v[0], v[1]), Point::new(v[2], v[3]), Point::new(v[4], v[5])];
+            let z = PolygonZone::new(&corners, Anchor::Center);
+            let p = Point::new(v[6], v[7]);
+            prop_assert!(!z.contains_point(p) || (p.x > -1.0 && p.y > -1.0));
+        }
+    }
+}

@@ -1,0 +1,529 @@
+//! `ByteTrack` (Zhang et al., "Multi-Object Tracking by Associating Every Detection Box", ECCV 2022) with the semantics
+//! that Roboflow's `byte_tracker` blocks have through `supervision`.
+//!
+//! Boxes with a good score are matched first, by overlap weighted with the score; what is left of the tracks may then
+//! take boxes with a poor score, which is how an object stays tracked while it is half hidden. Class does not matter. A
+//! box that starts a track counts only after it was seen again, except in the very first frame.
+//!
+//! Invariant: a box that comes out is a box that went in, with `track` set; each id appears at most once in a frame; an
+//! id is never given to a second object; at most [`MAX_TRACKS`] tracks are kept.
+
+use watchkeeper_contract::id::TrackId;
+
+use crate::detections::{Detection, Detections};
+use crate::geometry::BBox;
+use crate::track::assign::{Costs, assign};
+use crate::track::birth_order::birth_order;
+use crate::track::kalman::BoxFilter;
+
+/// Most tracks that are remembered at once; when there are more, those lost for longest go first.
+pub const MAX_TRACKS: usize = 4096;
+
+/// Boxes at or below this score are not looked at (the paper's lower bound).
+const LOWEST_SCORE: f64 = 0.1;
+/// A new track needs this much more score than the activation threshold (the reference implementation's margin).
+const NEW_TRACK_MARGIN: f64 = 0.1;
+/// Highest cost for boxes with a poor score, for tracks that are not confirmed yet, and for handing a track back to a box.
+const POOR_MATCH: f64 = 0.5;
+const UNCONFIRMED_MATCH: f64 = 0.7;
+const OUTPUT_MATCH: f64 = 0.5;
+/// Two tracks that overlap more than `1 -` this are the same object.
+const DUPLICATE_DISTANCE: f64 = 0.15;
+/// Frame rate that `lost_track_buffer` refers to.
+const REFERENCE_FPS: f64 = 30.0;
+
+/// What can be set. The defaults are Roboflow's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ByteTrackConfig {
+    /// Score over which a box is matched in the first round; a new track needs 0.1 more.
+    pub activation_threshold: f64,
+    /// Frames for which a lost track can be found again, at 30 frames per second; scaled to `frame_rate`.
+    pub lost_track_buffer: u32,
+    /// Highest cost `1 - overlap × score` of a match in the first round.
+    pub match_threshold: f64,
+    /// Times a track has to be seen after its first box before it comes out; 1 lets it have its id at once.
+    pub minimum_consecutive_frames: u32,
+    /// Frames per second of the source. With 0, lost tracks are given up almost at once, as Roboflow does when the
+    /// frame rate is unknown; say 30 where that is not wanted.
+    pub frame_rate: f64,
+}
+
+impl Default for ByteTrackConfig {
+    fn default() -> Self {
+        Self {
+            activation_threshold: 0.25,
+            lost_track_buffer: 30,
+            match_threshold: 0.8,
+            minimum_consecutive_frames: 1,
+            frame_rate: REFERENCE_FPS,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    /// Matched in the last frame.
+    Tracked,
+    /// Not matched. `expired`: its time is over, the next frame is its last chance (the reference drops a lost track one
+    /// frame after it decided to).
+    Lost { expired: bool },
+}
+
+#[derive(Debug, Clone)]
+struct Track {
+    filter: BoxFilter,
+    sight: Sight,
+    confirmed: bool,
+    /// Matches in a row since it began or was found again.
+    streak: u32,
+    first_frame: u64,
+    last_frame: u64,
+    id: Option<TrackId>,
+}
+
+/// What happened to a track in this frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// A lost track in the pool; nothing has happened to it.
+    StillLost,
+    Matched,
+    FoundAgain,
+    NewlyLost,
+    Dropped,
+}
+
+/// A `ByteTrack` tracker: state of one source.
+#[derive(Debug, Clone)]
+pub struct ByteTrack {
+    config: ByteTrackConfig,
+    max_frames_lost: u64,
+    frame: u64,
+    next_id: i64,
+    /// Those tracked in the last frame first, then the lost ones, those lost for longest first.
+    tracks: Vec<Track>,
+}
+
+impl ByteTrack {
+    /// A tracker that has seen nothing.
+    #[must_use]
+    pub fn new(config: ByteTrackConfig) -> Self {
+        let scaled = config.frame_rate / REFERENCE_FPS * f64::from(config.lost_track_buffer);
+        Self {
+            config,
+            // Saturates, NaN becomes 0.
+            max_frames_lost: scaled as u64,
+            frame: 0,
+            next_id: 1,
+            tracks: Vec::new(),
+        }
+    }
+
+    /// Takes the boxes of the next frame; gives back those that belong to a confirmed track, in their order.
+    pub fn update(&mut self, detections: &Detections) -> Detections {
+        self.frame += 1;
+        let threshold = self.config.activation_threshold;
+        let usable = || detections.boxes.iter().filter(|d| has_extent(&d.bbox));
+        let good: Vec<&Detection> = usable().filter(|d| d.confidence > threshold).collect();
+        let poor: Vec<&Detection> = usable()
+            .filter(|d| d.confidence > LOWEST_SCORE && d.confidence < threshold)
+            .collect();
+        let unmatched = self.associate(&good, &poor);
+        self.begin(unmatched.into_iter().map(|i| good[i]));
+        self.expire();
+        self.drop_duplicates();
+        self.hand_back(detections)
+    }
+
+    /// Matches boxes to tracks and rebuilds the list of tracks; gives back which of the good boxes found no track, in the
+    /// order in which they get their numbers.
+    fn associate(&mut self, good: &[&Detection], poor: &[&Detection]) -> Vec<usize> {
+        let mut tracks = std::mem::take(&mut self.tracks);
+        let mut fate = vec![Fate::StillLost; tracks.len()];
+        let unconfirmed: Vec<usize> = indices(&tracks, |t| !t.confirmed);
+        let pool: Vec<usize> = indices(&tracks, |t| t.confirmed);
+
+        // First round: good boxes with every confirmed track, lost ones included.
+        for &t in &pool {
+            if tracks[t].sight != Sight::Tracked {
+                tracks[t].filter.hold_height();
+            }
+            tracks[t].filter.predict();
+        }
+        let first = assign(
+            &costs(&tracks, &pool, good, scored),
+            self.config.match_threshold,
+        );
+        for &(row, col) in &first.pairs {
+            fate[pool[row]] = self.see(&mut tracks[pool[row]], good[col]);
+        }
+
+        // Second round: poor boxes with tracks that were seen a frame ago.
+        let just_seen: Vec<usize> = first
+            .free_rows
+            .iter()
+            .map(|&row| pool[row])
+            .filter(|&t| tracks[t].sight == Sight::Tracked)
+            .collect();
+        let second = assign(&costs(&tracks, &just_seen, poor, plain), POOR_MATCH);
+        for &(row, col) in &second.pairs {
+            fate[just_seen[row]] = self.see(&mut tracks[just_seen[row]], poor[col]);
+        }
+        for &row in &second.free_rows {
+            fate[just_seen[row]] = Fate::NewlyLost;
+        }
+
+        // Tracks that began a frame ago have to be seen again now, or they were noise.
+        let left = birth_order(good.len(), first.free_cols);
+        let free: Vec<&Detection> = left.iter().map(|&c| good[c]).collect();
+        let third = assign(
+            &costs(&tracks, &unconfirmed, &free, scored),
+            UNCONFIRMED_MATCH,
+        );
+        for &(row, col) in &third.pairs {
+            fate[unconfirmed[row]] = self.see(&mut tracks[unconfirmed[row]], free[col]);
+        }
+        for &row in &third.free_rows {
+            fate[unconfirmed[row]] = Fate::Dropped;
+        }
+
+        let (mut tracked, mut found, mut lost, mut newly_lost) = (vec![], vec![], vec![], vec![]);
+        for (mut track, fate) in tracks.into_iter().zip(fate) {
+            match fate {
+                Fate::Matched => tracked.push(track),
+                Fate::FoundAgain => found.push(track),
+                Fate::StillLost => lost.push(track),
+                Fate::NewlyLost => {
+                    track.sight = Sight::Lost { expired: false };
+                    newly_lost.push(track);
+                }
+                Fate::Dropped => {}
+            }
+        }
+        self.tracks = tracked;
+        self.tracks.append(&mut found);
+        self.tracks.append(&mut lost);
+        self.tracks.append(&mut newly_lost);
+        let begin = birth_order(free.len(), third.free_cols);
+        begin.into_iter().map(|c| left[c]).collect()
+    }
+
+    /// Corrects a track by the box it was matched to.
+    fn see(&mut self, track: &mut Track, seen: &Detection) -> Fate {
+        track.filter.correct(&seen.bbox);
+        track.last_frame = self.frame;
+        if track.sight != Sight::Tracked {
+            track.sight = Sight::Tracked;
+            track.streak = 0;
+            return Fate::FoundAgain;
+        }
+        track.streak = track.streak.saturating_add(1);
+        if track.streak == self.config.minimum_consecutive_frames {
+            track.confirmed = true;
+            if track.id.is_none() {
+                track.id = Some(self.new_id());
+            }
+        }
+        Fate::Matched
+    }
+
+    fn new_id(&mut self) -> TrackId {
+        let id = TrackId(self.next_id);
+        self.next_id += 1;
+        id
+    }
+
+    /// Begins a track with each box that is good enough.
+    fn begin<'a>(&mut self, boxes: impl Iterator<Item = &'a Detection>) {
+        let at = self
+            .tracks
+            .iter()
+            .take_while(|t| t.sight == Sight::Tracked)
+            .count();
+        let mut begun = Vec::new();
+        for seen in boxes {
+            if seen.confidence < self.config.activation_threshold + NEW_TRACK_MARGIN {
+                continue;
+            }
+            begun.push(Track {
+                filter: BoxFilter::new(&seen.bbox),
+                sight: Sight::Tracked,
+                confirmed: self.frame == 1,
+                streak: 0,
+                first_frame: self.frame,
+                last_frame: self.frame,
+                id: (self.config.minimum_consecutive_frames <= 1).then(|| self.new_id()),
+            });
+        }
+        self.tracks.splice(at..at, begun);
+    }
+
+    /// Drops tracks whose last chance is over, and marks those whose time is.
+    fn expire(&mut self) {
+        let (frame, max) = (self.frame, self.max_frames_lost);
+        self.tracks.retain_mut(|t| match &mut t.sight {
+            Sight::Lost { expired: true } => false,
+            Sight::Lost { expired } => {
+                let age = frame - t.last_frame;
+                // One that was lost in this very frame is not judged yet.
+                *expired = age > 1 && age > max;
+                true
+            }
+            Sight::Tracked => true,
+        });
+        let excess = self.tracks.len().saturating_sub(MAX_TRACKS);
+        if excess > 0 {
+            let tracked = self
+                .tracks
+                .iter()
+                .take_while(|t| t.sight == Sight::Tracked)
+                .count();
+            let from = tracked.min(MAX_TRACKS);
+            self.tracks.drain(from..from + excess);
+        }
+    }
+
+    /// Where a tracked and a lost track cover the same place, the younger one goes.
+    fn drop_duplicates(&mut self) {
+        let split = self
+            .tracks
+            .iter()
+            .take_while(|t| t.sight == Sight::Tracked)
+            .count();
+        if split == 0 || split == self.tracks.len() {
+            return;
+        }
+        let boxes: Vec<BBox> = self.tracks.iter().map(|t| t.filter.bbox()).collect();
+        let age = |t: &Track| t.last_frame - t.first_frame;
+        let mut doomed = vec![false; self.tracks.len()];
+        for a in 0..split {
+            for b in split..boxes.len() {
+                if 1.0 - boxes[a].iou(&boxes[b]) < DUPLICATE_DISTANCE {
+                    let younger = if age(&self.tracks[a]) > age(&self.tracks[b]) {
+                        b
+                    } else {
+                        a
+                    };
+                    doomed[younger] = true;
+                }
+            }
+        }
+        let mut doomed = doomed.into_iter();
+        self.tracks.retain(|_| !doomed.next().unwrap_or(false));
+    }
+
+    /// Gives each confirmed track the box that covers it best: boxes leave as they came, not as the filter smoothed them.
+    fn hand_back(&self, detections: &Detections) -> Detections {
+        let out: Vec<(TrackId, BBox)> = self
+            .tracks
+            .iter()
+            .filter(|t| t.confirmed && t.sight == Sight::Tracked)
+            .map(|t| (t.id.unwrap_or(TrackId(-1)), t.filter.bbox()))
+            .collect();
+        let costs = Costs::from_fn(detections.boxes.len(), out.len(), |d, t| {
+            1.0 - detections.boxes[d].bbox.iou(&out[t].1)
+        });
+        let boxes = assign(&costs, OUTPUT_MATCH)
+            .pairs
+            .into_iter()
+            .filter(|&(_, t)| out[t].0.0 >= 0)
+            .map(|(d, t)| Detection {
+                track: Some(out[t].0),
+                ..detections.boxes[d].clone()
+            })
+            .collect();
+        Detections {
+            boxes,
+            size: detections.size,
+        }
+    }
+}
+
+fn has_extent(b: &BBox) -> bool {
+    let finite = b.x1.is_finite() && b.y1.is_finite() && b.x2.is_finite() && b.y2.is_finite();
+    finite && b.width() > 0.0 && b.height() > 0.0
+}
+
+fn indices(tracks: &[Track], keep: impl Fn(&Track) -> bool) -> Vec<usize> {
+    (0..tracks.len()).filter(|&i| keep(&tracks[i])).collect()
+}
+
+/// Cost of a match by overlap and score.
+fn scored(overlap: f64, seen: &Detection) -> f64 {
+    1.0 - overlap * seen.confidence
+}
+
+/// Cost of a match by overlap alone.
+fn plain(overlap: f64, _: &Detection) -> f64 {
+    1.0 - overlap
+}
+
+fn costs(
+    tracks: &[Track],
+    rows: &[usize],
+    boxes: &[&Detection],
+    cost: fn(f64, &Detection) -> f64,
+) -> Costs {
+    let at: Vec<BBox> = rows.iter().map(|&t| tracks[t].filter.bbox()).collect();
+    Costs::from_fn(rows.len(), boxes.len(), |r, c| {
+        cost(at[r].iou(&boxes[c].bbox), boxes[c])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detections::testing::tracked;
+    use proptest::prelude::*;
+
+    /// Untracked boxes `(x, y, score)` of 40×80 pixels.
+    fn boxes(at: &[(f64, f64, f64)]) -> Detections {
+        let bbox = |x, y| BBox::new(x, y, x + 40.0, y + 80.0);
+        let mut d = tracked(
+            &at.iter()
+                .map(|&(x, y, _)| (0, bbox(x, y)))
+                .collect::<Vec<_>>(),
+        );
+        for (b, &(_, _, score)) in d.boxes.iter_mut().zip(at) {
+            b.track = None;
+            b.confidence = score;
+        }
+        d
+    }
+
+    fn ids(d: &Detections) -> Vec<i64> {
+        d.boxes
+            .iter()
+            .filter_map(|b| b.track)
+            .map(|t| t.0)
+            .collect()
+    }
+
+    #[test]
+    fn an_object_keeps_its_id_while_it_moves() {
+        let mut t = ByteTrack::new(ByteTrackConfig::default());
+        for i in 0..60 {
+            let x = 100.0 + 3.0 * f64::from(i);
+            let out = t.update(&boxes(&[(x, 50.0, 0.9), (500.0 - x / 2.0, 200.0, 0.9)]));
+            assert_eq!(ids(&out), [1, 2], "frame {i}");
+        }
+    }
+
+    #[test]
+    fn a_poor_box_carries_a_track_on_but_begins_none() {
+        let mut t = ByteTrack::new(ByteTrackConfig::default());
+        t.update(&boxes(&[(100.0, 50.0, 0.9)]));
+        assert_eq!(
+            ids(&t.update(&boxes(&[(101.0, 50.0, 0.15), (400.0, 50.0, 0.15)]))),
+            [1]
+        );
+        assert_eq!(
+            ids(&t.update(&boxes(&[(102.0, 50.0, 0.15), (400.0, 50.0, 0.15)]))),
+            [1]
+        );
+    }
+
+    #[test]
+    fn a_box_seen_once_after_the_first_frame_is_noise() {
+        let mut t = ByteTrack::new(ByteTrackConfig::default());
+        t.update(&boxes(&[]));
+        assert!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.9)]))).is_empty());
+        assert!(ids(&t.update(&boxes(&[]))).is_empty());
+        assert!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.9)]))).is_empty());
+        assert_eq!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.9)]))), [2]);
+    }
+
+    #[test]
+    fn a_track_comes_out_after_the_asked_number_of_sights() {
+        let mut t = ByteTrack::new(ByteTrackConfig {
+            minimum_consecutive_frames: 3,
+            ..Default::default()
+        });
+        t.update(&boxes(&[]));
+        for _ in 0..3 {
+            assert!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.9)]))).is_empty());
+        }
+        assert_eq!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.9)]))), [1]);
+    }
+
+    #[test]
+    fn a_hidden_object_is_found_again_within_the_buffer_and_not_after_it() {
+        for (gap, expected) in [(1, true), (31, true), (32, false), (60, false)] {
+            let mut t = ByteTrack::new(ByteTrackConfig::default());
+            for _ in 0..5 {
+                t.update(&boxes(&[(100.0, 50.0, 0.9)]));
+            }
+            for _ in 0..gap {
+                t.update(&boxes(&[]));
+            }
+            let out = t.update(&boxes(&[(100.0, 50.0, 0.9)]));
+            assert_eq!(ids(&out) == [1], expected, "hidden for {gap} frames");
+        }
+    }
+
+    #[test]
+    fn without_a_frame_rate_lost_tracks_are_given_up() {
+        let mut t = ByteTrack::new(ByteTrackConfig {
+            frame_rate: 0.0,
+            ..Default::default()
+        });
+        t.update(&boxes(&[(100.0, 50.0, 0.9)]));
+        for _ in 0..3 {
+            t.update(&boxes(&[]));
+        }
+        assert!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.9)]))).is_empty());
+    }
+
+    #[test]
+    fn boxes_leave_as_they_came() {
+        let mut t = ByteTrack::new(ByteTrackConfig::default());
+        let frame = boxes(&[(100.0, 50.0, 0.9), (300.0, 50.0, 0.8)]);
+        let mut out = t.update(&frame);
+        for b in &mut out.boxes {
+            b.track = None;
+        }
+        assert_eq!(out, frame);
+    }
+
+    #[test]
+    fn memory_is_bounded_however_much_is_lost() {
+        let mut t = ByteTrack::new(ByteTrackConfig {
+            frame_rate: 1e9,
+            ..Default::default()
+        });
+        for i in 0..60 {
+            let at: Vec<_> = (0..100)
+                .map(|k| (f64::from(k) * 60.0, f64::from(i / 2) * 100.0, 0.9))
+                .collect();
+            t.update(&boxes(&at));
+            assert!(t.tracks.len() <= MAX_TRACKS);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_id_is_given_once_a_frame_and_numbers_are_harmless(
+            frames in proptest::collection::vec(
+                proptest::collection::vec(
+                    (proptest::num::f64::ANY, 0.0f64..300.0, 0.0f64..300.0, any::<bool>()), 0..8),
+                1..20),
+        ) {
+            let mut t = ByteTrack::new(ByteTrackConfig::default());
+            for frame in frames {
+                let mut d = boxes(&[]);
+                for (odd, x, y, wild) in frame {
+                    let mut b = boxes(&[(x, y, 0.9)]).boxes.remove(0);
+                    if wild {
+                        b.bbox.x2 = odd;
+                        b.confidence = odd;
+                    }
+                    d.boxes.push(b);
+                }
+                let mut seen = ids(&t.update(&d));
+                let n = seen.len();
+                seen.sort_unstable();
+                seen.dedup();
+                prop_assert_eq!(seen.len(), n);
+            }
+        }
+    }
+}
