@@ -7,6 +7,7 @@
 //! - when [`Store::commit`] (or [`Store::sync`]) has returned `Ok`, everything written before is on stable storage;
 //! - a [`Batch`] is applied whole or not at all, over keyspaces too;
 //! - a damaged record is reported and skipped, never returned and never a panic;
+//! - acknowledged records that are gone after damage are noticed at opening ([`OpenOutcome`]), so that a loss is a record;
 //! - after a failed sync nothing more is acknowledged until the store is opened again, because the kernel may have
 //!   dropped the pages that it could not write and would report the next sync as a success
 //!   (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
@@ -36,6 +37,7 @@ mod memory;
 mod open;
 mod record;
 mod sled_store;
+mod witness;
 
 use std::fmt::Debug;
 use std::ops::Bound;

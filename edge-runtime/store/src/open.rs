@@ -6,7 +6,7 @@
 //!    open (spacejam/sled #1533); measured, this brings every acknowledged record back;
 //! 3. move the whole data folder aside and begin empty. The caller raises the alarm.
 //!
-//! Layout of the root folder: `lock`, `data/` (sled's), `data.quarantine-N/`, `snapshots.quarantine-N/`, and while a
+//! Layout of the root folder: `lock`, `witness`, `data/` (sled's), `data.quarantine-N/`, `snapshots.quarantine-N/`, and while a
 //! compaction runs `data.compact/` and `data.old/`. At most [`KEPT_QUARANTINES`] of each kind stay.
 
 use std::fs;
@@ -19,7 +19,7 @@ use crate::error::StoreError;
 use crate::guard::{self, Fault};
 use crate::lock::FolderLock;
 use crate::sled_store::{fault_to_error, split_key};
-use crate::{CorruptRecord, record};
+use crate::{CorruptRecord, record, witness};
 
 /// Folders set aside that are kept for a person to look at; older ones are deleted.
 const KEPT_QUARANTINES: usize = 3;
@@ -61,6 +61,11 @@ pub enum OpenOutcome {
         /// What was done, as a sentence.
         what: String,
     },
+    /// The log was damaged and ends before it should: the last batches are gone.
+    Truncated {
+        /// Acknowledged batches that are missing.
+        lost_batches: u64,
+    },
     /// Beyond repair: set aside, and begun empty. Records were lost.
     Quarantined {
         /// Where the damaged files are now.
@@ -101,7 +106,24 @@ pub struct OpenReport {
     /// Set when the files were rewritten.
     pub compaction: Option<Compaction>,
     pub(crate) corrupt_raw: Vec<Vec<u8>>,
+    /// Number of the last batch that is there.
+    pub(crate) batches: u64,
 }
+
+impl OpenReport {
+    /// Compares with the number of the last batch that was acknowledged.
+    pub(crate) fn compare(&mut self, acknowledged: u64) {
+        let lost_batches = acknowledged.saturating_sub(self.batches);
+        if lost_batches == 0 || matches!(self.outcome, OpenOutcome::Quarantined { .. }) {
+            return;
+        }
+        tracing::error!(lost_batches, "the end of the store's log is missing");
+        self.outcome = OpenOutcome::Truncated { lost_batches };
+    }
+}
+
+/// Key in sled's tree of the number of the last batch. No keyspace has an empty name.
+pub(crate) const BATCHES: &[u8] = b"\0batches";
 
 /// Makes the root folder usable and takes its lock.
 pub(crate) fn take_folder(root: &Path, options: &Options) -> Result<FolderLock, StoreError> {
@@ -224,10 +246,15 @@ fn attempt(data: &Path, options: &Options) -> Result<(sled::Db, OpenReport), Fau
         live_bytes: 0,
         compaction: None,
         corrupt_raw: Vec::new(),
+        batches: 0,
     };
     guard::call(|| {
         for item in db.iter() {
             let (full, value) = item?;
+            if full == BATCHES {
+                report.batches = witness::number(record::decode(&full, &value)).unwrap_or_default();
+                continue;
+            }
             match record::decode(&full, &value) {
                 Ok(payload) => {
                     report.records += 1;

@@ -19,7 +19,8 @@ use crate::batch::{Batch, Keyspace, Op};
 use crate::error::StoreError;
 use crate::guard::{self, Fault};
 use crate::lock::FolderLock;
-use crate::open::{self, OpenReport, Options};
+use crate::open::{self, BATCHES, OpenReport, Options};
+use crate::witness::{self, Witness};
 use crate::{CorruptRecord, Entry, Page, Store, record};
 
 /// Records on disk.
@@ -30,8 +31,11 @@ pub struct SledStore {
     db_file: File,
     data: PathBuf,
     min_free_bytes: u64,
-    /// Writes applied so far; a sync covers all that it sees here when it begins.
+    /// Number of the last batch that was applied; a sync covers all that it sees here when it begins.
     written: AtomicU64,
+    /// Batches are numbered in the order in which they are applied.
+    writer: Mutex<()>,
+    witness: Witness,
     group: Mutex<Group>,
     /// First failure after which nothing is acknowledged any more.
     poison: OnceLock<String>,
@@ -62,17 +66,25 @@ impl SledStore {
             .write(true)
             .open(&db_path)
             .map_err(|e| StoreError::from_io(&db_path, "open", e))?;
+        let (witness, acknowledged) =
+            Witness::open(root).map_err(|e| StoreError::from_io(root, "open the witness", e))?;
+        report.compare(acknowledged);
         let store = Self {
             db,
             db_file,
             data,
             min_free_bytes: options.min_free_bytes,
-            written: AtomicU64::new(0),
+            written: AtomicU64::new(report.batches),
+            writer: Mutex::new(()),
+            witness,
             group: Mutex::new(Group::default()),
             poison: OnceLock::new(),
             _lock: lock,
         };
         store.remove_corrupt(&mut report)?;
+        // A run that was killed may have left writes that are only in the kernel's cache.
+        store.sync()?;
+        store.note(store.written.load(Ordering::SeqCst));
         Ok((store, report))
     }
 
@@ -85,14 +97,24 @@ impl SledStore {
         for key in report.corrupt_raw.drain(..) {
             batch.remove(key);
         }
-        self.apply(batch)?;
-        self.sync()
+        self.apply(batch)
     }
 
-    fn apply(&self, batch: sled::Batch) -> Result<(), StoreError> {
+    fn apply(&self, mut batch: sled::Batch) -> Result<(), StoreError> {
+        // Guards no data of its own, so a panicked holder leaves nothing half done.
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = self.written.load(Ordering::SeqCst) + 1;
+        batch.insert(BATCHES, witness::encode(BATCHES, number));
         guard::call(|| self.db.apply_batch(batch)).map_err(|f| self.poisoned_by(f))?;
-        self.written.fetch_add(1, Ordering::SeqCst);
+        self.written.store(number, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// A witness that can't be written only weakens the next opening's check, so nothing is refused for it.
+    fn note(&self, number: u64) {
+        if let Err(error) = self.witness.note(number) {
+            tracing::warn!(path = %self.data.display(), %error, "witness not written");
+        }
     }
 
     fn healthy(&self) -> Result<(), StoreError> {
@@ -288,6 +310,7 @@ impl Store for SledStore {
         self.sync_files(&mut group)
             .map_err(|f| self.poisoned_by(f))?;
         group.synced = covered;
+        self.note(covered);
         Ok(())
     }
 
