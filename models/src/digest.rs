@@ -1,0 +1,115 @@
+//! SHA-256 sums of files.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::str::FromStr;
+
+use sha2::{Digest, Sha256};
+
+/// A SHA-256 sum, written as 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sha256Sum(pub [u8; 32]);
+
+impl fmt::Display for Sha256Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Debug for Sha256Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sha256Sum({self})")
+    }
+}
+
+/// The text is not 64 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a sha256 sum of 64 hexadecimal digits")]
+pub struct NotASum(String);
+
+impl FromStr for Sha256Sum {
+    type Err = NotASum;
+
+    fn from_str(text: &str) -> Result<Self, NotASum> {
+        let wrong = || NotASum(text.to_owned());
+        if text.len() != 64 || !text.is_ascii() {
+            return Err(wrong());
+        }
+        let mut sum = [0; 32];
+        for (byte, digits) in sum.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            let digits = std::str::from_utf8(digits).map_err(|_| wrong())?;
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
+        }
+        Ok(Self(sum))
+    }
+}
+
+/// A sum in the making.
+#[derive(Debug, Clone, Default)]
+pub struct Hasher {
+    sha: Sha256,
+    bytes: u64,
+}
+
+impl Hasher {
+    /// Takes in more bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.sha.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+
+    /// How many bytes were taken in.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The sum of everything taken in.
+    #[must_use]
+    pub fn finish(self) -> Sha256Sum {
+        Sha256Sum(self.sha.finalize().into())
+    }
+
+    /// Takes in all that `reader` still has.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub fn drain(&mut self, reader: &mut impl Read) -> io::Result<()> {
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match reader.read(&mut buffer)? {
+                0 => return Ok(()),
+                n => self.update(&buffer[..n]),
+            }
+        }
+    }
+}
+
+/// Sum and size in bytes of a file.
+///
+/// # Errors
+/// The file can't be read.
+pub fn of_file(path: &Path) -> io::Result<(Sha256Sum, u64)> {
+    let mut hasher = Hasher::default();
+    hasher.drain(&mut File::open(path)?)?;
+    let bytes = hasher.bytes();
+    Ok((hasher.finish(), bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sum_of_nothing_is_the_published_one_and_reads_back() {
+        // FIPS 180-4, example of the empty message.
+        let text = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        let sum = Hasher::default().finish();
+        assert_eq!(sum.to_string(), text);
+        assert_eq!(text.parse(), Ok(sum));
+        assert!(text[1..].parse::<Sha256Sum>().is_err());
+        assert!("é".repeat(32).parse::<Sha256Sum>().is_err());
+    }
+}

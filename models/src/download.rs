@@ -1,0 +1,454 @@
+//! One download, without the network: which bytes to ask for, what to do with those that come, when the file is good.
+//!
+//! ```text
+//! open ── offset() ──> the shell asks for `Range: bytes=offset-` ── start() ── accept()* ── finish() ──> in place
+//! ```
+//! Invariants: bytes go to `NAME.onnx.part`, which is kept when the connection breaks and continued next time; the final
+//! name appears by rename, after size and checksum were right and the bytes were synced; never more is written than the
+//! stated size, or [`MAX_BYTES`] where none is stated. A file of unknown checksum is only put in place when the caller
+//! trusts it, and its sum is written down so that a later change is noticed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::digest::{Hasher, Sha256Sum};
+
+/// Most bytes of a file whose size is not known. The largest model that makes sense on such a machine is far below.
+pub const MAX_BYTES: u64 = 1 << 30;
+
+/// Whether a file of unknown checksum may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Only files whose checksum the manifest knows.
+    KnownOnly,
+    /// Whatever comes the first time; its sum is written down.
+    FirstUse,
+    /// A file with exactly this sum, which the user has from elsewhere.
+    Sum(Sha256Sum),
+}
+
+/// What to fetch, and what it has to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullPlan {
+    /// Name of the model.
+    pub name: String,
+    /// Where from.
+    pub url: String,
+    /// Checksum, where known.
+    pub sha256: Option<Sha256Sum>,
+    /// Size in bytes, where known.
+    pub bytes: Option<u64>,
+    /// What to do where the checksum is not known.
+    pub trust: Trust,
+    /// Where to.
+    pub target: PathBuf,
+}
+
+/// How the server's answer begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// The whole file (HTTP 200): earlier bytes are dropped.
+    Whole {
+        /// Length of the body, where stated.
+        length: Option<u64>,
+    },
+    /// The rest from [`Download::offset`] (HTTP 206).
+    Rest {
+        /// Length of the body, where stated.
+        length: Option<u64>,
+    },
+    /// There is nothing after the offset (HTTP 416): the file is complete.
+    Nothing,
+}
+
+/// A finished download.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Downloaded {
+    /// The file, in place.
+    pub path: PathBuf,
+    /// Its checksum.
+    pub sha256: Sha256Sum,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Whether the checksum was known beforehand.
+    pub known: bool,
+}
+
+/// Why a download failed.
+#[derive(Debug, thiserror::Error)]
+pub enum DownloadError {
+    /// The part file can't be written.
+    #[error("can't write {path}: {source}")]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// More bytes than there should be.
+    #[error("{url} sends more than {limit} bytes")]
+    TooLong {
+        /// Where from.
+        url: String,
+        /// Most bytes there may be.
+        limit: u64,
+    },
+    /// The connection ended early. The part is kept.
+    #[error("{url} ended after {received} of {expected} bytes; run the command again to continue")]
+    TooShort {
+        /// Where from.
+        url: String,
+        /// Bytes so far.
+        received: u64,
+        /// Bytes there should be.
+        expected: u64,
+    },
+    /// Another file than expected. The part is removed.
+    #[error("{url} has sha256 {found}, expected {expected}; the file was removed")]
+    WrongSum {
+        /// Where from.
+        url: String,
+        /// What came.
+        found: Sha256Sum,
+        /// What should have come.
+        expected: Sha256Sum,
+    },
+    /// Nobody vouches for the file. The part is kept.
+    #[error(
+        "the checksum of {url} is not known to this program, it is {found}; \
+         `watchkeeper models pull {name} --trust` accepts it"
+    )]
+    Untrusted {
+        /// Name of the model.
+        name: String,
+        /// Where from.
+        url: String,
+        /// What came.
+        found: Sha256Sum,
+    },
+}
+
+/// A download under way.
+#[derive(Debug)]
+pub struct Download {
+    plan: PullPlan,
+    part: PathBuf,
+    file: File,
+    hasher: Hasher,
+    expected: Option<u64>,
+}
+
+impl Download {
+    /// Opens the part file, with what an earlier attempt left in it.
+    ///
+    /// # Errors
+    /// [`DownloadError::Write`].
+    pub fn open(plan: PullPlan) -> Result<Self, DownloadError> {
+        let part = with_suffix(&plan.target, ".part");
+        let failed = |source| DownloadError::Write {
+            path: part.clone(),
+            source,
+        };
+        if let Some(dir) = plan.target.parent() {
+            fs::create_dir_all(dir).map_err(failed)?;
+        }
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&part)
+            .map_err(failed)?;
+        let mut hasher = Hasher::default();
+        hasher.drain(&mut file).map_err(failed)?;
+        let mut download = Self {
+            expected: plan.bytes,
+            plan,
+            part,
+            file,
+            hasher,
+        };
+        if download.offset() > download.limit() {
+            download.restart()?;
+        }
+        Ok(download)
+    }
+
+    /// How many bytes are here, and so where to continue.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.hasher.bytes()
+    }
+
+    /// How many bytes there will be, where known.
+    #[must_use]
+    pub fn expected(&self) -> Option<u64> {
+        self.expected
+    }
+
+    /// Whether every byte is here already, so that nothing need be asked for.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.plan.bytes == Some(self.offset())
+    }
+
+    /// Takes note of how the answer begins.
+    ///
+    /// # Errors
+    /// [`DownloadError`]: the server states more bytes than there may be, or the part can't be written.
+    pub fn start(&mut self, start: Start) -> Result<(), DownloadError> {
+        let length = match start {
+            Start::Whole { length } => {
+                self.restart()?;
+                length
+            }
+            Start::Rest { length } => length,
+            Start::Nothing => Some(0),
+        };
+        let stated = length.and_then(|length| self.offset().checked_add(length));
+        if stated.is_some_and(|stated| stated > self.limit()) {
+            return Err(self.too_long());
+        }
+        self.expected = self.plan.bytes.or(stated);
+        Ok(())
+    }
+
+    /// Takes in the next bytes and answers how many there are now.
+    ///
+    /// # Errors
+    /// [`DownloadError`]: too many, or the part can't be written.
+    pub fn accept(&mut self, bytes: &[u8]) -> Result<u64, DownloadError> {
+        let most = self.expected.unwrap_or(MAX_BYTES).min(self.limit());
+        if self.offset().saturating_add(bytes.len() as u64) > most {
+            return Err(self.too_long());
+        }
+        self.file
+            .write_all(bytes)
+            .map_err(|source| self.failed(source))?;
+        self.hasher.update(bytes);
+        Ok(self.offset())
+    }
+
+    /// Checks size and checksum, syncs, and puts the file in place.
+    ///
+    /// # Errors
+    /// [`DownloadError`]; the message says whether the part was kept.
+    pub fn finish(self) -> Result<Downloaded, DownloadError> {
+        let received = self.offset();
+        if let Some(expected) = self.expected.filter(|expected| received < *expected) {
+            return Err(DownloadError::TooShort {
+                url: self.plan.url,
+                received,
+                expected,
+            });
+        }
+        let found = self.hasher.clone().finish();
+        let wanted = match (self.plan.sha256, self.plan.trust) {
+            (Some(sum), _) | (None, Trust::Sum(sum)) => Some(sum),
+            (None, Trust::FirstUse) => None,
+            (None, Trust::KnownOnly) => {
+                return Err(DownloadError::Untrusted {
+                    name: self.plan.name,
+                    url: self.plan.url,
+                    found,
+                });
+            }
+        };
+        if let Some(expected) = wanted.filter(|wanted| *wanted != found) {
+            fs::remove_file(&self.part).map_err(|source| self.failed(source))?;
+            return Err(DownloadError::WrongSum {
+                url: self.plan.url,
+                found,
+                expected,
+            });
+        }
+        put_in_place(&self.part, &self.plan.target, found).map_err(|source| self.failed(source))?;
+        Ok(Downloaded {
+            path: self.plan.target,
+            sha256: found,
+            bytes: received,
+            known: wanted.is_some(),
+        })
+    }
+
+    fn limit(&self) -> u64 {
+        self.plan.bytes.unwrap_or(MAX_BYTES)
+    }
+
+    fn restart(&mut self) -> Result<(), DownloadError> {
+        self.file
+            .set_len(0)
+            .and_then(|()| self.file.seek(SeekFrom::Start(0)))
+            .map_err(|source| self.failed(source))?;
+        self.hasher = Hasher::default();
+        Ok(())
+    }
+
+    fn failed(&self, source: io::Error) -> DownloadError {
+        DownloadError::Write {
+            path: self.part.clone(),
+            source,
+        }
+    }
+
+    fn too_long(&self) -> DownloadError {
+        DownloadError::TooLong {
+            url: self.plan.url.clone(),
+            limit: self.expected.unwrap_or(MAX_BYTES).min(self.limit()),
+        }
+    }
+}
+
+/// Syncs a finished file, writes its checksum down and renames it into place.
+pub(crate) fn put_in_place(part: &Path, target: &Path, sum: Sha256Sum) -> io::Result<()> {
+    File::open(part)?.sync_all()?;
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let record = with_suffix(target, ".sha256");
+    fs::write(&record, format!("{sum}  {name}\n"))?;
+    fs::rename(part, target)?;
+    match target.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+        Some(dir) => File::open(dir)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// The checksum that was written down when this file was put here.
+pub(crate) fn recorded_sum(target: &Path) -> Option<Sha256Sum> {
+    let text = fs::read_to_string(with_suffix(target, ".sha256")).ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BODY: &[u8] = b"a small network with rather few weights";
+
+    fn sum(bytes: &[u8]) -> Sha256Sum {
+        let mut hasher = Hasher::default();
+        hasher.update(bytes);
+        hasher.finish()
+    }
+
+    fn plan(dir: &Path) -> PullPlan {
+        PullPlan {
+            name: "m".to_owned(),
+            url: "https://example.org/m.onnx".to_owned(),
+            sha256: Some(sum(BODY)),
+            bytes: Some(BODY.len() as u64),
+            trust: Trust::KnownOnly,
+            target: dir.join("models/m.onnx"),
+        }
+    }
+
+    fn serve(plan: PullPlan, body: &[u8]) -> Result<Downloaded, DownloadError> {
+        let mut download = Download::open(plan)?;
+        let length = Some(body.len() as u64);
+        download.start(Start::Whole { length })?;
+        download.accept(body)?;
+        download.finish()
+    }
+
+    #[test]
+    fn file_of_another_sum_never_gets_the_name_and_does_not_block_the_next_try() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut other = BODY.to_vec();
+        other[0] ^= 1;
+        let refused = serve(plan(dir.path()), &other);
+        assert!(matches!(refused, Err(DownloadError::WrongSum { .. })));
+        assert!(!dir.path().join("models/m.onnx").exists());
+        let got = serve(plan(dir.path()), BODY).unwrap();
+        assert_eq!(fs::read(got.path).unwrap(), BODY);
+    }
+
+    #[test]
+    fn endless_body_is_cut_off_at_the_stated_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut download = Download::open(plan(dir.path())).unwrap();
+        download.start(Start::Whole { length: None }).unwrap();
+        download.accept(BODY).unwrap();
+        assert!(matches!(
+            download.accept(b"!"),
+            Err(DownloadError::TooLong { .. })
+        ));
+    }
+
+    #[test]
+    fn unknown_sum_is_told_and_used_only_with_trust_without_a_second_transfer() {
+        let dir = tempfile::tempdir().unwrap();
+        let unknown = PullPlan {
+            sha256: None,
+            bytes: None,
+            ..plan(dir.path())
+        };
+        let message = serve(unknown.clone(), BODY).unwrap_err().to_string();
+        assert!(message.contains(&sum(BODY).to_string()), "{message}");
+        assert!(!unknown.target.exists());
+        let mut again = Download::open(PullPlan {
+            trust: Trust::FirstUse,
+            ..unknown.clone()
+        })
+        .unwrap();
+        assert_eq!(again.offset(), BODY.len() as u64);
+        again.start(Start::Nothing).unwrap();
+        assert!(!again.finish().unwrap().known);
+        assert_eq!(recorded_sum(&unknown.target), Some(sum(BODY)));
+    }
+
+    #[test]
+    fn sum_given_by_the_user_decides_where_the_manifest_has_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let wrong = PullPlan {
+            sha256: None,
+            trust: Trust::Sum(sum(b"something else")),
+            ..plan(dir.path())
+        };
+        assert!(matches!(
+            serve(wrong, BODY),
+            Err(DownloadError::WrongSum { .. })
+        ));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        /// However often the connection breaks and wherever, the bytes in place are those that were served.
+        #[test]
+        fn broken_transfers_are_continued_to_the_same_file(
+            breaks in prop::collection::vec((0usize..12, any::<bool>()), 0..6),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            for (length, ignores_range) in breaks {
+                let mut download = Download::open(plan(dir.path())).unwrap();
+                let from = if ignores_range { 0 } else { usize::try_from(download.offset()).unwrap() };
+                let length_left = Some((BODY.len() - from) as u64);
+                download.start(if ignores_range {
+                    Start::Whole { length: length_left }
+                } else {
+                    Start::Rest { length: length_left }
+                }).unwrap();
+                let to = (from + length).min(BODY.len());
+                download.accept(&BODY[from..to]).unwrap();
+                if to < BODY.len() {
+                    let short = matches!(download.finish(), Err(DownloadError::TooShort { .. }));
+                    prop_assert!(short);
+                }
+            }
+            let mut download = Download::open(plan(dir.path())).unwrap();
+            let from = usize::try_from(download.offset()).unwrap();
+            download.start(Start::Rest { length: None }).unwrap();
+            download.accept(&BODY[from..]).unwrap();
+            let got = download.finish().unwrap();
+            prop_assert_eq!(fs::read(got.path).unwrap(), BODY);
+        }
+    }
+}

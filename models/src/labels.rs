@@ -1,0 +1,47 @@
+//! Class lists that several models share, one name a line in the order of class ids.
+//!
+//! A line `-` is an id that is not in use; such a label is empty.
+
+use std::sync::Arc;
+
+const LISTS: [(&str, &str); 2] = [
+    // The 80 classes of COCO's detection task, without gaps.
+    ("coco-80", include_str!("../labels/coco-80.txt")),
+    // The same by COCO's own category ids, 0 to 90 with gaps.
+    ("coco-91", include_str!("../labels/coco-91.txt")),
+];
+
+/// Names of the shared lists.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    LISTS.iter().map(|(name, _)| *name).collect()
+}
+
+/// The shared list of this name.
+#[must_use]
+pub fn list(name: &str) -> Option<Arc<[Arc<str>]>> {
+    LISTS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| {
+            text.lines()
+                .map(|line| Arc::from(if line == "-" { "" } else { line }))
+                .collect()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_coco_lists_name_the_same_eighty_classes() {
+        let dense = list("coco-80").expect("a shared list");
+        let sparse = list("coco-91").expect("a shared list");
+        assert_eq!((dense.len(), sparse.len()), (80, 91));
+        let used: Vec<_> = sparse.iter().filter(|l| !l.is_empty()).collect();
+        assert!(used.into_iter().eq(dense.iter()));
+        assert_eq!(&*dense[0], "person");
+        assert_eq!(&*sparse[90], "toothbrush");
+    }
+}

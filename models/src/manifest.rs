@@ -1,0 +1,226 @@
+//! The description of one model: which picture it wants and what its outputs mean.
+//!
+//! Invariant: every value here was checked (sizes are positive, deviations are not zero, thresholds lie in `0.0..=1.0`,
+//! labels are there), because [`crate::raw`] is the only maker.
+
+use std::sync::Arc;
+
+use crate::digest::Sha256Sum;
+
+/// One model: its files, its input and its outputs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// Name, lower case letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// What it does; `object-detection` is the only task so far.
+    pub task: String,
+    /// One line for lists.
+    pub summary: Option<String>,
+    /// Known files, each as good as the other. Empty when nobody publishes one.
+    pub files: Vec<ModelFile>,
+    /// Licence of the weights.
+    pub licence: Option<Licence>,
+    /// Who made it.
+    pub origin: Option<Origin>,
+    /// The picture it wants.
+    pub input: Input,
+    /// What its outputs mean.
+    pub decode: Decode,
+    /// Suppression of overlapping boxes; absent when the network needs none.
+    pub nms: Option<Nms>,
+    /// Lowest score worth reporting, `0.0..=1.0`, where the caller does not say.
+    pub confidence: f32,
+    /// Class names by class id; an empty name marks an id that is not in use.
+    pub labels: Arc<[Arc<str>]>,
+}
+
+/// One known file of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelFile {
+    /// Where it is published.
+    pub url: Option<String>,
+    /// Its checksum; absent where it is not a recorded fact.
+    pub sha256: Option<Sha256Sum>,
+    /// Its size in bytes.
+    pub bytes: Option<u64>,
+    /// What sets it apart from the others.
+    pub note: Option<String>,
+}
+
+/// Licence of the weights.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Licence {
+    /// SPDX identifier.
+    pub spdx: String,
+    /// Where its text is.
+    pub url: Option<String>,
+}
+
+/// Who made the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Name of the project.
+    pub project: String,
+    /// Its home.
+    pub url: Option<String>,
+}
+
+/// The picture a network wants: `value = (sample * scale - mean[c]) / std[c]`, with samples `0..=255`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Input {
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Order of the tensor's axes.
+    pub layout: Layout,
+    /// Order of the three channels; `mean` and `std` follow it.
+    pub colour: ColourOrder,
+    /// Factor on samples.
+    pub scale: f32,
+    /// Subtracted after scaling, by channel in the tensor's order.
+    pub mean: [f32; 3],
+    /// Divides last, by channel in the tensor's order; never zero.
+    pub std: [f32; 3],
+    /// How a picture of another shape is fitted in.
+    pub fit: Fit,
+}
+
+/// Order of the axes of an image tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Batch, channel, row, column.
+    Nchw,
+    /// Batch, row, column, channel.
+    Nhwc,
+}
+
+/// Order of colour channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColourOrder {
+    /// Blue first, as OpenCV reads pictures.
+    Bgr,
+    /// Red first.
+    Rgb,
+}
+
+/// How a picture is fitted into the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// Scaled alike both ways, the rest filled.
+    Letterbox {
+        /// Where the picture lies.
+        placement: Placement,
+        /// Sample that fills the rest, `0..=255`.
+        pad: u8,
+    },
+    /// Scaled to the input's size, its shape given up.
+    Stretch,
+}
+
+/// Where a letterboxed picture lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// In the upper left corner, filled to the right or below.
+    TopLeft,
+    /// In the middle.
+    Centre,
+}
+
+/// What the outputs mean.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decode {
+    /// The family.
+    pub kind: DecodeKind,
+    /// Names of the outputs in the order that the family's decoder expects; empty: the file's own order.
+    pub outputs: Vec<String>,
+}
+
+/// Families of output layouts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DecodeKind {
+    /// One tensor `1 × cells × (5 + classes)`: raw centre and size on a grid, objectness and class scores `0..=1`.
+    Yolox {
+        /// Pixels a cell, by level, in the order of the tensor.
+        strides: Vec<u32>,
+    },
+    /// One tensor `1 × (4 + classes) × boxes` (or with the last two swapped): centre and size in input pixels, class scores.
+    Yolov8 {
+        /// Whether a column of objectness follows the box, as in the fifth version.
+        has_objectness: bool,
+        /// Whether scores still need a sigmoid.
+        sigmoid: bool,
+    },
+    /// Two tensors a level, all class tensors first: scores `0..=1`, then box sides as distributions over `reg_max + 1` bins.
+    Nanodet {
+        /// Pixels a cell, by level.
+        strides: Vec<u32>,
+        /// Highest bin of a side.
+        reg_max: u32,
+        /// Which point of a cell the sides are measured from.
+        cell: CellPoint,
+        /// Whether scores still need a sigmoid.
+        sigmoid: bool,
+    },
+    /// Two tensors: `1 × queries × 4` centre and size in `0..=1` of the input, and `1 × queries × classes` logits.
+    Detr {
+        /// What makes scores of logits.
+        scores: DetrScores,
+    },
+}
+
+impl DecodeKind {
+    /// The word for it in a manifest.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Yolox { .. } => "yolox",
+            Self::Yolov8 { .. } => "yolov8",
+            Self::Nanodet { .. } => "nanodet",
+            Self::Detr { .. } => "detr",
+        }
+    }
+}
+
+/// Point of a grid cell that box sides are measured from, for a cell `i` of `stride` pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellPoint {
+    /// `i * stride`: NanoDet-Plus.
+    Corner,
+    /// `i * stride + (stride - 1) / 2`: NanoDet.
+    PixelCentre,
+    /// `(i + 0.5) * stride`.
+    CellCentre,
+}
+
+/// What makes scores of a set predictor's logits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DetrScores {
+    /// Each class on its own: RF-DETR, Deformable DETR.
+    Sigmoid,
+    /// Softmax over all columns, the last of which means "nothing": DETR.
+    Softmax,
+}
+
+/// Suppression of overlapping boxes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Nms {
+    /// Intersection over union above which the weaker box goes, `0.0..=1.0`.
+    pub iou: f32,
+    /// Whether boxes of different classes suppress each other.
+    pub class_agnostic: bool,
+}
+
+impl Manifest {
+    /// The known file with this checksum.
+    #[must_use]
+    pub fn known_file(&self, sum: Sha256Sum) -> Option<&ModelFile> {
+        self.files.iter().find(|f| f.sha256 == Some(sum))
+    }
+
+    /// Number of classes, unused ids included.
+    #[must_use]
+    pub fn classes(&self) -> usize {
+        self.labels.len()
+    }
+}

@@ -1,0 +1,636 @@
+//! The zoo: manifests that this program brings and those a user put into the models folder, with the files that are here.
+//!
+//! The models folder holds, for a model `NAME`: `NAME.onnx`, its checksum in `NAME.onnx.sha256` (the format of
+//! `sha256sum`), and `NAME.toml` when the model is the user's own.
+//! Invariants: a name stands for one manifest, the user's own before ours; a bad manifest of a user never takes the others
+//! down; a file that is here under a zoo name had the right checksum, or one the user trusted, when it was put here.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use watchkeeper_contract::model::{ModelInfo, ModelState};
+
+use crate::digest::{self, Sha256Sum};
+use crate::download::{self, PullPlan, Trust};
+use crate::manifest::Manifest;
+use crate::raw::{self, ManifestError};
+
+/// Name of the detector that is part of the program and needs no file.
+pub const MOTION: &str = "motion";
+
+const BUILTIN: [(&str, &str); 6] = [
+    ("zoo/nanodet-m.toml", include_str!("../zoo/nanodet-m.toml")),
+    (
+        "zoo/rf-detr-nano.toml",
+        include_str!("../zoo/rf-detr-nano.toml"),
+    ),
+    ("zoo/yolov8n.toml", include_str!("../zoo/yolov8n.toml")),
+    (
+        "zoo/yolox-nano.toml",
+        include_str!("../zoo/yolox-nano.toml"),
+    ),
+    ("zoo/yolox-s.toml", include_str!("../zoo/yolox-s.toml")),
+    (
+        "zoo/yolox-tiny.toml",
+        include_str!("../zoo/yolox-tiny.toml"),
+    ),
+];
+
+/// Manifests by name, and the folder where files are.
+#[derive(Debug)]
+pub struct Zoo {
+    dir: Option<PathBuf>,
+    entries: BTreeMap<String, Arc<Manifest>>,
+    problems: Vec<ManifestError>,
+}
+
+/// A model ready to be loaded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// What it is.
+    pub manifest: Arc<Manifest>,
+    /// Its file.
+    pub path: PathBuf,
+}
+
+/// What a check of a file against its manifest gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// The file.
+    pub path: PathBuf,
+    /// Its checksum.
+    pub sha256: Sha256Sum,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// What the checksum was compared with.
+    pub against: Against,
+}
+
+/// What a checksum was compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Against {
+    /// A known export in the manifest.
+    Manifest,
+    /// The sum written down when the file was put here.
+    Record,
+    /// Nothing: there is no known sum.
+    Nothing,
+}
+
+/// Why a model can't be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ZooError {
+    /// No such name, and no such file.
+    #[error("no model `{name}`{}; `watchkeeper models list` shows all", did_you_mean(.nearest))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Names like it, the best first.
+        nearest: Vec<String>,
+    },
+    /// A known model whose file is not here.
+    #[error("model `{name}` is not here yet; {remedy}")]
+    Absent {
+        /// Which one.
+        name: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The path leads nowhere.
+    #[error("no model file {path}: {source}")]
+    File {
+        /// Which path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file that no manifest describes.
+    #[error(
+        "{path} is none of the known exports (sha256 {sha256}); describe it in {manifest}, or name its layout with \
+         `watchkeeper models add {path} --like NAME`"
+    )]
+    Unrecognised {
+        /// The file.
+        path: PathBuf,
+        /// Its checksum.
+        sha256: Sha256Sum,
+        /// Where a manifest would be looked for.
+        manifest: PathBuf,
+    },
+    /// The manifest can't be used.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// The file is not what it was.
+    #[error(
+        "{path} has sha256 {found}, expected {expected}; remove it and `watchkeeper models pull {name}` again"
+    )]
+    Changed {
+        /// Which model.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// Its checksum now.
+        found: Sha256Sum,
+        /// A checksum it should have.
+        expected: Sha256Sum,
+    },
+    /// Nobody publishes the file.
+    #[error(
+        "nobody publishes a file of `{name}`; export one and `watchkeeper models add FILE --like {name}`"
+    )]
+    NotPublished {
+        /// Which model.
+        name: String,
+    },
+    /// A name that can't be a file's.
+    #[error("`{name}` can't name a model, allowed: 1 to 64 of a-z, 0-9, `-`, `_` and `.`")]
+    BadName {
+        /// The name.
+        name: String,
+    },
+    /// There is no models folder to put files into.
+    #[error("there is no models folder; set one with `--models-dir`")]
+    NoFolder,
+    /// The models folder can't be written.
+    #[error("can't write {path}: {source}")]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn did_you_mean(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        names => format!(", did you mean `{}`?", names.join("` or `")),
+    }
+}
+
+impl Zoo {
+    /// What the program brings, without a folder for files.
+    #[must_use]
+    pub fn builtin() -> Self {
+        let entries = BUILTIN
+            .iter()
+            .map(|(file, text)| {
+                let manifest = Manifest::parse(Path::new(file), text)
+                    .expect("manifests in the program are checked by its tests");
+                (manifest.name.clone(), Arc::new(manifest))
+            })
+            .collect();
+        Self {
+            dir: None,
+            entries,
+            problems: Vec::new(),
+        }
+    }
+
+    /// What the program brings and what is in this folder, which need not exist.
+    #[must_use]
+    pub fn with_dir(dir: impl Into<PathBuf>) -> Self {
+        let dir = dir.into();
+        let mut zoo = Self::builtin();
+        for path in manifests_in(&dir) {
+            match Manifest::read(&path) {
+                Ok(manifest) => {
+                    zoo.entries
+                        .insert(manifest.name.clone(), Arc::new(manifest));
+                }
+                Err(problem) => zoo.problems.push(problem),
+            }
+        }
+        zoo.dir = Some(dir);
+        zoo
+    }
+
+    /// Manifests in the folder that were refused.
+    #[must_use]
+    pub fn problems(&self) -> &[ManifestError] {
+        &self.problems
+    }
+
+    /// The models folder.
+    #[must_use]
+    pub fn dir(&self) -> Option<&Path> {
+        self.dir.as_deref()
+    }
+
+    /// The manifest of this name.
+    #[must_use]
+    pub fn manifest(&self, name: &str) -> Option<&Arc<Manifest>> {
+        self.entries.get(name)
+    }
+
+    /// Every manifest, by name.
+    pub fn manifests(&self) -> impl Iterator<Item = &Arc<Manifest>> {
+        self.entries.values()
+    }
+
+    /// Where the file of this model is or would be.
+    #[must_use]
+    pub fn file_of(&self, name: &str) -> Option<PathBuf> {
+        let dir = self.dir.as_ref()?;
+        Some(dir.join(format!("{name}.onnx")))
+    }
+
+    /// Finds manifest and file: by zoo name, by a manifest beside the file (`model.toml` for `model.onnx`), or by the
+    /// checksum of a known export.
+    ///
+    /// # Errors
+    /// [`ZooError`], one sentence with what to do.
+    pub fn resolve(&self, name_or_path: &str) -> Result<Resolved, ZooError> {
+        if let Some(manifest) = self.entries.get(name_or_path) {
+            return match self.file_of(name_or_path).filter(|path| path.is_file()) {
+                Some(path) => Ok(Resolved {
+                    manifest: manifest.clone(),
+                    path,
+                }),
+                None => Err(absent(manifest)),
+            };
+        }
+        let path = Path::new(name_or_path);
+        let like_a_path = name_or_path.contains('/')
+            || path.extension().is_some_and(|e| e == "onnx" || e == "rten");
+        if like_a_path || path.exists() {
+            self.resolve_path(path)
+        } else {
+            Err(self.unknown(name_or_path))
+        }
+    }
+
+    fn resolve_path(&self, path: &Path) -> Result<Resolved, ZooError> {
+        let meta = fs::metadata(path).map_err(|source| unreadable(path, source))?;
+        if !meta.is_file() {
+            return Err(unreadable(path, io::Error::other("not a file")));
+        }
+        let beside = path.with_extension("toml");
+        let manifest = if beside.is_file() {
+            Arc::new(Manifest::read(&beside)?)
+        } else {
+            let (sum, _) = digest::of_file(path).map_err(|source| unreadable(path, source))?;
+            self.recognise(sum)
+                .cloned()
+                .ok_or_else(|| ZooError::Unrecognised {
+                    path: path.to_owned(),
+                    sha256: sum,
+                    manifest: beside,
+                })?
+        };
+        Ok(Resolved {
+            manifest,
+            path: path.to_owned(),
+        })
+    }
+
+    /// The model of which a file with this checksum is a known export.
+    #[must_use]
+    pub fn recognise(&self, sum: Sha256Sum) -> Option<&Arc<Manifest>> {
+        self.entries
+            .values()
+            .find(|manifest| manifest.known_file(sum).is_some())
+    }
+
+    /// The error for a name that nothing has, with those like it.
+    #[must_use]
+    pub fn unknown(&self, name: &str) -> ZooError {
+        let names = self.entries.keys().map(String::as_str).chain([MOTION]);
+        let mut scored: Vec<_> = names
+            .map(|known| (strsim::jaro_winkler(name, known), known))
+            .filter(|(score, _)| *score >= 0.75)
+            .collect();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+        ZooError::Unknown {
+            name: name.to_owned(),
+            nearest: scored
+                .into_iter()
+                .take(2)
+                .map(|(_, known)| known.to_owned())
+                .collect(),
+        }
+    }
+
+    /// Every model by name, the built-in motion detector first.
+    #[must_use]
+    pub fn list(&self) -> Vec<ModelInfo> {
+        let motion = ModelInfo {
+            name: MOTION.to_owned(),
+            task: "motion-detection".to_owned(),
+            state: ModelState::Builtin,
+            licence: None,
+            input: None,
+            labels: vec![MOTION.to_owned()],
+            backend: None,
+        };
+        let models = self.entries.values().map(|manifest| ModelInfo {
+            name: manifest.name.clone(),
+            task: manifest.task.clone(),
+            state: match self.file_of(&manifest.name).filter(|p| p.is_file()) {
+                Some(path) => ModelState::Present {
+                    path: path.display().to_string(),
+                },
+                None => ModelState::Absent,
+            },
+            licence: manifest.licence.as_ref().map(|l| l.spdx.clone()),
+            input: Some([manifest.input.width, manifest.input.height]),
+            labels: manifest.labels.iter().map(|l| l.to_string()).collect(),
+            backend: None,
+        });
+        std::iter::once(motion).chain(models).collect()
+    }
+
+    /// Reads the whole file and compares its checksum with the known exports, or with the one written down when the file
+    /// was put here.
+    ///
+    /// # Errors
+    /// [`ZooError`], such as `Changed`.
+    pub fn verify(&self, name_or_path: &str) -> Result<Verified, ZooError> {
+        let Resolved { manifest, path } = self.resolve(name_or_path)?;
+        let (sha256, bytes) = digest::of_file(&path).map_err(|source| unreadable(&path, source))?;
+        let recorded = download::recorded_sum(&path);
+        let against = if manifest.known_file(sha256).is_some() {
+            Against::Manifest
+        } else if let Some(expected) = recorded {
+            if expected != sha256 {
+                return Err(ZooError::Changed {
+                    name: manifest.name.clone(),
+                    path,
+                    found: sha256,
+                    expected,
+                });
+            }
+            Against::Record
+        } else if let Some(expected) = manifest.files.iter().find_map(|f| f.sha256)
+            && manifest.files.iter().all(|f| f.sha256.is_some())
+        {
+            return Err(ZooError::Changed {
+                name: manifest.name.clone(),
+                path,
+                found: sha256,
+                expected,
+            });
+        } else {
+            Against::Nothing
+        };
+        Ok(Verified {
+            path,
+            sha256,
+            bytes,
+            against,
+        })
+    }
+
+    /// What to fetch for this model: a file with a known checksum before one without.
+    ///
+    /// # Errors
+    /// [`ZooError`]: no such model, no folder, or no published file.
+    pub fn pull_plan(&self, name: &str, trust: Trust) -> Result<PullPlan, ZooError> {
+        let manifest = self.entries.get(name).ok_or_else(|| self.unknown(name))?;
+        let target = self.file_of(name).ok_or(ZooError::NoFolder)?;
+        let file = manifest
+            .files
+            .iter()
+            .filter(|f| f.url.is_some())
+            .min_by_key(|f| f.sha256.is_none());
+        let Some((file, url)) = file.and_then(|f| Some((f, f.url.clone()?))) else {
+            return Err(ZooError::NotPublished {
+                name: name.to_owned(),
+            });
+        };
+        Ok(PullPlan {
+            name: name.to_owned(),
+            url,
+            sha256: file.sha256,
+            bytes: file.bytes,
+            trust,
+            target,
+        })
+    }
+
+    /// Copies a local file into the models folder and answers the name it has there. The manifest is, in this order: the
+    /// one given, that of the model named by `like`, the one beside the file, that of a known export. A manifest from
+    /// outside the zoo is copied too.
+    ///
+    /// # Errors
+    /// [`ZooError`]; nothing is left behind under a final name.
+    pub fn add(
+        &mut self,
+        path: &Path,
+        manifest: Option<&Path>,
+        like: Option<&str>,
+    ) -> Result<Resolved, ZooError> {
+        let dir = self.dir.clone().ok_or(ZooError::NoFolder)?;
+        let described = match (manifest, like) {
+            (Some(file), _) => Arc::new(Manifest::read(file)?),
+            (None, Some(like)) => self
+                .entries
+                .get(like)
+                .cloned()
+                .ok_or_else(|| self.unknown(like))?,
+            (None, None) => self.resolve_path(path)?.manifest,
+        };
+        let name = described.name.clone();
+        if !raw::is_name(&name) || name == MOTION {
+            return Err(ZooError::BadName { name });
+        }
+        let write = |path: &Path| {
+            let path = path.to_owned();
+            move |source| ZooError::Write { path, source }
+        };
+        fs::create_dir_all(&dir).map_err(write(&dir))?;
+        let target = dir.join(format!("{name}.onnx"));
+        let part = dir.join(format!("{name}.onnx.part"));
+        fs::copy(path, &part).map_err(|source| unreadable(path, source))?;
+        let (sum, _) = digest::of_file(&part).map_err(write(&part))?;
+        download::put_in_place(&part, &target, sum).map_err(write(&target))?;
+        let beside = path.with_extension("toml");
+        let source = match (manifest, like) {
+            (Some(file), _) => Some(file),
+            (None, None) if beside.is_file() => Some(beside.as_path()),
+            _ => None,
+        };
+        if let Some(source) = source {
+            let own = dir.join(format!("{name}.toml"));
+            if source != own {
+                fs::copy(source, &own).map_err(write(&own))?;
+            }
+            self.entries.insert(name, described.clone());
+        }
+        Ok(Resolved {
+            manifest: described,
+            path: target,
+        })
+    }
+}
+
+fn manifests_in(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn unreadable(path: &Path, source: io::Error) -> ZooError {
+    ZooError::File {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn absent(manifest: &Manifest) -> ZooError {
+    let name = manifest.name.clone();
+    let remedy = if manifest.files.iter().any(|f| f.url.is_some()) {
+        format!("`watchkeeper models pull {name}` fetches it")
+    } else {
+        format!(
+            "nobody publishes a file of it: export one and `watchkeeper models add FILE --like {name}`"
+        )
+    };
+    ZooError::Absent { name, remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
+    use super::*;
+
+    const OWN: &str = include_str!("../zoo/yolox-nano.toml");
+
+    fn own(name: &str) -> String {
+        let head = OWN.replace("yolox-nano\"", &format!("{name}\""));
+        let files = head.find("# The checksum").unwrap();
+        let input = head.find("# Values").unwrap();
+        format!("{}{}", &head[..files], &head[input..])
+    }
+
+    #[test]
+    fn every_manifest_in_the_program_is_good_and_carries_its_licence() {
+        let zoo = Zoo::builtin();
+        assert_eq!(zoo.entries.len(), BUILTIN.len(), "two share a name");
+        for manifest in zoo.manifests() {
+            assert!(manifest.licence.is_some(), "{}", manifest.name);
+            assert!(manifest.origin.is_some(), "{}", manifest.name);
+        }
+    }
+
+    #[test]
+    fn unknown_name_is_answered_with_the_nearest() {
+        let message = Zoo::builtin()
+            .resolve("yolox_nano")
+            .unwrap_err()
+            .to_string();
+        assert!(message.contains("`yolox-nano`"), "{message}");
+        let message = Zoo::builtin().resolve("qqqq").unwrap_err().to_string();
+        assert!(!message.contains("did you mean"), "{message}");
+    }
+
+    #[test]
+    fn absent_model_is_answered_with_the_command_that_fetches_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let zoo = Zoo::with_dir(dir.path());
+        let message = zoo.resolve("yolox-nano").unwrap_err().to_string();
+        assert!(
+            message.contains("watchkeeper models pull yolox-nano"),
+            "{message}"
+        );
+        let message = zoo.resolve("yolov8n").unwrap_err().to_string();
+        assert!(
+            message.contains("models add FILE --like yolov8n"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn unrecognised_file_is_answered_with_its_sum_and_a_way_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mine.onnx");
+        fs::write(&file, "not a network").unwrap();
+        let message = Zoo::builtin()
+            .resolve(file.to_str().unwrap())
+            .unwrap_err()
+            .to_string();
+        let sum = digest::of_file(&file).unwrap().0.to_string();
+        assert!(
+            message.contains(&sum) && message.contains("mine.toml"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn file_is_described_by_the_manifest_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mine.onnx");
+        fs::write(&file, "weights").unwrap();
+        fs::write(dir.path().join("mine.toml"), own("mine")).unwrap();
+        let resolved = Zoo::builtin().resolve(file.to_str().unwrap()).unwrap();
+        assert_eq!(
+            (resolved.manifest.name.as_str(), resolved.path),
+            ("mine", file)
+        );
+    }
+
+    #[test]
+    fn one_bad_manifest_leaves_the_others_usable() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.toml"), "name = 3").unwrap();
+        fs::write(dir.path().join("b.toml"), own("mine")).unwrap();
+        let zoo = Zoo::with_dir(dir.path());
+        assert_eq!(zoo.problems().len(), 1);
+        assert!(zoo.manifest("mine").is_some() && zoo.manifest("yolox-nano").is_some());
+    }
+
+    #[test]
+    fn added_file_is_present_and_a_change_to_it_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let outside = dir.path().join("export.onnx");
+        fs::write(&outside, "weights").unwrap();
+        let mut zoo = Zoo::with_dir(dir.path().join("models"));
+        zoo.add(&outside, None, Some("yolov8n")).unwrap();
+        let listed = zoo
+            .list()
+            .into_iter()
+            .find(|m| m.name == "yolov8n")
+            .unwrap();
+        let ModelState::Present { path } = listed.state else {
+            panic!("{listed:?} is not present");
+        };
+        assert_eq!(zoo.verify("yolov8n").unwrap().against, Against::Record);
+        fs::write(path, "other weights").unwrap();
+        assert!(matches!(
+            zoo.verify("yolov8n"),
+            Err(ZooError::Changed { .. })
+        ));
+    }
+
+    #[test]
+    fn added_manifest_is_there_after_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let outside = dir.path().join("mine.onnx");
+        fs::write(&outside, "weights").unwrap();
+        fs::write(dir.path().join("mine.toml"), own("mine")).unwrap();
+        let models = dir.path().join("models");
+        Zoo::with_dir(&models).add(&outside, None, None).unwrap();
+        let resolved = Zoo::with_dir(&models).resolve("mine").unwrap();
+        assert_eq!(resolved.path, models.join("mine.onnx"));
+    }
+
+    #[test]
+    fn pull_prefers_a_file_whose_checksum_is_known() {
+        let zoo = Zoo::with_dir("models");
+        let plan = zoo.pull_plan("yolox-nano", Trust::KnownOnly).unwrap();
+        assert!(plan.sha256.is_some());
+        let plan = zoo.pull_plan("yolox-s", Trust::KnownOnly).unwrap();
+        assert!(plan.sha256.is_none() && plan.url.contains("0.1.1rc0"));
+        let none = zoo.pull_plan("yolov8n", Trust::KnownOnly);
+        assert!(matches!(none, Err(ZooError::NotPublished { .. })));
+    }
+}
