@@ -1,1 +1,157 @@
-//! Placeholder.
+//! One configuration file, checked before anything starts.
+//!
+//! Owns the way from what a person wrote (a TOML file, `WATCHKEEPER_SECTION__KEY` variables, flags) to a
+//! [`Config`] that cannot be wrong. Every key is declared once in [`keys`]: its kind, default and bounds drive
+//! the check, and the same declaration prints `docs/configuration.md`.
+//!
+//! Invariant: [`load`] reports *everything* that is wrong, each with the key, the value found, what is allowed
+//! and where it was written. A bad camera is a warning: it is left out and the rest run.
+//!
+//! Not here: reading a socket, starting anything, and defaults that depend on hardware.
+
+mod check;
+pub mod docs;
+mod error;
+pub mod keys;
+mod layers;
+mod raw;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use watchkeeper_contract::id::{BoxId, SiteId};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::source::SourceSpec;
+
+pub use error::{ConfigError, Origin};
+pub use layers::{ENV_PREFIX, LoadRequest, Override};
+
+/// Where the configuration is read from when nothing else is said.
+pub const DEFAULT_FILE: &str = "/etc/watchkeeper/watchkeeper.toml";
+
+/// Variable that names another file than [`DEFAULT_FILE`].
+pub const FILE_VARIABLE: &str = "WATCHKEEPER_CONFIG";
+
+/// A configuration as the daemons use it.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Site the box stands at; a level of every MQTT topic.
+    pub site: SiteId,
+    /// Name of the box; a level of every MQTT topic.
+    pub box_id: BoxId,
+    /// Folder for everything that must survive a restart.
+    pub state_dir: PathBuf,
+    /// Unix socket the runtime serves and the agent calls.
+    pub runtime_socket: PathBuf,
+    /// Permission bits of that socket: the authority to use the API.
+    pub socket_mode: u32,
+    /// How models are run.
+    pub inference: InferenceConfig,
+    /// Bounds of the event journal.
+    pub journal: JournalConfig,
+    /// Bounds of kept pictures.
+    pub media: MediaConfig,
+    /// Sources that are declared well, in the order of their names.
+    pub sources: Vec<SourceSpec>,
+    /// Pipelines that are declared well and whose source is too, in the order of their names.
+    pub pipelines: Vec<PipelineSpec>,
+    /// The broker; absent when no host is set.
+    pub mqtt: Option<MqttConfig>,
+    /// Bounds and rhythm of the agent.
+    pub agent: AgentConfig,
+    /// Where models are found.
+    pub models: ModelsConfig,
+    /// What is wrong but does not stop the rest: cameras and pipelines that were left out.
+    pub warnings: Vec<ConfigError>,
+}
+
+/// How models are run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InferenceConfig {
+    /// Which engine.
+    pub backend: Backend,
+    /// Threads of one inference; absent: one per core.
+    pub threads: Option<usize>,
+    /// ONNX Runtime's shared library; absent: the system's search path.
+    pub ort_library: Option<PathBuf>,
+}
+
+/// Inference engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// `ort` when its library loads, else `rten`.
+    Auto,
+    /// The engine in pure Rust.
+    Rten,
+    /// ONNX Runtime, opened at run time.
+    Ort,
+}
+
+/// Bounds of the event journal; whichever is reached first drops the oldest records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalConfig {
+    /// Records kept.
+    pub max_events: u64,
+    /// Bytes of records kept.
+    pub max_bytes: u64,
+}
+
+/// Bounds of kept pictures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MediaConfig {
+    /// Bytes of pictures kept; the oldest go first.
+    pub max_bytes: u64,
+}
+
+/// How to reach the broker.
+#[derive(Debug, Clone)]
+pub struct MqttConfig {
+    /// Host name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Client id; unique at the broker.
+    pub client_id: String,
+    /// User name.
+    pub username: Option<String>,
+    /// Password, from the key or the file; never printed.
+    pub password: Option<SecretString>,
+    /// Whether the connection is TLS.
+    pub tls: bool,
+    /// PEM file with the authorities to trust; absent: the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Interval of keep-alive packets.
+    pub keep_alive: Duration,
+}
+
+/// Bounds and rhythm of the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// Messages kept in the outbox until the broker has them.
+    pub outbox_events: u64,
+    /// Bytes of messages kept in the outbox.
+    pub outbox_bytes: u64,
+    /// Interval of telemetry.
+    pub telemetry: Duration,
+}
+
+/// Where models are found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelsConfig {
+    /// Folder of model files.
+    pub dir: PathBuf,
+    /// Model for workflows that name none; absent: `yolox-nano` where its file is here, else `motion`.
+    pub default: Option<String>,
+}
+
+/// Reads every layer and checks the result.
+///
+/// # Errors
+/// Everything that is wrong outside `[sources]` and `[pipelines]`, in the order of the keys. What is wrong inside
+/// those two is in [`Config::warnings`], and the entry is left out.
+pub fn load(request: &LoadRequest) -> Result<Config, Vec<ConfigError>> {
+    let merged = layers::merge(request).map_err(|e| vec![*e])?;
+    let read = raw::read(&merged);
+    check::check(read, request)
+}

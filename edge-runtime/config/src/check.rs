@@ -1,0 +1,441 @@
+//! Second stage: from values that are each good to a [`Config`] that is good as a whole.
+//!
+//! Reads the files the configuration names (workflows, the password) and resolves what one key means for another. What
+//! is wrong with a source or a pipeline becomes a warning, what is wrong elsewhere an error.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde_json::{Map, Value, json};
+use watchkeeper_contract::id::{BoxId, MAX_NAME_LEN, SiteId};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::source::SourceSpec;
+
+use crate::error::{ConfigError, Origin};
+use crate::keys;
+use crate::layers::LoadRequest;
+use crate::raw::{Found, Read, parse_mode};
+use crate::{
+    AgentConfig, Backend, Config, InferenceConfig, JournalConfig, MediaConfig, ModelsConfig,
+    MqttConfig,
+};
+
+/// Makes a configuration of what was read.
+pub(crate) fn check(read: Read, request: &LoadRequest) -> Result<Config, Vec<ConfigError>> {
+    let degrades =
+        |e: &ConfigError| e.key.starts_with("sources.") || e.key.starts_with("pipelines.");
+    let (mut warnings, mut errors): (Vec<_>, Vec<_>) =
+        read.errors.iter().cloned().partition(degrades);
+    let values = Values {
+        read: &read,
+        base: request.base_dir(),
+    };
+
+    let site = values.name("box.site", SiteId::new, &mut errors);
+    let box_id = match values.text("box.id") {
+        Some(_) => values.name("box.id", BoxId::new, &mut errors),
+        None => BoxId::new(sanitise(&request.hostname)).ok(),
+    };
+    let sources = sources(&values, &mut warnings);
+    let pipelines = pipelines(&values, &sources, &mut warnings);
+    let mqtt = mqtt(&values, site.as_ref(), box_id.as_ref(), &mut errors);
+
+    let (Some(site), Some(box_id), true) = (site, box_id, errors.is_empty()) else {
+        return Err(errors);
+    };
+    Ok(Config {
+        site,
+        box_id,
+        state_dir: values.path("runtime.state_dir").unwrap_or_default(),
+        runtime_socket: values.path("runtime.socket").unwrap_or_default(),
+        socket_mode: values
+            .text("runtime.socket_mode")
+            .and_then(|t| parse_mode(&t))
+            .unwrap_or(0o600),
+        inference: InferenceConfig {
+            backend: match values.text("runtime.inference.backend").as_deref() {
+                Some("rten") => Backend::Rten,
+                Some("ort") => Backend::Ort,
+                _ => Backend::Auto,
+            },
+            threads: values
+                .whole("runtime.inference.threads")
+                .and_then(|n| usize::try_from(n).ok()),
+            ort_library: values.path("runtime.inference.ort_library"),
+        },
+        journal: JournalConfig {
+            max_events: values.whole("runtime.journal_events").unwrap_or_default(),
+            max_bytes: values.whole("runtime.journal_bytes").unwrap_or_default(),
+        },
+        media: MediaConfig {
+            max_bytes: values.whole("runtime.media_bytes").unwrap_or_default(),
+        },
+        sources,
+        pipelines,
+        mqtt,
+        agent: AgentConfig {
+            outbox_events: values.whole("agent.outbox_events").unwrap_or_default(),
+            outbox_bytes: values.whole("agent.outbox_bytes").unwrap_or_default(),
+            telemetry: values.seconds("agent.telemetry_s"),
+        },
+        models: ModelsConfig {
+            dir: values.path("models.dir").unwrap_or_default(),
+            default: values.text("models.default"),
+        },
+        warnings,
+    })
+}
+
+/// A host name as a box's name.
+fn sanitise(hostname: &str) -> String {
+    let short = hostname.split('.').next().unwrap_or_default();
+    let name: String = short
+        .chars()
+        .map(|c| c.to_ascii_lowercase())
+        .map(|c| {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .skip_while(|c| !c.is_ascii_alphanumeric())
+        .take(MAX_NAME_LEN)
+        .collect();
+    if name.is_empty() {
+        "box".to_owned()
+    } else {
+        name
+    }
+}
+
+/// Values by path, the declared default where none was written.
+struct Values<'r> {
+    read: &'r Read,
+    base: PathBuf,
+}
+
+impl Values<'_> {
+    fn found(&self, path: &str) -> Option<&Found> {
+        self.read.values.get(path)
+    }
+
+    fn origin(&self, path: &str) -> Origin {
+        self.found(path)
+            .map_or(Origin::Default, |f| f.origin.clone())
+    }
+
+    fn default(path: &str) -> Option<&'static str> {
+        keys::find(&path.split('.').collect::<Vec<_>>()).and_then(|k| k.default)
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        match self.found(path) {
+            Some(found) => found.value.as_str().map(str::to_owned),
+            None => Self::default(path).map(str::to_owned),
+        }
+    }
+
+    fn whole(&self, path: &str) -> Option<u64> {
+        match self.found(path) {
+            Some(found) => found.value.as_u64(),
+            None => Self::default(path).and_then(|d| d.parse().ok()),
+        }
+    }
+
+    fn switch(&self, path: &str) -> bool {
+        match self.found(path) {
+            Some(found) => found.value.as_bool().unwrap_or_default(),
+            None => Self::default(path) == Some("true"),
+        }
+    }
+
+    fn seconds(&self, path: &str) -> Duration {
+        let seconds = match self.found(path) {
+            Some(found) => found.value.as_f64(),
+            None => Self::default(path).and_then(|d| d.parse().ok()),
+        };
+        Duration::try_from_secs_f64(seconds.unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// A path; one from the file begins at the file's folder.
+    fn path(&self, path: &str) -> Option<PathBuf> {
+        let text = self.text(path)?;
+        Some(match self.origin(path) {
+            Origin::File(_) => self.base.join(text),
+            Origin::Variable(_) | Origin::Flag(_) | Origin::Default => PathBuf::from(text),
+        })
+    }
+
+    fn name<T, E: std::fmt::Display>(
+        &self,
+        path: &str,
+        parse: impl Fn(String) -> Result<T, E>,
+        errors: &mut Vec<ConfigError>,
+    ) -> Option<T> {
+        let text = self.text(path)?;
+        match parse(text) {
+            Ok(name) => Some(name),
+            Err(e) => {
+                errors.push(ConfigError::new(path, e.to_string(), self.origin(path)));
+                None
+            }
+        }
+    }
+
+    /// Names written below a section, such as `gate` for `sources.gate`.
+    fn names(&self, section: &str) -> impl Iterator<Item = &str> {
+        let prefix = format!("{section}.");
+        self.read
+            .named
+            .iter()
+            .filter_map(move |path| path.strip_prefix(&prefix))
+    }
+
+    /// Everything written in one named section.
+    fn section(&self, section: &str) -> Map<String, Value> {
+        let prefix = format!("{section}.");
+        self.read
+            .values
+            .range(prefix.clone()..)
+            .take_while(|(path, _)| path.starts_with(&prefix))
+            .filter_map(|(path, found)| {
+                Some((path.strip_prefix(&prefix)?.to_owned(), found.value.clone()))
+            })
+            .collect()
+    }
+}
+
+/// Whether something in the section was already found wrong.
+fn is_spoilt(section: &str, warnings: &[ConfigError]) -> bool {
+    let prefix = format!("{section}.");
+    warnings
+        .iter()
+        .any(|w| w.key == section || w.key.starts_with(&prefix))
+}
+
+fn missing(key: String) -> ConfigError {
+    ConfigError::new(key, "is required and missing", Origin::Default)
+}
+
+fn sources(values: &Values<'_>, warnings: &mut Vec<ConfigError>) -> Vec<SourceSpec> {
+    let mut sources = Vec::new();
+    for name in values.names("sources") {
+        let section = format!("sources.{name}");
+        if is_spoilt(&section, warnings) {
+            continue;
+        }
+        if values.text(&format!("{section}.uri")).is_none() {
+            warnings.push(missing(format!("{section}.uri")));
+            continue;
+        }
+        let origin = values.origin(&format!("{section}.uri"));
+        let mut fields = values.section(&section);
+        fields.insert("id".to_owned(), json!(name));
+        match serde_json::from_value::<SourceSpec>(Value::Object(fields)) {
+            Ok(mut spec) => {
+                if let Origin::File(_) = origin {
+                    spec.uri = absolute(&values.base, spec.uri);
+                }
+                sources.push(spec);
+            }
+            Err(e) => warnings.push(ConfigError::new(section, e.to_string(), origin)),
+        }
+    }
+    sources
+}
+
+/// A relative file in the configuration begins at the configuration's folder; addresses stay as they are.
+fn absolute(base: &std::path::Path, uri: String) -> String {
+    let is_address = uri.starts_with('/')
+        || uri.split_once(':').is_some_and(|(scheme, _)| {
+            !scheme.is_empty()
+                && scheme
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || c == '+')
+        });
+    if is_address {
+        uri
+    } else {
+        base.join(uri).display().to_string()
+    }
+}
+
+fn pipelines(
+    values: &Values<'_>,
+    sources: &[SourceSpec],
+    warnings: &mut Vec<ConfigError>,
+) -> Vec<PipelineSpec> {
+    let mut pipelines = Vec::new();
+    for name in values.names("pipelines") {
+        let section = format!("pipelines.{name}");
+        if is_spoilt(&section, warnings) {
+            continue;
+        }
+        match pipeline(values, &section, name, sources) {
+            Ok(spec) => pipelines.push(spec),
+            Err(error) => warnings.push(*error),
+        }
+    }
+    pipelines
+}
+
+fn pipeline(
+    values: &Values<'_>,
+    section: &str,
+    name: &str,
+    sources: &[SourceSpec],
+) -> Result<PipelineSpec, Box<ConfigError>> {
+    let mut fields = values.section(section);
+    for required in ["source", "workflow"] {
+        if !fields.contains_key(required) {
+            return Err(Box::new(missing(format!("{section}.{required}"))));
+        }
+    }
+    let key = format!("{section}.source");
+    let source = values.text(&key).unwrap_or_default();
+    if !sources.iter().any(|s| s.id.as_str() == source) {
+        let known: Vec<&str> = sources.iter().map(|s| s.id.as_str()).collect();
+        let known = if known.is_empty() {
+            "no source is declared well".to_owned()
+        } else {
+            known.join(", ")
+        };
+        return Err(Box::new(
+            ConfigError::new(key.clone(), "no such source", values.origin(&key))
+                .found(source)
+                .allowed(known),
+        ));
+    }
+    let key = format!("{section}.workflow");
+    let origin = values.origin(&key);
+    if let Some(path) = values.path(&key) {
+        let problem = |what: String| {
+            Box::new(
+                ConfigError::new(key.clone(), what, origin.clone())
+                    .found(path.display().to_string()),
+            )
+        };
+        let text = std::fs::read_to_string(&path)
+            .map_err(|e| problem(format!("can't read the workflow: {e}")))?;
+        let workflow = serde_json::from_str(&text)
+            .map_err(|e| problem(format!("the workflow is not JSON: {e}")))?;
+        fields.insert("workflow".to_owned(), workflow);
+    }
+    fields.insert("id".to_owned(), json!(name));
+    serde_path_to_error::deserialize(Value::Object(fields)).map_err(|e| {
+        let key = format!("{section}.{}", e.path());
+        let origin = origin.clone();
+        Box::new(ConfigError::new(key, e.into_inner().to_string(), origin))
+    })
+}
+
+fn mqtt(
+    values: &Values<'_>,
+    site: Option<&SiteId>,
+    box_id: Option<&BoxId>,
+    errors: &mut Vec<ConfigError>,
+) -> Option<MqttConfig> {
+    let Some(host) = values.text("mqtt.host") else {
+        // Keys without a host are a mistake that would otherwise be silent.
+        if let Some((key, found)) = values
+            .read
+            .values
+            .iter()
+            .find(|(k, _)| k.starts_with("mqtt."))
+        {
+            let problem = "has no effect, because mqtt.host is missing";
+            errors.push(ConfigError::new(key.clone(), problem, found.origin.clone()));
+        }
+        return None;
+    };
+    let tls = values.switch("mqtt.tls");
+    if let (false, Some(found)) = (tls, values.found("mqtt.ca_file")) {
+        let problem = "has no effect, because mqtt.tls is false";
+        errors.push(ConfigError::new(
+            "mqtt.ca_file",
+            problem,
+            found.origin.clone(),
+        ));
+    }
+    let default_port = if tls { 8883 } else { 1883 };
+    let password = password(values, errors);
+    let client_id = values
+        .text("mqtt.client_id")
+        .or_else(|| Some(format!("watchkeeper-{}-{}", site?, box_id?)))?;
+    Some(MqttConfig {
+        host,
+        port: values
+            .whole("mqtt.port")
+            .and_then(|p| u16::try_from(p).ok())
+            .unwrap_or(default_port),
+        client_id,
+        username: values.text("mqtt.username"),
+        password,
+        tls,
+        ca_file: values.path("mqtt.ca_file"),
+        keep_alive: Duration::from_secs(values.whole("mqtt.keep_alive_s").unwrap_or_default()),
+    })
+}
+
+fn password(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<SecretString> {
+    let written = values.text("mqtt.password").map(SecretString::from);
+    let Some(path) = values.path("mqtt.password_file") else {
+        return written;
+    };
+    let key = "mqtt.password_file";
+    let mut wrong = |problem: String| {
+        errors.push(
+            ConfigError::new(key, problem, values.origin(key)).found(path.display().to_string()),
+        );
+        None
+    };
+    if written.is_some() {
+        return wrong("mqtt.password is set too; keep one of them".to_owned());
+    }
+    match std::fs::read_to_string(&path) {
+        Ok(text) => match text.lines().next() {
+            Some(line) if !line.is_empty() => Some(SecretString::from(line.to_owned())),
+            _ => wrong("the file's first line is empty".to_owned()),
+        },
+        Err(e) => wrong(format!("can't read the file: {e}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_name_becomes_a_valid_box_name() {
+        for (host, name) in [
+            ("Jetson-01.local", "jetson-01"),
+            ("--gate", "gate"),
+            ("kühlhaus", "k-hlhaus"),
+            ("", "box"),
+            ("...", "box"),
+        ] {
+            assert_eq!(sanitise(host), name);
+            assert!(BoxId::new(sanitise(host)).is_ok());
+        }
+        assert!(BoxId::new(sanitise(&"x".repeat(200))).is_ok());
+    }
+
+    #[test]
+    fn only_a_relative_file_moves_to_the_folder_of_the_configuration() {
+        let base = std::path::Path::new("/etc/wk");
+        for same in [
+            "/dev/video0",
+            "rtsp://cam/1",
+            "demo:?seed=1",
+            "v4l2:/dev/video0",
+        ] {
+            assert_eq!(absolute(base, same.to_owned()), same);
+        }
+        assert_eq!(
+            absolute(base, "clips/a.mp4".to_owned()),
+            "/etc/wk/clips/a.mp4"
+        );
+    }
+}

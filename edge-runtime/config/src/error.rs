@@ -1,0 +1,94 @@
+//! One thing that is wrong with a configuration, and where it was written.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where a value was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The configuration file.
+    File(PathBuf),
+    /// An environment variable.
+    Variable(String),
+    /// A flag of the command line.
+    Flag(String),
+    /// Nowhere: the built-in default, or a key that is missing.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Variable(name) => write!(f, "environment variable {name}"),
+            Self::Flag(name) => write!(f, "flag {name}"),
+            Self::Default => f.write_str("nowhere set"),
+        }
+    }
+}
+
+/// One thing that is wrong.
+///
+/// Printed as `KEY = VALUE: what is wrong; allowed: …; did you mean …? (where)`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct ConfigError {
+    /// Path of the key, such as `runtime.journal_events`; empty when it is about a whole file.
+    pub key: String,
+    /// The value that was found, secrets as `***`; absent for a missing key.
+    pub found: Option<String>,
+    /// What is wrong, one phrase.
+    pub problem: String,
+    /// Values or range that would be accepted.
+    pub allowed: Option<String>,
+    /// The nearest valid spelling.
+    pub nearest: Option<String>,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+impl ConfigError {
+    /// An error with nothing but its key, phrase and place.
+    #[must_use]
+    pub fn new(key: impl Into<String>, problem: impl Into<String>, origin: Origin) -> Self {
+        Self {
+            key: key.into(),
+            found: None,
+            problem: problem.into(),
+            allowed: None,
+            nearest: None,
+            origin,
+        }
+    }
+
+    /// Says which value was found.
+    #[must_use]
+    pub fn found(mut self, value: impl Into<String>) -> Self {
+        self.found = Some(value.into());
+        self
+    }
+
+    /// Says what would be accepted.
+    #[must_use]
+    pub fn allowed(mut self, allowed: impl Into<String>) -> Self {
+        self.allowed = Some(allowed.into());
+        self
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.key, &self.found) {
+            (key, _) if key.is_empty() => {}
+            (key, Some(found)) => write!(f, "{key} = {found}: ")?,
+            (key, None) => write!(f, "{key}: ")?,
+        }
+        f.write_str(&self.problem)?;
+        if let Some(allowed) = &self.allowed {
+            write!(f, "; allowed: {allowed}")?;
+        }
+        if let Some(nearest) = &self.nearest {
+            write!(f, "; did you mean {nearest}?")?;
+        }
+        write!(f, " ({})", self.origin)
+    }
+}

@@ -1,0 +1,479 @@
+//! Every key of the configuration, declared once.
+//!
+//! Invariant: a key that is not in [`KEYS`] is refused, a default in [`KEYS`] passes the key's own check, and
+//! `docs/configuration.md` says exactly what stands here.
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Any text that is not empty.
+    Text,
+    /// A name: 1 to 40 of `a-z`, `0-9`, `-`, `_`, beginning with a letter or digit.
+    Name,
+    /// A path; relative ones begin at the folder of the configuration file.
+    Path,
+    /// Text that is never printed.
+    Secret,
+    /// Address of a source; a credential in it is never printed.
+    Address,
+    /// `true` or `false`.
+    Switch,
+    /// A whole number in a range, both ends included.
+    Integer(u64, u64),
+    /// A number in a range, both ends included.
+    Number(f64, f64),
+    /// One of some words.
+    Choice(&'static [&'static str]),
+    /// Permission bits in octal, such as `"0660"`.
+    Mode,
+    /// Something with a structure of its own, checked later: a table or a list.
+    Structure,
+    /// A path of a file, or the structure itself.
+    FileOrStructure,
+}
+
+/// One key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Key {
+    /// Path; `*` stands for the name a person gives.
+    pub path: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// Default, as one would write it in a variable; absent when there is none.
+    pub default: Option<&'static str>,
+    /// Unit, empty where there is none.
+    pub unit: &'static str,
+    /// What it does, one or two sentences.
+    pub effect: &'static str,
+}
+
+/// One section of the file, for the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Section {
+    /// Path; `*` stands for the name a person gives.
+    pub path: &'static str,
+    /// What it is about.
+    pub effect: &'static str,
+}
+
+/// The sections, in the order of the document.
+pub const SECTIONS: &[Section] = &[
+    Section {
+        path: "box",
+        effect: "Who this box is. Both names are levels of every MQTT topic.",
+    },
+    Section {
+        path: "runtime",
+        effect: "The daemon that watches.",
+    },
+    Section {
+        path: "runtime.inference",
+        effect: "How models are run.",
+    },
+    Section {
+        path: "sources.*",
+        effect: "One section for each camera, file or demo scene; the name is the source's id. A section with a mistake \
+                 is reported and left out; the other sources run.",
+    },
+    Section {
+        path: "pipelines.*",
+        effect: "One section for each workflow deployed on a source; the name is the pipeline's id. A section with a \
+                 mistake is reported and left out; the other pipelines run.",
+    },
+    Section {
+        path: "mqtt",
+        effect: "The broker. Without a host nothing is published.",
+    },
+    Section {
+        path: "agent",
+        effect: "The daemon that reports.",
+    },
+    Section {
+        path: "models",
+        effect: "Where models are found.",
+    },
+];
+
+const fn key(
+    path: &'static str,
+    kind: Kind,
+    default: Option<&'static str>,
+    unit: &'static str,
+    effect: &'static str,
+) -> Key {
+    Key {
+        path,
+        kind,
+        default,
+        unit,
+        effect,
+    }
+}
+
+/// Bytes in a mebibyte.
+const MIB: u64 = 1 << 20;
+
+/// The keys, in the order of the document.
+pub const KEYS: &[Key] = &[
+    key(
+        "box.site",
+        Kind::Name,
+        Some("site"),
+        "",
+        "Name of the site the box stands at.",
+    ),
+    key(
+        "box.id",
+        Kind::Name,
+        None,
+        "",
+        "Name of the box. Left out: the host name, with every other character replaced by `-`.",
+    ),
+    key(
+        "runtime.socket",
+        Kind::Path,
+        Some("/run/watchkeeper/runtime.sock"),
+        "",
+        "Unix socket of the API. Who may open the file may use the API.",
+    ),
+    key(
+        "runtime.socket_mode",
+        Kind::Mode,
+        Some("0660"),
+        "octal",
+        "Permission bits of the socket.",
+    ),
+    key(
+        "runtime.state_dir",
+        Kind::Path,
+        Some("/var/lib/watchkeeper"),
+        "",
+        "Folder for the journal, pictures, deployed pipelines and the outbox. One runtime per folder.",
+    ),
+    key(
+        "runtime.media_bytes",
+        Kind::Integer(16 * MIB, 1 << 50),
+        Some("2147483648"),
+        "bytes",
+        "Pictures kept with events; beyond it the oldest are deleted.",
+    ),
+    key(
+        "runtime.journal_events",
+        Kind::Integer(1_000, 100_000_000),
+        Some("200000"),
+        "records",
+        "Event records kept; beyond it the oldest are dropped.",
+    ),
+    key(
+        "runtime.journal_bytes",
+        Kind::Integer(MIB, 1 << 40),
+        Some("536870912"),
+        "bytes",
+        "Bytes of event records kept; beyond it the oldest are dropped.",
+    ),
+    key(
+        "runtime.inference.backend",
+        Kind::Choice(&["auto", "rten", "ort"]),
+        Some("auto"),
+        "",
+        "Engine that runs models. `auto` takes ONNX Runtime (`ort`) where its library is found, else `rten`, which is \
+         part of the program.",
+    ),
+    key(
+        "runtime.inference.threads",
+        Kind::Integer(1, 256),
+        None,
+        "threads",
+        "Threads of one inference. Left out: one per core.",
+    ),
+    key(
+        "runtime.inference.ort_library",
+        Kind::Path,
+        None,
+        "",
+        "ONNX Runtime's shared library (`libonnxruntime.so`). Left out: the system's search path.",
+    ),
+    key(
+        "sources.*.uri",
+        Kind::Address,
+        None,
+        "",
+        "Required. `rtsp://…`, `rtsps://…`, `http(s)://…` (MJPEG), `/dev/videoN`, a video file, a folder of images, or \
+         `demo:`.",
+    ),
+    key(
+        "sources.*.pace",
+        Kind::Choice(&["fast", "native"]),
+        Some("fast"),
+        "",
+        "Pace of files, image folders and the demo scene: `fast` takes every frame as fast as it goes, `native` plays at \
+         the speed of the recording and drops late frames.",
+    ),
+    key(
+        "sources.*.max_fps",
+        Kind::Number(0.01, 1000.0),
+        None,
+        "frames/s",
+        "Upper bound on frames that are processed. Left out: all.",
+    ),
+    key(
+        "sources.*.rtsp_transport",
+        Kind::Choice(&["tcp", "udp"]),
+        Some("tcp"),
+        "",
+        "Transport of RTSP. `tcp` loses nothing; `udp` is for networks that ask for it.",
+    ),
+    key(
+        "pipelines.*.source",
+        Kind::Name,
+        None,
+        "",
+        "Required. Source it watches.",
+    ),
+    key(
+        "pipelines.*.workflow",
+        Kind::FileOrStructure,
+        None,
+        "",
+        "Required. Path of a workflow definition (Roboflow's JSON), or the definition itself as a table.",
+    ),
+    key(
+        "pipelines.*.parameters",
+        Kind::Structure,
+        None,
+        "",
+        "Values of the workflow's parameters, by name.",
+    ),
+    key(
+        "pipelines.*.model",
+        Kind::Text,
+        None,
+        "",
+        "Model that takes the place of the one named in every detection step: a name from `watchkeeper models list`, a \
+         path of an ONNX file, or `motion`.",
+    ),
+    key(
+        "pipelines.*.rules",
+        Kind::Structure,
+        None,
+        "",
+        "What to make events of: a list of tables `[[pipelines.NAME.rules]]`.",
+    ),
+    key(
+        "pipelines.*.detect",
+        Kind::Structure,
+        None,
+        "",
+        "When the detector runs: `{ mode = \"always\" }`, `{ mode = \"on_motion\", refresh_s = 5 }` or `{ mode = \
+         \"periodic\", every_s = 1 }`. Left out: always.",
+    ),
+    key(
+        "pipelines.*.record",
+        Kind::Switch,
+        Some("false"),
+        "",
+        "Writes every annotated frame to a video.",
+    ),
+    key(
+        "pipelines.*.show",
+        Kind::Switch,
+        Some("false"),
+        "",
+        "Shows every annotated frame in a window on the box's screen.",
+    ),
+    key(
+        "pipelines.*.paused",
+        Kind::Switch,
+        Some("false"),
+        "",
+        "Creates it paused.",
+    ),
+    key(
+        "mqtt.host",
+        Kind::Text,
+        None,
+        "",
+        "Host name or address of the broker. Left out: nothing is published.",
+    ),
+    key(
+        "mqtt.port",
+        Kind::Integer(1, 65535),
+        None,
+        "",
+        "TCP port. Left out: 1883, or 8883 with TLS.",
+    ),
+    key(
+        "mqtt.client_id",
+        Kind::Text,
+        None,
+        "",
+        "Client id, unique at the broker. Left out: `watchkeeper-SITE-BOX`.",
+    ),
+    key("mqtt.username", Kind::Text, None, "", "User name."),
+    key(
+        "mqtt.password",
+        Kind::Secret,
+        None,
+        "",
+        "Password. Prefer `password_file`; never printed.",
+    ),
+    key(
+        "mqtt.password_file",
+        Kind::Path,
+        None,
+        "",
+        "File that holds the password in its first line.",
+    ),
+    key(
+        "mqtt.tls",
+        Kind::Switch,
+        Some("false"),
+        "",
+        "Speaks TLS to the broker.",
+    ),
+    key(
+        "mqtt.ca_file",
+        Kind::Path,
+        None,
+        "",
+        "PEM file with the authorities to trust. Left out: the system's.",
+    ),
+    key(
+        "mqtt.keep_alive_s",
+        Kind::Integer(5, 3600),
+        Some("30"),
+        "s",
+        "Interval of keep-alive packets; after one and a half of it without a word the broker publishes the last will.",
+    ),
+    key(
+        "agent.outbox_events",
+        Kind::Integer(100, 100_000_000),
+        Some("100000"),
+        "messages",
+        "Messages kept until the broker has acknowledged them; beyond it the oldest are dropped and the loss is recorded.",
+    ),
+    key(
+        "agent.outbox_bytes",
+        Kind::Integer(MIB, 1 << 40),
+        Some("268435456"),
+        "bytes",
+        "Bytes of messages kept until the broker has acknowledged them.",
+    ),
+    key(
+        "agent.telemetry_s",
+        Kind::Number(1.0, 86_400.0),
+        Some("30"),
+        "s",
+        "Interval of telemetry.",
+    ),
+    key(
+        "models.dir",
+        Kind::Path,
+        Some("/var/lib/watchkeeper/models"),
+        "",
+        "Folder of model files and their manifests.",
+    ),
+    key(
+        "models.default",
+        Kind::Text,
+        None,
+        "",
+        "Model for workflows that name none. Left out: `yolox-nano` where its file is here, else `motion`.",
+    ),
+];
+
+/// Whether `path` (such as `sources.gate.uri`) is the declared `pattern` (such as `sources.*.uri`).
+fn matches(pattern: &str, path: &[&str]) -> bool {
+    let mut parts = path.iter();
+    for want in pattern.split('.') {
+        match parts.next() {
+            Some(part) if want == "*" || want == *part => {}
+            _ => return false,
+        }
+    }
+    parts.next().is_none()
+}
+
+/// The declaration of a key.
+#[must_use]
+pub fn find(path: &[&str]) -> Option<&'static Key> {
+    KEYS.iter().find(|k| matches(k.path, path))
+}
+
+/// Names that may stand directly below `path`; `*` where a person chooses the name. Empty when `path` is no section.
+#[must_use]
+pub fn children(path: &[&str]) -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = Vec::new();
+    for key in KEYS {
+        let mut parts = key.path.split('.');
+        let below = path.iter().all(|part| {
+            parts
+                .next()
+                .is_some_and(|want| want == "*" || want == *part)
+        });
+        if let (true, Some(name)) = (below, parts.next())
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// What is allowed, in words.
+#[must_use]
+pub fn allowed(kind: Kind) -> String {
+    match kind {
+        Kind::Text => "text that is not empty".to_owned(),
+        Kind::Name => {
+            "1 to 40 of a-z, 0-9, '-' and '_', beginning with a letter or digit".to_owned()
+        }
+        Kind::Path => "a path".to_owned(),
+        Kind::Secret => "text".to_owned(),
+        Kind::Address => {
+            "rtsp://…, rtsps://…, http(s)://…, /dev/videoN, a file, a folder or demo:".to_owned()
+        }
+        Kind::Switch => "true or false".to_owned(),
+        Kind::Integer(min, max) => format!("a whole number from {min} to {max}"),
+        Kind::Number(min, max) => format!("a number from {min} to {max}"),
+        Kind::Choice(words) => words.join(", "),
+        Kind::Mode => "octal permission bits as text, \"0600\" to \"0777\"".to_owned(),
+        Kind::Structure => "a table or a list".to_owned(),
+        Kind::FileOrStructure => "a path of a JSON file, or a table".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_chosen_by_a_person_matches_the_star() {
+        assert_eq!(
+            find(&["sources", "gate", "uri"]).map(|k| k.path),
+            Some("sources.*.uri")
+        );
+        assert!(find(&["sources", "gate"]).is_none());
+        assert!(find(&["sources", "gate", "uri", "x"]).is_none());
+    }
+
+    #[test]
+    fn a_section_lists_what_may_stand_in_it() {
+        assert_eq!(children(&["box"]), ["site", "id"]);
+        assert_eq!(children(&["sources"]), ["*"]);
+        assert!(children(&["runtime"]).contains(&"inference"));
+        assert!(children(&["nothing"]).is_empty());
+    }
+
+    #[test]
+    fn every_key_belongs_to_a_section_of_the_document() {
+        for key in KEYS {
+            let section = key.path.rsplit_once('.').map(|(s, _)| s);
+            assert!(
+                SECTIONS.iter().any(|s| Some(s.path) == section),
+                "{}",
+                key.path
+            );
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The layers of a configuration: file, environment, flags; the later wins.
+//!
+//! Each variable and each flag is a layer of its own, so that figment's metadata names exactly the one a value came
+//! from. Values of variables are read as the declared kind of their key, so an all-digit password stays text.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use figment::value::{Dict, Map, Value};
+use figment::{Figment, Metadata, Profile, Provider};
+
+use crate::error::{ConfigError, Origin};
+use crate::keys::{self, Kind};
+use crate::{DEFAULT_FILE, FILE_VARIABLE};
+
+/// Variables that begin like this and hold a `__` are keys: `WATCHKEEPER_MQTT__PORT` is `mqtt.port`.
+pub const ENV_PREFIX: &str = "WATCHKEEPER_";
+
+/// What to read.
+#[derive(Debug, Clone, Default)]
+pub struct LoadRequest {
+    /// File that must exist; absent: `WATCHKEEPER_CONFIG`, else [`DEFAULT_FILE`] if it is there.
+    pub file: Option<PathBuf>,
+    /// Variables of the environment; others than ours are ignored.
+    pub env: BTreeMap<String, String>,
+    /// Flags, which win over everything else.
+    pub overrides: Vec<Override>,
+    /// Host name, from which the box takes its name when it has none.
+    pub hostname: String,
+}
+
+/// One flag that sets a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    /// Path of the key, such as `runtime.socket`.
+    pub key: String,
+    /// Its value as text.
+    pub value: String,
+    /// The flag as a person typed it, such as `--socket`.
+    pub flag: String,
+}
+
+impl LoadRequest {
+    /// A request with this process's environment and host name.
+    #[must_use]
+    pub fn from_process(file: Option<PathBuf>) -> Self {
+        Self {
+            file,
+            env: std::env::vars_os()
+                .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+                .filter(|(k, _)| k.starts_with(ENV_PREFIX))
+                .collect(),
+            overrides: Vec::new(),
+            hostname: rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned(),
+        }
+    }
+
+    /// Adds a flag that sets `key`; an absent value changes nothing.
+    #[must_use]
+    pub fn with(mut self, flag: &str, key: &str, value: Option<impl Into<String>>) -> Self {
+        if let Some(value) = value {
+            self.overrides.push(Override {
+                key: key.to_owned(),
+                value: value.into(),
+                flag: flag.to_owned(),
+            });
+        }
+        self
+    }
+
+    /// The file this request reads, whether it has to exist, and who says so.
+    fn chosen_file(&self) -> (PathBuf, bool, Origin) {
+        if let Some(file) = &self.file {
+            return (file.clone(), true, Origin::Flag("--config".to_owned()));
+        }
+        match self.env.get(FILE_VARIABLE).filter(|v| !v.is_empty()) {
+            Some(file) => (
+                file.into(),
+                true,
+                Origin::Variable(FILE_VARIABLE.to_owned()),
+            ),
+            None => (DEFAULT_FILE.into(), false, Origin::Default),
+        }
+    }
+
+    /// Folder at which relative paths of the file begin.
+    pub(crate) fn base_dir(&self) -> PathBuf {
+        let (file, ..) = self.chosen_file();
+        file.parent().map(Path::to_path_buf).unwrap_or_default()
+    }
+}
+
+/// The layers put together.
+#[derive(Debug)]
+pub(crate) struct Merged {
+    figment: Figment,
+    /// The tree of values, each tagged with its layer.
+    pub(crate) root: Value,
+}
+
+impl Merged {
+    /// Where a value was written.
+    pub(crate) fn origin(&self, value: &Value) -> Origin {
+        let Some(meta) = self.figment.get_metadata(value.tag()) else {
+            return Origin::Default;
+        };
+        let name = meta
+            .source
+            .as_ref()
+            .and_then(|s| s.custom())
+            .unwrap_or_default();
+        match meta.name.as_ref() {
+            "file" => Origin::File(name.into()),
+            "variable" => Origin::Variable(name.to_owned()),
+            "flag" => Origin::Flag(name.to_owned()),
+            _ => Origin::Default,
+        }
+    }
+}
+
+struct Layer {
+    what: &'static str,
+    name: String,
+    dict: Dict,
+}
+
+impl Provider for Layer {
+    fn metadata(&self) -> Metadata {
+        Metadata::from(self.what, figment::Source::Custom(self.name.clone()))
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        Ok(Map::from([(Profile::Default, self.dict.clone())]))
+    }
+}
+
+/// A nested table with one leaf.
+fn nest(path: &[&str], leaf: Value) -> Dict {
+    let mut dict = Dict::new();
+    if let Some((head, rest)) = path.split_first() {
+        let value = if rest.is_empty() {
+            leaf
+        } else {
+            nest(rest, leaf).into()
+        };
+        dict.insert((*head).to_owned(), value);
+    }
+    dict
+}
+
+/// Text of a variable or flag as a value of the kind its key declares.
+fn typed(path: &[&str], text: &str) -> Value {
+    let literal = match keys::find(path).map(|k| k.kind) {
+        Some(
+            Kind::Text
+            | Kind::Name
+            | Kind::Path
+            | Kind::Secret
+            | Kind::Address
+            | Kind::Choice(_)
+            | Kind::Mode,
+        ) => return Value::from(text.to_owned()),
+        Some(Kind::Switch | Kind::Integer(..) | Kind::Number(..)) => text.trim().to_owned(),
+        Some(Kind::Structure | Kind::FileOrStructure) | None => text.to_owned(),
+    };
+    // A TOML value, or else plain text: the check that follows says what was wanted.
+    toml::from_str::<Dict>(&format!("value = {literal}"))
+        .ok()
+        .and_then(|mut d| {
+            if d.len() == 1 {
+                d.remove("value")
+            } else {
+                None
+            }
+        })
+        .unwrap_or_else(|| Value::from(text.to_owned()))
+}
+
+fn file_layer(request: &LoadRequest) -> Result<Option<Layer>, Box<ConfigError>> {
+    let (path, must_exist, asked_by) = request.chosen_file();
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && !must_exist => return Ok(None),
+        Err(e) => {
+            let problem = format!("can't read the configuration file {}: {e}", path.display());
+            return Err(Box::new(ConfigError::new("", problem, asked_by)));
+        }
+    };
+    let dict = toml::from_str::<Dict>(&text).map_err(|e| {
+        let at = e.span().map_or(0, |s| s.start).min(text.len());
+        let line = text
+            .as_bytes()
+            .iter()
+            .take(at)
+            .filter(|b| **b == b'\n')
+            .count()
+            + 1;
+        let problem = format!("line {line} is not TOML: {}", e.message().trim());
+        Box::new(ConfigError::new("", problem, Origin::File(path.clone())))
+    })?;
+    Ok(Some(Layer {
+        what: "file",
+        name: path.display().to_string(),
+        dict,
+    }))
+}
+
+/// Puts the layers together.
+pub(crate) fn merge(request: &LoadRequest) -> Result<Merged, Box<ConfigError>> {
+    let mut figment = Figment::new();
+    if let Some(file) = file_layer(request)? {
+        figment = figment.merge(file);
+    }
+    for (name, text) in &request.env {
+        let Some(path) = name.strip_prefix(ENV_PREFIX).filter(|p| p.contains("__")) else {
+            continue;
+        };
+        let lower = path.to_ascii_lowercase();
+        let path: Vec<&str> = lower.split("__").collect();
+        figment = figment.merge(Layer {
+            what: "variable",
+            name: name.clone(),
+            dict: nest(&path, typed(&path, text)),
+        });
+    }
+    for flag in &request.overrides {
+        let path: Vec<&str> = flag.key.split('.').collect();
+        figment = figment.merge(Layer {
+            what: "flag",
+            name: flag.flag.clone(),
+            dict: nest(&path, typed(&path, &flag.value)),
+        });
+    }
+    // An empty path is the whole tree; without a layer there is none.
+    let root = figment
+        .find_value("")
+        .unwrap_or_else(|_| Dict::new().into());
+    Ok(Merged { figment, root })
+}

@@ -1,0 +1,207 @@
+//! First stage: the tree as written, held against the declarations.
+//!
+//! Walks the whole tree and collects every unknown key, wrong type and value out of range, instead of stopping at the
+//! first as a deserialiser does. What passes is a flat map from path to value.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use figment::value::{Dict, Value};
+
+use crate::error::{ConfigError, Origin};
+use crate::keys::{self, Kind};
+use crate::layers::Merged;
+
+/// A value that passed its key's check.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub(crate) value: serde_json::Value,
+    pub(crate) origin: Origin,
+}
+
+/// What the first stage hands over.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    /// Good values by path.
+    pub(crate) values: BTreeMap<String, Found>,
+    /// Everything wrong, in the order of the keys.
+    pub(crate) errors: Vec<ConfigError>,
+    /// Sections with a chosen name that were written at all, such as `sources.gate`.
+    pub(crate) named: BTreeSet<String>,
+}
+
+/// Holds the tree against the declarations.
+pub(crate) fn read(merged: &Merged) -> Read {
+    let mut read = Read::default();
+    if let Value::Dict(_, dict) = &merged.root {
+        walk(merged, &mut Vec::new(), dict, &mut read);
+    }
+    read
+}
+
+fn walk<'a>(merged: &Merged, path: &mut Vec<&'a str>, dict: &'a Dict, read: &mut Read) {
+    let allowed = keys::children(path);
+    let any_name = allowed.contains(&"*");
+    for (name, value) in dict {
+        path.push(name);
+        let full = path.join(".");
+        let origin = merged.origin(value);
+        if any_name {
+            read.named.insert(full.clone());
+        }
+        match (keys::find(path), value) {
+            (Some(key), value) => match check(key.kind, value) {
+                Ok(()) => {
+                    let value = serde_json::to_value(value).unwrap_or_default();
+                    read.values.insert(full, Found { value, origin });
+                }
+                Err(problem) => read.errors.push(
+                    ConfigError::new(full, problem, origin)
+                        .found(shown(key.kind, value))
+                        .allowed(keys::allowed(key.kind)),
+                ),
+            },
+            (None, Value::Dict(_, inner)) if any_name || allowed.contains(&name.as_str()) => {
+                walk(merged, path, inner, read);
+            }
+            (None, _) if any_name || allowed.contains(&name.as_str()) => {
+                let problem = format!("is a section; write [{full}]");
+                read.errors.push(ConfigError::new(full, problem, origin));
+            }
+            (None, value) => {
+                // A whole unknown section takes its place from one of its values.
+                let origin = deepest_origin(merged, value);
+                let mut error = ConfigError::new(full, "unknown key", origin);
+                error.allowed = Some(allowed.join(", "));
+                error.nearest = nearest(name, &allowed).map(str::to_owned);
+                read.errors.push(error);
+            }
+        }
+        path.pop();
+    }
+}
+
+fn deepest_origin(merged: &Merged, value: &Value) -> Origin {
+    match value {
+        Value::Dict(_, dict) => dict
+            .values()
+            .next()
+            .map_or_else(|| merged.origin(value), |v| deepest_origin(merged, v)),
+        Value::String(..)
+        | Value::Char(..)
+        | Value::Bool(..)
+        | Value::Num(..)
+        | Value::Empty(..)
+        | Value::Array(..) => merged.origin(value),
+    }
+}
+
+/// The nearest of `names`, when one is near enough to be meant.
+fn nearest<'n>(wrong: &str, names: &[&'n str]) -> Option<&'n str> {
+    names
+        .iter()
+        .map(|name| (strsim::jaro_winkler(wrong, name), *name))
+        .filter(|(near, _)| *near >= 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+/// A value as an error may show it.
+fn shown(kind: Kind, value: &Value) -> String {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    match kind {
+        Kind::Secret => "***".to_owned(),
+        Kind::Address if text.contains('@') => "*** (holds a credential)".to_owned(),
+        Kind::Text
+        | Kind::Name
+        | Kind::Path
+        | Kind::Address
+        | Kind::Switch
+        | Kind::Integer(..)
+        | Kind::Number(..)
+        | Kind::Choice(_)
+        | Kind::Mode
+        | Kind::Structure
+        | Kind::FileOrStructure => text.chars().take(120).collect(),
+    }
+}
+
+/// Checks one value; the error is what is wrong with it, one phrase.
+pub(crate) fn check(kind: Kind, value: &Value) -> Result<(), &'static str> {
+    let text = value.as_str();
+    let is_table = matches!(value, Value::Dict(..));
+    let ok = match kind {
+        Kind::Text | Kind::Path | Kind::Secret | Kind::Address => {
+            let text = text.ok_or("must be text")?;
+            if text.trim().is_empty() {
+                return Err("must not be empty");
+            }
+            true
+        }
+        Kind::Name => watchkeeper_contract::id::SourceId::new(text.ok_or("must be text")?).is_ok(),
+        Kind::Switch => value.to_bool().is_some(),
+        Kind::Integer(min, max) => {
+            let n = whole(value).ok_or("must be a whole number")?;
+            (i128::from(min)..=i128::from(max)).contains(&n)
+        }
+        Kind::Number(min, max) => {
+            let n = match value {
+                Value::Num(_, num) => num.to_f64().or_else(|| whole(value).map(|n| n as f64)),
+                Value::String(..)
+                | Value::Char(..)
+                | Value::Bool(..)
+                | Value::Empty(..)
+                | Value::Dict(..)
+                | Value::Array(..) => None,
+            };
+            (min..=max).contains(&n.ok_or("must be a number")?)
+        }
+        Kind::Choice(words) => words.contains(&text.ok_or("must be text")?),
+        Kind::Mode => parse_mode(text.ok_or("must be text, in quotes")?).is_some(),
+        Kind::Structure => is_table || matches!(value, Value::Array(..)),
+        Kind::FileOrStructure => is_table || text.is_some_and(|t| !t.trim().is_empty()),
+    };
+    if ok { Ok(()) } else { Err("is not allowed") }
+}
+
+/// A whole number; TOML's are signed, a variable's are not.
+fn whole(value: &Value) -> Option<i128> {
+    value
+        .to_i128()
+        .or_else(|| i128::try_from(value.to_u128()?).ok())
+}
+
+/// Permission bits from octal text; the owner must be able to read and write.
+pub(crate) fn parse_mode(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("0o").unwrap_or(text);
+    let mode = u32::from_str_radix(digits, 8).ok()?;
+    (mode & 0o600 == 0o600 && mode <= 0o777).then_some(mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::KEYS;
+
+    #[test]
+    fn every_default_passes_the_check_of_its_own_key() {
+        for key in KEYS {
+            let Some(default) = key.default else { continue };
+            let value = match key.kind {
+                Kind::Switch => Value::from(default == "true"),
+                Kind::Integer(..) => Value::from(default.parse::<u64>().expect("a number")),
+                Kind::Number(..) => Value::from(default.parse::<f64>().expect("a number")),
+                _ => Value::from(default),
+            };
+            assert_eq!(check(key.kind, &value), Ok(()), "{}", key.path);
+        }
+    }
+
+    #[test]
+    fn a_socket_its_owner_could_not_use_is_refused() {
+        assert_eq!(parse_mode("0660"), Some(0o660));
+        assert_eq!(parse_mode("0o600"), Some(0o600));
+        for bad in ["0066", "660x", "1777", "", "9"] {
+            assert_eq!(parse_mode(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What a person writes, and what they are told about it.
+
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use secrecy::ExposeSecret;
+use watchkeeper_config::{Config, ConfigError, LoadRequest, Origin, docs, load};
+
+struct Case {
+    dir: tempfile::TempDir,
+    env: BTreeMap<String, String>,
+    flags: Vec<(String, String)>,
+}
+
+impl Case {
+    fn new(toml: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("wk.toml"), toml).unwrap();
+        Self {
+            dir,
+            env: BTreeMap::new(),
+            flags: Vec::new(),
+        }
+    }
+
+    fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    fn flag(mut self, key: &str, value: &str) -> Self {
+        self.flags.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn with_file(self, name: &str, text: &str) -> Self {
+        std::fs::write(self.dir.path().join(name), text).unwrap();
+        self
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.path().join("wk.toml")
+    }
+
+    fn load(&self) -> Result<Config, Vec<ConfigError>> {
+        let mut request = LoadRequest {
+            file: Some(self.file()),
+            env: self.env.clone(),
+            overrides: Vec::new(),
+            hostname: "Test-Host".to_owned(),
+        };
+        for (key, value) in &self.flags {
+            request = request.with("--flag", key, Some(value));
+        }
+        load(&request)
+    }
+}
+
+#[test]
+fn an_empty_file_is_a_whole_configuration() {
+    let config = Case::new("").load().unwrap();
+    assert_eq!(config.box_id.as_str(), "test-host");
+    assert_eq!(config.site.as_str(), "site");
+    assert_eq!(
+        config.runtime_socket,
+        Path::new("/run/watchkeeper/runtime.sock")
+    );
+    assert_eq!(config.socket_mode, 0o660);
+    assert!(config.mqtt.is_none());
+    assert!(config.warnings.is_empty());
+    assert_eq!(config.journal.max_events, 200_000);
+}
+
+#[test]
+fn every_mistake_is_reported_at_once_with_key_value_allowed_and_place() {
+    let case = Case::new("[runtime]\njournal_events = 5\nsokket = \"/x\"\n[runtime.inference]\nbackend = \"cuda\"\n[mtqq]\nhost = \"h\"\n")
+        .env("WATCHKEEPER_MQTT__PORT", "99999")
+        .env("WATCHKEEPER_MQTT__HOST", "broker");
+    let errors = case.load().unwrap_err();
+    let printed: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let file = case.file().display().to_string();
+    let expected = [
+        "mqtt.port = 99999: is not allowed; allowed: a whole number from 1 to 65535 (environment variable WATCHKEEPER_MQTT__PORT)".to_owned(),
+        format!("mtqq: unknown key; allowed: box, runtime, sources, pipelines, mqtt, agent, models; did you mean mqtt? ({file})"),
+        format!("runtime.inference.backend = \"cuda\": is not allowed; allowed: auto, rten, ort ({file})"),
+        format!("runtime.journal_events = 5: is not allowed; allowed: a whole number from 1000 to 100000000 ({file})"),
+        format!("runtime.sokket: unknown key; allowed: socket, socket_mode, state_dir, media_bytes, journal_events, journal_bytes, inference; did you mean socket? ({file})"),
+    ];
+    assert_eq!(printed, expected);
+}
+
+#[test]
+fn a_variable_wins_over_the_file_and_a_flag_over_the_variable() {
+    let case = Case::new("[agent]\ntelemetry_s = 10\n").env("WATCHKEEPER_AGENT__TELEMETRY_S", "20");
+    assert_eq!(case.load().unwrap().agent.telemetry.as_secs(), 20);
+    let case = case.flag("agent.telemetry_s", "40.5");
+    assert_eq!(case.load().unwrap().agent.telemetry.as_millis(), 40_500);
+}
+
+#[test]
+fn an_all_digit_password_in_a_variable_stays_text_and_is_never_printed() {
+    let config = Case::new("[mqtt]\nhost = \"b\"\n")
+        .env("WATCHKEEPER_MQTT__PASSWORD", "0012345")
+        .load()
+        .unwrap();
+    let mqtt = config.mqtt.clone().unwrap();
+    assert_eq!(mqtt.password.unwrap().expose_secret(), "0012345");
+    assert!(!format!("{config:?}").contains("0012345"));
+}
+
+#[test]
+fn a_wrong_secret_is_not_shown_in_the_error() {
+    let errors = Case::new("[mqtt]\nhost = \"b\"\npassword = 4711\n")
+        .load()
+        .unwrap_err();
+    assert_eq!(errors.len(), 1);
+    assert!(!errors[0].to_string().contains("4711"), "{}", errors[0]);
+}
+
+#[test]
+fn a_bad_camera_is_left_out_with_its_pipeline_and_the_rest_run() {
+    let case = Case::new(
+        "[sources.bad]\nuri = \"rtsp://u:secret@x\"\npace = \"slow\"\n[sources.none]\npace = \"fast\"\n[sources.good]\nuri = \"clip.mp4\"\n\
+         [pipelines.a]\nsource = \"bad\"\nworkflow = \"w.json\"\n[pipelines.b]\nsource = \"good\"\nworkflow = \"w.json\"\n",
+    )
+    .with_file("w.json", "{\"version\": \"1.0\"}");
+    let config = case.load().unwrap();
+    let sources: Vec<&str> = config.sources.iter().map(|s| s.id.as_str()).collect();
+    assert_eq!(sources, ["good"]);
+    assert_eq!(
+        config.sources[0].uri,
+        case.dir.path().join("clip.mp4").display().to_string()
+    );
+    let pipelines: Vec<&str> = config.pipelines.iter().map(|p| p.id.as_str()).collect();
+    assert_eq!(pipelines, ["b"]);
+    let keys: Vec<&str> = config.warnings.iter().map(|w| w.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        ["sources.bad.pace", "sources.none.uri", "pipelines.a.source"]
+    );
+}
+
+#[test]
+fn a_rule_with_an_unknown_field_names_the_rule() {
+    let case = Case::new(
+        "[sources.s]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"s\"\nworkflow = { version = \"1.0\" }\n\
+         [[pipelines.p.rules]]\nname = \"r\"\nwhen = { kind = \"enters\", zone = \"z\" }\ncooldown = 3\n",
+    );
+    let config = case.load().unwrap();
+    assert_eq!(config.warnings.len(), 1);
+    let warning = config.warnings[0].to_string();
+    assert!(warning.starts_with("pipelines.p.rules[0]"), "{warning}");
+    assert!(warning.contains("cooldown"), "{warning}");
+}
+
+#[test]
+fn a_file_that_is_not_toml_names_the_line() {
+    let case = Case::new("[box]\nsite = \"a\"\nid = = 1\n");
+    let errors = case.load().unwrap_err();
+    assert_eq!(errors[0].origin, Origin::File(case.file()));
+    assert!(
+        errors[0].to_string().starts_with("line 3 is not TOML"),
+        "{}",
+        errors[0]
+    );
+}
+
+#[test]
+fn a_named_file_that_is_missing_is_an_error() {
+    let request = LoadRequest {
+        file: Some("/nonexistent/wk.toml".into()),
+        ..LoadRequest::default()
+    };
+    let errors = load(&request).unwrap_err();
+    assert!(
+        errors[0].to_string().contains("/nonexistent/wk.toml"),
+        "{}",
+        errors[0]
+    );
+}
+
+#[test]
+fn mqtt_keys_without_a_host_are_not_silently_ignored() {
+    let errors = Case::new("[mqtt]\nport = 1884\n").load().unwrap_err();
+    assert_eq!(errors[0].key, "mqtt.port");
+}
+
+#[test]
+fn the_example_of_the_document_loads_without_a_warning() {
+    let config = Case::new(docs::EXAMPLE)
+        .with_file(
+            "people.json",
+            "{\"version\": \"1.0\", \"inputs\": [], \"steps\": [], \"outputs\": []}",
+        )
+        .with_file("mqtt.password", "secret\n")
+        .load()
+        .unwrap();
+    assert_eq!(config.warnings, []);
+    assert_eq!(config.pipelines[0].rules.len(), 1);
+    assert_eq!(config.mqtt.unwrap().port, 1883);
+}
+
+#[test]
+fn the_document_is_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, docs::render()).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == docs::render(),
+        "docs/configuration.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-config"
+    );
+}
