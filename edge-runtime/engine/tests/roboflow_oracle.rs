@@ -53,7 +53,7 @@ fn points(p: &[[f64; 2]]) -> Vec<Point> {
     p.iter().map(|p| Point::new(p[0], p[1])).collect()
 }
 
-fn compare(size: &str, line: LineCounter) {
+fn compare(size: &str) {
     let Some(data) = data() else { return };
     let input = read(data.join(format!("workflows/detections_{size}.json")));
     let expected = read(data.join(format!("workflows/expected_core3_{size}.json")));
@@ -69,7 +69,7 @@ fn compare(size: &str, line: LineCounter) {
         frame_rate: fps,
         ..Default::default()
     });
-    let mut line = line;
+    let mut line = LineCounter::new(Point::new(640.0, 0.0), Point::new(640.0, 720.0), &[]);
     let zone = points(&[
         [200.0, 150.0],
         [1080.0, 150.0],
@@ -128,22 +128,12 @@ fn compare(size: &str, line: LineCounter) {
     }
 }
 
-fn line() -> LineCounter {
-    LineCounter::new(Point::new(640.0, 0.0), Point::new(640.0, 720.0), &[])
-}
-
 #[test]
 fn ten_boxes_get_the_ids_counts_and_times_of_the_original() {
-    compare("10", line());
+    compare("10");
 }
 
 #[test]
 fn fifty_boxes_get_the_ids_counts_and_times_of_the_original() {
-    compare("50", line());
-}
-
-#[test]
-fn a_line_with_the_short_memory_of_supervision_counts_the_same() {
-    compare("10", line().with_memory(1));
-    compare("50", line().with_memory(1));
+    compare("50");
 }

@@ -51,9 +51,9 @@ pub struct LineCounter {
 }
 
 impl LineCounter {
-    /// Frames for which the side of a track that is out of sight is remembered: as long as any sensible tracker may find
-    /// it again.
-    pub const DEFAULT_MEMORY: u64 = 300;
+    /// Frames for which the side of a track that is out of sight is remembered: as Roboflow's block has it, which loses
+    /// an object that vanishes on one side and is found again on the other.
+    pub const DEFAULT_MEMORY: u64 = 1;
 
     /// A line from `start` to `end`, in pixels. All `anchors` have to cross; none means all four corners, so the whole
     /// box has to. A line without length counts nothing.
@@ -75,7 +75,8 @@ impl LineCounter {
         }
     }
 
-    /// Sets for how many frames the side of a track that is out of sight is remembered (`supervision` 0.30: 1).
+    /// Sets for how many frames the side of a track that is out of sight is remembered. As many frames as the tracker
+    /// keeps a lost track counts objects that are hidden while they cross, at the price of differing from Roboflow there.
     #[must_use]
     pub fn with_memory(mut self, frames: u64) -> Self {
         self.memory = frames;

@@ -13,7 +13,6 @@ use watchkeeper_contract::id::TrackId;
 use crate::detections::{Detection, Detections};
 use crate::geometry::BBox;
 use crate::track::assign::{Costs, assign};
-use crate::track::birth_order::birth_order;
 use crate::track::kalman::BoxFilter;
 
 /// Most tracks that are remembered at once; when there are more, those lost for longest go first.
@@ -134,8 +133,7 @@ impl ByteTrack {
         self.hand_back(detections)
     }
 
-    /// Matches boxes to tracks and rebuilds the list of tracks; gives back which of the good boxes found no track, in the
-    /// order in which they get their numbers.
+    /// Matches boxes to tracks and rebuilds the list of tracks; gives back which of the good boxes found no track.
     fn associate(&mut self, good: &[&Detection], poor: &[&Detection]) -> Vec<usize> {
         let mut tracks = std::mem::take(&mut self.tracks);
         let mut fate = vec![Fate::StillLost; tracks.len()];
@@ -173,8 +171,7 @@ impl ByteTrack {
         }
 
         // Tracks that began a frame ago have to be seen again now, or they were noise.
-        let left = birth_order(good.len(), first.free_cols);
-        let free: Vec<&Detection> = left.iter().map(|&c| good[c]).collect();
+        let free: Vec<&Detection> = first.free_cols.iter().map(|&c| good[c]).collect();
         let third = assign(
             &costs(&tracks, &unconfirmed, &free, scored),
             UNCONFIRMED_MATCH,
@@ -203,8 +200,11 @@ impl ByteTrack {
         self.tracks.append(&mut found);
         self.tracks.append(&mut lost);
         self.tracks.append(&mut newly_lost);
-        let begin = birth_order(free.len(), third.free_cols);
-        begin.into_iter().map(|c| left[c]).collect()
+        third
+            .free_cols
+            .iter()
+            .map(|&c| first.free_cols[c])
+            .collect()
     }
 
     /// Corrects a track by the box it was matched to.
@@ -251,7 +251,8 @@ impl ByteTrack {
                 streak: 0,
                 first_frame: self.frame,
                 last_frame: self.frame,
-                id: (self.config.minimum_consecutive_frames <= 1).then(|| self.new_id()),
+                id: (self.frame == 1 && self.config.minimum_consecutive_frames <= 1)
+                    .then(|| self.new_id()),
             });
         }
         self.tracks.splice(at..at, begun);
@@ -429,7 +430,7 @@ mod tests {
         assert!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.9)]))).is_empty());
         assert!(ids(&t.update(&boxes(&[]))).is_empty());
         assert!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.9)]))).is_empty());
-        assert_eq!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.9)]))), [2]);
+        assert_eq!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.9)]))), [1]);
     }
 
     #[test]

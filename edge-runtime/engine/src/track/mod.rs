@@ -4,7 +4,6 @@
 //! number of tracks, and an id that was given out is never given to another object.
 
 pub mod assign;
-mod birth_order;
 pub mod byte_track;
 pub mod kalman;
 
