@@ -5,4 +5,5 @@
 //! touches a pixel and never depends on the runtime's code, only on the contract.
 
 pub mod backoff;
+pub mod outbox;
 pub mod runtime_client;

@@ -1,0 +1,670 @@
+//! The outbox: messages wait here until the broker has them.
+//!
+//! Invariants, each kept by [`Outbox`] and attacked by `sim`:
+//! - nothing is published before it is stored: **persist, then speak**;
+//! - nothing is forgotten before the broker's acknowledgement, or before a loss record in its place is stored;
+//! - ids strictly rise, over restarts too, and entries of one class leave in the order of their ids;
+//! - the cursor into the journal moves in the same batch as the entries that were made of it.
+//!
+//! So a crash at any step shows the consumer an id twice at most, and never a hole without a loss record.
+//!
+//! Not here: files (see [`store`]), the network (see `mqtt`), the clock (callers pass `now`), topics and JSON.
+//!
+//! ```text
+//!  handle(Record|Own) ─► staged ─► Persist ─► storing ─► handle(Stored) ─► waiting ─► Publish ─► in flight
+//!                          │                                                 ▲  │        LinkDown ──┘ │
+//!                          └── too many: dropped, counted in a loss record ◄─┼──┘                     │
+//!                                                                            └────────────────────────┤
+//!                                                              forgotten (Persist, no sync) ◄─ handle(Acked)
+//! ```
+
+mod entry;
+pub mod on_disk;
+#[cfg(test)]
+mod sim;
+pub mod store;
+mod telemetry;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::rule::Severity;
+
+pub use entry::{Class, Content, Draft, Loss, LossFrom, MAX_RANGES, OutboxId};
+pub use telemetry::TelemetryRing;
+
+/// Bounds of one class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassLimits {
+    /// Most entries.
+    pub entries: usize,
+    /// Most bytes of payloads and topics.
+    pub bytes: u64,
+}
+
+/// Bounds of the outbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Of [`Class::Assured`].
+    pub assured: ClassLimits,
+    /// Of [`Class::Event`].
+    pub events: ClassLimits,
+    /// Most messages that were published and not acknowledged.
+    pub window: usize,
+    /// Most entries that wait to be stored; beyond that [`Outbox::wants_more`] is false.
+    pub staged: usize,
+    /// An acknowledgement that takes longer means that the link is stuck.
+    pub ack_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            assured: ClassLimits {
+                entries: 10_000,
+                bytes: 16 << 20,
+            },
+            events: ClassLimits {
+                entries: 100_000,
+                bytes: 64 << 20,
+            },
+            window: 32,
+            staged: 256,
+            ack_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What happens to the outbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// The next record of the journal, made into a message.
+    Record {
+        /// Its number.
+        seq: EventSeq,
+        /// The message.
+        draft: Draft,
+    },
+    /// A record of the journal that can't be made into a message.
+    Unreadable {
+        /// Its number.
+        seq: EventSeq,
+    },
+    /// A message of the agent's own.
+    Own(Draft),
+    /// The journal begins again below the cursor: its files were lost.
+    JournalBeganAnew,
+    /// Change number `batch` is on stable storage.
+    Stored {
+        /// Number of the change.
+        batch: u64,
+    },
+    /// A new session with the broker.
+    LinkUp {
+        /// Its number.
+        session: u64,
+    },
+    /// The session is over.
+    LinkDown,
+    /// The broker has an entry.
+    Acked {
+        /// Session in which it was published.
+        session: u64,
+        /// Which entry.
+        id: OutboxId,
+    },
+    /// An entry that was to be published turned out to be damaged in the store.
+    Damaged {
+        /// Which entry.
+        id: OutboxId,
+    },
+    /// A deadline passed.
+    Tick,
+}
+
+/// What the shell has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// Apply a change whole or not at all, then answer [`Input::Stored`]; when it is [`Change::must_sync`], only once
+    /// it is durable.
+    Persist(Change),
+    /// Publish an entry at QoS 1.
+    Publish {
+        /// Session to publish in.
+        session: u64,
+        /// Which entry.
+        id: OutboxId,
+        /// Whether it waited since before this session.
+        late: bool,
+    },
+    /// The broker did not acknowledge in time: end the session and begin another.
+    LinkStuck {
+        /// Which session.
+        session: u64,
+    },
+}
+
+/// A change to what is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Number of the change; changes are made one after the other.
+    pub batch: u64,
+    /// Entries to write, replacing those of the same id.
+    pub puts: Vec<(OutboxId, Content)>,
+    /// Entries to remove.
+    pub deletes: Vec<OutboxId>,
+    /// Last journal record that has been dealt with once this is stored; `None` before the first one.
+    pub cursor: Option<EventSeq>,
+    /// First id that has never been given away.
+    pub next_id: OutboxId,
+}
+
+impl Change {
+    /// Whether it says something new; a change that only forgets may be repeated after a crash.
+    #[must_use]
+    pub fn must_sync(&self) -> bool {
+        !self.puts.is_empty()
+    }
+}
+
+/// What the store held at the start.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Restored {
+    /// Entries.
+    pub entries: BTreeMap<OutboxId, Content>,
+    /// Last journal record that was dealt with.
+    pub cursor: Option<EventSeq>,
+    /// First id that had never been given away.
+    pub next_id: OutboxId,
+    /// Entries that were there and could not be read.
+    pub damaged: u64,
+}
+
+/// Numbers of one class, for telemetry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct ClassStats {
+    /// Entries that wait or are in flight.
+    pub entries: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Entries dropped since the start, each counted in a loss record.
+    pub dropped: u64,
+}
+
+/// Numbers of the outbox, for telemetry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Stats {
+    /// Of [`Class::Assured`], loss records included.
+    pub assured: ClassStats,
+    /// Of [`Class::Event`].
+    pub events: ClassStats,
+    /// Published and not acknowledged.
+    pub in_flight: usize,
+    /// Acknowledged since the start.
+    pub acked: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// In memory; goes out with the next change.
+    Staged,
+    /// In the change that is being stored.
+    Storing,
+    /// Stored; waits for the link and for room in the window.
+    Waiting,
+    /// Published, not acknowledged.
+    InFlight { since: Instant },
+}
+
+#[derive(Debug, Clone)]
+struct Slot {
+    class: Class,
+    severity: Severity,
+    bytes: u64,
+    seq: Option<EventSeq>,
+    is_loss: bool,
+    /// A loss that may have been seen by the broker: it must not change any more, because consumers know its id.
+    sealed: bool,
+    /// Session that was up when it came.
+    came_in: Option<u64>,
+    state: State,
+}
+
+/// The state machine. Feed it with [`Outbox::handle`], then drain [`Outbox::poll`] until it is empty.
+#[derive(Debug)]
+pub struct Outbox {
+    limits: Limits,
+    slots: BTreeMap<OutboxId, Slot>,
+    /// Slots that are `Waiting`, in the order of sending.
+    waiting: BTreeSet<(Class, OutboxId)>,
+    /// Slots that may be dropped, in the order of dropping. Never loss records.
+    droppable: BTreeSet<(Class, Severity, OutboxId)>,
+    in_flight: BTreeSet<OutboxId>,
+    /// Contents of every loss record that is not acknowledged.
+    losses: BTreeMap<OutboxId, Loss>,
+    staged: BTreeMap<OutboxId, Content>,
+    deletes: BTreeSet<OutboxId>,
+    /// Change that is being stored: its number and the entries it writes.
+    storing: Option<(u64, Vec<OutboxId>)>,
+    cursor: Option<EventSeq>,
+    next_id: OutboxId,
+    next_batch: u64,
+    session: Option<u64>,
+    stuck_told: Option<u64>,
+    outputs: VecDeque<Output>,
+    stats: Stats,
+}
+
+impl Outbox {
+    /// An outbox that goes on where the store left off.
+    #[must_use]
+    pub fn new(limits: Limits, restored: Restored) -> Self {
+        let mut outbox = Self {
+            limits,
+            slots: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            droppable: BTreeSet::new(),
+            in_flight: BTreeSet::new(),
+            losses: BTreeMap::new(),
+            staged: BTreeMap::new(),
+            deletes: BTreeSet::new(),
+            storing: None,
+            cursor: restored.cursor,
+            next_id: restored.next_id,
+            next_batch: 1,
+            session: None,
+            stuck_told: None,
+            outputs: VecDeque::new(),
+            stats: Stats::default(),
+        };
+        for (id, content) in restored.entries {
+            outbox.next_id = outbox.next_id.max(OutboxId(id.0.saturating_add(1)));
+            outbox.insert(id, &content, State::Waiting);
+            outbox.seal(id);
+            if let Content::Loss(loss) = content {
+                outbox.losses.insert(id, loss);
+            }
+        }
+        for _ in 0..restored.damaged {
+            outbox.lose(LossFrom::Store, Loss::add_unnumbered);
+        }
+        outbox
+    }
+
+    /// Last journal record that was taken, stored or not: what follows it is what the outbox wants next.
+    #[must_use]
+    pub fn cursor(&self) -> Option<EventSeq> {
+        self.cursor
+    }
+
+    /// Whether there is room for more records. While there is not, they are safe in the journal.
+    #[must_use]
+    pub fn wants_more(&self) -> bool {
+        self.staged.len() < self.limits.staged
+    }
+
+    /// Whether everything is stored, published and acknowledged.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.slots.is_empty() && self.storing.is_none()
+    }
+
+    /// Numbers for telemetry.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats {
+            in_flight: self.in_flight.len(),
+            ..self.stats
+        }
+    }
+
+    /// The loss that entry `id` records, if it is one.
+    #[must_use]
+    pub fn loss(&self, id: OutboxId) -> Option<&Loss> {
+        self.losses.get(&id)
+    }
+
+    /// Takes one input; drain [`Self::poll`] afterwards.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Record { seq, draft } => {
+                if self.advance_cursor(seq) {
+                    self.append(draft);
+                }
+            }
+            Input::Unreadable { seq } => {
+                if self.advance_cursor(seq) {
+                    self.lose(LossFrom::Unreadable, |loss| loss.add(seq.0, seq.0));
+                }
+            }
+            Input::Own(draft) => self.append(draft),
+            Input::JournalBeganAnew => {
+                self.cursor = Some(EventSeq(0));
+                self.lose(LossFrom::Journal, Loss::add_unnumbered);
+            }
+            Input::Stored { batch } => self.stored(batch),
+            Input::LinkUp { session } => {
+                self.recall();
+                self.session = Some(session);
+            }
+            Input::LinkDown => {
+                self.recall();
+                self.session = None;
+            }
+            Input::Acked { session, id } => {
+                if self.session == Some(session) && self.in_flight.remove(&id) {
+                    self.stats.acked += 1;
+                    self.forget(id);
+                }
+            }
+            Input::Damaged { id } => {
+                self.in_flight.remove(&id);
+                let seq = self.slots.get(&id).and_then(|slot| slot.seq);
+                self.forget(id);
+                self.lose(LossFrom::Store, |loss| match seq {
+                    Some(seq) => loss.add(seq.0, seq.0),
+                    None => loss.add_unnumbered(),
+                });
+            }
+            Input::Tick => {}
+        }
+        self.plan(now);
+        if cfg!(debug_assertions) {
+            self.check();
+        }
+    }
+
+    /// The next thing to do, until there is nothing left.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When [`Input::Tick`] is due.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let session = self.session?;
+        if self.stuck_told == Some(session) {
+            return None;
+        }
+        self.oldest_flight()
+            .map(|since| since + self.limits.ack_timeout)
+    }
+
+    /// Moves the cursor to `seq` and records the hole before it. False when it was dealt with before.
+    fn advance_cursor(&mut self, seq: EventSeq) -> bool {
+        // Before the first record nothing was promised: a journal may begin anywhere.
+        if let Some(cursor) = self.cursor {
+            if seq <= cursor {
+                return false;
+            }
+            let expected = cursor.0.saturating_add(1);
+            if seq.0 > expected {
+                self.lose(LossFrom::Journal, |loss| loss.add(expected, seq.0 - 1));
+            }
+        }
+        self.cursor = Some(seq);
+        true
+    }
+
+    fn append(&mut self, draft: Draft) {
+        let class = draft.class;
+        let id = self.take_id();
+        let content = Content::Message(draft);
+        self.insert(id, &content, State::Staged);
+        self.staged.insert(id, content);
+        self.shed(class);
+    }
+
+    fn take_id(&mut self) -> OutboxId {
+        let id = self.next_id;
+        self.next_id = OutboxId(id.0.saturating_add(1));
+        id
+    }
+
+    /// Drops entries of `class` until it is within its bounds.
+    fn shed(&mut self, class: Class) {
+        let limits = match class {
+            Class::Assured => self.limits.assured,
+            Class::Event => self.limits.events,
+        };
+        loop {
+            let stats = self.class_stats(class);
+            if stats.entries <= limits.entries && stats.bytes <= limits.bytes {
+                return;
+            }
+            let from = (class, Severity::Info, OutboxId(0));
+            let victim = self.droppable.range(from..).next().copied();
+            let Some((_, _, id)) = victim.filter(|(c, _, _)| *c == class) else {
+                // Everything left is in flight or being stored, which the window and the staging bound.
+                return;
+            };
+            let seq = self.slots.get(&id).and_then(|slot| slot.seq);
+            self.class_stats(class).dropped += 1;
+            self.forget(id);
+            self.lose(LossFrom::Outbox, |loss| match seq {
+                Some(seq) => loss.add(seq.0, seq.0),
+                None => loss.add_unnumbered(),
+            });
+        }
+    }
+
+    /// Adds to the loss record of that kind which has never left, or begins one. So there is at most one more of a
+    /// kind for every session and every start.
+    fn lose(&mut self, from: LossFrom, add: impl FnOnce(&mut Loss)) {
+        let open = self
+            .losses
+            .iter()
+            .rev()
+            .find(|(id, loss)| loss.from == from && self.slots.get(id).is_some_and(|s| !s.sealed))
+            .map(|(id, _)| *id);
+        let id = open.unwrap_or_else(|| self.take_id());
+        let loss = self.losses.entry(id).or_insert_with(|| Loss::new(from));
+        add(loss);
+        let content = Content::Loss(loss.clone());
+        if open.is_some() {
+            // What is stored of it is out of date: it must be stored again before it may leave.
+            self.set_state(id, State::Staged);
+        } else {
+            self.insert(id, &content, State::Staged);
+        }
+        self.staged.insert(id, content);
+    }
+
+    fn stored(&mut self, batch: u64) {
+        let Some((expected, ids)) = self.storing.take() else {
+            return;
+        };
+        if expected != batch {
+            self.storing = Some((expected, ids));
+            return;
+        }
+        for id in ids {
+            let is_storing = self
+                .slots
+                .get(&id)
+                .is_some_and(|s| s.state == State::Storing);
+            if is_storing {
+                self.set_state(id, State::Waiting);
+            }
+        }
+    }
+
+    /// Everything in flight waits again: without an acknowledgement nobody knows where it is.
+    fn recall(&mut self) {
+        for id in std::mem::take(&mut self.in_flight) {
+            self.set_state(id, State::Waiting);
+        }
+    }
+
+    /// Emits what has become possible.
+    fn plan(&mut self, now: Instant) {
+        self.plan_change();
+        let Some(session) = self.session else { return };
+        while self.in_flight.len() < self.limits.window {
+            let Some((_, id)) = self.waiting.first().copied() else {
+                break;
+            };
+            self.set_state(id, State::InFlight { since: now });
+            self.in_flight.insert(id);
+            self.seal(id);
+            let late = self
+                .slots
+                .get(&id)
+                .is_some_and(|s| s.came_in != Some(session));
+            self.outputs
+                .push_back(Output::Publish { session, id, late });
+        }
+        let is_stuck = self
+            .oldest_flight()
+            .is_some_and(|since| now >= since + self.limits.ack_timeout);
+        if is_stuck && self.stuck_told != Some(session) {
+            self.stuck_told = Some(session);
+            self.outputs.push_back(Output::LinkStuck { session });
+        }
+    }
+
+    fn plan_change(&mut self) {
+        if self.storing.is_some() || (self.staged.is_empty() && self.deletes.is_empty()) {
+            return;
+        }
+        let puts: Vec<_> = std::mem::take(&mut self.staged).into_iter().collect();
+        let change = Change {
+            batch: self.next_batch,
+            deletes: std::mem::take(&mut self.deletes).into_iter().collect(),
+            cursor: self.cursor,
+            next_id: self.next_id,
+            puts,
+        };
+        self.next_batch += 1;
+        let ids: Vec<_> = change.puts.iter().map(|(id, _)| *id).collect();
+        for id in &ids {
+            self.set_state(*id, State::Storing);
+        }
+        self.storing = Some((change.batch, ids));
+        self.outputs.push_back(Output::Persist(change));
+    }
+
+    fn oldest_flight(&self) -> Option<Instant> {
+        self.in_flight
+            .iter()
+            .filter_map(|id| match self.slots.get(id)?.state {
+                State::InFlight { since } => Some(since),
+                State::Staged | State::Storing | State::Waiting => None,
+            })
+            .min()
+    }
+
+    fn insert(&mut self, id: OutboxId, content: &Content, state: State) {
+        let (class, severity, seq, is_loss) = match content {
+            Content::Message(draft) => (draft.class, draft.severity, draft.seq, false),
+            Content::Loss(_) => (Class::Assured, Severity::Critical, None, true),
+        };
+        let slot = Slot {
+            class,
+            severity,
+            bytes: content.bytes(),
+            seq,
+            is_loss,
+            sealed: false,
+            came_in: self.session,
+            state,
+        };
+        let stats = self.class_stats(class);
+        stats.entries += 1;
+        stats.bytes += slot.bytes;
+        self.slots.insert(id, slot);
+        self.set_state(id, state);
+    }
+
+    /// The one place where a slot changes its state, so that the indexes always agree.
+    fn set_state(&mut self, id: OutboxId, state: State) {
+        let Some(slot) = self.slots.get_mut(&id) else {
+            return;
+        };
+        slot.state = state;
+        let (class, severity) = (slot.class, slot.severity);
+        if state == State::Waiting {
+            self.waiting.insert((class, id));
+        } else {
+            self.waiting.remove(&(class, id));
+        }
+        if matches!(state, State::Waiting | State::Staged) && !slot.is_loss {
+            self.droppable.insert((class, severity, id));
+        } else {
+            self.droppable.remove(&(class, severity, id));
+        }
+    }
+
+    fn seal(&mut self, id: OutboxId) {
+        if let Some(slot) = self.slots.get_mut(&id) {
+            slot.sealed = true;
+        }
+    }
+
+    /// Removes an entry from memory and, with the next change, from the store.
+    fn forget(&mut self, id: OutboxId) {
+        let Some(slot) = self.slots.remove(&id) else {
+            return;
+        };
+        self.waiting.remove(&(slot.class, id));
+        self.droppable.remove(&(slot.class, slot.severity, id));
+        self.losses.remove(&id);
+        let stats = self.class_stats(slot.class);
+        stats.entries -= 1;
+        stats.bytes -= slot.bytes;
+        let never_stored = slot.state == State::Staged && !slot.is_loss;
+        self.staged.remove(&id);
+        if !never_stored {
+            self.deletes.insert(id);
+        }
+    }
+
+    fn class_stats(&mut self, class: Class) -> &mut ClassStats {
+        match class {
+            Class::Assured => &mut self.stats.assured,
+            Class::Event => &mut self.stats.events,
+        }
+    }
+
+    /// Sweeps the invariants that hold between any two calls.
+    ///
+    /// # Panics
+    /// When one does not hold, which is a fault of this file.
+    pub fn check(&self) {
+        assert!(
+            self.in_flight.len() <= self.limits.window,
+            "window exceeded"
+        );
+        let mut assured = (0, 0);
+        let mut events = (0, 0);
+        for (id, slot) in &self.slots {
+            let sum = match slot.class {
+                Class::Assured => &mut assured,
+                Class::Event => &mut events,
+            };
+            *sum = (sum.0 + 1, sum.1 + slot.bytes);
+            let waiting = slot.state == State::Waiting;
+            assert_eq!(self.waiting.contains(&(slot.class, *id)), waiting, "{id:?}");
+            let flying = matches!(slot.state, State::InFlight { .. });
+            assert_eq!(self.in_flight.contains(id), flying, "{id:?}");
+            assert!(
+                slot.state != State::Staged
+                    || self.staged.contains_key(id)
+                    || self.storing.is_some(),
+                "{id:?} is staged nowhere"
+            );
+            assert!(*id < self.next_id, "{id:?} was never given away");
+            assert_eq!(slot.is_loss, self.losses.contains_key(id), "{id:?}");
+        }
+        assert_eq!(
+            assured,
+            (self.stats.assured.entries, self.stats.assured.bytes)
+        );
+        assert_eq!(events, (self.stats.events.entries, self.stats.events.bytes));
+        assert!(
+            self.waiting.len() + self.in_flight.len() <= self.slots.len(),
+            "an index holds what is not there"
+        );
+    }
+}

@@ -1,0 +1,588 @@
+//! The outbox against a world that breaks at every step.
+//!
+//! The world has a journal that may lose records, a disk whose unsynced writes may be lost (always a suffix of them), a
+//! broker that answers late, a link that drops what is on it, and a power switch. A generated list of actions is played;
+//! then everything is mended, and the books are compared: every journal number must have arrived or lie in a loss record
+//! that arrived. While playing, a publish of anything that is not on the disk fails the test at once.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::rule::Severity;
+
+use super::{
+    Change, Class, ClassLimits, Content, Draft, Input, Limits, Outbox, OutboxId, Output, Restored,
+};
+
+#[derive(Debug, Clone)]
+enum Action {
+    /// The journal grows by one record and the agent reads it.
+    Record(Severity, Class, u16),
+    /// A record that can't be read.
+    Unreadable,
+    /// Records disappear from the journal before they were read.
+    Gap(u64),
+    /// A command report.
+    Own(u16),
+    /// The disk finishes what it was given.
+    DiskDone,
+    LinkUp,
+    LinkDown,
+    /// The broker takes one message from the wire and sends its acknowledgement.
+    BrokerTakes,
+    /// One acknowledgement comes back.
+    AckComes,
+    /// Time passes.
+    Wait(u64),
+    /// Power off and on.
+    Crash(prop::sample::Index),
+}
+
+fn any_action() -> impl Strategy<Value = Action> {
+    let severity = prop_oneof![
+        Just(Severity::Info),
+        Just(Severity::Warning),
+        Just(Severity::Critical)
+    ];
+    let class = prop_oneof![3 => Just(Class::Event), 1 => Just(Class::Assured)];
+    prop_oneof![
+        12 => (severity, class, 0_u16..60).prop_map(|(s, c, n)| Action::Record(s, c, n)),
+        1 => Just(Action::Unreadable),
+        1 => (1_u64..5).prop_map(Action::Gap),
+        2 => (0_u16..60).prop_map(Action::Own),
+        6 => Just(Action::DiskDone),
+        2 => Just(Action::LinkUp),
+        1 => Just(Action::LinkDown),
+        5 => Just(Action::BrokerTakes),
+        5 => Just(Action::AckComes),
+        1 => (1_u64..40).prop_map(Action::Wait),
+        1 => any::<prop::sample::Index>().prop_map(Action::Crash),
+    ]
+}
+
+const LIMITS: Limits = Limits {
+    assured: ClassLimits {
+        entries: 6,
+        bytes: 400,
+    },
+    events: ClassLimits {
+        entries: 8,
+        bytes: 300,
+    },
+    window: 3,
+    staged: 5,
+    ack_timeout: Duration::from_secs(30),
+};
+
+#[derive(Debug, Default, Clone)]
+struct Disk {
+    entries: BTreeMap<OutboxId, Content>,
+    cursor: Option<EventSeq>,
+    next_id: OutboxId,
+}
+
+impl Disk {
+    fn apply(&mut self, change: &Change) {
+        for (id, content) in &change.puts {
+            self.entries.insert(*id, content.clone());
+        }
+        for id in &change.deletes {
+            self.entries.remove(id);
+        }
+        if change.must_sync() {
+            self.cursor = change.cursor;
+            self.next_id = change.next_id;
+        }
+    }
+}
+
+struct World {
+    now: Instant,
+    outbox: Outbox,
+    /// What a power cut leaves at least.
+    durable: Disk,
+    /// Applied or in progress, not synced; a power cut keeps a prefix.
+    unsynced: Vec<Change>,
+    /// The change that has not been answered yet.
+    pending: Option<u64>,
+    session: u64,
+    up: bool,
+    wire: VecDeque<(u64, OutboxId)>,
+    acks: VecDeque<(u64, OutboxId)>,
+    arrived: BTreeMap<OutboxId, Content>,
+    /// Records in the journal: number, or a hole.
+    journal: BTreeMap<u64, Result<Draft, ()>>,
+    last: u64,
+    own: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        let durable = Disk {
+            next_id: OutboxId(1),
+            ..Disk::default()
+        };
+        Self {
+            now: Instant::now(),
+            outbox: Outbox::new(LIMITS, restored(&durable)),
+            durable,
+            unsynced: Vec::new(),
+            pending: None,
+            session: 0,
+            up: false,
+            wire: VecDeque::new(),
+            acks: VecDeque::new(),
+            arrived: BTreeMap::new(),
+            journal: BTreeMap::new(),
+            last: 0,
+            own: 0,
+        }
+    }
+
+    /// What a reader sees now: durable and unsynced together.
+    fn visible(&self) -> Disk {
+        let mut disk = self.durable.clone();
+        let done = self.unsynced.len() - usize::from(self.pending.is_some());
+        for change in &self.unsynced[..done] {
+            disk.apply(change);
+        }
+        disk
+    }
+
+    fn handle(&mut self, input: Input) {
+        self.outbox.handle(self.now, input);
+        while let Some(output) = self.outbox.poll() {
+            match output {
+                Output::Persist(change) => {
+                    assert!(self.pending.is_none(), "one change at a time");
+                    self.pending = Some(change.batch);
+                    self.unsynced.push(change);
+                }
+                Output::Publish { session, id, .. } => {
+                    assert!(
+                        self.up && session == self.session,
+                        "published into a dead session"
+                    );
+                    let seen = self.visible().entries.get(&id).cloned();
+                    assert!(seen.is_some(), "{id:?} published before it was stored");
+                    assert!(
+                        self.durable.entries.contains_key(&id),
+                        "{id:?} published before it was durable"
+                    );
+                    self.wire.push_back((session, id));
+                }
+                Output::LinkStuck { session } => {
+                    assert_eq!(session, self.session);
+                    self.act(Action::LinkDown);
+                }
+            }
+        }
+        self.outbox.check();
+    }
+
+    /// Gives the outbox what it has not seen, while it wants more.
+    fn feed(&mut self) {
+        while self.outbox.wants_more() {
+            let after = self.outbox.cursor().map_or(0, |c| c.0);
+            let next = self
+                .journal
+                .range(after + 1..)
+                .next()
+                .map(|(s, d)| (*s, d.clone()));
+            let Some((seq, draft)) = next else { return };
+            let seq = EventSeq(seq);
+            self.handle(match draft {
+                Ok(draft) => Input::Record { seq, draft },
+                Err(()) => Input::Unreadable { seq },
+            });
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Record(severity, class, size) => {
+                self.last += 1;
+                let draft = draft(class, severity, Some(self.last), size);
+                self.journal.insert(self.last, Ok(draft));
+                self.feed();
+            }
+            Action::Unreadable => {
+                self.last += 1;
+                self.journal.insert(self.last, Err(()));
+                self.feed();
+            }
+            Action::Gap(n) => self.last += n,
+            Action::Own(size) => {
+                self.own += 1;
+                self.handle(Input::Own(draft(
+                    Class::Assured,
+                    Severity::Info,
+                    None,
+                    size,
+                )));
+            }
+            Action::DiskDone => {
+                if let Some(batch) = self.pending.take() {
+                    let synced = self.unsynced.last().is_some_and(Change::must_sync);
+                    if synced {
+                        for change in self.unsynced.drain(..) {
+                            self.durable.apply(&change);
+                        }
+                    }
+                    self.handle(Input::Stored { batch });
+                    self.feed();
+                }
+            }
+            Action::LinkUp => {
+                if !self.up {
+                    self.session += 1;
+                    self.up = true;
+                    self.handle(Input::LinkUp {
+                        session: self.session,
+                    });
+                }
+            }
+            Action::LinkDown => {
+                if self.up {
+                    self.up = false;
+                    self.wire.clear();
+                    // A late acknowledgement of a dead session may still be read.
+                    self.handle(Input::LinkDown);
+                }
+            }
+            Action::BrokerTakes => {
+                if let Some((session, id)) = self.wire.pop_front() {
+                    let content = self
+                        .visible()
+                        .entries
+                        .get(&id)
+                        .cloned()
+                        .expect("still stored");
+                    let before = self.arrived.insert(id, content.clone());
+                    assert!(
+                        before.is_none_or(|before| before == content),
+                        "{id:?} came twice with different content"
+                    );
+                    self.acks.push_back((session, id));
+                }
+            }
+            Action::AckComes => {
+                if let Some((session, id)) = self.acks.pop_front() {
+                    self.handle(Input::Acked { session, id });
+                }
+            }
+            Action::Wait(seconds) => {
+                self.now += Duration::from_secs(seconds);
+                if self.outbox.deadline().is_some_and(|d| d <= self.now) {
+                    self.handle(Input::Tick);
+                }
+            }
+            Action::Crash(keep) => {
+                let keep = keep.index(self.unsynced.len() + 1);
+                for change in self.unsynced.drain(..).take(keep) {
+                    self.durable.apply(&change);
+                }
+                self.pending = None;
+                self.up = false;
+                self.wire.clear();
+                self.acks.clear();
+                self.outbox = Outbox::new(LIMITS, restored(&self.durable));
+                self.handle(Input::Tick);
+                self.feed();
+            }
+        }
+    }
+
+    /// Mends everything and lets it run dry.
+    fn settle(&mut self) {
+        for _ in 0..10_000 {
+            self.feed();
+            self.act(Action::LinkUp);
+            self.act(Action::DiskDone);
+            self.act(Action::BrokerTakes);
+            self.act(Action::AckComes);
+            let read = self.outbox.cursor().map_or(0, |c| c.0);
+            let newest = self.journal.keys().next_back().copied().unwrap_or(0);
+            if self.outbox.is_idle() && self.wire.is_empty() && read >= newest {
+                return;
+            }
+        }
+        panic!("never runs dry: {:?}", self.outbox);
+    }
+
+    fn assert_no_silent_hole(&self) {
+        let mut delivered = BTreeSet::new();
+        let mut losses = Vec::new();
+        for content in self.arrived.values() {
+            match content {
+                Content::Message(draft) => delivered.extend(draft.seq.map(|s| s.0)),
+                Content::Loss(loss) => losses.push(loss),
+            }
+        }
+        // The promise begins with the first record and ends with the last one that is there.
+        let first = self.journal.keys().next().copied().unwrap_or(1);
+        let newest = self.journal.keys().next_back().copied().unwrap_or(0);
+        for seq in first..=newest {
+            assert!(
+                delivered.contains(&seq) || losses.iter().any(|l| l.covers(seq)),
+                "record {seq} of {newest} is a hole without a loss record"
+            );
+        }
+    }
+}
+
+fn restored(disk: &Disk) -> Restored {
+    Restored {
+        entries: disk.entries.clone(),
+        cursor: disk.cursor,
+        next_id: disk.next_id,
+        damaged: 0,
+    }
+}
+
+fn draft(class: Class, severity: Severity, seq: Option<u64>, size: u16) -> Draft {
+    Draft {
+        class,
+        severity,
+        topic: "t".to_owned(),
+        retain: false,
+        seq: seq.map(EventSeq),
+        payload: vec![b'x'; usize::from(size)],
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_breaks_there_is_never_a_hole_without_a_loss_record(
+        actions in proptest::collection::vec(any_action(), 0..160),
+    ) {
+        let mut world = World::new();
+        for action in actions {
+            world.act(action);
+        }
+        world.settle();
+        world.assert_no_silent_hole();
+    }
+}
+
+/// One plain story, and the same story with the power cut after each of its steps.
+#[test]
+fn a_power_cut_after_every_single_step_leaves_no_hole() {
+    let story: Vec<Action> = (0..12)
+        .flat_map(|i| {
+            [
+                Action::Record(Severity::Info, Class::Event, 10),
+                Action::DiskDone,
+                Action::LinkUp,
+                Action::BrokerTakes,
+                Action::DiskDone,
+                Action::AckComes,
+                Action::Record(Severity::Warning, Class::Event, 30),
+            ]
+            .into_iter()
+            .chain((i % 4 == 3).then_some(Action::LinkDown))
+        })
+        .collect();
+    for cut in 0..story.len() {
+        let mut world = World::new();
+        for (step, action) in story.iter().enumerate() {
+            world.act(action.clone());
+            if step == cut {
+                // Nothing of what was not synced survives.
+                world.unsynced.clear();
+                world.act(Action::Crash(first_index()));
+            }
+        }
+        world.settle();
+        world.assert_no_silent_hole();
+    }
+}
+
+fn first_index() -> prop::sample::Index {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    any::<prop::sample::Index>()
+        .new_tree(&mut TestRunner::deterministic())
+        .expect("an index")
+        .current()
+}
+
+fn publish_ids(outbox: &mut Outbox) -> Vec<(u64, bool)> {
+    std::iter::from_fn(|| outbox.poll())
+        .filter_map(|o| match o {
+            Output::Publish { id, late, .. } => Some((id.0, late)),
+            Output::Persist(_) | Output::LinkStuck { .. } => None,
+        })
+        .collect()
+}
+
+fn stored(outbox: &mut Outbox, now: Instant) {
+    while let Some(output) = outbox.poll() {
+        if let Output::Persist(change) = output {
+            outbox.handle(
+                now,
+                Input::Stored {
+                    batch: change.batch,
+                },
+            );
+        }
+    }
+}
+
+fn record(seq: u64) -> Input {
+    Input::Record {
+        seq: EventSeq(seq),
+        draft: draft(Class::Event, Severity::Info, Some(seq), 4),
+    }
+}
+
+#[test]
+fn nothing_is_published_while_the_disk_is_busy() {
+    let now = Instant::now();
+    let mut outbox = Outbox::new(Limits::default(), Restored::default());
+    outbox.handle(now, Input::LinkUp { session: 1 });
+    outbox.handle(now, record(1));
+    let Some(Output::Persist(change)) = outbox.poll() else {
+        panic!("persist first");
+    };
+    assert_eq!(outbox.poll(), None);
+    outbox.handle(
+        now,
+        Input::Stored {
+            batch: change.batch,
+        },
+    );
+    assert_eq!(publish_ids(&mut outbox), [(0, false)]);
+}
+
+#[test]
+fn what_waited_for_the_link_is_marked_late_and_what_comes_after_is_not() {
+    let now = Instant::now();
+    let mut outbox = Outbox::new(Limits::default(), Restored::default());
+    outbox.handle(now, record(1));
+    stored(&mut outbox, now);
+    outbox.handle(now, Input::LinkUp { session: 1 });
+    assert_eq!(publish_ids(&mut outbox), [(0, true)]);
+    outbox.handle(now, record(2));
+    let Some(Output::Persist(change)) = outbox.poll() else {
+        panic!("persist first");
+    };
+    outbox.handle(
+        now,
+        Input::Stored {
+            batch: change.batch,
+        },
+    );
+    assert_eq!(publish_ids(&mut outbox), [(1, false)]);
+}
+
+#[test]
+fn a_new_session_sends_everything_again_that_was_not_acknowledged() {
+    let now = Instant::now();
+    let mut outbox = Outbox::new(Limits::default(), Restored::default());
+    outbox.handle(now, record(1));
+    outbox.handle(now, record(2));
+    stored(&mut outbox, now);
+    outbox.handle(now, Input::LinkUp { session: 1 });
+    assert_eq!(publish_ids(&mut outbox).len(), 2);
+    outbox.handle(
+        now,
+        Input::Acked {
+            session: 1,
+            id: OutboxId(0),
+        },
+    );
+    outbox.handle(now, Input::LinkDown);
+    outbox.handle(now, Input::LinkUp { session: 2 });
+    assert_eq!(publish_ids(&mut outbox), [(1, true)]);
+    outbox.handle(
+        now,
+        Input::Acked {
+            session: 1,
+            id: OutboxId(1),
+        },
+    );
+    assert_eq!(
+        outbox.stats().in_flight,
+        1,
+        "an acknowledgement of a dead session counts for nothing"
+    );
+}
+
+#[test]
+fn a_full_outbox_drops_the_least_severe_first_and_says_so() {
+    let now = Instant::now();
+    let mut outbox = Outbox::new(
+        Limits {
+            events: ClassLimits {
+                entries: 2,
+                bytes: 1 << 20,
+            },
+            ..Limits::default()
+        },
+        Restored::default(),
+    );
+    for (seq, severity) in [
+        (1, Severity::Warning),
+        (2, Severity::Info),
+        (3, Severity::Warning),
+    ] {
+        let draft = draft(Class::Event, severity, Some(seq), 4);
+        outbox.handle(
+            now,
+            Input::Record {
+                seq: EventSeq(seq),
+                draft,
+            },
+        );
+        stored(&mut outbox, now);
+    }
+    outbox.handle(now, Input::LinkUp { session: 1 });
+    let ids: Vec<u64> = publish_ids(&mut outbox)
+        .into_iter()
+        .map(|(id, _)| id)
+        .collect();
+    assert_eq!(ids, [3, 0, 2], "the loss record is assured and goes first");
+    let loss = outbox.loss(OutboxId(3)).expect("a loss");
+    assert_eq!((loss.count, loss.ranges.as_slice()), (1, &[[2, 2]][..]));
+    assert_eq!(outbox.stats().events.dropped, 1);
+}
+
+#[test]
+fn a_gap_in_the_journal_becomes_a_loss_record() {
+    let now = Instant::now();
+    let mut outbox = Outbox::new(Limits::default(), Restored::default());
+    outbox.handle(now, record(5));
+    outbox.handle(now, record(9));
+    let loss = outbox.losses.values().next().expect("a loss");
+    assert_eq!((loss.count, loss.ranges.as_slice()), (3, &[[6, 8]][..]));
+}
+
+#[test]
+fn a_record_that_was_dealt_with_before_is_ignored() {
+    let now = Instant::now();
+    let mut outbox = Outbox::new(Limits::default(), Restored::default());
+    outbox.handle(now, record(5));
+    outbox.handle(now, record(5));
+    outbox.handle(now, record(4));
+    assert_eq!(outbox.stats().events.entries, 1);
+}
+
+#[test]
+fn a_missing_acknowledgement_is_reported_once_per_session() {
+    let now = Instant::now();
+    let mut outbox = Outbox::new(Limits::default(), Restored::default());
+    outbox.handle(now, record(1));
+    stored(&mut outbox, now);
+    outbox.handle(now, Input::LinkUp { session: 1 });
+    publish_ids(&mut outbox);
+    let deadline = outbox.deadline().expect("waits for an acknowledgement");
+    outbox.handle(deadline, Input::Tick);
+    assert_eq!(outbox.poll(), Some(Output::LinkStuck { session: 1 }));
+    outbox.handle(deadline, Input::Tick);
+    assert_eq!(outbox.poll(), None);
+}

@@ -1,0 +1,108 @@
+//! The outbox on a [`Store`]: restores at the start, applies changes, loads what is to be sent.
+//!
+//! No policy here: it moves records and says what the store said.
+
+use std::ops::Bound;
+
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key, log_seq};
+
+use super::on_disk::{decode, encode};
+use super::{Change, Content, OutboxId, Restored};
+
+const ENTRIES: Keyspace = Keyspace::new("outbox");
+const META: Keyspace = Keyspace::new("outbox_meta");
+const CURSOR: &[u8] = b"cursor";
+const NEXT_ID: &[u8] = b"next_id";
+/// Entries read at a time while restoring.
+const PAGE: usize = 512;
+
+/// Reads everything back.
+///
+/// # Errors
+/// When the store can't be read. A damaged entry is counted, not an error.
+pub fn restore(store: &dyn Store) -> Result<Restored, StoreError> {
+    let mut restored = Restored {
+        cursor: number(store, CURSOR)?.map(EventSeq),
+        next_id: OutboxId(number(store, NEXT_ID)?.unwrap_or(1)),
+        ..Restored::default()
+    };
+    let mut from: Option<Vec<u8>> = None;
+    loop {
+        let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let page = store.scan(ENTRIES, bound, PAGE)?;
+        let full = page.entries.len() + page.corrupt.len() == PAGE;
+        restored.damaged += page.corrupt.len() as u64;
+        let last_sound = page.entries.last().map(|entry| entry.key.clone());
+        let last_corrupt = page.corrupt.last().map(|record| record.key.clone());
+        for entry in page.entries {
+            match (log_seq(&entry.key), decode(&entry.value)) {
+                (Some(id), Ok(content)) => {
+                    restored.entries.insert(OutboxId(id), content);
+                }
+                (_, Err(error)) => {
+                    tracing::warn!(%error, key = ?entry.key, "outbox entry can't be read");
+                    restored.damaged += 1;
+                    store.write(Batch::new().delete(ENTRIES, &entry.key))?;
+                }
+                (None, Ok(_)) => restored.damaged += 1,
+            }
+        }
+        if !full {
+            return Ok(restored);
+        }
+        from = last_sound.max(last_corrupt);
+    }
+}
+
+/// The batch that makes `change` true. The caller may add more to it.
+#[must_use]
+pub fn batch_of(change: &Change) -> Batch {
+    let mut batch = Batch::new();
+    for (id, content) in &change.puts {
+        batch.push(Op::Put {
+            keyspace: ENTRIES,
+            key: log_key(id.0).to_vec(),
+            value: encode(content),
+        });
+    }
+    for id in &change.deletes {
+        batch.push(Op::Delete {
+            keyspace: ENTRIES,
+            key: log_key(id.0).to_vec(),
+        });
+    }
+    if change.must_sync() {
+        if let Some(cursor) = change.cursor {
+            batch = batch.put(META, CURSOR, &cursor.0.to_be_bytes());
+        }
+        batch = batch.put(META, NEXT_ID, &change.next_id.0.to_be_bytes());
+    }
+    batch
+}
+
+/// Entry `id`, to be sent now.
+///
+/// # Errors
+/// When the store can't be read or the entry is damaged.
+pub fn load(store: &dyn Store, id: OutboxId) -> Result<Option<Content>, StoreError> {
+    let Some(bytes) = store.get(ENTRIES, &log_key(id.0))? else {
+        return Ok(None);
+    };
+    match decode(&bytes) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) => {
+            tracing::warn!(%error, id = id.0, "outbox entry can't be read");
+            Ok(None)
+        }
+    }
+}
+
+fn number(store: &dyn Store, key: &[u8]) -> Result<Option<u64>, StoreError> {
+    match store.get(META, key) {
+        Ok(value) => Ok(value.as_deref().and_then(log_seq)),
+        // Without its cursor the outbox begins at the first record of the journal again: twice rather than never.
+        Err(StoreError::Corrupt { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
