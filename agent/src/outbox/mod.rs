@@ -32,7 +32,7 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
 pub use entry::{Class, Content, Draft, Loss, LossFrom, MAX_RANGES, OutboxId};
-pub use telemetry::TelemetryRing;
+pub use telemetry::{Measurement, TelemetryRing};
 
 /// Bounds of one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
