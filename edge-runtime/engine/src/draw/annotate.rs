@@ -1,0 +1,270 @@
+//! What boxes, labels, zones, lines and traces look like.
+
+use std::fmt::Write as _;
+
+use super::canvas::Canvas;
+use super::palette::{self, Color, ColorBy, color_of};
+use super::text::Type;
+use super::trace::Traces;
+use crate::detections::{Detection, Detections};
+use crate::geometry::{BBox, Point};
+
+/// Thickness of an outline on a picture of 720 rows, in pixels.
+const STROKE: f64 = 3.0;
+/// How opaque the inside of a zone is.
+const ZONE_ALPHA: f64 = 0.16;
+
+/// What a label says and what decides the colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// What decides the colour of a box.
+    pub color_by: ColorBy,
+    /// Label with the name of the class.
+    pub class: bool,
+    /// Label with the number of the track.
+    pub track: bool,
+    /// Label with the score in percent.
+    pub score: bool,
+    /// Label with the seconds in the zone, where known.
+    pub time: bool,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self {
+            color_by: ColorBy::Class,
+            class: true,
+            track: true,
+            score: true,
+            time: true,
+        }
+    }
+}
+
+fn stroke(canvas: &Canvas<'_>) -> f64 {
+    (STROKE * canvas.scale()).max(1.0)
+}
+
+/// The text of a box's label, such as `person #7 83% 4.2s`.
+#[must_use]
+pub fn label_text(detection: &Detection, look: &Look) -> String {
+    let mut text = String::new();
+    if look.class {
+        text.push_str(&detection.class);
+    }
+    // Writing to a string can't fail.
+    let mut part = |args: std::fmt::Arguments<'_>| {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.write_fmt(args).unwrap_or_default();
+    };
+    if let Some(track) = detection.track.filter(|_| look.track) {
+        part(format_args!("#{track}"));
+    }
+    if look.score && detection.confidence.is_finite() {
+        part(format_args!("{:.0}%", detection.confidence * 100.0));
+    }
+    let time = detection.extra.as_ref().and_then(|e| e.time_in_zone);
+    if let Some(time) = time.filter(|_| look.time) {
+        part(format_args!("{time:.1}s"));
+    }
+    text
+}
+
+/// Draws the outlines of boxes; `thickness` in pixels, absent: fitting the picture.
+pub fn boxes(
+    canvas: &mut Canvas<'_>,
+    detections: &Detections,
+    by: ColorBy,
+    thickness: Option<f64>,
+) {
+    let thickness = thickness.unwrap_or_else(|| stroke(canvas));
+    for (i, d) in detections.boxes.iter().enumerate() {
+        canvas.outline_box(&d.bbox, color_of(d, i, by), thickness);
+    }
+}
+
+/// Draws the labels of boxes: above each box, or inside it where there is no room.
+pub fn labels(canvas: &mut Canvas<'_>, detections: &Detections, look: &Look) {
+    for (i, d) in detections.boxes.iter().enumerate() {
+        label(
+            canvas,
+            &d.bbox,
+            &label_text(d, look),
+            color_of(d, i, look.color_by),
+        );
+    }
+}
+
+/// Draws one label of any text at a box.
+pub fn label(canvas: &mut Canvas<'_>, b: &BBox, text: &str, color: Color) {
+    if text.is_empty() || ![b.x1, b.y1, b.x2, b.y2].iter().all(|v| v.is_finite()) {
+        return;
+    }
+    let face = Type::for_scale(canvas.scale());
+    let edge = (stroke(canvas) / 2.0).floor();
+    canvas.plate(Point::new(b.x1 - edge, b.y1 - edge), text, color, face);
+}
+
+/// Draws boxes with their labels; labels come last, so that no box hides one.
+pub fn detections(canvas: &mut Canvas<'_>, detections: &Detections, look: &Look) {
+    boxes(canvas, detections, look.color_by, None);
+    labels(canvas, detections, look);
+}
+
+/// Draws a zone: translucent, outlined, with its name and what it holds (such as `dock: 3`) in its upper left corner.
+pub fn zone(canvas: &mut Canvas<'_>, corners: &[Point], name: &str, color: Color) {
+    let thickness = stroke(canvas);
+    canvas.fill_polygon(corners, color, ZONE_ALPHA);
+    canvas.outline_polygon(corners, color, thickness);
+    let corner = corners
+        .iter()
+        .copied()
+        .min_by(|a, b| (a.x + a.y).total_cmp(&(b.x + b.y)));
+    if let Some(corner) = corner.filter(|p| !name.is_empty() && p.x.is_finite() && p.y.is_finite())
+    {
+        let face = Type::for_scale(canvas.scale());
+        let (_, h) = face.measure(name);
+        let at = Point::new(
+            corner.x + thickness * 2.0,
+            corner.y + h * 1.2 + thickness * 2.0,
+        );
+        canvas.plate(at, name, color, face);
+    }
+}
+
+/// Draws a line counter: the line, which way is in, and the counts beside its middle.
+pub fn line_counter(
+    canvas: &mut Canvas<'_>,
+    start: Point,
+    end: Point,
+    name: &str,
+    (count_in, count_out): (u64, u64),
+) {
+    let (dx, dy) = (end.x - start.x, end.y - start.y);
+    let length = dx.hypot(dy);
+    if !(length > 0.0 && length.is_finite()) {
+        return;
+    }
+    let t = stroke(canvas);
+    canvas.segment(start, end, Color::INK, t * 2.2, 0.55);
+    canvas.segment(start, end, Color::WHITE, t, 1.0);
+    for p in [start, end] {
+        canvas.disc(p, t * 2.0, Color::INK);
+        canvas.disc(p, t * 1.4, Color::WHITE);
+    }
+    // In is to the left hand, looking from start to end; y points down.
+    let (nx, ny) = (dy / length, -dx / length);
+    let middle = Point::new(f64::midpoint(start.x, end.x), f64::midpoint(start.y, end.y));
+    let along = |by: f64, up: f64| {
+        Point::new(
+            middle.x + nx * up + dx / length * by,
+            middle.y + ny * up + dy / length * by,
+        )
+    };
+    let tip = along(0.0, t * 8.0);
+    let arrow = [
+        middle,
+        tip,
+        along(-t * 2.6, t * 5.2),
+        tip,
+        along(t * 2.6, t * 5.2),
+    ];
+    for (color, width, alpha) in [(Color::INK, t * 2.2, 0.55), (Color::WHITE, t, 1.0)] {
+        for pair in arrow.windows(2) {
+            canvas.segment(pair[0], pair[1], color, width, alpha);
+        }
+    }
+    let mut text = String::new();
+    if !name.is_empty() {
+        text.push_str(name);
+        text.push_str("  ");
+    }
+    let written = write!(text, "in {count_in}  out {count_out}");
+    debug_assert!(written.is_ok(), "writing to a string can't fail");
+    let face = Type::for_scale(canvas.scale());
+    let (w, h) = face.measure(&text);
+    // The plate stands on the other side of the line than the arrow, clear of it whatever its slope.
+    let away = nx.abs() * w / 2.0 + ny.abs() * h / 2.0 + t * 4.0;
+    let c = along(0.0, -away);
+    canvas.plate(
+        Point::new(c.x - w / 2.0, c.y + h / 2.0),
+        &text,
+        Color::WHITE,
+        face,
+    );
+}
+
+/// Draws where tracks have been; a trace fades towards its past.
+pub fn traces(canvas: &mut Canvas<'_>, traces: &Traces, by: ColorBy) {
+    let thickness = stroke(canvas);
+    for (track, trace) in traces.iter() {
+        let color = palette::color(if by == ColorBy::Track {
+            track.0
+        } else {
+            trace.class_id
+        });
+        let n = trace.points.len() as f64;
+        let pairs = trace.points.iter().zip(trace.points.iter().skip(1));
+        for (i, (&a, &b)) in pairs.enumerate() {
+            let age = (i as f64 + 1.0) / n;
+            canvas.segment(
+                a,
+                b,
+                color,
+                thickness * (0.5 + 0.5 * age),
+                0.15 + 0.75 * age,
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detections::testing::tracked;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_label_says_what_was_asked_for() {
+        let d = tracked(&[(7, BBox::new(0.0, 0.0, 9.0, 9.0))]);
+        let b = &d.boxes[0];
+        assert_eq!(label_text(b, &Look::default()), "person #7 80%");
+        let only_score = Look {
+            class: false,
+            track: false,
+            ..Look::default()
+        };
+        assert_eq!(label_text(b, &only_score), "80%");
+    }
+
+    #[test]
+    fn the_label_of_a_box_at_the_top_is_still_in_the_picture() {
+        let mut pixels = vec![0; 320 * 240 * 3];
+        let mut c = Canvas::new(&mut pixels, 320, 240);
+        label(
+            &mut c,
+            &BBox::new(300.0, 0.0, 340.0, 40.0),
+            "person",
+            palette::COLORS[0],
+        );
+        assert!(pixels[..320 * 20 * 3].iter().any(|&v| v > 0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_is_harmless(v in proptest::collection::vec(proptest::num::f64::ANY, 8), track in any::<i64>()) {
+            let mut pixels = vec![0; 64 * 48 * 3];
+            let mut c = Canvas::new(&mut pixels, 64, 48);
+            let d = tracked(&[(track, BBox::new(v[0], v[1], v[2], v[3]))]);
+            detections(&mut c, &d, &Look::default());
+            let p = |i: usize| Point::new(v[i], v[i + 1]);
+            zone(&mut c, &[p(0), p(2), p(4)], "zone", Color::WHITE);
+            line_counter(&mut c, p(4), p(6), "gate", (1, u64::MAX));
+            let mut t = Traces::new(crate::geometry::Anchor::Center, 5);
+            t.update(&d);
+            traces(&mut c, &t, ColorBy::Track);
+        }
+    }
+}

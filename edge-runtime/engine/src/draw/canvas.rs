@@ -1,0 +1,313 @@
+//! Shapes to pixels: packed RGB, anti-aliased where an edge is slanted, translucent where asked.
+//!
+//! Shapes are drawn by coverage: how much of a pixel lies within the shape is how much of the colour it takes. Straight
+//! lines are capsules (all points within half a thickness of the segment), so ends and joints are round.
+//!
+//! Invariant: see the module above; work is bounded by the size of the picture, not by the size of the shape.
+
+use super::palette::Color;
+use crate::geometry::{BBox, Point};
+
+/// A picture to draw on.
+#[derive(Debug)]
+pub struct Canvas<'a> {
+    pixels: &'a mut [u8],
+    width: usize,
+    height: usize,
+}
+
+impl<'a> Canvas<'a> {
+    /// A picture of packed RGB rows, `width * 3` bytes each. Rows that `pixels` has no room for do not exist.
+    #[must_use]
+    pub fn new(pixels: &'a mut [u8], width: u32, height: u32) -> Self {
+        let width = width as usize;
+        let rows = if width == 0 {
+            0
+        } else {
+            pixels.len() / (width * 3)
+        };
+        Self {
+            pixels,
+            width,
+            height: (height as usize).min(rows),
+        }
+    }
+
+    /// Width in pixels.
+    #[must_use]
+    pub fn width(&self) -> f64 {
+        self.width as f64
+    }
+
+    /// Height in pixels.
+    #[must_use]
+    pub fn height(&self) -> f64 {
+        self.height as f64
+    }
+
+    /// How much larger than on a picture of 720 rows strokes and letters should be, `0.6..=4.0`.
+    #[must_use]
+    pub fn scale(&self) -> f64 {
+        (self.width.min(self.height) as f64 / 720.0).clamp(0.6, 4.0)
+    }
+
+    /// Mixes a colour into columns `x0..x1` (clipped) of a row that exists.
+    fn span(&mut self, y: usize, x0: usize, x1: usize, color: Color, alpha: f64) {
+        let (x0, x1) = (x0.min(self.width), x1.min(self.width));
+        if x0 >= x1 || y >= self.height {
+            return;
+        }
+        let row = y * self.width;
+        let target = [color.r, color.g, color.b];
+        let a = (alpha.clamp(0.0, 1.0) * 256.0) as i32;
+        for pixel in self.pixels[(row + x0) * 3..(row + x1) * 3].chunks_exact_mut(3) {
+            for (channel, &to) in pixel.iter_mut().zip(&target) {
+                let from = i32::from(*channel);
+                *channel = (from + (((i32::from(to) - from) * a) >> 8)).clamp(0, 255) as u8;
+            }
+        }
+    }
+
+    /// Mixes a colour into one pixel; nothing where there is none.
+    pub fn blend(&mut self, x: i64, y: i64, color: Color, alpha: f64) {
+        if let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y))
+            && x < self.width
+        {
+            self.span(y, x, x + 1, color, alpha);
+        }
+    }
+
+    /// Fills a box, its edges rounded to whole pixels; `alpha` 1 is opaque.
+    pub fn fill_box(&mut self, b: &BBox, color: Color, alpha: f64) {
+        if !finite(&[b.x1, b.y1, b.x2, b.y2]) {
+            return;
+        }
+        // A cast saturates, so that what is left of the picture becomes 0.
+        let (x1, x2) = (b.x1.round() as usize, b.x2.round() as usize);
+        let (y1, y2) = (b.y1.round() as usize, b.y2.round() as usize);
+        for y in y1..y2.min(self.height) {
+            self.span(y, x1, x2, color, alpha);
+        }
+    }
+
+    /// Draws the outline of a box, `thickness` pixels wide, centred on its edges.
+    pub fn outline_box(&mut self, b: &BBox, color: Color, thickness: f64) {
+        let t = thickness.max(1.0).round();
+        let (o, i) = ((t / 2.0).floor(), t - (t / 2.0).floor());
+        let (x1, y1, x2, y2) = (b.x1.round(), b.y1.round(), b.x2.round(), b.y2.round());
+        let bars = [
+            BBox::new(x1 - o, y1 - o, x2 + o, y1 + i),
+            BBox::new(x1 - o, y2 - i, x2 + o, y2 + o),
+            BBox::new(x1 - o, y1 + i, x1 + i, y2 - i),
+            BBox::new(x2 - i, y1 + i, x2 + o, y2 - i),
+        ];
+        for bar in bars {
+            self.fill_box(&bar, color, 1.0);
+        }
+    }
+
+    /// Fills a box with round corners of this radius.
+    pub fn fill_rounded(&mut self, b: &BBox, radius: f64, color: Color, alpha: f64) {
+        if !finite(&[b.x1, b.y1, b.x2, b.y2, radius]) {
+            return;
+        }
+        let r = radius.min(b.width() / 2.0).min(b.height() / 2.0).max(0.0);
+        for y in self.rows(b.y1, b.y2) {
+            let cy = y as f64 + 0.5;
+            // How far the row is into a corner decides how far the ends move in.
+            let into = (b.y1 + r - cy).max(cy - (b.y2 - r)).clamp(0.0, r);
+            let inset = r - (r * r - into * into).max(0.0).sqrt();
+            self.soft_span(y, b.x1 + inset, b.x2 - inset, color, alpha);
+        }
+    }
+
+    /// Fills columns from `x0` to `x1` of a row; the pixels at the ends take as much of the colour as they are covered.
+    fn soft_span(&mut self, y: usize, x0: f64, x1: f64, color: Color, alpha: f64) {
+        let (x0, x1) = (x0.max(0.0), x1.min(self.width()));
+        if x0.is_nan() || x1.is_nan() || x0 >= x1 {
+            return;
+        }
+        let (first, last) = (x0.ceil() as usize, x1.floor() as usize);
+        if first > last {
+            self.span(y, last, last + 1, color, alpha * (x1 - x0));
+            return;
+        }
+        if x0 < first as f64 {
+            self.span(y, first - 1, first, color, alpha * (first as f64 - x0));
+        }
+        self.span(y, first, last, color, alpha);
+        if x1 > last as f64 {
+            self.span(y, last, last + 1, color, alpha * (x1 - last as f64));
+        }
+    }
+
+    /// The rows of the picture that a range of `y` touches.
+    fn rows(&self, y0: f64, y1: f64) -> std::ops::Range<usize> {
+        let from = y0.max(0.0).floor() as usize;
+        let to = (y1.ceil().max(0.0) as usize).min(self.height);
+        from.min(to)..to
+    }
+
+    /// Draws a straight line with round ends.
+    pub fn segment(&mut self, a: Point, b: Point, color: Color, thickness: f64, alpha: f64) {
+        if !finite(&[a.x, a.y, b.x, b.y, thickness]) {
+            return;
+        }
+        let half = (thickness / 2.0).max(0.5);
+        let reach = half + 1.0;
+        let (dx, dy) = (b.x - a.x, b.y - a.y);
+        let length = dx.hypot(dy);
+        let (ux, uy) = if length > 0.0 {
+            (dx / length, dy / length)
+        } else {
+            (0.0, 0.0)
+        };
+        let (left, right) = (a.x.min(b.x) - reach, a.x.max(b.x) + reach);
+        for y in self.rows(a.y.min(b.y) - reach, a.y.max(b.y) + reach) {
+            let py = y as f64 + 0.5 - a.y;
+            // The stretch of this row that lies within reach of the line, from |uy·px − ux·py| ≤ reach.
+            let (mut x0, mut x1) = (left, right);
+            if uy.abs() > 1e-9 {
+                let (mid, spread) = (a.x + ux * py / uy, (reach / uy).abs());
+                x0 = x0.max(mid - spread);
+                x1 = x1.min(mid + spread);
+            }
+            let from = x0.max(0.0).floor() as usize;
+            let to = (x1.ceil().max(0.0) as usize).min(self.width);
+            for x in from..to.max(from) {
+                let px = x as f64 + 0.5 - a.x;
+                let along = (px * ux + py * uy).clamp(0.0, length);
+                let distance = (px - along * ux).hypot(py - along * uy);
+                let cover = (half + 0.5 - distance).clamp(0.0, 1.0);
+                if cover > 0.0 {
+                    self.span(y, x, x + 1, color, alpha * cover);
+                }
+            }
+        }
+    }
+
+    /// Draws a chain of straight lines.
+    pub fn polyline(&mut self, points: &[Point], color: Color, thickness: f64) {
+        for pair in points.windows(2) {
+            self.segment(pair[0], pair[1], color, thickness, 1.0);
+        }
+    }
+
+    /// Draws the outline of a polygon.
+    pub fn outline_polygon(&mut self, corners: &[Point], color: Color, thickness: f64) {
+        self.polyline(corners, color, thickness);
+        if let (Some(&first), Some(&last)) = (corners.first(), corners.last()) {
+            self.segment(last, first, color, thickness, 1.0);
+        }
+    }
+
+    /// Fills a polygon by the even-odd rule.
+    pub fn fill_polygon(&mut self, corners: &[Point], color: Color, alpha: f64) {
+        if corners.len() < 3 || corners.iter().any(|p| !finite(&[p.x, p.y])) {
+            return;
+        }
+        let top = corners.iter().fold(f64::INFINITY, |m, p| m.min(p.y));
+        let bottom = corners.iter().fold(f64::NEG_INFINITY, |m, p| m.max(p.y));
+        let mut cuts: Vec<f64> = Vec::new();
+        for y in self.rows(top, bottom) {
+            let cy = y as f64 + 0.5;
+            cuts.clear();
+            for (i, a) in corners.iter().enumerate() {
+                let b = corners[(i + 1) % corners.len()];
+                if (a.y > cy) != (b.y > cy) {
+                    cuts.push(a.x + (b.x - a.x) * (cy - a.y) / (b.y - a.y));
+                }
+            }
+            cuts.sort_by(f64::total_cmp);
+            for pair in cuts.chunks_exact(2) {
+                self.soft_span(y, pair[0], pair[1], color, alpha);
+            }
+        }
+    }
+
+    /// Fills a circle.
+    pub fn disc(&mut self, center: Point, radius: f64, color: Color) {
+        self.segment(center, center, color, radius * 2.0, 1.0);
+    }
+}
+
+fn finite(values: &[f64]) -> bool {
+    values.iter().all(|v| v.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const W: Color = Color::WHITE;
+
+    fn with(size: usize, draw: impl FnOnce(&mut Canvas<'_>)) -> Vec<u8> {
+        let mut pixels = vec![0; size * size * 3];
+        draw(&mut Canvas::new(&mut pixels, size as u32, size as u32));
+        pixels.chunks_exact(3).map(|p| p[0]).collect()
+    }
+
+    #[test]
+    fn a_filled_box_covers_its_pixels_and_no_others() {
+        let p = with(4, |c| c.fill_box(&BBox::new(1.0, 1.0, 3.0, 2.0), W, 1.0));
+        assert_eq!(p, [0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn half_alpha_mixes_half() {
+        let p = with(1, |c| c.fill_box(&BBox::new(0.0, 0.0, 1.0, 1.0), W, 0.5));
+        assert_eq!(p, [127]);
+    }
+
+    #[test]
+    fn a_triangle_is_filled_to_its_slanted_edge() {
+        let corners = [
+            Point::new(0.0, 0.0),
+            Point::new(8.0, 0.0),
+            Point::new(0.0, 8.0),
+        ];
+        let p = with(8, |c| c.fill_polygon(&corners, W, 1.0));
+        let covered: f64 = p.iter().map(|&v| f64::from(v) / 255.0).sum();
+        assert!((covered - 32.0).abs() < 1.0, "{covered}");
+    }
+
+    #[test]
+    fn a_slanted_line_is_as_thick_as_asked() {
+        let p = with(64, |c| {
+            c.segment(Point::new(8.0, 8.0), Point::new(56.0, 40.0), W, 4.0, 1.0)
+        });
+        let covered: f64 = p.iter().map(|&v| f64::from(v) / 255.0).sum();
+        let expected = 4.0 * 48.0f64.hypot(32.0) + std::f64::consts::PI * 4.0;
+        assert!(
+            (covered / expected - 1.0).abs() < 0.03,
+            "{covered} {expected}"
+        );
+    }
+
+    #[test]
+    fn a_buffer_that_is_too_short_ends_the_picture_early() {
+        let mut pixels = vec![0; 10];
+        let mut c = Canvas::new(&mut pixels, 2, 100);
+        assert_eq!(c.height(), 1.0);
+        c.fill_box(&BBox::new(0.0, 0.0, 2.0, 100.0), W, 1.0);
+        assert_eq!(pixels[6..], [0; 4]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_is_harmless(v in proptest::collection::vec(proptest::num::f64::ANY, 8)) {
+            with(16, |c| {
+                let p = |i: usize| Point::new(v[i], v[i + 1]);
+                let b = BBox::new(v[0], v[1], v[2], v[3]);
+                c.fill_box(&b, W, v[4]);
+                c.outline_box(&b, W, v[5]);
+                c.fill_rounded(&b, v[4], W, v[5]);
+                c.segment(p(0), p(2), W, v[4], v[5]);
+                c.fill_polygon(&[p(0), p(2), p(4)], W, v[6]);
+                c.outline_polygon(&[p(0), p(2), p(4)], W, v[6]);
+                c.disc(p(0), v[2], W);
+            });
+        }
+    }
+}
