@@ -3,6 +3,24 @@
 //! Owns the [`Detector`] seam: every back end (pure Rust network, ONNX Runtime, the motion detector, later TensorRT)
 //! answers the same question. Invariant: boxes are in pixels of the picture that was handed in, clipped to it, sorted by
 //! falling score; no tensor type leaves this folder.
+//!
+//! Map: [`pool`] opens detectors; [`neural`] is the one over a network, with [`preprocess`] (planes to tensor, [`letterbox`]
+//! geometry), [`network`] (the back-end seam: [`rten`], `ort`, chosen by [`backend`]), [`decode`] (tensors to boxes),
+//! [`nms`], and [`shared`] (streams take turns at one session).
+
+pub mod backend;
+mod colour;
+pub mod decode;
+pub mod letterbox;
+pub mod network;
+pub mod neural;
+pub mod nms;
+pub mod pool;
+pub mod preprocess;
+pub mod rten;
+pub mod shared;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,6 +29,9 @@ use std::time::Duration;
 use watchkeeper_engine::geometry::BBox;
 
 use crate::frame::Frame;
+
+pub use backend::{BackendChoice, OrtPlaces};
+pub use pool::{DetectorPool, OpenError, OpenRequest};
 
 /// One box as a detector gives it.
 #[derive(Debug, Clone, Copy, PartialEq)]

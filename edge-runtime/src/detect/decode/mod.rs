@@ -1,0 +1,225 @@
+//! Tensors to boxes, one file a family of networks.
+//!
+//! Pure functions. They answer boxes in input pixels, neither suppressed nor clipped; [`crate::detect`] does that for all
+//! families alike. Invariant: whatever the numbers are, no decoder panics, and no box with a number that is not finite
+//! comes out; a tensor of an unexpected shape is an error that names both shapes.
+
+pub mod detr;
+pub mod nanodet;
+pub mod yolov8;
+pub mod yolox;
+
+use watchkeeper_engine::geometry::BBox;
+use watchkeeper_models::manifest::{DecodeKind, Manifest};
+
+use super::RawDetection;
+use super::network::Tensor;
+
+/// Why outputs can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Too few or too many tensors.
+    #[error("the network answers {found} tensors, the {family} layout has {expected}")]
+    Count {
+        /// The family.
+        family: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// A tensor of another shape.
+    #[error(
+        "output `{name}` is {}, the {family} layout with {classes} classes needs {expected}",
+        shape(.found)
+    )]
+    Shape {
+        /// The family.
+        family: &'static str,
+        /// Name of the tensor.
+        name: String,
+        /// Its shape.
+        found: Vec<usize>,
+        /// The shape it should have, in words.
+        expected: String,
+        /// Number of classes in the manifest.
+        classes: usize,
+    },
+}
+
+/// A shape as people write it, such as `1x3x416x416`.
+pub(crate) fn shape(dims: &[usize]) -> String {
+    let dims: Vec<_> = dims.iter().map(usize::to_string).collect();
+    dims.join("x")
+}
+
+/// What a decoder is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Width of the input in pixels.
+    pub width: u32,
+    /// Height of the input in pixels.
+    pub height: u32,
+    /// Number of classes.
+    pub classes: usize,
+    /// Lowest score to answer.
+    pub confidence: f32,
+    /// The outputs, in the order of the manifest.
+    pub outputs: &'a [Tensor<'a>],
+}
+
+/// Decodes by the manifest's family; boxes are put into `out`, which is emptied first.
+///
+/// # Errors
+/// [`DecodeError`]: the tensors are not of that family.
+pub fn decode(
+    manifest: &Manifest,
+    outputs: &[Tensor<'_>],
+    confidence: f32,
+    out: &mut Vec<RawDetection>,
+) -> Result<(), DecodeError> {
+    out.clear();
+    let request = Request {
+        width: manifest.input.width,
+        height: manifest.input.height,
+        classes: manifest.classes(),
+        confidence,
+        outputs,
+    };
+    match &manifest.decode.kind {
+        DecodeKind::Yolox { strides } => yolox::decode(&request, strides, out),
+        DecodeKind::Yolov8 {
+            has_objectness,
+            sigmoid,
+        } => yolov8::decode(&request, *has_objectness, *sigmoid, out),
+        DecodeKind::Nanodet {
+            strides,
+            reg_max,
+            cell,
+            sigmoid,
+        } => nanodet::decode(&request, strides, *reg_max, *cell, *sigmoid, out),
+        DecodeKind::Detr { scores } => detr::decode(&request, *scores, out),
+    }
+}
+
+impl<'a> Request<'a> {
+    /// The outputs, if there are `N` of them.
+    fn tensors<const N: usize>(
+        &self,
+        family: &'static str,
+    ) -> Result<&'a [Tensor<'a>; N], DecodeError> {
+        self.outputs.try_into().map_err(|_| DecodeError::Count {
+            family,
+            found: self.outputs.len(),
+            expected: N,
+        })
+    }
+
+    fn misshapen(
+        &self,
+        family: &'static str,
+        tensor: &Tensor<'_>,
+        expected: String,
+    ) -> DecodeError {
+        DecodeError::Shape {
+            family,
+            name: tensor.name.to_owned(),
+            found: tensor.shape.to_vec(),
+            expected,
+            classes: self.classes,
+        }
+    }
+
+    /// The rows of a tensor of shape `1 × rows × columns` (a missing batch axis is accepted), which must be this.
+    fn rows(
+        &self,
+        family: &'static str,
+        tensor: &Tensor<'a>,
+        rows: usize,
+        columns: usize,
+    ) -> Result<std::slice::ChunksExact<'a, f32>, DecodeError> {
+        let fits = matches!(tensor.shape, [1, r, c] | [r, c] if (*r, *c) == (rows, columns));
+        if !fits || columns == 0 || tensor.data.len() != rows * columns {
+            return Err(self.misshapen(family, tensor, format!("1x{rows}x{columns}")));
+        }
+        Ok(tensor.data.chunks_exact(columns))
+    }
+
+    /// Whether a score is high enough; NaN is not.
+    fn passes(&self, score: f32) -> bool {
+        score >= self.confidence
+    }
+
+    /// Adds a box if its numbers are sound.
+    fn push(&self, out: &mut Vec<RawDetection>, corners: [f32; 4], score: f32, class_id: usize) {
+        let [x1, y1, x2, y2] = corners.map(f64::from);
+        let sound = [x1, y1, x2, y2].iter().all(|v| v.is_finite());
+        if sound && x2 > x1 && y2 > y1 && self.passes(score) && class_id < self.classes {
+            out.push(RawDetection {
+                bbox: BBox::new(x1, y1, x2, y2),
+                score: score.min(1.0),
+                class_id,
+            });
+        }
+    }
+}
+
+/// Number of whole cells of `stride` pixels on a side; YOLOX and NanoDet round up as their convolutions pad.
+fn cells(side: u32, stride: u32) -> usize {
+    side.div_ceil(stride.max(1)) as usize
+}
+
+/// The highest of some scores with its index; the first of equals. None for no scores or when all are NaN.
+fn best(scores: &[f32]) -> Option<(usize, f32)> {
+    let mut best = None;
+    for (i, &score) in scores.iter().enumerate() {
+        if best.is_none_or(|(_, high)| score > high) && !score.is_nan() {
+            best = Some((i, score));
+        }
+    }
+    best
+}
+
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+fn around(cx: f32, cy: f32, w: f32, h: f32) -> [f32; 4] {
+    [cx - w / 2.0, cy - h / 2.0, cx + w / 2.0, cy + h / 2.0]
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Tensors for tests.
+    use super::*;
+
+    pub(crate) fn request<'a>(
+        outputs: &'a [Tensor<'a>],
+        side: u32,
+        classes: usize,
+        confidence: f32,
+    ) -> Request<'a> {
+        Request {
+            width: side,
+            height: side,
+            classes,
+            confidence,
+            outputs,
+        }
+    }
+
+    pub(crate) fn tensor<'a>(shape: &'a [usize], data: &'a [f32]) -> Tensor<'a> {
+        Tensor {
+            name: "out",
+            shape,
+            data,
+        }
+    }
+
+    /// Whether two boxes are the same up to rounding.
+    pub(crate) fn near(a: &BBox, b: [f64; 4], tolerance: f64) -> bool {
+        [a.x1 - b[0], a.y1 - b[1], a.x2 - b[2], a.y2 - b[3]]
+            .iter()
+            .all(|d| d.abs() <= tolerance)
+    }
+}

@@ -1,0 +1,116 @@
+//! Detectors for pipelines, with networks shared among them.
+//!
+//! Two pipelines that ask for the same file, back end and number of threads get two detectors over one session. Invariant:
+//! a network is loaded once and stays loaded exactly as long as a detector uses it; of two requests at the same time the
+//! second waits for the first one's loading.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use watchkeeper_models::{Resolved, Zoo, ZooError};
+
+use super::Detector;
+use super::backend::{self, BackendChoice, OrtPlaces};
+use super::network::{LoadError, Network};
+use super::neural::NeuralDetector;
+use super::shared::Turnstile;
+
+/// What a pipeline asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OpenRequest {
+    /// A name in the zoo, or a path to a model file.
+    pub model: String,
+    /// Which back end.
+    pub backend: BackendChoice,
+    /// Threads of the network; absent: [`backend::default_threads`].
+    pub threads: Option<NonZeroUsize>,
+    /// Folder of model files and of the user's manifests.
+    pub models_dir: Option<PathBuf>,
+    /// Where to look for ONNX Runtime besides the usual places.
+    pub ort: OrtPlaces,
+}
+
+/// Why there is no detector. One sentence each.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// No such model, or its file is not here.
+    #[error(transparent)]
+    Model(#[from] ZooError),
+    /// The file can't be run.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+/// The networks in use.
+#[derive(Debug, Clone, Default)]
+pub struct DetectorPool {
+    networks: Arc<Mutex<BTreeMap<Key, WeakNetwork>>>,
+}
+
+type WeakNetwork = Weak<Turnstile<Box<dyn Network>>>;
+
+/// File, manifest, back end and threads.
+type Key = (PathBuf, String, BackendChoice, usize);
+
+impl DetectorPool {
+    /// A detector for one stream.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the model is unknown, absent, damaged, not what its manifest says, or the back end is not here.
+    pub fn open(&self, request: &OpenRequest) -> Result<Box<dyn Detector>, OpenError> {
+        let zoo = match &request.models_dir {
+            Some(dir) => Zoo::with_dir(dir),
+            None => Zoo::builtin(),
+        };
+        for problem in zoo.problems() {
+            tracing::warn!(%problem, "a model manifest is left out");
+        }
+        let Resolved { manifest, path } = zoo.resolve(&request.model)?;
+        let threads = request
+            .threads
+            .map_or_else(backend::default_threads, NonZeroUsize::get);
+        let path = path.canonicalize().unwrap_or(path);
+        let key = (path, manifest.name.clone(), request.backend, threads);
+
+        let mut networks = self.networks.lock();
+        networks.retain(|_, network| network.strong_count() > 0);
+        let network = match networks.get(&key).and_then(Weak::upgrade) {
+            Some(network) => network,
+            None => {
+                let network =
+                    backend::load(request.backend, &key.0, &manifest, threads, &request.ort)?;
+                tracing::info!(
+                    model = manifest.name,
+                    backend = network.backend(),
+                    threads,
+                    path = %key.0.display(),
+                    "network loaded"
+                );
+                let network = Arc::new(Turnstile::new(network));
+                networks.insert(key, Arc::downgrade(&network));
+                network
+            }
+        };
+        drop(networks);
+        Ok(Box::new(NeuralDetector::new(manifest, network)))
+    }
+
+    /// How many networks are loaded.
+    #[must_use]
+    pub fn loaded(&self) -> usize {
+        let networks = self.networks.lock();
+        networks.values().filter(|n| n.strong_count() > 0).count()
+    }
+}
+
+impl std::fmt::Debug for dyn Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.backend())
+    }
+}
+
+#[cfg(test)]
+mod tests;

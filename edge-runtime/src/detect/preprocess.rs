@@ -1,0 +1,254 @@
+//! A frame's own planes to the input tensor, in one step.
+//!
+//! Each plane is scaled first, at its own resolution, and only the few pixels that the network sees are turned into colours
+//! and normalised, straight into the tensor. Converting a full-HD frame first costs several times more
+//! (ARCHITECTURE.md, one frame's way).
+//! Invariant: tensor and scaled planes are allocated once for a picture size; the part outside the picture always holds
+//! the manifest's padding.
+
+use fast_image_resize::images::{TypedCroppedImage, TypedImage, TypedImageRef};
+use fast_image_resize::pixels::{U8, U8x2, U8x3};
+use fast_image_resize::{FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
+use watchkeeper_models::manifest::{ColourOrder, Fit, Input, Layout};
+
+use super::DetectError;
+use super::colour::YuvToRgb;
+use super::letterbox::Letterbox;
+use super::network::input_shape;
+use crate::frame::{Picture, PixelFormat, Plane};
+
+/// Makes input tensors of pictures.
+pub struct Preprocessor {
+    input: Input,
+    resizer: Resizer,
+    options: ResizeOptions,
+    /// Scaled planes: Y, U and V; or Y and UV; or RGB.
+    scaled: [Vec<u8>; 3],
+    /// A source plane without its padding, for the rare strides that can't be read in place.
+    packed: Vec<u8>,
+    tensor: Vec<f32>,
+    placed: Option<Letterbox>,
+}
+
+impl std::fmt::Debug for Preprocessor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Preprocessor")
+            .field("input", &self.input)
+            .field("placed", &self.placed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Preprocessor {
+    /// For networks with this input.
+    #[must_use]
+    pub fn new(input: Input) -> Self {
+        let numbers = input_shape(&input).iter().product();
+        Self {
+            input,
+            resizer: Resizer::new(),
+            options: ResizeOptions::new()
+                .resize_alg(ResizeAlg::Convolution(FilterType::Bilinear))
+                .use_alpha(false),
+            scaled: [Vec::new(), Vec::new(), Vec::new()],
+            packed: Vec::new(),
+            tensor: vec![0.0; numbers],
+            placed: None,
+        }
+    }
+
+    /// The tensor of the last picture.
+    #[must_use]
+    pub fn tensor(&self) -> &[f32] {
+        &self.tensor
+    }
+
+    /// Fills the tensor from a picture and answers where the picture lies in it.
+    ///
+    /// # Errors
+    /// [`DetectError::Picture`]: the picture is empty, or its planes are smaller than its size says.
+    pub fn run(&mut self, picture: &Picture) -> Result<Letterbox, DetectError> {
+        let unusable = || DetectError::Picture {
+            width: picture.width,
+            height: picture.height,
+        };
+        let place =
+            Letterbox::fit(picture.width, picture.height, &self.input).ok_or_else(unusable)?;
+        if self.placed != Some(place) {
+            self.fill_padding();
+            self.placed = Some(place);
+        }
+        self.scale(picture, &place).ok_or_else(unusable)?;
+        let pixels = place.width as usize;
+        let [a, b, c] = &self.scaled;
+        match picture.format {
+            PixelFormat::Rgb => {
+                let rgb = a.as_chunks().0;
+                write(&mut self.tensor, &self.input, &place, |row, x| {
+                    let [r, g, b]: [u8; 3] = rgb[row * pixels + x];
+                    [f32::from(r), f32::from(g), f32::from(b)]
+                });
+            }
+            PixelFormat::I420 => {
+                let matrix = YuvToRgb::new(picture.color);
+                write(&mut self.tensor, &self.input, &place, |row, x| {
+                    let i = row * pixels + x;
+                    matrix.apply(a[i], b[i], c[i])
+                });
+            }
+            PixelFormat::Nv12 => {
+                let matrix = YuvToRgb::new(picture.color);
+                let uv = b.as_chunks().0;
+                write(&mut self.tensor, &self.input, &place, |row, x| {
+                    let i = row * pixels + x;
+                    let [u, v]: [u8; 2] = uv[i];
+                    matrix.apply(a[i], u, v)
+                });
+            }
+        }
+        Ok(place)
+    }
+
+    fn scale(&mut self, picture: &Picture, place: &Letterbox) -> Option<()> {
+        let (w, h) = (picture.width, picture.height);
+        let (half_w, half_h) = (w.div_ceil(2), h.div_ceil(2));
+        let plane = |i| picture.planes.plane(i);
+        match picture.format {
+            PixelFormat::Rgb => self.plane::<U8x3>(0, plane(0), w, h, place),
+            PixelFormat::I420 => {
+                self.plane::<U8>(0, plane(0), w, h, place)?;
+                self.plane::<U8>(1, plane(1), half_w, half_h, place)?;
+                self.plane::<U8>(2, plane(2), half_w, half_h, place)
+            }
+            PixelFormat::Nv12 => {
+                self.plane::<U8>(0, plane(0), w, h, place)?;
+                self.plane::<U8x2>(1, plane(1), half_w, half_h, place)
+            }
+        }
+    }
+
+    /// Scales one plane of `width × height` pixels into `scaled[index]`; none when the plane is too small.
+    fn plane<P: PixelTrait>(
+        &mut self,
+        index: usize,
+        plane: Plane<'_>,
+        width: u32,
+        height: u32,
+        place: &Letterbox,
+    ) -> Option<()> {
+        let (columns, rows) = (width as usize * P::size(), height as usize);
+        let last = rows.checked_sub(1)?.checked_mul(plane.stride)?;
+        if plane.stride < columns || plane.data.len() < last + columns {
+            return None;
+        }
+        // In place, as a wider picture that is cropped, when the stride is whole pixels and the last row has its padding.
+        let in_place =
+            plane.stride.is_multiple_of(P::size()) && plane.data.len() >= rows * plane.stride;
+        let (data, stride_pixels) = if in_place {
+            (plane.data, plane.stride / P::size())
+        } else {
+            self.packed.clear();
+            for row in plane.data.chunks(plane.stride).take(rows) {
+                self.packed.extend_from_slice(&row[..columns]);
+            }
+            (self.packed.as_slice(), width as usize)
+        };
+        let whole =
+            TypedImageRef::<P>::from_buffer(u32::try_from(stride_pixels).ok()?, height, data)
+                .ok()?;
+        let source = TypedCroppedImage::from_ref(&whole, 0, 0, width, height).ok()?;
+        let target = &mut self.scaled[index];
+        target.resize(place.width as usize * place.height as usize * P::size(), 0);
+        let mut target = TypedImage::<P>::from_buffer(place.width, place.height, target).ok()?;
+        self.resizer
+            .resize_typed(&source, &mut target, &self.options)
+            .ok()
+    }
+
+    fn fill_padding(&mut self) {
+        let Fit::Letterbox { pad, .. } = self.input.fit else {
+            return;
+        };
+        let norm = Normalise::new(&self.input);
+        let padding = norm.apply([f32::from(pad); 3]);
+        match self.input.layout {
+            Layout::Nchw => {
+                let plane = self.tensor.len() / 3;
+                for (plane, value) in self.tensor.chunks_exact_mut(plane).zip(padding) {
+                    plane.fill(value);
+                }
+            }
+            Layout::Nhwc => {
+                for pixel in self.tensor.as_chunks_mut().0 {
+                    *pixel = padding;
+                }
+            }
+        }
+    }
+}
+
+/// `(rgb * scale - mean) / std` as one multiply-add a channel, in the tensor's channel order.
+struct Normalise {
+    /// Which of R, G, B is channel 0, 1, 2.
+    order: [usize; 3],
+    gain: [f32; 3],
+    offset: [f32; 3],
+}
+
+impl Normalise {
+    fn new(input: &Input) -> Self {
+        Self {
+            order: match input.colour {
+                ColourOrder::Rgb => [0, 1, 2],
+                ColourOrder::Bgr => [2, 1, 0],
+            },
+            gain: input.std.map(|std| input.scale / std),
+            offset: std::array::from_fn(|c| -input.mean[c] / input.std[c]),
+        }
+    }
+
+    fn apply(&self, rgb: [f32; 3]) -> [f32; 3] {
+        std::array::from_fn(|c| rgb[self.order[c]] * self.gain[c] + self.offset[c])
+    }
+}
+
+/// Writes the picture's part of the tensor; `rgb` answers the scaled picture's pixel at (row, column).
+#[inline]
+fn write(
+    tensor: &mut [f32],
+    input: &Input,
+    place: &Letterbox,
+    rgb: impl Fn(usize, usize) -> [f32; 3],
+) {
+    let norm = Normalise::new(input);
+    let (width, height) = (place.width as usize, place.height as usize);
+    let (left, top) = (place.left as usize, place.top as usize);
+    let stride = input.width as usize;
+    match input.layout {
+        Layout::Nchw => {
+            let plane = tensor.len() / 3;
+            let (c0, rest) = tensor.split_at_mut(plane);
+            let (c1, c2) = rest.split_at_mut(plane);
+            for row in 0..height {
+                let from = (top + row) * stride + left;
+                let line = from..from + width;
+                let pixels = c0[line.clone()]
+                    .iter_mut()
+                    .zip(&mut c1[line.clone()])
+                    .zip(&mut c2[line]);
+                for (x, ((p0, p1), p2)) in pixels.enumerate() {
+                    [*p0, *p1, *p2] = norm.apply(rgb(row, x));
+                }
+            }
+        }
+        Layout::Nhwc => {
+            for row in 0..height {
+                let from = (top + row) * stride + left;
+                let line = &mut tensor[from * 3..(from + width) * 3];
+                for (x, pixel) in line.as_chunks_mut().0.iter_mut().enumerate() {
+                    *pixel = norm.apply(rgb(row, x));
+                }
+            }
+        }
+    }
+}

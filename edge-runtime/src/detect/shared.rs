@@ -1,0 +1,149 @@
+//! One thing that many streams use in turn.
+//!
+//! A [`Turnstile`] is a lock that is served strictly in the order of arrival. A plain mutex lets the thread that has just
+//! left in again before the one that waits, so that one busy camera could starve the others.
+//! Invariant: tickets are served in the order they were drawn, each once, and a turn ends when its guard goes, by panic too.
+
+use std::ops::{Deref, DerefMut};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+/// A lock served in the order of arrival.
+#[derive(Debug, Default)]
+pub struct Turnstile<T> {
+    queue: Mutex<Queue>,
+    moved: Condvar,
+    /// Only ever locked by the thread whose turn it is.
+    value: Mutex<T>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    next_ticket: u64,
+    serving: u64,
+}
+
+/// A turn at the value; it ends when this goes.
+#[derive(Debug)]
+pub struct Turn<'a, T> {
+    // Fields go in this order: the value is free before the next one is called.
+    value: MutexGuard<'a, T>,
+    _call: CallNext<'a, T>,
+}
+
+#[derive(Debug)]
+struct CallNext<'a, T>(&'a Turnstile<T>);
+
+impl<T> Turnstile<T> {
+    /// Puts a value behind a turnstile.
+    pub fn new(value: T) -> Self {
+        Self {
+            queue: Mutex::default(),
+            moved: Condvar::new(),
+            value: Mutex::new(value),
+        }
+    }
+
+    /// Waits for its turn.
+    pub fn enter(&self) -> Turn<'_, T> {
+        let mut queue = self.queue.lock();
+        let ticket = queue.next_ticket;
+        queue.next_ticket += 1;
+        while queue.serving != ticket {
+            self.moved.wait(&mut queue);
+        }
+        drop(queue);
+        let call = CallNext(self);
+        Turn {
+            value: self.value.lock(),
+            _call: call,
+        }
+    }
+
+    /// How many are inside or waiting.
+    pub fn crowd(&self) -> u64 {
+        let queue = self.queue.lock();
+        queue.next_ticket - queue.serving
+    }
+}
+
+impl<T> Drop for CallNext<'_, T> {
+    fn drop(&mut self) {
+        self.0.queue.lock().serving += 1;
+        self.0.moved.notify_all();
+    }
+}
+
+impl<T> Deref for Turn<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for Turn<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+
+    fn wait_until(good: impl Fn() -> bool) {
+        while !good() {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn turns_come_in_the_order_of_arrival() {
+        let order = Arc::new(Turnstile::new(Vec::new()));
+        let first = order.enter();
+        let threads: Vec<_> = (0..6)
+            .map(|i| {
+                let mine = order.clone();
+                let thread = thread::spawn(move || mine.enter().push(i));
+                wait_until(|| order.crowd() == i + 2);
+                thread
+            })
+            .collect();
+        drop(first);
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        assert_eq!(*order.enter(), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn one_that_comes_back_at_once_waits_behind_the_others() {
+        let seen = Arc::new(Turnstile::new(Vec::new()));
+        let mut greedy = seen.enter();
+        greedy.push("greedy");
+        let patient = seen.clone();
+        let thread = thread::spawn(move || patient.enter().push("patient"));
+        wait_until(|| seen.crowd() == 2);
+        drop(greedy);
+        seen.enter().push("greedy");
+        thread.join().expect("no panic");
+        assert_eq!(*seen.enter(), ["greedy", "patient", "greedy"]);
+    }
+
+    #[test]
+    fn panic_during_a_turn_does_not_stop_the_queue() {
+        let shared = Arc::new(Turnstile::new(0));
+        let other = shared.clone();
+        let broken = thread::spawn(move || {
+            let _turn = other.enter();
+            panic!("as intended by this test");
+        });
+        assert!(broken.join().is_err());
+        *shared.enter() += 1;
+        assert_eq!(*shared.enter(), 1);
+    }
+}
