@@ -1,0 +1,206 @@
+//! Blocks at run time: one instance per step, called once per element.
+//!
+//! Invariant: a block sees its properties as values in the order of its manifest and never a selector, a name or another
+//! step. It may keep state; it reads no clock, the time is in the [`Call`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json};
+
+use super::image::ImageValue;
+use super::value::Value;
+use crate::detections::Detections;
+use crate::geometry::Anchor;
+
+/// What the program around the workflow does for it.
+pub trait Host {
+    /// Runs a model on a picture.
+    ///
+    /// # Errors
+    /// One sentence; the step fails for this picture.
+    fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String>;
+}
+
+/// What a detection step asks for.
+#[derive(Debug)]
+pub struct DetectRequest<'a> {
+    /// Name of the step.
+    pub step: &'a str,
+    /// Model as the definition names it.
+    pub model_id: &'a str,
+    /// The picture.
+    pub image: &'a ImageValue,
+    /// Lowest score to report; absent: the model's own.
+    pub confidence: Option<f64>,
+    /// Overlap above which the weaker of two boxes goes; absent: the model's own.
+    pub iou: Option<f64>,
+    /// Only these classes; absent: all.
+    pub class_filter: Option<&'a [Arc<str>]>,
+    /// Whether boxes of different classes suppress each other; absent: the model's own.
+    pub class_agnostic_nms: Option<bool>,
+    /// At most this many boxes.
+    pub max_detections: usize,
+}
+
+/// What a block is made from.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// Properties as the definition has them, by canonical name.
+    pub literals: &'a Map<String, Json>,
+}
+
+impl Setup<'_> {
+    /// Reads a property with a grammar of its own.
+    ///
+    /// # Errors
+    /// Where it doesn't fit, which the check of the definition has excluded.
+    pub fn parse<T: serde::de::DeserializeOwned>(&self, property: &str) -> Result<T, String> {
+        let json = self.literals.get(property).cloned().unwrap_or(Json::Null);
+        serde_json::from_value(json).map_err(|e| format!("{property}: {e}"))
+    }
+}
+
+/// One call of a block.
+pub struct Call<'a> {
+    /// Name of the step.
+    pub step: &'a str,
+    /// Monotonic time.
+    pub now: Duration,
+    /// Values of the properties, in the order of the manifest.
+    pub args: &'a [Value],
+    /// Where the outputs go, in the order of the manifest; all null at first.
+    pub out: &'a mut [Value],
+    /// Which branches go on, in the order in which the definition declares them; all false at first.
+    pub branches: &'a mut [bool],
+    /// Keys of the branches of a dictionary property, in the same order.
+    pub cases: &'a [Arc<str>],
+    /// The program around the workflow.
+    pub host: &'a mut dyn Host,
+}
+
+impl std::fmt::Debug for Call<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call")
+            .field("step", &self.step)
+            .field("now", &self.now)
+            .field("args", &self.args)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One step's instance of a block.
+pub trait Block: Send {
+    /// Works on one element.
+    ///
+    /// # Errors
+    /// One sentence; the step fails for this element and the steps that need it are skipped.
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String>;
+}
+
+impl<'a> Call<'a> {
+    /// Property `index`.
+    #[must_use]
+    pub fn arg(&self, index: usize) -> &'a Value {
+        const NULL: &Value = &Value::Null;
+        self.args.get(index).unwrap_or(NULL)
+    }
+
+    /// Property `index` as detections.
+    ///
+    /// # Errors
+    /// Where it is something else.
+    pub fn detections(&self, index: usize) -> Result<&'a Arc<Detections>, String> {
+        match self.arg(index) {
+            Value::Detections(d) => Ok(d),
+            other => Err(format!("detections expected, got {}", other.what())),
+        }
+    }
+
+    /// Property `index` as an image.
+    ///
+    /// # Errors
+    /// Where it is something else.
+    pub fn image(&self, index: usize) -> Result<&'a Arc<ImageValue>, String> {
+        match self.arg(index) {
+            Value::Image(image) => Ok(image),
+            other => Err(format!("an image expected, got {}", other.what())),
+        }
+    }
+
+    /// Property `index` as a number, or `default` where it is null.
+    ///
+    /// # Errors
+    /// Where it is something else.
+    pub fn number(&self, index: usize, default: f64) -> Result<f64, String> {
+        match self.arg(index) {
+            Value::Null => Ok(default),
+            v => v
+                .as_f64()
+                .ok_or_else(|| format!("a number expected, got {}", v.what())),
+        }
+    }
+
+    /// Property `index` as a whole number, or `default` where it is null.
+    ///
+    /// # Errors
+    /// Where it is something else.
+    pub fn integer(&self, index: usize, default: i64) -> Result<i64, String> {
+        match self.arg(index) {
+            Value::Null => Ok(default),
+            v => v
+                .as_i64()
+                .ok_or_else(|| format!("a whole number expected, got {}", v.what())),
+        }
+    }
+
+    /// Property `index` as a boolean, or `default` where it is null.
+    ///
+    /// # Errors
+    /// Where it is something else.
+    pub fn boolean(&self, index: usize, default: bool) -> Result<bool, String> {
+        match self.arg(index) {
+            Value::Null => Ok(default),
+            Value::Bool(b) => Ok(*b),
+            v => Err(format!("a boolean expected, got {}", v.what())),
+        }
+    }
+
+    /// Property `index` as text.
+    ///
+    /// # Errors
+    /// Where it is something else.
+    pub fn text(&self, index: usize) -> Result<&'a str, String> {
+        let v = self.arg(index);
+        v.as_str()
+            .ok_or_else(|| format!("a string expected, got {}", v.what()))
+    }
+
+    /// Property `index` as the name of an anchor; `None` where it is null.
+    ///
+    /// # Errors
+    /// Where it is no such name.
+    pub fn anchor(&self, index: usize) -> Result<Option<Anchor>, String> {
+        if self.arg(index).is_null() {
+            return Ok(None);
+        }
+        let name = self.text(index)?;
+        serde_json::from_value(Json::from(name))
+            .map(Some)
+            .map_err(|_| format!("{name:?} is no anchor; use CENTER, BOTTOM_CENTER and so on"))
+    }
+
+    /// Puts `value` into output `index`.
+    pub fn put(&mut self, index: usize, value: impl Into<Value>) {
+        if let Some(slot) = self.out.get_mut(index) {
+            *slot = value.into();
+        }
+    }
+
+    /// Lets branch `index` go on.
+    pub fn go_on(&mut self, index: usize) {
+        if let Some(branch) = self.branches.get_mut(index) {
+            *branch = true;
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What can be wrong with a definition, in the peer's classes.
+//!
+//! Owns the list of classes and the collector. Invariant: checks push and go on, so that one pass reports everything
+//! that is wrong; the order in which problems are pushed is the order in which the peer would meet them.
+
+use watchkeeper_contract::workflow::WorkflowError;
+
+/// Class of a problem, named as Roboflow's compiler names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are the peer's and say it")]
+pub enum ErrorClass {
+    WorkflowSyntaxError,
+    DuplicatedNameError,
+    InvalidReferenceTargetError,
+    ReferenceTypeError,
+    ExecutionGraphStructureError,
+    StepInputDimensionalityError,
+    StepInputLineageError,
+    ControlFlowDefinitionError,
+    NotSupportedExecutionEngineError,
+    RuntimeInputError,
+}
+
+impl ErrorClass {
+    /// Name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WorkflowSyntaxError => "WorkflowSyntaxError",
+            Self::DuplicatedNameError => "DuplicatedNameError",
+            Self::InvalidReferenceTargetError => "InvalidReferenceTargetError",
+            Self::ReferenceTypeError => "ReferenceTypeError",
+            Self::ExecutionGraphStructureError => "ExecutionGraphStructureError",
+            Self::StepInputDimensionalityError => "StepInputDimensionalityError",
+            Self::StepInputLineageError => "StepInputLineageError",
+            Self::ControlFlowDefinitionError => "ControlFlowDefinitionError",
+            Self::NotSupportedExecutionEngineError => "NotSupportedExecutionEngineError",
+            Self::RuntimeInputError => "RuntimeInputError",
+        }
+    }
+}
+
+/// A problem under construction.
+#[derive(Debug)]
+pub(crate) struct Problem(WorkflowError);
+
+impl Problem {
+    pub(crate) fn new(class: ErrorClass, message: impl Into<String>) -> Self {
+        Self(WorkflowError {
+            class: class.name().to_owned(),
+            step: None,
+            property: None,
+            message: message.into(),
+            allowed: Vec::new(),
+            nearest: None,
+        })
+    }
+
+    pub(crate) fn syntax(message: impl Into<String>) -> Self {
+        Self::new(ErrorClass::WorkflowSyntaxError, message)
+    }
+
+    pub(crate) fn step(mut self, step: impl Into<String>) -> Self {
+        self.0.step = Some(step.into());
+        self
+    }
+
+    pub(crate) fn property(mut self, property: impl Into<String>) -> Self {
+        self.0.property = Some(property.into());
+        self
+    }
+
+    /// States what is allowed, and which of it is nearest to what was `found`.
+    pub(crate) fn allowed<S: Into<String>>(
+        mut self,
+        found: &str,
+        allowed: impl IntoIterator<Item = S>,
+    ) -> Self {
+        self.0.allowed = allowed.into_iter().map(Into::into).collect();
+        self.0.nearest = nearest(found, self.0.allowed.iter().map(String::as_str));
+        self
+    }
+
+    /// States only the nearest spelling, where the whole list would be too long to read.
+    pub(crate) fn nearest_of<'a>(
+        mut self,
+        found: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        self.0.nearest = nearest(found, known);
+        self
+    }
+
+    pub(crate) fn done(self) -> WorkflowError {
+        self.0
+    }
+}
+
+/// The spelling in `known` that is nearest to `found`, if any is near enough to be meant.
+///
+/// Jaro–Winkler favours a common beginning, as misspelt identifiers have; 0.75 lets one wrong letter in four through.
+pub(crate) fn nearest<'a>(
+    found: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    let found: String = found.chars().take(200).collect();
+    known
+        .into_iter()
+        .map(|k| (strsim::jaro_winkler(&found, k), k))
+        .filter(|(score, _)| *score > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, k)| k.to_owned())
+}
+
+/// Collects problems.
+#[derive(Debug, Default)]
+pub(crate) struct Problems(Vec<WorkflowError>);
+
+impl Problems {
+    pub(crate) fn push(&mut self, problem: Problem) {
+        self.0.push(problem.done());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<WorkflowError> {
+        self.0
+    }
+}

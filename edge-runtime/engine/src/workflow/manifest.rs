@@ -1,0 +1,332 @@
+//! The declaration of a block: the one place from which parsing, checks, JSON Schema and catalogue are made.
+//!
+//! Invariant: everything a definition may say about a step is in its [`Manifest`]; no code looks at a property that is
+//! not declared here. Declarations are `const`, written with the builder functions below.
+
+use serde_json::Value as Json;
+
+use super::block::{Block, Setup};
+use super::kinds::{Kind, KindSet};
+
+/// Everything there is to say about one version of a block.
+#[derive(Debug, Clone, Copy)]
+pub struct Manifest {
+    /// Type strings: the canonical one, then its aliases.
+    pub types: &'static [&'static str],
+    /// Group in the catalogue.
+    pub category: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// What the block is to the program around the workflow.
+    pub role: Role,
+    /// Properties, in the order in which the block reads them.
+    pub properties: &'static [Property],
+    /// Outputs, in the order in which the block writes them.
+    pub outputs: &'static [Output],
+    /// What it does to the depth of a batch.
+    pub depth: Depth,
+    /// Whether it runs on elements whose inputs are missing.
+    pub accepts_empty: bool,
+    /// Makes one instance, with its own state.
+    pub build: fn(&Setup<'_>) -> Result<Box<dyn Block>, String>,
+}
+
+/// What a block is to the program around the workflow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Runs a model.
+    Detector,
+    /// Counts crossings of a line.
+    Line,
+    /// Measures time in a zone.
+    Zone,
+    /// Decides which steps go on.
+    Flow,
+    /// Draws.
+    Visualization,
+    /// Hands results to the outside.
+    Sink,
+    /// Anything else.
+    Other,
+}
+
+/// What a block does to the depth of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Nothing: one result for one element.
+    Same,
+    /// One more level: each element becomes a list of elements.
+    Deeper,
+    /// One level less: each list of elements becomes one.
+    Shallower,
+    /// Inputs of two depths; the result is as deep as this property.
+    Reference(&'static str),
+}
+
+/// One output.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    /// Name after the dot.
+    pub name: &'static str,
+    /// What it carries.
+    pub kinds: KindSet,
+}
+
+impl Output {
+    /// An output of these kinds.
+    #[must_use]
+    pub const fn new(name: &'static str, kinds: &[Kind]) -> Self {
+        Self {
+            name,
+            kinds: KindSet::of(kinds),
+        }
+    }
+}
+
+/// What a literal value of a property has to look like.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape {
+    /// No literal at all: only a selector.
+    Selector,
+    /// Anything.
+    Any,
+    /// `true` or `false`.
+    Boolean,
+    /// A whole number of at least this.
+    Integer(i64),
+    /// A number between these, both included.
+    Number(f64, f64),
+    /// Text.
+    Text,
+    /// One of these texts.
+    Choice(&'static [&'static str]),
+    /// A list of anything.
+    List,
+    /// A dictionary of anything.
+    Dict,
+    /// A list of steps: one branch of flow control.
+    Steps,
+    /// A dictionary of steps: one branch for each key.
+    StepCases,
+    /// A value with a grammar of its own.
+    Grammar(Grammar),
+}
+
+/// A grammar of its own, such as the query language.
+#[derive(Debug, Clone, Copy)]
+pub struct Grammar {
+    /// What to write, in few words.
+    pub what: &'static str,
+    /// JSON type of it: `array` or `object`.
+    pub json: &'static str,
+    /// Says what is wrong with a value.
+    pub check: fn(&Json) -> Result<(), String>,
+}
+
+/// Whether and how a property takes selectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selects {
+    /// Not at all.
+    Nothing,
+    /// Inputs and outputs of steps.
+    Anything,
+    /// Only inputs of the workflow.
+    Inputs,
+}
+
+/// What a property has when the definition doesn't say.
+#[derive(Debug, Clone, Copy)]
+pub enum Default {
+    /// The definition has to say.
+    Required,
+    /// Nothing.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// Text.
+    Text(&'static str),
+    /// An empty list.
+    EmptyList,
+    /// An empty dictionary.
+    EmptyDict,
+}
+
+impl Default {
+    /// As JSON; `None` for a required property.
+    #[must_use]
+    pub fn to_json(self) -> Option<Json> {
+        Some(match self {
+            Self::Required => return None,
+            Self::Null => Json::Null,
+            Self::Bool(b) => b.into(),
+            Self::Int(i) => i.into(),
+            Self::Float(f) => f.into(),
+            Self::Text(t) => t.into(),
+            Self::EmptyList => Json::Array(Vec::new()),
+            Self::EmptyDict => Json::Object(serde_json::Map::new()),
+        })
+    }
+}
+
+/// One property of a step.
+#[derive(Debug, Clone, Copy)]
+pub struct Property {
+    /// Name in the definition.
+    pub name: &'static str,
+    /// Other names that mean the same.
+    pub aliases: &'static [&'static str],
+    /// One sentence.
+    pub about: &'static str,
+    /// What a literal has to look like.
+    pub shape: Shape,
+    /// Whether `null` is a value.
+    pub nullable: bool,
+    /// What it is when the definition doesn't say.
+    pub default: Default,
+    /// Whether it takes selectors.
+    pub selects: Selects,
+    /// What those may carry.
+    pub kinds: KindSet,
+    /// How many levels deeper than the step its data is: 0 or 1.
+    pub deeper: u8,
+}
+
+impl Property {
+    const fn base(name: &'static str, about: &'static str, shape: Shape) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            about,
+            shape,
+            nullable: false,
+            default: Default::Required,
+            selects: Selects::Nothing,
+            kinds: KindSet::ANY,
+            deeper: 0,
+        }
+    }
+
+    /// A property that has to be a selector of these kinds.
+    #[must_use]
+    pub const fn data(name: &'static str, about: &'static str, kinds: &[Kind]) -> Self {
+        let mut p = Self::base(name, about, Shape::Selector);
+        p.selects = Selects::Anything;
+        p.kinds = KindSet::of(kinds);
+        p
+    }
+
+    /// A property that has to be a literal.
+    #[must_use]
+    pub const fn literal(name: &'static str, about: &'static str, shape: Shape) -> Self {
+        Self::base(name, about, shape)
+    }
+
+    /// A property that is a literal or a selector of these kinds.
+    #[must_use]
+    pub const fn value(
+        name: &'static str,
+        about: &'static str,
+        shape: Shape,
+        kinds: &[Kind],
+    ) -> Self {
+        let mut p = Self::base(name, about, shape);
+        p.selects = Selects::Anything;
+        p.kinds = KindSet::of(kinds);
+        p
+    }
+
+    /// Takes selectors of inputs only.
+    #[must_use]
+    pub const fn from_inputs(mut self) -> Self {
+        self.selects = Selects::Inputs;
+        self
+    }
+
+    /// Has a default.
+    #[must_use]
+    pub const fn or(mut self, default: Default) -> Self {
+        self.nullable = self.nullable || matches!(default, Default::Null);
+        self.default = default;
+        self
+    }
+
+    /// Also takes `null`.
+    #[must_use]
+    pub const fn nullable(mut self) -> Self {
+        self.nullable = true;
+        self
+    }
+
+    /// Goes by other names too.
+    #[must_use]
+    pub const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    /// Takes data one level deeper than the step runs on.
+    #[must_use]
+    pub const fn deeper(mut self) -> Self {
+        self.deeper = 1;
+        self
+    }
+
+    /// Whether the definition has to say it.
+    #[must_use]
+    pub const fn required(&self) -> bool {
+        matches!(self.default, Default::Required)
+    }
+}
+
+/// Kinds of detections that the box-based blocks take and give.
+pub(crate) const DETECTIONS: &[Kind] = &[
+    Kind::ObjectDetection,
+    Kind::InstanceSegmentation,
+    Kind::Keypoints,
+];
+
+/// Names of the anchors of a box.
+pub(crate) const ANCHORS: Shape = Shape::Choice(&[
+    "CENTER",
+    "CENTER_LEFT",
+    "CENTER_RIGHT",
+    "TOP_CENTER",
+    "TOP_LEFT",
+    "TOP_RIGHT",
+    "BOTTOM_LEFT",
+    "BOTTOM_CENTER",
+    "BOTTOM_RIGHT",
+    "CENTER_OF_MASS",
+]);
+
+/// A share, `0.0..=1.0`. The peer doesn't bound it, and neither does the check.
+pub(crate) const NUMBER: Shape = Shape::Number(f64::NEG_INFINITY, f64::INFINITY);
+
+/// Any whole number.
+pub(crate) const INTEGER: Shape = Shape::Integer(i64::MIN);
+
+impl Manifest {
+    /// Canonical type string.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.types.first().copied().unwrap_or_default()
+    }
+
+    /// Position of a property, by its name or an alias.
+    #[must_use]
+    pub fn property(&self, name: &str) -> Option<usize> {
+        self.properties
+            .iter()
+            .position(|p| p.name == name || p.aliases.contains(&name))
+    }
+
+    /// Position of an output.
+    #[must_use]
+    pub fn output(&self, name: &str) -> Option<usize> {
+        self.outputs.iter().position(|o| o.name == name)
+    }
+}

@@ -1,0 +1,564 @@
+//! The compiled plan: numbered slots, steps in topological order, no names left.
+//!
+//! Invariant: every slot a step reads is an input or was written by an earlier step; a plan is immutable and shared by
+//! every [`super::run::Execution`] made of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_contract::workflow::WorkflowError;
+
+use super::block::{Block, Setup};
+use super::check::Checked;
+use super::definition::InputType;
+use super::error::{ErrorClass, Problem};
+use super::kinds::KindSet;
+use super::lineage::{Flow, of_input};
+use super::manifest::{Depth, Manifest, Role};
+use super::run::Execution;
+use super::selector::Selector;
+use super::step::{Arg, CheckedStep};
+use super::value::Value;
+use crate::geometry::Point;
+
+/// Number of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotId(pub(crate) usize);
+
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) inputs: Vec<PlanInput>,
+    pub(crate) steps: Vec<PlanStep>,
+    pub(crate) outputs: Vec<PlanOutput>,
+    pub(crate) slots: Vec<SlotInfo>,
+    pub(crate) branches: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct SlotInfo {
+    pub(crate) depth: usize,
+    pub(crate) kinds: KindSet,
+}
+
+/// One input; its number is that of its slot.
+#[derive(Debug)]
+pub(crate) struct PlanInput {
+    pub(crate) name: Arc<str>,
+    pub(crate) what: InputType,
+    /// Value of a parameter: as given, else the default.
+    pub(crate) value: Value,
+}
+
+#[derive(Debug)]
+pub(crate) struct PlanStep {
+    pub(crate) name: Arc<str>,
+    pub(crate) manifest: &'static Manifest,
+    pub(crate) literals: Map<String, Json>,
+    pub(crate) args: Vec<Source>,
+    /// Depth at which it runs.
+    pub(crate) exec: usize,
+    /// What tells how many elements there are at each level; absent for a scalar step.
+    pub(crate) shape: Option<ShapeOf>,
+    pub(crate) first_slot: usize,
+    pub(crate) first_branch: usize,
+    pub(crate) branch_count: usize,
+    /// Keys of the branches of a dictionary property.
+    pub(crate) cases: Vec<Arc<str>>,
+    /// Branches that gate it, with the depth of their masks.
+    pub(crate) gates: Vec<(usize, usize)>,
+}
+
+/// Where the shape of a batch is read from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ShapeOf {
+    Slot(usize),
+    Branch(usize),
+}
+
+/// Where the value of a property comes from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    Const(Value),
+    Slot(usize),
+    List(Vec<Source>),
+    Dict(Vec<(Arc<str>, Source)>),
+}
+
+#[derive(Debug)]
+pub(crate) struct PlanOutput {
+    pub(crate) name: String,
+    pub(crate) what: OutputOf,
+}
+
+#[derive(Debug)]
+pub(crate) enum OutputOf {
+    One(usize),
+    All(Vec<(&'static str, usize)>),
+}
+
+/// A compiled workflow: immutable, cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    pub(crate) plan: Arc<Plan>,
+}
+
+/// Geometry that a workflow declares, in pixels of its image.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Overlay {
+    /// A line of a line counter.
+    Line {
+        /// Name of the step.
+        name: String,
+        /// Where it begins.
+        start: Point,
+        /// Where it ends.
+        end: Point,
+    },
+    /// A zone of a time-in-zone step.
+    Zone {
+        /// Name of the step.
+        name: String,
+        /// Its corners.
+        polygon: Vec<Point>,
+    },
+}
+
+/// Makes the plan of a checked definition.
+pub(crate) fn plan(
+    checked: Checked,
+    parameters: &BTreeMap<String, Json>,
+) -> Result<Compiled, Vec<WorkflowError>> {
+    check_parameters(&checked, parameters)?;
+    let mut slots: Vec<SlotInfo> = Vec::new();
+    let mut inputs = Vec::new();
+    let mut of_input_name: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, input) in checked.inputs.iter().enumerate() {
+        of_input_name.insert(&input.name, index);
+        slots.push(SlotInfo {
+            depth: of_input(index, input).len(),
+            kinds: input.kinds,
+        });
+        let value = match &input.what {
+            InputType::Parameter { default } => {
+                parameters.get(&input.name).unwrap_or(default).clone()
+            }
+            _ => Json::Null,
+        };
+        inputs.push(PlanInput {
+            name: Arc::from(input.name.as_str()),
+            what: input.what.clone(),
+            value: Value::from(value),
+        });
+    }
+    let mut of_step: BTreeMap<&str, (usize, &'static Manifest)> = BTreeMap::new();
+    for (step, flow) in checked.steps.iter().zip(&checked.flow) {
+        of_step.insert(&step.name, (slots.len(), step.manifest));
+        slots.extend(step.manifest.outputs.iter().map(|o| SlotInfo {
+            depth: flow.out.len(),
+            kinds: o.kinds,
+        }));
+    }
+    let slot_of = |selector: &Selector| -> Option<usize> {
+        match selector {
+            Selector::Input(name) => of_input_name.get(name.as_str()).copied(),
+            Selector::Output { step, output } => {
+                let (first, manifest) = of_step.get(step.as_str())?;
+                Some(first + manifest.output(output)?)
+            }
+            Selector::Step(_) => None,
+        }
+    };
+    let mut first_branches = Vec::with_capacity(checked.steps.len());
+    let mut branches = 0;
+    for step in &checked.steps {
+        first_branches.push(branches);
+        branches += step.branches().len();
+    }
+    let steps = checked
+        .steps
+        .iter()
+        .zip(&checked.flow)
+        .enumerate()
+        .map(|(i, (step, flow))| {
+            let first_slot = of_step.get(step.name.as_str()).map_or(0, |(s, _)| *s);
+            plan_step(
+                step,
+                flow,
+                first_slot,
+                first_branches[i],
+                &|s, b| first_branches.get(s).map_or(0, |f| f + b),
+                &checked.flow,
+                &slot_of,
+                &slots,
+            )
+        })
+        .collect();
+    let outputs = checked
+        .outputs
+        .iter()
+        .map(|output| PlanOutput {
+            name: output.name.clone(),
+            what: match &output.selector {
+                Selector::Output { step, output } if output == "*" => {
+                    let (first, manifest) = match of_step.get(step.as_str()) {
+                        Some((first, manifest)) => (*first, manifest.outputs),
+                        None => (0, &[][..]),
+                    };
+                    OutputOf::All(
+                        manifest
+                            .iter()
+                            .enumerate()
+                            .map(|(i, o)| (o.name, first + i))
+                            .collect(),
+                    )
+                }
+                one => slot_of(one).map_or_else(|| OutputOf::All(Vec::new()), OutputOf::One),
+            },
+        })
+        .collect();
+    let compiled = Compiled {
+        plan: Arc::new(Plan {
+            inputs,
+            steps,
+            outputs,
+            slots,
+            branches,
+        }),
+    };
+    compiled.check_blocks()?;
+    Ok(compiled)
+}
+
+fn check_parameters(
+    checked: &Checked,
+    parameters: &BTreeMap<String, Json>,
+) -> Result<(), Vec<WorkflowError>> {
+    let known: Vec<&str> = checked
+        .inputs
+        .iter()
+        .filter(|i| matches!(i.what, InputType::Parameter { .. }))
+        .map(|i| i.name.as_str())
+        .collect();
+    let errors: Vec<WorkflowError> = parameters
+        .keys()
+        .filter(|name| !known.contains(&name.as_str()))
+        .map(|name| {
+            Problem::new(
+                ErrorClass::RuntimeInputError,
+                format!("the workflow has no parameter {name}"),
+            )
+            .allowed(name, known.iter().copied())
+            .step("$inputs")
+            .property(name)
+            .done()
+        })
+        .collect();
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
+    }
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the look-ups of one pass, in one place"
+)]
+fn plan_step(
+    step: &CheckedStep,
+    flow: &Flow,
+    first_slot: usize,
+    first_branch: usize,
+    branch_of: &dyn Fn(usize, usize) -> usize,
+    flows: &[Flow],
+    slot_of: &dyn Fn(&Selector) -> Option<usize>,
+    slots: &[SlotInfo],
+) -> PlanStep {
+    let exec = flow.exec.len();
+    let args: Vec<Source> = step.args.iter().map(|a| source(a, slot_of)).collect();
+    let gates: Vec<(usize, usize)> = flow
+        .gates
+        .iter()
+        .map(|(s, b)| (branch_of(*s, *b), flows.get(*s).map_or(0, |f| f.exec.len())))
+        .collect();
+    let mut candidates = Vec::new();
+    for (property, arg) in step.manifest.properties.iter().zip(&step.args) {
+        let first = matches!(step.manifest.depth, Depth::Reference(name) if name == property.name);
+        arg.each_ref(&mut |selector| {
+            if let Some(slot) = slot_of(selector)
+                && slots.get(slot).is_some_and(|s| s.depth >= exec)
+            {
+                candidates.push((!first, slot));
+            }
+        });
+    }
+    candidates.sort_by_key(|(later, _)| *later);
+    let shape = if exec == 0 {
+        None
+    } else {
+        candidates
+            .first()
+            .map(|(_, slot)| ShapeOf::Slot(*slot))
+            .or_else(|| {
+                gates
+                    .iter()
+                    .find(|(_, depth)| *depth >= exec)
+                    .map(|(branch, _)| ShapeOf::Branch(*branch))
+            })
+    };
+    let cases = step
+        .args
+        .iter()
+        .flat_map(|arg| match arg {
+            Arg::Cases(cases) => cases.iter().map(|(key, _)| Arc::clone(key)).collect(),
+            _ => Vec::new(),
+        })
+        .collect();
+    PlanStep {
+        name: Arc::from(step.name.as_str()),
+        manifest: step.manifest,
+        literals: step.literals.clone(),
+        args,
+        exec,
+        shape,
+        first_slot,
+        first_branch,
+        branch_count: step.branches().len(),
+        cases,
+        gates,
+    }
+}
+
+fn source(arg: &Arg, slot_of: &dyn Fn(&Selector) -> Option<usize>) -> Source {
+    match arg {
+        Arg::Literal(value) => Source::Const(value.clone()),
+        Arg::Ref(selector) => {
+            slot_of(selector).map_or(Source::Const(Value::Null), Source::Slot)
+        }
+        Arg::List(items) => Source::List(items.iter().map(|a| source(a, slot_of)).collect()),
+        Arg::Dict(items) => Source::Dict(
+            items
+                .iter()
+                .map(|(key, a)| (Arc::clone(key), source(a, slot_of)))
+                .collect(),
+        ),
+        Arg::Steps(_) | Arg::Cases(_) => Source::Const(Value::Null),
+    }
+}
+
+impl PlanStep {
+    /// Makes the block of this step.
+    pub(crate) fn build(&self) -> Result<Box<dyn Block>, String> {
+        (self.manifest.build)(&Setup {
+            literals: &self.literals,
+        })
+    }
+}
+
+impl Compiled {
+    fn check_blocks(&self) -> Result<(), Vec<WorkflowError>> {
+        let errors: Vec<WorkflowError> = self
+            .plan
+            .steps
+            .iter()
+            .filter_map(|step| step.build().err().map(|e| (step, e)))
+            .map(|(step, e)| Problem::syntax(e).step(&*step.name).done())
+            .collect();
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// An instance with state of its own.
+    #[must_use]
+    pub fn instantiate(&self) -> Execution {
+        Execution::new(Arc::clone(&self.plan))
+    }
+
+    /// The slot that `$steps.name.output` or `$inputs.name` stands for.
+    ///
+    /// # Errors
+    /// What is wrong with the selector, with the nearest right one.
+    pub fn slot(&self, selector: &str) -> Result<SlotId, WorkflowError> {
+        let refuse = |message: String| Problem::new(ErrorClass::InvalidReferenceTargetError, message);
+        let steps = &self.plan.steps;
+        match Selector::parse(selector) {
+            Some(Selector::Input(name)) => self
+                .plan
+                .inputs
+                .iter()
+                .position(|i| *i.name == *name)
+                .map(SlotId)
+                .ok_or_else(|| {
+                    refuse(format!("{selector} refers to an input that isn't there"))
+                        .allowed(
+                            selector,
+                            self.plan.inputs.iter().map(|i| format!("$inputs.{}", i.name)),
+                        )
+                        .done()
+                }),
+            Some(Selector::Output { step, output }) => {
+                let Some(found) = steps.iter().find(|s| *s.name == *step) else {
+                    return Err(refuse(format!("{selector} refers to a step that isn't there"))
+                        .allowed(
+                            &format!("$steps.{step}"),
+                            steps.iter().map(|s| format!("$steps.{}", s.name)),
+                        )
+                        .done());
+                };
+                found
+                    .manifest
+                    .output(&output)
+                    .map(|o| SlotId(found.first_slot + o))
+                    .ok_or_else(|| {
+                        refuse(format!(
+                            "{selector} refers to an output that step {step} doesn't have"
+                        ))
+                        .allowed(
+                            selector,
+                            found
+                                .manifest
+                                .outputs
+                                .iter()
+                                .map(|o| format!("$steps.{step}.{}", o.name)),
+                        )
+                        .done()
+                    })
+            }
+            _ => Err(refuse(format!(
+                "{selector:?} is no selector; write $steps.name.output or $inputs.name"
+            ))
+            .allowed(
+                selector,
+                steps.iter().flat_map(|s| {
+                    let name = Arc::clone(&s.name);
+                    s.manifest
+                        .outputs
+                        .iter()
+                        .map(move |o| format!("$steps.{name}.{}", o.name))
+                }),
+            )
+            .done()),
+        }
+    }
+
+    /// Value of a property that doesn't change from frame to frame.
+    fn fixed<'a>(&'a self, step: &'a PlanStep, property: &str) -> Option<&'a Value> {
+        match step.args.get(step.manifest.property(property)?)? {
+            Source::Const(value) => Some(value),
+            Source::Slot(slot) => self
+                .plan
+                .inputs
+                .get(*slot)
+                .filter(|i| matches!(i.what, InputType::Parameter { .. }))
+                .map(|i| &i.value),
+            Source::List(_) | Source::Dict(_) => None,
+        }
+    }
+
+    fn steps_of(&self, role: Role) -> impl Iterator<Item = &PlanStep> {
+        self.plan
+            .steps
+            .iter()
+            .filter(move |s| s.manifest.role == role)
+    }
+
+    /// The models that its detection steps name, each once, in the order of the steps.
+    #[must_use]
+    pub fn model_ids(&self) -> Vec<String> {
+        let mut ids: Vec<String> = Vec::new();
+        for step in self.steps_of(Role::Detector) {
+            if let Some(id) = self.fixed(step, "model_id").and_then(Value::as_str)
+                && !ids.iter().any(|known| known == id)
+            {
+                ids.push(id.to_owned());
+            }
+        }
+        ids
+    }
+
+    /// The rules that its event sinks declare.
+    #[must_use]
+    pub fn sink_rules(&self) -> Vec<RuleSpec> {
+        self.steps_of(Role::Sink)
+            .filter_map(|step| step.literals.get("rules").cloned())
+            .filter_map(|rules| serde_json::from_value::<Vec<RuleSpec>>(rules).ok())
+            .flatten()
+            .collect()
+    }
+
+    /// Name of its first image input.
+    #[must_use]
+    pub fn image_input(&self) -> Option<&str> {
+        self.plan
+            .inputs
+            .iter()
+            .find(|i| i.what == InputType::Image)
+            .map(|i| &*i.name)
+    }
+
+    fn names_of(&self, role: Role) -> Vec<String> {
+        self.steps_of(role).map(|s| s.name.to_string()).collect()
+    }
+
+    /// Names of its line counters.
+    #[must_use]
+    pub fn line_steps(&self) -> Vec<String> {
+        self.names_of(Role::Line)
+    }
+
+    /// Names of its time-in-zone steps.
+    #[must_use]
+    pub fn zone_steps(&self) -> Vec<String> {
+        self.names_of(Role::Zone)
+    }
+
+    /// Lines and zones whose geometry is fixed, in the order of the steps.
+    #[must_use]
+    pub fn overlays(&self) -> Vec<Overlay> {
+        let mut overlays = Vec::new();
+        for step in self.steps_of(Role::Line) {
+            let points = self.fixed(step, "line_segment").and_then(Value::as_points);
+            if let Some([start, end]) = points.as_deref() {
+                overlays.push(Overlay::Line {
+                    name: step.name.to_string(),
+                    start: *start,
+                    end: *end,
+                });
+            }
+        }
+        for step in self.steps_of(Role::Zone) {
+            let zone = self.fixed(step, "zone");
+            for polygon in zone.and_then(|z| polygons(z).ok()).into_iter().flatten() {
+                overlays.push(Overlay::Zone {
+                    name: step.name.to_string(),
+                    polygon,
+                });
+            }
+        }
+        overlays
+    }
+}
+
+/// Reads one polygon `[[x, y], …]` or a list of them.
+pub(crate) fn polygons(zone: &Value) -> Result<Vec<Vec<Point>>, String> {
+    let wrong = || "a zone is a list of at least three points [x, y], or a list of such lists";
+    let list = match zone.as_points() {
+        Some(one) => vec![one],
+        None => zone
+            .as_list()
+            .ok_or_else(wrong)?
+            .iter()
+            .map(Value::as_points)
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(wrong)?,
+    };
+    if list.is_empty() || list.iter().any(|p| p.len() < 3) {
+        return Err(wrong().to_owned());
+    }
+    Ok(list)
+}

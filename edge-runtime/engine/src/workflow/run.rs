@@ -1,0 +1,505 @@
+//! Running a plan: slots are filled step by step, element by element.
+//!
+//! Owns the state of one instance of a workflow. Invariant: a step that fails, or whose inputs are missing, leaves its
+//! outputs missing and nothing else changes; the next frame starts from the same plan with the blocks' own state.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json};
+use watchkeeper_contract::workflow::WorkflowError;
+
+use super::block::{Block, Call, Host};
+use super::definition::InputType;
+use super::error::{ErrorClass, Problem};
+use super::image::{ImageValue, RgbPixels};
+use super::manifest::{Depth, Role};
+use super::plan::{OutputOf, Plan, PlanStep, ShapeOf, SlotId, Source};
+use super::tree::Tree;
+use super::value::Value;
+use crate::detections::Detections;
+
+/// A step that failed on an element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepFailure {
+    /// Name of the step.
+    pub step: Arc<str>,
+    /// One sentence.
+    pub message: String,
+}
+
+/// How a run went.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunReport {
+    /// Steps that failed, each element by itself.
+    pub failures: Vec<StepFailure>,
+    /// Steps that ran on no element, because a decision or a missing input kept them from it.
+    pub skipped: Vec<Arc<str>>,
+}
+
+/// What a batch run gives to one input.
+#[derive(Debug, Clone)]
+pub enum RuntimeInput {
+    /// The same for all elements of the batch.
+    One(Value),
+    /// One for each element.
+    Many(Vec<Value>),
+}
+
+/// One running instance of a workflow.
+pub struct Execution {
+    plan: Arc<Plan>,
+    blocks: Vec<Box<dyn Block>>,
+    memory: Memory,
+}
+
+/// Everything that a run writes.
+struct Memory {
+    slots: Vec<Tree<Value>>,
+    branches: Vec<Tree<bool>>,
+    args: Vec<Value>,
+    out: Vec<Value>,
+    flags: Vec<bool>,
+    index: Vec<usize>,
+    batch: usize,
+}
+
+impl std::fmt::Debug for Execution {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Execution")
+            .field("steps", &self.plan.steps.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Stands for a block that couldn't be made, which compilation excludes.
+struct Broken(String);
+
+impl Block for Broken {
+    fn run(&mut self, _: &mut Call<'_>) -> Result<(), String> {
+        Err(self.0.clone())
+    }
+}
+
+impl Execution {
+    pub(crate) fn new(plan: Arc<Plan>) -> Self {
+        let blocks = plan
+            .steps
+            .iter()
+            .map(|s| s.build().unwrap_or_else(|e| Box::new(Broken(e))))
+            .collect();
+        let memory = Memory {
+            slots: vec![Tree::default(); plan.slots.len()],
+            branches: vec![Tree::default(); plan.branches],
+            args: Vec::new(),
+            out: Vec::new(),
+            flags: Vec::new(),
+            index: Vec::new(),
+            batch: 0,
+        };
+        Self {
+            plan,
+            blocks,
+            memory,
+        }
+    }
+
+    /// Runs one frame: `image` goes to every image input, `now` is monotonic time for delays and cooldowns.
+    pub fn run(&mut self, image: ImageValue, now: Duration, host: &mut dyn Host) -> RunReport {
+        let image = Arc::new(image);
+        for (slot, input) in self.memory.slots.iter_mut().zip(&self.plan.inputs) {
+            match &input.what {
+                InputType::Image => slot.put(&[0], Value::Image(Arc::clone(&image))),
+                InputType::VideoMetadata => slot.put(&[0], Value::Meta(Arc::clone(&image.meta))),
+                InputType::Parameter { .. } => slot.put(&[], input.value.clone()),
+                InputType::Batch { .. } => slot.clear(&[0]),
+            }
+            if !matches!(input.what, InputType::Parameter { .. }) {
+                slot.resize(&[], 1);
+            }
+        }
+        self.memory.batch = 1;
+        self.steps(now, host)
+    }
+
+    /// Runs a batch with inputs of any type. Parameters that are not given keep their value.
+    ///
+    /// # Errors
+    /// `RuntimeInputError` where an input is unknown, missing or of another length than the batch.
+    pub fn run_batch(
+        &mut self,
+        inputs: BTreeMap<String, RuntimeInput>,
+        now: Duration,
+        host: &mut dyn Host,
+    ) -> Result<RunReport, WorkflowError> {
+        let refuse = |name: &str, message: String| {
+            Problem::new(ErrorClass::RuntimeInputError, message)
+                .step("$inputs")
+                .property(name)
+        };
+        for name in inputs.keys() {
+            if !self.plan.inputs.iter().any(|i| *i.name == **name) {
+                return Err(refuse(name, format!("the workflow has no input {name}"))
+                    .allowed(name, self.plan.inputs.iter().map(|i| i.name.to_string()))
+                    .done());
+            }
+        }
+        let batch_inputs = || {
+            self.plan
+                .inputs
+                .iter()
+                .filter(|i| !matches!(i.what, InputType::Parameter { .. }))
+        };
+        let size = batch_inputs()
+            .filter_map(|i| match inputs.get(&*i.name) {
+                Some(RuntimeInput::Many(list)) if list.len() != 1 => Some(list.len()),
+                _ => None,
+            })
+            .next()
+            .unwrap_or(1);
+        let metas: Vec<Value> = batch_inputs()
+            .filter(|i| i.what == InputType::Image)
+            .find_map(|i| inputs.get(&*i.name))
+            .map(|images| spread(images, size))
+            .unwrap_or_default()
+            .into_iter()
+            .map(|v| match v {
+                Value::Image(image) => Value::Meta(Arc::clone(&image.meta)),
+                _ => Value::Null,
+            })
+            .collect();
+        for (slot, input) in self.memory.slots.iter_mut().zip(&self.plan.inputs) {
+            let given = inputs.get(&*input.name);
+            if let InputType::Parameter { .. } = input.what {
+                let value = match given {
+                    Some(RuntimeInput::One(value)) => value.clone(),
+                    Some(RuntimeInput::Many(list)) => Value::list(list.clone()),
+                    None => input.value.clone(),
+                };
+                slot.put(&[], value);
+                continue;
+            }
+            let elements = match given {
+                Some(RuntimeInput::Many(list)) if list.len() != 1 && list.len() != size => {
+                    return Err(refuse(
+                        &input.name,
+                        format!(
+                            "input {} has {} elements, where the batch has {size}",
+                            input.name,
+                            list.len()
+                        ),
+                    )
+                    .done());
+                }
+                Some(given) => spread(given, size),
+                None if input.what == InputType::VideoMetadata && !metas.is_empty() => {
+                    metas.clone()
+                }
+                None => {
+                    return Err(
+                        refuse(&input.name, format!("input {} is missing", input.name)).done()
+                    );
+                }
+            };
+            let depth = match input.what {
+                InputType::Batch { depth } => depth,
+                _ => 1,
+            };
+            *slot = Tree::nest(&Value::list(elements), depth);
+        }
+        self.memory.batch = size;
+        Ok(self.steps(now, host))
+    }
+
+    fn steps(&mut self, now: Duration, host: &mut dyn Host) -> RunReport {
+        let mut report = RunReport::default();
+        let plan = Arc::clone(&self.plan);
+        for (step, block) in plan.steps.iter().zip(&mut self.blocks) {
+            let mut visit = Visit {
+                plan: &plan,
+                step,
+                block: block.as_mut(),
+                memory: &mut self.memory,
+                now,
+                host,
+                failures: &mut report.failures,
+                calls: 0,
+            };
+            visit.level(0);
+            if visit.calls == 0 {
+                report.skipped.push(Arc::clone(&step.name));
+            }
+        }
+        report
+    }
+
+    /// What is in a slot after the last run; of a batch, its first element.
+    #[must_use]
+    pub fn value(&self, slot: SlotId) -> Option<&Value> {
+        self.memory.slots.get(slot.0)?.first()
+    }
+
+    /// The detections in a slot.
+    #[must_use]
+    pub fn detections(&self, slot: SlotId) -> Option<&Detections> {
+        match self.value(slot)? {
+            Value::Detections(all) => Some(all),
+            _ => None,
+        }
+    }
+
+    /// The number in a slot.
+    #[must_use]
+    pub fn number(&self, slot: SlotId) -> Option<f64> {
+        match self.value(slot)? {
+            v @ (Value::Int(_) | Value::Float(_)) => v.as_f64(),
+            _ => None,
+        }
+    }
+
+    /// The boolean in a slot.
+    #[must_use]
+    pub fn boolean(&self, slot: SlotId) -> Option<bool> {
+        match self.value(slot)? {
+            Value::Bool(b) => Some(*b),
+            _ => None,
+        }
+    }
+
+    /// The outputs of the first element, serialised.
+    #[must_use]
+    pub fn outputs_json(&self) -> Json {
+        self.row(0)
+    }
+
+    /// The outputs of every element of the batch, serialised.
+    #[must_use]
+    pub fn rows_json(&self) -> Vec<Json> {
+        (0..self.memory.batch).map(|i| self.row(i)).collect()
+    }
+
+    fn row(&self, element: usize) -> Json {
+        let one = |slot: usize| -> Json {
+            let depth = self.plan.slots.get(slot).map_or(0, |s| s.depth);
+            let Some(tree) = self.memory.slots.get(slot) else {
+                return Json::Null;
+            };
+            match depth {
+                0 => tree.to_json(0),
+                _ => tree
+                    .at(&[element])
+                    .map_or(Json::Null, |t| t.to_json(depth - 1)),
+            }
+        };
+        let mut row = Map::new();
+        for output in &self.plan.outputs {
+            let value = match &output.what {
+                OutputOf::One(slot) => one(*slot),
+                OutputOf::All(slots) => Json::Object(
+                    slots
+                        .iter()
+                        .map(|(name, slot)| ((*name).to_owned(), one(*slot)))
+                        .collect(),
+                ),
+            };
+            row.insert(output.name.clone(), value);
+        }
+        Json::Object(row)
+    }
+
+    /// The picture of the last visualization that ran in the last run.
+    #[must_use]
+    pub fn output_image(&self) -> Option<Arc<RgbPixels>> {
+        self.plan
+            .steps
+            .iter()
+            .rev()
+            .filter(|s| s.manifest.role == Role::Visualization)
+            .find_map(|s| match self.value(SlotId(s.first_slot))? {
+                Value::Image(image) => Some(image.pixels.rgb()),
+                _ => None,
+            })
+    }
+}
+
+/// One value for each element of a batch.
+fn spread(input: &RuntimeInput, size: usize) -> Vec<Value> {
+    match input {
+        RuntimeInput::One(value) => vec![value.clone(); size],
+        RuntimeInput::Many(list) => match list.as_slice() {
+            [one] => vec![one.clone(); size],
+            _ => list.clone(),
+        },
+    }
+}
+
+/// One step being run on all its elements.
+struct Visit<'a> {
+    plan: &'a Plan,
+    step: &'a PlanStep,
+    block: &'a mut dyn Block,
+    memory: &'a mut Memory,
+    now: Duration,
+    host: &'a mut dyn Host,
+    failures: &'a mut Vec<StepFailure>,
+    calls: usize,
+}
+
+impl Visit<'_> {
+    /// Goes through the elements below the current index.
+    fn level(&mut self, depth: usize) {
+        if depth == self.step.exec {
+            self.element();
+            return;
+        }
+        let index = &self.memory.index;
+        let count = match self.step.shape {
+            Some(ShapeOf::Slot(slot)) => self.memory.slots.get(slot).map(|t| t.len_at(index)),
+            Some(ShapeOf::Branch(branch)) => {
+                self.memory.branches.get(branch).map(|t| t.len_at(index))
+            }
+            None => None,
+        }
+        .unwrap_or(0);
+        for output in 0..self.step.manifest.outputs.len() {
+            if let Some(tree) = self.memory.slots.get_mut(self.step.first_slot + output) {
+                tree.resize(index, count);
+            }
+        }
+        for branch in 0..self.step.branch_count {
+            if let Some(tree) = self.memory.branches.get_mut(self.step.first_branch + branch) {
+                tree.resize(index, count);
+            }
+        }
+        for i in 0..count {
+            self.memory.index.push(i);
+            self.level(depth + 1);
+            self.memory.index.pop();
+        }
+    }
+
+    /// Runs the block on the element at the current index, or leaves its outputs missing.
+    fn element(&mut self) {
+        let done = self.gated() && self.gather() && self.call();
+        let Memory {
+            slots,
+            branches,
+            out,
+            flags,
+            index,
+            ..
+        } = &mut *self.memory;
+        let deeper = self.step.manifest.depth == Depth::Deeper;
+        for (i, value) in out.iter_mut().enumerate() {
+            let Some(tree) = slots.get_mut(self.step.first_slot + i) else {
+                continue;
+            };
+            let value = std::mem::take(value);
+            match (done, deeper) {
+                (true, false) => tree.put(index, value),
+                (true, true) => tree.replace(index, Tree::nest(&value, 1)),
+                (false, false) => tree.clear(index),
+                (false, true) => tree.resize(index, 0),
+            }
+        }
+        for (i, flag) in flags.iter().enumerate() {
+            if let Some(tree) = branches.get_mut(self.step.first_branch + i) {
+                tree.put(index, done && *flag);
+            }
+        }
+    }
+
+    /// Whether every decision lets this element go on.
+    fn gated(&mut self) -> bool {
+        let memory = &mut *self.memory;
+        memory.out.clear();
+        memory
+            .out
+            .resize(self.step.manifest.outputs.len(), Value::Null);
+        memory.flags.clear();
+        memory.flags.resize(self.step.branch_count, false);
+        self.step.gates.iter().all(|(branch, depth)| {
+            let index = memory.index.get(..*depth).unwrap_or(&memory.index);
+            memory
+                .branches
+                .get(*branch)
+                .and_then(|t| t.at(index))
+                .is_some_and(|t| t.any(&|b| *b))
+        })
+    }
+
+    /// Collects the values of the properties; false when one is missing that must not be.
+    fn gather(&mut self) -> bool {
+        let mut args = std::mem::take(&mut self.memory.args);
+        args.clear();
+        let complete = self.step.args.iter().all(|source| match self.read(source) {
+            Some(value) => {
+                args.push(value);
+                true
+            }
+            None => false,
+        });
+        self.memory.args = args;
+        complete
+    }
+
+    fn read(&self, source: &Source) -> Option<Value> {
+        let lenient = self.step.manifest.accepts_empty;
+        match source {
+            Source::Const(value) => Some(value.clone()),
+            Source::Slot(slot) => {
+                let depth = self.plan.slots.get(*slot)?.depth;
+                let tree = self.memory.slots.get(*slot)?;
+                let index = &self.memory.index;
+                let found = match index.get(..depth) {
+                    // A scalar may be null; an element of a batch that is null is missing.
+                    Some(index) => tree
+                        .at(index)
+                        .and_then(Tree::leaf)
+                        .filter(|v| depth == 0 || !v.is_null())
+                        .cloned(),
+                    None => tree.at(index).map(|t| t.group(lenient)),
+                };
+                match found {
+                    None if lenient => Some(Value::Null),
+                    found => found,
+                }
+            }
+            Source::List(items) => items
+                .iter()
+                .map(|s| self.read(s))
+                .collect::<Option<Vec<_>>>()
+                .map(Value::list),
+            Source::Dict(items) => items
+                .iter()
+                .map(|(key, s)| Some((Arc::clone(key), self.read(s)?)))
+                .collect::<Option<BTreeMap<_, _>>>()
+                .map(|map| Value::Dict(Arc::new(map))),
+        }
+    }
+
+    fn call(&mut self) -> bool {
+        self.calls += 1;
+        let memory = &mut *self.memory;
+        let result = self.block.run(&mut Call {
+            step: &self.step.name,
+            now: self.now,
+            args: &memory.args,
+            out: &mut memory.out,
+            branches: &mut memory.flags,
+            cases: &self.step.cases,
+            host: self.host,
+        });
+        match result {
+            Ok(()) => true,
+            Err(message) => {
+                self.failures.push(StepFailure {
+                    step: Arc::clone(&self.step.name),
+                    message,
+                });
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! One step against the manifest of its block.
+//!
+//! Invariant: a [`CheckedStep`] has one [`Arg`] for every declared property, in the order of the manifest, with literals
+//! of the declared shape and selectors that are well-formed and legal there.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+
+use super::definition::StepDef;
+use super::error::{Problem, Problems};
+use super::manifest::{Manifest, Property, Selects, Shape};
+use super::selector::Selector;
+use super::value::Value;
+
+/// A step whose properties have the shapes that its block declares.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedStep {
+    pub(crate) name: String,
+    pub(crate) manifest: &'static Manifest,
+    pub(crate) args: Vec<Arg>,
+    /// Properties as written, by canonical name, defaults filled in.
+    pub(crate) literals: Map<String, Json>,
+}
+
+/// Value of a property.
+#[derive(Debug, Clone)]
+pub(crate) enum Arg {
+    Literal(Value),
+    Ref(Selector),
+    List(Vec<Arg>),
+    Dict(Vec<(Arc<str>, Arg)>),
+    /// Names of steps that one branch lets go on.
+    Steps(Vec<String>),
+    /// The same, one branch for each key.
+    Cases(Vec<(Arc<str>, String)>),
+}
+
+impl Arg {
+    /// Visits every data selector in it.
+    pub(crate) fn each_ref<'a>(&'a self, visit: &mut dyn FnMut(&'a Selector)) {
+        match self {
+            Self::Ref(selector) => visit(selector),
+            Self::List(items) => items.iter().for_each(|a| a.each_ref(visit)),
+            Self::Dict(items) => items.iter().for_each(|(_, a)| a.each_ref(visit)),
+            Self::Literal(_) | Self::Steps(_) | Self::Cases(_) => {}
+        }
+    }
+}
+
+impl CheckedStep {
+    /// Branches of flow control: the steps that each lets go on.
+    pub(crate) fn branches(&self) -> Vec<Vec<&str>> {
+        let mut branches = Vec::new();
+        for arg in &self.args {
+            match arg {
+                Arg::Steps(names) => branches.push(names.iter().map(String::as_str).collect()),
+                Arg::Cases(cases) => {
+                    branches.extend(cases.iter().map(|(_, name)| vec![name.as_str()]));
+                }
+                _ => {}
+            }
+        }
+        branches
+    }
+}
+
+/// What is wrong with a literal.
+struct Unfit {
+    message: String,
+    allowed: &'static [&'static str],
+}
+
+impl Unfit {
+    fn because(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            allowed: &[],
+        }
+    }
+}
+
+/// Checks the properties of a step; `None` when something is wrong with them.
+pub(crate) fn check(
+    step: &StepDef,
+    manifest: &'static Manifest,
+    problems: &mut Problems,
+) -> Option<CheckedStep> {
+    let mut args = Vec::with_capacity(manifest.properties.len());
+    let mut literals = Map::new();
+    let mut fit = true;
+    for property in manifest.properties {
+        let written = std::iter::once(&property.name)
+            .chain(property.aliases)
+            .find_map(|key| step.body.get(*key));
+        let json = match written.cloned().or_else(|| property.default.to_json()) {
+            Some(json) => json,
+            None => {
+                problems.push(lacks(step, manifest, property));
+                fit = false;
+                continue;
+            }
+        };
+        match argument(property, &json) {
+            Ok(arg) => args.push(arg),
+            Err(unfit) => {
+                let found = json.as_str().unwrap_or_default().to_owned();
+                problems.push(
+                    Problem::syntax(format!(
+                        "{} of step {} {}",
+                        property.name, step.name, unfit.message
+                    ))
+                    .allowed(&found, unfit.allowed.iter().copied())
+                    .step(&*step.name)
+                    .property(property.name),
+                );
+                fit = false;
+            }
+        }
+        literals.insert(property.name.to_owned(), json);
+    }
+    fit.then(|| CheckedStep {
+        name: step.name.clone(),
+        manifest,
+        args,
+        literals,
+    })
+}
+
+/// The problem that a required property isn't there, with the key that was probably meant for it.
+fn lacks(step: &StepDef, manifest: &Manifest, property: &Property) -> Problem {
+    let strangers = step
+        .body
+        .keys()
+        .map(String::as_str)
+        .filter(|key| *key != "name" && *key != "type" && manifest.property(key).is_none());
+    Problem::syntax(format!(
+        "step {} lacks {}: {}",
+        step.name, property.name, property.about
+    ))
+    .nearest_of(property.name, strangers)
+    .step(&*step.name)
+    .property(property.name)
+}
+
+fn argument(property: &Property, json: &Json) -> Result<Arg, Unfit> {
+    match property.shape {
+        Shape::Steps => return steps(json),
+        Shape::StepCases => return step_cases(json),
+        _ => {}
+    }
+    if Selector::looks_like(json) {
+        return selector(property, json).map(Arg::Ref);
+    }
+    if json.is_null() && property.nullable {
+        return Ok(Arg::Literal(Value::Null));
+    }
+    let compound = property.selects != Selects::Nothing;
+    match (property.shape, json) {
+        (Shape::List, Json::Array(items))
+            if compound && items.iter().any(Selector::looks_like) =>
+        {
+            items
+                .iter()
+                .map(|item| element(property, item))
+                .collect::<Result<_, _>>()
+                .map(Arg::List)
+        }
+        (Shape::Dict, Json::Object(map)) if compound && map.values().any(Selector::looks_like) => {
+            map.iter()
+                .map(|(key, item)| Ok((Arc::from(key.as_str()), element(property, item)?)))
+                .collect::<Result<_, _>>()
+                .map(Arg::Dict)
+        }
+        _ => literal(property.shape, json).map(Arg::Literal),
+    }
+}
+
+fn element(property: &Property, json: &Json) -> Result<Arg, Unfit> {
+    if Selector::looks_like(json) {
+        selector(property, json).map(Arg::Ref)
+    } else {
+        Ok(Arg::Literal(Value::from(json.clone())))
+    }
+}
+
+fn selector(property: &Property, json: &Json) -> Result<Selector, Unfit> {
+    let text = json.as_str().unwrap_or_default();
+    let usage = match property.selects {
+        Selects::Nothing => {
+            return Err(Unfit::because(format!(
+                "takes no selector, and {text:?} is one"
+            )));
+        }
+        Selects::Inputs => "$inputs.name",
+        Selects::Anything => "$inputs.name or $steps.name.output",
+    };
+    match Selector::parse(text) {
+        Some(s @ Selector::Input(_)) => Ok(s),
+        Some(s @ Selector::Output { .. }) if property.selects == Selects::Anything => Ok(s),
+        _ => Err(Unfit::because(format!(
+            "has {text:?} where only {usage} may stand"
+        ))),
+    }
+}
+
+fn step_name(json: &Json) -> Result<String, Unfit> {
+    match json.as_str().and_then(Selector::parse) {
+        Some(Selector::Step(name)) => Ok(name),
+        _ => Err(Unfit::because(format!(
+            "has {json} where a step has to stand; write $steps.name"
+        ))),
+    }
+}
+
+fn steps(json: &Json) -> Result<Arg, Unfit> {
+    let Json::Array(items) = json else {
+        return Err(Unfit::because("has to be a list of steps"));
+    };
+    items
+        .iter()
+        .map(step_name)
+        .collect::<Result<_, _>>()
+        .map(Arg::Steps)
+}
+
+fn step_cases(json: &Json) -> Result<Arg, Unfit> {
+    let Json::Object(map) = json else {
+        return Err(Unfit::because("has to be a dictionary of steps"));
+    };
+    map.iter()
+        .map(|(key, item)| Ok((Arc::from(key.as_str()), step_name(item)?)))
+        .collect::<Result<_, _>>()
+        .map(Arg::Cases)
+}
+
+/// Reads a literal, as lenient about numbers in strings as the peer is.
+fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
+    match shape {
+        Shape::Any => Ok(Value::from(json.clone())),
+        Shape::Boolean => boolean(json).map(Value::Bool),
+        Shape::Integer(min) => match integer(json) {
+            Some(i) if i >= min => Ok(Value::Int(i)),
+            Some(i) => Err(Unfit::because(format!("is {i} and has to be {min} or more"))),
+            None => Err(Unfit::because(format!(
+                "has to be a whole number, not {}",
+                short(json)
+            ))),
+        },
+        Shape::Number(min, max) => match number(json) {
+            Some(n) if (min..=max).contains(&n) => Ok(Value::Float(n)),
+            Some(n) if max.is_infinite() => {
+                Err(Unfit::because(format!("is {n} and has to be {min} or more")))
+            }
+            Some(n) => Err(Unfit::because(format!(
+                "is {n} and has to be from {min} to {max}"
+            ))),
+            None => Err(Unfit::because(format!(
+                "has to be a number, not {}",
+                short(json)
+            ))),
+        },
+        Shape::Text => match json {
+            Json::String(text) => Ok(Value::from(text.as_str())),
+            _ => Err(Unfit::because(format!(
+                "has to be a string, not {}",
+                short(json)
+            ))),
+        },
+        Shape::Choice(choices) => match json.as_str() {
+            Some(text) if choices.contains(&text) => Ok(Value::from(text)),
+            _ => Err(Unfit {
+                message: format!("is {}, which is none of its values", short(json)),
+                allowed: choices,
+            }),
+        },
+        Shape::List => match json {
+            Json::Array(_) => Ok(Value::from(json.clone())),
+            _ => Err(Unfit::because(format!(
+                "has to be a list, not {}",
+                short(json)
+            ))),
+        },
+        Shape::Dict => match json {
+            Json::Object(_) => Ok(Value::from(json.clone())),
+            _ => Err(Unfit::because(format!(
+                "has to be a dictionary, not {}",
+                short(json)
+            ))),
+        },
+        Shape::Grammar(grammar) => match (grammar.check)(json) {
+            Ok(()) => Ok(Value::Null),
+            Err(why) => Err(Unfit::because(format!(
+                "has to be {}: {why}",
+                grammar.what
+            ))),
+        },
+        Shape::Selector => Err(Unfit::because(format!(
+            "has to be a selector such as $inputs.name or $steps.name.output, not {}",
+            short(json)
+        ))),
+        Shape::Steps => Err(Unfit::because("has to be a list of steps")),
+        Shape::StepCases => Err(Unfit::because("has to be a dictionary of steps")),
+    }
+}
+
+fn boolean(json: &Json) -> Result<bool, Unfit> {
+    match json {
+        Json::Bool(b) => Some(*b),
+        Json::Number(n) if n.as_f64() == Some(0.0) => Some(false),
+        Json::Number(n) if n.as_f64() == Some(1.0) => Some(true),
+        Json::String(text) => match text.to_ascii_lowercase().as_str() {
+            "true" | "t" | "yes" | "y" | "on" | "1" => Some(true),
+            "false" | "f" | "no" | "n" | "off" | "0" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+    .ok_or_else(|| Unfit::because(format!("has to be true or false, not {}", short(json))))
+}
+
+fn integer(json: &Json) -> Option<i64> {
+    match json {
+        Json::Number(n) => n.as_i64().or_else(|| Value::Float(n.as_f64()?).as_i64()),
+        Json::String(text) => text.trim().parse().ok(),
+        Json::Bool(b) => Some(i64::from(*b)),
+        _ => None,
+    }
+}
+
+fn number(json: &Json) -> Option<f64> {
+    match json {
+        Json::Number(n) => n.as_f64(),
+        Json::String(text) => text.trim().parse().ok(),
+        Json::Bool(b) => Some(f64::from(u8::from(*b))),
+        _ => None,
+    }
+}
+
+/// A value as it may stand in a message.
+fn short(json: &Json) -> String {
+    let text = json.to_string();
+    if text.chars().count() <= 60 {
+        return text;
+    }
+    let head: String = text.chars().take(57).collect();
+    format!("{head}…")
+}

@@ -1,0 +1,247 @@
+//! Values: what flows between steps.
+//!
+//! Invariant: a [`Value`] is cheap to clone (a number or a reference count) and never changes once it is in a slot.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::image::{ImageValue, VideoMeta};
+use crate::detections::{Detection, Detections};
+use crate::geometry::Point;
+
+/// One value in a slot.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "serde_json::Value")]
+pub enum Value {
+    /// Nothing.
+    #[default]
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// Text.
+    Text(Arc<str>),
+    /// A list.
+    List(Arc<Vec<Value>>),
+    /// A dictionary, ordered by key.
+    Dict(Arc<BTreeMap<Arc<str>, Value>>),
+    /// The boxes of one picture.
+    Detections(Arc<Detections>),
+    /// One box of them, inside the query language.
+    Detection(Arc<Detections>, usize),
+    /// A picture.
+    Image(Arc<ImageValue>),
+    /// Where a frame stands in its video.
+    Meta(Arc<VideoMeta>),
+}
+
+impl From<Json> for Value {
+    fn from(json: Json) -> Self {
+        match json {
+            Json::Null => Self::Null,
+            Json::Bool(b) => Self::Bool(b),
+            Json::Number(n) => n
+                .as_i64()
+                .map_or_else(|| Self::Float(n.as_f64().unwrap_or(f64::NAN)), Self::Int),
+            Json::String(s) => Self::Text(s.into()),
+            Json::Array(items) => {
+                Self::List(Arc::new(items.into_iter().map(Self::from).collect()))
+            }
+            Json::Object(map) => Self::Dict(Arc::new(
+                map.into_iter()
+                    .map(|(k, v)| (Arc::from(k), Self::from(v)))
+                    .collect(),
+            )),
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Detections> for Value {
+    fn from(detections: Detections) -> Self {
+        Self::Detections(Arc::new(detections))
+    }
+}
+
+impl Value {
+    /// A list of values.
+    #[must_use]
+    pub fn list(items: Vec<Self>) -> Self {
+        Self::List(Arc::new(items))
+    }
+
+    /// Name of the variant, for messages.
+    #[must_use]
+    pub const fn what(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Bool(_) => "a boolean",
+            Self::Int(_) | Self::Float(_) => "a number",
+            Self::Text(_) => "a string",
+            Self::List(_) => "a list",
+            Self::Dict(_) => "a dictionary",
+            Self::Detections(_) => "detections",
+            Self::Detection(..) => "a detection",
+            Self::Image(_) => "an image",
+            Self::Meta(_) => "video metadata",
+        }
+    }
+
+    /// Whether it is [`Value::Null`].
+    #[must_use]
+    pub const fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// The number, counting a boolean as 0 or 1 the way Python does.
+    #[must_use]
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "counts and pixels stay far below 2^53"
+            )]
+            Self::Int(i) => Some(*i as f64),
+            Self::Float(f) => Some(*f),
+            Self::Bool(b) => Some(f64::from(u8::from(*b))),
+            _ => None,
+        }
+    }
+
+    /// The whole number, also where it is written as `2.0`.
+    #[must_use]
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Self::Int(i) => Some(*i),
+            Self::Bool(b) => Some(i64::from(*b)),
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "checked to be whole; `as` saturates"
+            )]
+            Self::Float(f) if f.fract() == 0.0 => Some(*f as i64),
+            _ => None,
+        }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The items of a list.
+    #[must_use]
+    pub fn as_list(&self) -> Option<&[Self]> {
+        match self {
+            Self::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The one box, of a value that stands for one.
+    #[must_use]
+    pub fn as_detection(&self) -> Option<&Detection> {
+        match self {
+            Self::Detection(all, index) => all.boxes.get(*index),
+            _ => None,
+        }
+    }
+
+    /// The point written as `[x, y]`, in pixels.
+    #[must_use]
+    pub fn as_point(&self) -> Option<Point> {
+        match self.as_list()? {
+            [x, y] => Some(Point::new(x.as_f64()?, y.as_f64()?)),
+            _ => None,
+        }
+    }
+
+    /// The points written as `[[x, y], …]`, in pixels.
+    #[must_use]
+    pub fn as_points(&self) -> Option<Vec<Point>> {
+        self.as_list()?.iter().map(Self::as_point).collect()
+    }
+
+    /// Equality as Python has it: numbers by value whatever their type, everything else by content.
+    #[must_use]
+    pub fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Text(a), Self::Text(b)) => a == b,
+            (Self::List(a), Self::List(b)) => {
+                a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.same(b))
+            }
+            (Self::Dict(a), Self::Dict(b)) => {
+                a.len() == b.len()
+                    && a.iter()
+                        .zip(b.iter())
+                        .all(|((ka, va), (kb, vb))| ka == kb && va.same(vb))
+            }
+            (Self::Detections(a), Self::Detections(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Self::Detection(a, i), Self::Detection(b, j)) => a.boxes.get(*i) == b.boxes.get(*j),
+            (Self::Image(a), Self::Image(b)) => Arc::ptr_eq(a, b),
+            (Self::Meta(a), Self::Meta(b)) => a == b,
+            _ => match (self.as_f64(), other.as_f64()) {
+                (Some(a), Some(b)) => a == b,
+                _ => false,
+            },
+        }
+    }
+
+    /// The text that Python's `str()` gives for a plain value, as the switch compares it.
+    #[must_use]
+    pub fn python_str(&self) -> String {
+        match self {
+            Self::Null => "None".to_owned(),
+            Self::Bool(true) => "True".to_owned(),
+            Self::Bool(false) => "False".to_owned(),
+            Self::Int(i) => i.to_string(),
+            Self::Float(f) if f.is_finite() => format!("{f:?}"),
+            Self::Float(f) => f.to_string().to_lowercase(),
+            Self::Text(text) => text.to_string(),
+            other => other.to_json().to_string(),
+        }
+    }
+
+    /// The value as it is serialised in results; see [`super::json`] for detections and images.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        super::json::value(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Value;
+
+    #[test]
+    fn plain_values_print_as_python_prints_them() {
+        let text = |v: Value| v.python_str();
+        assert_eq!(text(Value::Bool(true)), "True");
+        assert_eq!(text(Value::Null), "None");
+        assert_eq!(text(Value::Float(1.0)), "1.0");
+        assert_eq!(text(Value::Int(1)), "1");
+    }
+
+    #[test]
+    fn numbers_are_equal_by_value() {
+        assert!(Value::Int(1).same(&Value::Float(1.0)));
+        assert!(Value::Bool(true).same(&Value::Int(1)));
+        assert!(!Value::from("1").same(&Value::Int(1)));
+        assert!(!Value::Null.same(&Value::Int(0)));
+    }
+}
