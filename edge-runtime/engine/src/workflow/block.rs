@@ -45,9 +45,9 @@ pub struct DetectRequest<'a> {
 
 /// What a block is made from.
 #[derive(Debug)]
-pub struct Setup<'a> {
+pub(crate) struct Setup<'a> {
     /// Properties as the definition has them, by canonical name.
-    pub literals: &'a Map<String, Json>,
+    pub(crate) literals: &'a Map<String, Json>,
 }
 
 impl Setup<'_> {
@@ -55,28 +55,31 @@ impl Setup<'_> {
     ///
     /// # Errors
     /// Where it doesn't fit, which the check of the definition has excluded.
-    pub fn parse<T: serde::de::DeserializeOwned>(&self, property: &str) -> Result<T, String> {
+    pub(crate) fn parse<T: serde::de::DeserializeOwned>(
+        &self,
+        property: &str,
+    ) -> Result<T, String> {
         let json = self.literals.get(property).cloned().unwrap_or(Json::Null);
         serde_json::from_value(json).map_err(|e| format!("{property}: {e}"))
     }
 }
 
 /// One call of a block.
-pub struct Call<'a> {
+pub(crate) struct Call<'a> {
     /// Name of the step.
-    pub step: &'a str,
+    pub(crate) step: &'a str,
     /// Monotonic time.
-    pub now: Duration,
+    pub(crate) now: Duration,
     /// Values of the properties, in the order of the manifest.
-    pub args: &'a [Value],
+    pub(crate) args: &'a [Value],
     /// Where the outputs go, in the order of the manifest; all null at first.
-    pub out: &'a mut [Value],
+    pub(crate) out: &'a mut [Value],
     /// Which branches go on, in the order in which the definition declares them; all false at first.
-    pub branches: &'a mut [bool],
+    pub(crate) branches: &'a mut [bool],
     /// Keys of the branches of a dictionary property, in the same order.
-    pub cases: &'a [Arc<str>],
+    pub(crate) cases: &'a [Arc<str>],
     /// The program around the workflow.
-    pub host: &'a mut dyn Host,
+    pub(crate) host: &'a mut dyn Host,
 }
 
 impl std::fmt::Debug for Call<'_> {
@@ -90,7 +93,7 @@ impl std::fmt::Debug for Call<'_> {
 }
 
 /// One step's instance of a block.
-pub trait Block: Send {
+pub(crate) trait Block: Send {
     /// Works on one element.
     ///
     /// # Errors
@@ -101,7 +104,7 @@ pub trait Block: Send {
 impl<'a> Call<'a> {
     /// Property `index`.
     #[must_use]
-    pub fn arg(&self, index: usize) -> &'a Value {
+    pub(crate) fn arg(&self, index: usize) -> &'a Value {
         const NULL: &Value = &Value::Null;
         self.args.get(index).unwrap_or(NULL)
     }
@@ -110,7 +113,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// Where it is something else.
-    pub fn detections(&self, index: usize) -> Result<&'a Arc<Detections>, String> {
+    pub(crate) fn detections(&self, index: usize) -> Result<&'a Arc<Detections>, String> {
         match self.arg(index) {
             Value::Detections(d) => Ok(d),
             other => Err(format!("detections expected, got {}", other.what())),
@@ -121,7 +124,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// Where it is something else.
-    pub fn image(&self, index: usize) -> Result<&'a Arc<ImageValue>, String> {
+    pub(crate) fn image(&self, index: usize) -> Result<&'a Arc<ImageValue>, String> {
         match self.arg(index) {
             Value::Image(image) => Ok(image),
             other => Err(format!("an image expected, got {}", other.what())),
@@ -132,7 +135,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// Where it is something else.
-    pub fn number(&self, index: usize, default: f64) -> Result<f64, String> {
+    pub(crate) fn number(&self, index: usize, default: f64) -> Result<f64, String> {
         match self.arg(index) {
             Value::Null => Ok(default),
             v => v
@@ -145,7 +148,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// Where it is something else.
-    pub fn integer(&self, index: usize, default: i64) -> Result<i64, String> {
+    pub(crate) fn integer(&self, index: usize, default: i64) -> Result<i64, String> {
         match self.arg(index) {
             Value::Null => Ok(default),
             v => v
@@ -158,7 +161,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// Where it is something else.
-    pub fn boolean(&self, index: usize, default: bool) -> Result<bool, String> {
+    pub(crate) fn boolean(&self, index: usize, default: bool) -> Result<bool, String> {
         match self.arg(index) {
             Value::Null => Ok(default),
             Value::Bool(b) => Ok(*b),
@@ -170,7 +173,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// Where it is something else.
-    pub fn text(&self, index: usize) -> Result<&'a str, String> {
+    pub(crate) fn text(&self, index: usize) -> Result<&'a str, String> {
         let v = self.arg(index);
         v.as_str()
             .ok_or_else(|| format!("a string expected, got {}", v.what()))
@@ -180,7 +183,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// Where it is no such name.
-    pub fn anchor(&self, index: usize) -> Result<Option<Anchor>, String> {
+    pub(crate) fn anchor(&self, index: usize) -> Result<Option<Anchor>, String> {
         if self.arg(index).is_null() {
             return Ok(None);
         }
@@ -191,14 +194,14 @@ impl<'a> Call<'a> {
     }
 
     /// Puts `value` into output `index`.
-    pub fn put(&mut self, index: usize, value: impl Into<Value>) {
+    pub(crate) fn put(&mut self, index: usize, value: impl Into<Value>) {
         if let Some(slot) = self.out.get_mut(index) {
             *slot = value.into();
         }
     }
 
     /// Lets branch `index` go on.
-    pub fn go_on(&mut self, index: usize) {
+    pub(crate) fn go_on(&mut self, index: usize) {
         if let Some(branch) = self.branches.get_mut(index) {
             *branch = true;
         }

@@ -283,10 +283,7 @@ fn sort(steps: Vec<CheckedStep>) -> Result<Vec<CheckedStep>, Problem> {
         let first = stuck.first().copied().unwrap_or_default().to_owned();
         return Err(Problem::new(
             ErrorClass::ExecutionGraphStructureError,
-            format!(
-                "steps {} wait for each other in a circle",
-                stuck.join(", ")
-            ),
+            format!("steps {} wait for each other in a circle", stuck.join(", ")),
         )
         .step(first));
     }

@@ -13,7 +13,7 @@ use super::selector::Selector;
 pub const ENGINE_VERSION: (u64, u64) = (1, 17);
 
 /// Most steps in one definition: far beyond any real one, small enough to check in a moment.
-pub const MAX_STEPS: usize = 2000;
+pub(crate) const MAX_STEPS: usize = 2000;
 
 /// A definition with checked grammar.
 #[derive(Debug, Clone, Default)]
@@ -298,10 +298,10 @@ fn read_step(index: usize, item: &Json, problems: &mut Problems) -> Option<StepD
         problems.push(Problem::syntax(format!("step {index} has to be an object")));
         return None;
     };
-    let at = map.get("name").and_then(Json::as_str).map_or_else(
-        || format!("step {index}"),
-        |name| format!("step {name}"),
-    );
+    let at = map
+        .get("name")
+        .and_then(Json::as_str)
+        .map_or_else(|| format!("step {index}"), |name| format!("step {name}"));
     let place = at.trim_start_matches("step ").to_owned();
     let name = text(map, "name", &place, &at, problems);
     let r#type = text(map, "type", &place, &at, problems);

@@ -42,18 +42,18 @@ impl ErrorClass {
 
 /// A problem under construction.
 #[derive(Debug)]
-pub(crate) struct Problem(WorkflowError);
+pub(crate) struct Problem(Box<WorkflowError>);
 
 impl Problem {
     pub(crate) fn new(class: ErrorClass, message: impl Into<String>) -> Self {
-        Self(WorkflowError {
+        Self(Box::new(WorkflowError {
             class: class.name().to_owned(),
             step: None,
             property: None,
             message: message.into(),
             allowed: Vec::new(),
             nearest: None,
-        })
+        }))
     }
 
     pub(crate) fn syntax(message: impl Into<String>) -> Self {
@@ -92,17 +92,14 @@ impl Problem {
     }
 
     pub(crate) fn done(self) -> WorkflowError {
-        self.0
+        *self.0
     }
 }
 
 /// The spelling in `known` that is nearest to `found`, if any is near enough to be meant.
 ///
 /// Jaro–Winkler favours a common beginning, as misspelt identifiers have; 0.75 lets one wrong letter in four through.
-pub(crate) fn nearest<'a>(
-    found: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<String> {
+pub(crate) fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let found: String = found.chars().take(200).collect();
     known
         .into_iter()

@@ -62,7 +62,10 @@ impl VideoMeta {
     #[must_use]
     pub fn time_s(&self) -> f64 {
         match self.fps {
-            #[expect(clippy::cast_precision_loss, reason = "frame numbers stay far below 2^53")]
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "frame numbers stay far below 2^53"
+            )]
             Some(fps) if self.comes_from_video_file && fps > 0.0 => self.frame_number as f64 / fps,
             _ => self.frame_timestamp,
         }

@@ -61,9 +61,7 @@ fn detection(d: &Detection, parent: &str) -> Json {
     map.insert("class".into(), json!(d.class));
     map.insert("detection_id".into(), json!(detection_id(&d.id)));
     let extra = d.extra.as_deref();
-    let parent = extra
-        .and_then(|e| e.parent_id.as_deref())
-        .unwrap_or(parent);
+    let parent = extra.and_then(|e| e.parent_id.as_deref()).unwrap_or(parent);
     map.insert("parent_id".into(), json!(parent));
     if let Some(track) = d.track {
         map.insert("tracker_id".into(), json!(track));

@@ -10,30 +10,30 @@ use super::kinds::{Kind, KindSet};
 
 /// Everything there is to say about one version of a block.
 #[derive(Debug, Clone, Copy)]
-pub struct Manifest {
+pub(crate) struct Manifest {
     /// Type strings: the canonical one, then its aliases.
-    pub types: &'static [&'static str],
+    pub(crate) types: &'static [&'static str],
     /// Group in the catalogue.
-    pub category: &'static str,
+    pub(crate) category: &'static str,
     /// One sentence.
-    pub summary: &'static str,
+    pub(crate) summary: &'static str,
     /// What the block is to the program around the workflow.
-    pub role: Role,
+    pub(crate) role: Role,
     /// Properties, in the order in which the block reads them.
-    pub properties: &'static [Property],
+    pub(crate) properties: &'static [Property],
     /// Outputs, in the order in which the block writes them.
-    pub outputs: &'static [Output],
+    pub(crate) outputs: &'static [Output],
     /// What it does to the depth of a batch.
-    pub depth: Depth,
+    pub(crate) depth: Depth,
     /// Whether it runs on elements whose inputs are missing.
-    pub accepts_empty: bool,
+    pub(crate) accepts_empty: bool,
     /// Makes one instance, with its own state.
-    pub build: fn(&Setup<'_>) -> Result<Box<dyn Block>, String>,
+    pub(crate) build: fn(&Setup<'_>) -> Result<Box<dyn Block>, String>,
 }
 
 /// What a block is to the program around the workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     /// Runs a model.
     Detector,
     /// Counts crossings of a line.
@@ -52,7 +52,7 @@ pub enum Role {
 
 /// What a block does to the depth of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
+pub(crate) enum Depth {
     /// Nothing: one result for one element.
     Same,
     /// One more level: each element becomes a list of elements.
@@ -65,17 +65,17 @@ pub enum Depth {
 
 /// One output.
 #[derive(Debug, Clone, Copy)]
-pub struct Output {
+pub(crate) struct Output {
     /// Name after the dot.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// What it carries.
-    pub kinds: KindSet,
+    pub(crate) kinds: KindSet,
 }
 
 impl Output {
     /// An output of these kinds.
     #[must_use]
-    pub const fn new(name: &'static str, kinds: &[Kind]) -> Self {
+    pub(crate) const fn new(name: &'static str, kinds: &[Kind]) -> Self {
         Self {
             name,
             kinds: KindSet::of(kinds),
@@ -85,7 +85,7 @@ impl Output {
 
 /// What a literal value of a property has to look like.
 #[derive(Debug, Clone, Copy)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// No literal at all: only a selector.
     Selector,
     /// Anything.
@@ -114,18 +114,18 @@ pub enum Shape {
 
 /// A grammar of its own, such as the query language.
 #[derive(Debug, Clone, Copy)]
-pub struct Grammar {
+pub(crate) struct Grammar {
     /// What to write, in few words.
-    pub what: &'static str,
+    pub(crate) what: &'static str,
     /// JSON type of it: `array` or `object`.
-    pub json: &'static str,
+    pub(crate) json: &'static str,
     /// Says what is wrong with a value.
-    pub check: fn(&Json) -> Result<(), String>,
+    pub(crate) check: fn(&Json) -> Result<(), String>,
 }
 
 /// Whether and how a property takes selectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Selects {
+pub(crate) enum Selects {
     /// Not at all.
     Nothing,
     /// Inputs and outputs of steps.
@@ -136,7 +136,7 @@ pub enum Selects {
 
 /// What a property has when the definition doesn't say.
 #[derive(Debug, Clone, Copy)]
-pub enum Default {
+pub(crate) enum Default {
     /// The definition has to say.
     Required,
     /// Nothing.
@@ -158,7 +158,7 @@ pub enum Default {
 impl Default {
     /// As JSON; `None` for a required property.
     #[must_use]
-    pub fn to_json(self) -> Option<Json> {
+    pub(crate) fn to_json(self) -> Option<Json> {
         Some(match self {
             Self::Required => return None,
             Self::Null => Json::Null,
@@ -174,25 +174,25 @@ impl Default {
 
 /// One property of a step.
 #[derive(Debug, Clone, Copy)]
-pub struct Property {
+pub(crate) struct Property {
     /// Name in the definition.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Other names that mean the same.
-    pub aliases: &'static [&'static str],
+    pub(crate) aliases: &'static [&'static str],
     /// One sentence.
-    pub about: &'static str,
+    pub(crate) about: &'static str,
     /// What a literal has to look like.
-    pub shape: Shape,
+    pub(crate) shape: Shape,
     /// Whether `null` is a value.
-    pub nullable: bool,
+    pub(crate) nullable: bool,
     /// What it is when the definition doesn't say.
-    pub default: Default,
+    pub(crate) default: Default,
     /// Whether it takes selectors.
-    pub selects: Selects,
+    pub(crate) selects: Selects,
     /// What those may carry.
-    pub kinds: KindSet,
+    pub(crate) kinds: KindSet,
     /// How many levels deeper than the step its data is: 0 or 1.
-    pub deeper: u8,
+    pub(crate) deeper: u8,
 }
 
 impl Property {
@@ -212,7 +212,7 @@ impl Property {
 
     /// A property that has to be a selector of these kinds.
     #[must_use]
-    pub const fn data(name: &'static str, about: &'static str, kinds: &[Kind]) -> Self {
+    pub(crate) const fn data(name: &'static str, about: &'static str, kinds: &[Kind]) -> Self {
         let mut p = Self::base(name, about, Shape::Selector);
         p.selects = Selects::Anything;
         p.kinds = KindSet::of(kinds);
@@ -221,13 +221,13 @@ impl Property {
 
     /// A property that has to be a literal.
     #[must_use]
-    pub const fn literal(name: &'static str, about: &'static str, shape: Shape) -> Self {
+    pub(crate) const fn literal(name: &'static str, about: &'static str, shape: Shape) -> Self {
         Self::base(name, about, shape)
     }
 
     /// A property that is a literal or a selector of these kinds.
     #[must_use]
-    pub const fn value(
+    pub(crate) const fn value(
         name: &'static str,
         about: &'static str,
         shape: Shape,
@@ -241,14 +241,14 @@ impl Property {
 
     /// Takes selectors of inputs only.
     #[must_use]
-    pub const fn from_inputs(mut self) -> Self {
+    pub(crate) const fn inputs_only(mut self) -> Self {
         self.selects = Selects::Inputs;
         self
     }
 
     /// Has a default.
     #[must_use]
-    pub const fn or(mut self, default: Default) -> Self {
+    pub(crate) const fn or(mut self, default: Default) -> Self {
         self.nullable = self.nullable || matches!(default, Default::Null);
         self.default = default;
         self
@@ -256,28 +256,28 @@ impl Property {
 
     /// Also takes `null`.
     #[must_use]
-    pub const fn nullable(mut self) -> Self {
+    pub(crate) const fn nullable(mut self) -> Self {
         self.nullable = true;
         self
     }
 
     /// Goes by other names too.
     #[must_use]
-    pub const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
+    pub(crate) const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
     }
 
     /// Takes data one level deeper than the step runs on.
     #[must_use]
-    pub const fn deeper(mut self) -> Self {
+    pub(crate) const fn deeper(mut self) -> Self {
         self.deeper = 1;
         self
     }
 
     /// Whether the definition has to say it.
     #[must_use]
-    pub const fn required(&self) -> bool {
+    pub(crate) const fn required(&self) -> bool {
         matches!(self.default, Default::Required)
     }
 }
@@ -312,13 +312,13 @@ pub(crate) const INTEGER: Shape = Shape::Integer(i64::MIN);
 impl Manifest {
     /// Canonical type string.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         self.types.first().copied().unwrap_or_default()
     }
 
     /// Position of a property, by its name or an alias.
     #[must_use]
-    pub fn property(&self, name: &str) -> Option<usize> {
+    pub(crate) fn property(&self, name: &str) -> Option<usize> {
         self.properties
             .iter()
             .position(|p| p.name == name || p.aliases.contains(&name))
@@ -326,7 +326,7 @@ impl Manifest {
 
     /// Position of an output.
     #[must_use]
-    pub fn output(&self, name: &str) -> Option<usize> {
+    pub(crate) fn output(&self, name: &str) -> Option<usize> {
         self.outputs.iter().position(|o| o.name == name)
     }
 }

@@ -1,1 +1,121 @@
-//! Placeholder; its owner replaces this.
+//! The workflow language: Roboflow's definitions, compiled once and run on every frame.
+//!
+//! A definition goes three ways in turn: *definition* (the document, its grammar) → *checked* (names, kinds, lineage) →
+//! *plan* (numbered slots in topological order), of which any number of [`Execution`]s run. Everything that is wrong is
+//! collected, in the classes of Roboflow's compiler. Invariants: a document that passes [`validate`] compiles; no
+//! document and no value makes anything here panic; a failing step never stops the others.
+
+mod block;
+mod blocks;
+mod catalogue;
+mod check;
+mod definition;
+mod error;
+mod image;
+pub mod json;
+mod kinds;
+mod lineage;
+mod manifest;
+mod per_video;
+mod plan;
+mod run;
+mod selector;
+mod step;
+mod tree;
+mod uql;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+use watchkeeper_contract::workflow::{OutputInfo, StepDims, ValidateReport, WorkflowError};
+
+pub use block::{DetectRequest, Host};
+pub use catalogue::{catalogue, details};
+pub use definition::ENGINE_VERSION;
+pub use error::ErrorClass;
+pub use image::{ImageValue, Packed, Pixels, RgbPixels, VideoMeta};
+pub use kinds::{Kind, KindSet};
+pub use plan::{Compiled, Overlay, SlotId};
+pub use run::{Execution, RunReport, RuntimeInput, StepFailure};
+pub use selector::Selector;
+pub use value::Value;
+
+/// Says everything that is wrong with a definition, or the depth and kinds of everything in it.
+#[must_use]
+pub fn validate(definition: &Json) -> ValidateReport {
+    let checked = match check::check(definition) {
+        Ok(checked) => checked,
+        Err(errors) => {
+            return ValidateReport {
+                ok: false,
+                errors,
+                ..ValidateReport::default()
+            };
+        }
+    };
+    let steps = checked
+        .steps
+        .iter()
+        .zip(&checked.flow)
+        .map(|(step, flow)| {
+            let depth = |lineage: &lineage::Lineage| u32::try_from(lineage.len()).unwrap_or(0);
+            let dims = StepDims {
+                exec_dim: depth(&flow.exec),
+                out_dim: depth(&flow.out),
+            };
+            (step.name.clone(), dims)
+        })
+        .collect();
+    match plan::plan(checked, &BTreeMap::new()) {
+        Ok(compiled) => ValidateReport {
+            ok: true,
+            errors: Vec::new(),
+            steps,
+            outputs: compiled.output_infos(),
+        },
+        Err(errors) => ValidateReport {
+            ok: false,
+            errors,
+            ..ValidateReport::default()
+        },
+    }
+}
+
+/// Compiles a definition with these values of its parameters; those not given keep their default.
+///
+/// # Errors
+/// Everything that is wrong.
+pub fn compile(
+    definition: &Json,
+    parameters: &BTreeMap<String, Json>,
+) -> Result<Compiled, Vec<WorkflowError>> {
+    plan::plan(check::check(definition)?, parameters)
+}
+
+impl Compiled {
+    /// Depth and kinds of every output.
+    fn output_infos(&self) -> BTreeMap<String, OutputInfo> {
+        self.plan
+            .outputs
+            .iter()
+            .map(|output| {
+                let slots: Vec<usize> = match &output.what {
+                    plan::OutputOf::One(slot) => vec![*slot],
+                    plan::OutputOf::All(slots) => slots.iter().map(|(_, slot)| *slot).collect(),
+                };
+                let infos = || slots.iter().filter_map(|slot| self.plan.slots.get(*slot));
+                let dim = infos().map(|s| s.depth).max().unwrap_or(0);
+                let kinds = infos().fold(KindSet::default(), |all, s| all.union(s.kinds));
+                let info = OutputInfo {
+                    dim: u32::try_from(dim).unwrap_or(0),
+                    kind: kinds.names(),
+                };
+                (output.name.clone(), info)
+            })
+            .collect()
+    }
+}

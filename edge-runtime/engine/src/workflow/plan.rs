@@ -334,9 +334,7 @@ fn plan_step(
 fn source(arg: &Arg, slot_of: &dyn Fn(&Selector) -> Option<usize>) -> Source {
     match arg {
         Arg::Literal(value) => Source::Const(value.clone()),
-        Arg::Ref(selector) => {
-            slot_of(selector).map_or(Source::Const(Value::Null), Source::Slot)
-        }
+        Arg::Ref(selector) => slot_of(selector).map_or(Source::Const(Value::Null), Source::Slot),
         Arg::List(items) => Source::List(items.iter().map(|a| source(a, slot_of)).collect()),
         Arg::Dict(items) => Source::Dict(
             items
@@ -383,8 +381,13 @@ impl Compiled {
     ///
     /// # Errors
     /// What is wrong with the selector, with the nearest right one.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the contract's own error, once per call and never per frame"
+    )]
     pub fn slot(&self, selector: &str) -> Result<SlotId, WorkflowError> {
-        let refuse = |message: String| Problem::new(ErrorClass::InvalidReferenceTargetError, message);
+        let refuse =
+            |message: String| Problem::new(ErrorClass::InvalidReferenceTargetError, message);
         let steps = &self.plan.steps;
         match Selector::parse(selector) {
             Some(Selector::Input(name)) => self
@@ -397,18 +400,23 @@ impl Compiled {
                     refuse(format!("{selector} refers to an input that isn't there"))
                         .allowed(
                             selector,
-                            self.plan.inputs.iter().map(|i| format!("$inputs.{}", i.name)),
+                            self.plan
+                                .inputs
+                                .iter()
+                                .map(|i| format!("$inputs.{}", i.name)),
                         )
                         .done()
                 }),
             Some(Selector::Output { step, output }) => {
                 let Some(found) = steps.iter().find(|s| *s.name == *step) else {
-                    return Err(refuse(format!("{selector} refers to a step that isn't there"))
-                        .allowed(
-                            &format!("$steps.{step}"),
-                            steps.iter().map(|s| format!("$steps.{}", s.name)),
-                        )
-                        .done());
+                    return Err(
+                        refuse(format!("{selector} refers to a step that isn't there"))
+                            .allowed(
+                                &format!("$steps.{step}"),
+                                steps.iter().map(|s| format!("$steps.{}", s.name)),
+                            )
+                            .done(),
+                    );
                 };
                 found
                     .manifest

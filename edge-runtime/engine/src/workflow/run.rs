@@ -127,6 +127,10 @@ impl Execution {
     ///
     /// # Errors
     /// `RuntimeInputError` where an input is unknown, missing or of another length than the batch.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the contract's own error, once per call and never per frame"
+    )]
     pub fn run_batch(
         &mut self,
         inputs: BTreeMap<String, RuntimeInput>,
@@ -198,7 +202,7 @@ impl Execution {
                 }
                 None => {
                     return Err(
-                        refuse(&input.name, format!("input {} is missing", input.name)).done()
+                        refuse(&input.name, format!("input {} is missing", input.name)).done(),
                     );
                 }
             };
@@ -368,7 +372,11 @@ impl Visit<'_> {
             }
         }
         for branch in 0..self.step.branch_count {
-            if let Some(tree) = self.memory.branches.get_mut(self.step.first_branch + branch) {
+            if let Some(tree) = self
+                .memory
+                .branches
+                .get_mut(self.step.first_branch + branch)
+            {
                 tree.resize(index, count);
             }
         }

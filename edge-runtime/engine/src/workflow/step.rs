@@ -157,9 +157,7 @@ fn argument(property: &Property, json: &Json) -> Result<Arg, Unfit> {
     }
     let compound = property.selects != Selects::Nothing;
     match (property.shape, json) {
-        (Shape::List, Json::Array(items))
-            if compound && items.iter().any(Selector::looks_like) =>
-        {
+        (Shape::List, Json::Array(items)) if compound && items.iter().any(Selector::looks_like) => {
             items
                 .iter()
                 .map(|item| element(property, item))
@@ -241,7 +239,9 @@ fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
         Shape::Boolean => boolean(json).map(Value::Bool),
         Shape::Integer(min) => match integer(json) {
             Some(i) if i >= min => Ok(Value::Int(i)),
-            Some(i) => Err(Unfit::because(format!("is {i} and has to be {min} or more"))),
+            Some(i) => Err(Unfit::because(format!(
+                "is {i} and has to be {min} or more"
+            ))),
             None => Err(Unfit::because(format!(
                 "has to be a whole number, not {}",
                 short(json)
@@ -249,9 +249,9 @@ fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
         },
         Shape::Number(min, max) => match number(json) {
             Some(n) if (min..=max).contains(&n) => Ok(Value::Float(n)),
-            Some(n) if max.is_infinite() => {
-                Err(Unfit::because(format!("is {n} and has to be {min} or more")))
-            }
+            Some(n) if max.is_infinite() => Err(Unfit::because(format!(
+                "is {n} and has to be {min} or more"
+            ))),
             Some(n) => Err(Unfit::because(format!(
                 "is {n} and has to be from {min} to {max}"
             ))),
@@ -290,10 +290,7 @@ fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
         },
         Shape::Grammar(grammar) => match (grammar.check)(json) {
             Ok(()) => Ok(Value::Null),
-            Err(why) => Err(Unfit::because(format!(
-                "has to be {}: {why}",
-                grammar.what
-            ))),
+            Err(why) => Err(Unfit::because(format!("has to be {}: {why}", grammar.what))),
         },
         Shape::Selector => Err(Unfit::because(format!(
             "has to be a selector such as $inputs.name or $steps.name.output, not {}",

@@ -50,9 +50,7 @@ impl From<Json> for Value {
                 .as_i64()
                 .map_or_else(|| Self::Float(n.as_f64().unwrap_or(f64::NAN)), Self::Int),
             Json::String(s) => Self::Text(s.into()),
-            Json::Array(items) => {
-                Self::List(Arc::new(items.into_iter().map(Self::from).collect()))
-            }
+            Json::Array(items) => Self::List(Arc::new(items.into_iter().map(Self::from).collect())),
             Json::Object(map) => Self::Dict(Arc::new(
                 map.into_iter()
                     .map(|(k, v)| (Arc::from(k), Self::from(v)))
@@ -65,6 +63,12 @@ impl From<Json> for Value {
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
         Self::Text(text.into())
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
     }
 }
 

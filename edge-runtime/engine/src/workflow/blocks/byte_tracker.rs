@@ -1,0 +1,213 @@
+//! Follows objects from frame to frame with ByteTrack.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use watchkeeper_contract::id::TrackId;
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, Depth, INTEGER, Manifest, NUMBER, Output, Property, Role,
+};
+use super::super::per_video::PerVideo;
+use super::video_of;
+use crate::detections::Detections;
+use crate::track::byte_track::{ByteTrack, ByteTrackConfig};
+
+const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
+const ACTIVATION: Property = Property::value(
+    "track_activation_threshold",
+    "score above which a box is matched first; 0.1 more begins a track",
+    NUMBER,
+    &[Kind::FloatZeroToOne],
+)
+.or(Or::Float(0.25))
+.nullable();
+const BUFFER: Property = Property::value(
+    "lost_track_buffer",
+    "frames, at 30 a second, for which a lost track is kept",
+    INTEGER,
+    &[Kind::Integer],
+)
+.or(Or::Int(30))
+.nullable();
+const MATCHING: Property = Property::value(
+    "minimum_matching_threshold",
+    "largest distance (1 - overlap) at which a box continues a track",
+    NUMBER,
+    &[Kind::FloatZeroToOne],
+)
+.or(Or::Float(0.8))
+.nullable();
+const CONSECUTIVE: Property = Property::value(
+    "minimum_consecutive_frames",
+    "frames in a row before a track is reported",
+    INTEGER,
+    &[Kind::Integer],
+)
+.or(Or::Int(1))
+.nullable();
+const METADATA: Property =
+    Property::data("metadata", "where the frame stands in its video", &[Kind::VideoMetadata]);
+const IMAGE: Property = Property::data("image", "the frame", &[Kind::Image]);
+const TRACKED: Output = Output::new("tracked_detections", &[Kind::ObjectDetection]);
+/// Most identities remembered for telling new instances, unless the step says otherwise.
+const CACHE: i64 = 16_384;
+
+const fn version(
+    types: &'static [&'static str],
+    properties: &'static [Property],
+    outputs: &'static [Output],
+) -> Manifest {
+    Manifest {
+        types,
+        category: "video",
+        summary: "Gives detections an identity over time (ByteTrack).",
+        role: Role::Other,
+        properties,
+        outputs,
+        depth: Depth::Same,
+        accepts_empty: false,
+        build,
+    }
+}
+
+pub(super) const BLOCKS: &[Manifest] = &[
+    version(
+        &["roboflow_core/byte_tracker@v1"],
+        &[
+            METADATA,
+            Property::data("detections", "what to follow", BOXES),
+            ACTIVATION,
+            BUFFER,
+            MATCHING,
+            CONSECUTIVE,
+        ],
+        &[TRACKED],
+    ),
+    version(
+        &["roboflow_core/byte_tracker@v2"],
+        &[
+            IMAGE.inputs_only(),
+            Property::data("detections", "what to follow", BOXES),
+            ACTIVATION,
+            BUFFER,
+            MATCHING,
+            CONSECUTIVE,
+        ],
+        &[TRACKED],
+    ),
+    version(
+        &["roboflow_core/byte_tracker@v3"],
+        &[
+            IMAGE,
+            Property::data(
+                "detections",
+                "what to follow",
+                &[
+                    Kind::ObjectDetection,
+                    Kind::Keypoints,
+                    Kind::InstanceSegmentation,
+                ],
+            ),
+            ACTIVATION,
+            BUFFER,
+            MATCHING,
+            CONSECUTIVE,
+            Property::literal(
+                "instances_cache_size",
+                "how many identities are remembered to tell new ones from known ones",
+                INTEGER,
+            )
+            .or(Or::Int(CACHE)),
+        ],
+        &[
+            TRACKED,
+            Output::new("new_instances", &[Kind::ObjectDetection]),
+            Output::new("already_seen_instances", &[Kind::ObjectDetection]),
+        ],
+    ),
+];
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    let size = setup.literals.get("instances_cache_size");
+    let size = size.and_then(serde_json::Value::as_i64).unwrap_or(CACHE);
+    Ok(Box::new(Tracker {
+        videos: PerVideo::default(),
+        cache_size: usize::try_from(size).unwrap_or(0),
+    }))
+}
+
+struct Tracker {
+    videos: PerVideo<Video>,
+    cache_size: usize,
+}
+
+struct Video {
+    tracker: ByteTrack,
+    seen: Seen,
+}
+
+impl Block for Tracker {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let meta = video_of(call.arg(0))?;
+        let detections = call.detections(1)?;
+        let whole = |v: i64| u32::try_from(v).unwrap_or(0);
+        let config = ByteTrackConfig {
+            activation_threshold: call.number(2, 0.25)?,
+            lost_track_buffer: whole(call.integer(3, 30)?),
+            match_threshold: call.number(4, 0.8)?,
+            minimum_consecutive_frames: whole(call.integer(5, 1)?),
+            frame_rate: meta.fps.unwrap_or(0.0),
+        };
+        let video = self.videos.get(&meta.video_identifier, || {
+            Ok(Video {
+                tracker: ByteTrack::new(config),
+                seen: Seen::default(),
+            })
+        })?;
+        let tracked = video.tracker.update(detections);
+        if call.out.len() > 1 {
+            let mut fresh = Detections {
+                boxes: Vec::new(),
+                size: tracked.size,
+            };
+            let mut known = fresh.clone();
+            for d in &tracked.boxes {
+                let new = d
+                    .track
+                    .is_some_and(|track| video.seen.note(track, self.cache_size));
+                if new { &mut fresh } else { &mut known }
+                    .boxes
+                    .push(d.clone());
+            }
+            call.put(1, fresh);
+            call.put(2, known);
+        }
+        call.put(0, tracked);
+        Ok(())
+    }
+}
+
+/// The latest identities, first in first out.
+#[derive(Debug, Default)]
+struct Seen {
+    order: VecDeque<TrackId>,
+    set: BTreeSet<TrackId>,
+}
+
+impl Seen {
+    /// Notes a track; true when it was not known.
+    fn note(&mut self, track: TrackId, size: usize) -> bool {
+        if !self.set.insert(track) {
+            return false;
+        }
+        self.order.push_back(track);
+        while self.order.len() > size {
+            if let Some(oldest) = self.order.pop_front() {
+                self.set.remove(&oldest);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,70 @@
+//! Lets steps go on while a condition holds.
+
+use std::time::Duration;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, Depth, Manifest, NUMBER, Property, Role, Shape,
+};
+use super::super::uql::{CONDITION, Env, StatementGroup};
+use super::super::value::Value;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    types: &["roboflow_core/continue_if@v1", "ContinueIf"],
+    category: "flow_control",
+    summary: "Lets steps go on only while a condition holds.",
+    role: Role::Flow,
+    properties: &[
+        Property::literal("condition_statement", "the condition", CONDITION),
+        Property::value(
+            "evaluation_parameters",
+            "the values that the condition calls by name",
+            Shape::Dict,
+            &[Kind::Any],
+        )
+        .or(Or::EmptyDict),
+        Property::literal("next_steps", "the steps that go on", Shape::Steps),
+        Property::value(
+            "stop_delay",
+            "seconds for which the steps still go on after the condition last held",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Int(0)),
+    ],
+    outputs: &[],
+    depth: Depth::Same,
+    accepts_empty: false,
+    build: |setup| {
+        Ok(Box::new(Gate {
+            condition: setup.parse("condition_statement")?,
+            last_true: None,
+        }))
+    },
+}];
+
+struct Gate {
+    condition: StatementGroup,
+    last_true: Option<Duration>,
+}
+
+impl Block for Gate {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let env = Env {
+            parameters: call.arg(1),
+            element: &Value::Null,
+        };
+        let delay = call.number(3, 0.0)?;
+        if self.condition.holds(&env)? {
+            self.last_true = Some(call.now);
+            call.go_on(0);
+        } else if delay > 0.0
+            && let Some(last) = self.last_true
+            && call.now.saturating_sub(last).as_secs_f64() <= delay
+        {
+            call.go_on(0);
+        }
+        Ok(())
+    }
+}

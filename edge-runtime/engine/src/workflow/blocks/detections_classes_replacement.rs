@@ -1,0 +1,131 @@
+//! Gives detections the classes that were found in their crops.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    DETECTIONS, Default as Or, Depth, INTEGER, Manifest, Output, Property, Role, Shape,
+};
+use super::super::value::Value;
+use crate::detections::Detections;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    types: &[
+        "roboflow_core/detections_classes_replacement@v1",
+        "DetectionsClassesReplacement",
+    ],
+    category: "fusion",
+    summary: "Gives each detection the class that was found in its crop.",
+    role: Role::Other,
+    properties: &[
+        Property::data("object_detection_predictions", "the detections", DETECTIONS),
+        Property::data(
+            "classification_predictions",
+            "what was found in the crop of each",
+            &[Kind::Classification, Kind::ListOfValues, Kind::Text],
+        )
+        .deeper(),
+        Property::value(
+            "fallback_class_name",
+            "class of detections in whose crop nothing was found; without one they go",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Null),
+        Property::value(
+            "fallback_class_id",
+            "id of that class",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Null),
+    ],
+    outputs: &[Output::new("predictions", DETECTIONS)],
+    depth: Depth::Reference("object_detection_predictions"),
+    accepts_empty: true,
+    build: |_| Ok(Box::new(Replace)),
+}];
+
+struct Replace;
+
+/// A class with its id and score.
+struct Found {
+    class: Arc<str>,
+    id: i64,
+    confidence: f64,
+}
+
+impl Block for Replace {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        if call.arg(0).is_null() {
+            return Ok(());
+        }
+        let all = call.detections(0)?;
+        let found = call.arg(1).as_list().unwrap_or_default();
+        let fallback = match call.arg(2) {
+            Value::Text(class) => Some(Arc::clone(class)),
+            _ => None,
+        };
+        let fallback_id = call.integer(3, i64::from(i32::MAX))?;
+        let mut out = Detections {
+            boxes: Vec::with_capacity(all.boxes.len()),
+            size: all.size,
+        };
+        for (i, d) in all.boxes.iter().enumerate() {
+            let class = found.get(i).and_then(top_class).or_else(|| {
+                fallback.as_ref().map(|class| Found {
+                    class: Arc::clone(class),
+                    id: fallback_id,
+                    confidence: 0.0,
+                })
+            });
+            if let Some(class) = class {
+                let mut d = d.clone();
+                d.class = class.class;
+                d.class_id = class.id;
+                d.confidence = class.confidence;
+                out.boxes.push(d);
+            }
+        }
+        call.put(0, out);
+        Ok(())
+    }
+}
+
+/// The best class of a classification, or a text as it is.
+fn top_class(value: &Value) -> Option<Found> {
+    match value {
+        Value::Text(class) => Some(Found {
+            class: Arc::clone(class),
+            id: 0,
+            confidence: 1.0,
+        }),
+        Value::List(items) => items.first().and_then(top_class),
+        Value::Dict(map) => match map.get("predictions")? {
+            Value::List(rows) => best(rows.iter().filter_map(|row| match row {
+                Value::Dict(row) => Some((row.get("class")?.as_str()?, &**row)),
+                _ => None,
+            })),
+            Value::Dict(rows) => best(rows.iter().filter_map(|(class, row)| match row {
+                Value::Dict(row) => Some((&**class, &**row)),
+                _ => None,
+            })),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+type Row = std::collections::BTreeMap<Arc<str>, Value>;
+
+fn best<'a>(rows: impl Iterator<Item = (&'a str, &'a Row)>) -> Option<Found> {
+    rows.filter_map(|(class, row)| {
+        Some(Found {
+            class: Arc::from(class),
+            id: row.get("class_id").and_then(Value::as_i64).unwrap_or(0),
+            confidence: row.get("confidence")?.as_f64()?,
+        })
+    })
+    .reduce(|a, b| if b.confidence > a.confidence { b } else { a })
+}

@@ -1,0 +1,65 @@
+//! Keeps the detections for which statements hold.
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    DETECTIONS, Default as Or, Depth, Manifest, Output, Property, Role, Shape,
+};
+use super::super::uql::{Chain, Env, OPERATIONS, apply};
+use super::super::value::Value;
+
+pub(super) const PROPERTIES: &[Property] = &[
+    Property::data("predictions", "the detections to work on", DETECTIONS),
+    Property::literal("operations", "what to do with them", OPERATIONS),
+    Property::value(
+        "operations_parameters",
+        "values that the operations call by name",
+        Shape::Dict,
+        &[Kind::Any],
+    )
+    .or(Or::EmptyDict),
+];
+
+pub(super) const OUTPUTS: &[Output] = &[Output::new("predictions", DETECTIONS)];
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    types: &["roboflow_core/detections_filter@v1", "DetectionsFilter"],
+    category: "transformation",
+    summary: "Keeps the detections that meet conditions: class, score, size, place and so on.",
+    role: Role::Other,
+    properties: PROPERTIES,
+    outputs: OUTPUTS,
+    depth: Depth::Same,
+    accepts_empty: false,
+    build,
+}];
+
+pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    Ok(Box::new(Operate {
+        operations: setup.parse("operations")?,
+    }))
+}
+
+/// Applies operations to detections and expects detections back.
+struct Operate {
+    operations: Chain,
+}
+
+impl Block for Operate {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let env = Env {
+            parameters: call.arg(2),
+            element: &Value::Null,
+        };
+        call.detections(0)?;
+        let result = apply(&self.operations, call.arg(0).clone(), &env)?;
+        if !matches!(result, Value::Detections(_)) {
+            return Err(format!(
+                "the operations have to give detections, and gave {}",
+                result.what()
+            ));
+        }
+        call.put(0, result);
+        Ok(())
+    }
+}

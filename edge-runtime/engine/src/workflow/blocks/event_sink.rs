@@ -1,0 +1,49 @@
+//! Declares what to make events of.
+//!
+//! The rules are read when the workflow is deployed ([`super::super::Compiled::sink_rules`]); the program around it
+//! applies them to the slots after each frame. The step itself therefore has nothing left to do.
+
+use serde::Deserialize;
+use watchkeeper_contract::rule::RuleSpec;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    DETECTIONS, Default as Or, Depth, Grammar, Manifest, Property, Role, Shape,
+};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    types: &["watchkeeper/event_sink@v1"],
+    category: "sink",
+    summary: "Makes events of detections, lines, zones and values by rules.",
+    role: Role::Sink,
+    properties: &[
+        Property::data("detections", "what the rules are about", DETECTIONS),
+        Property::data("image", "the picture to keep with an event", &[Kind::Image]).or(Or::Null),
+        Property::literal(
+            "rules",
+            "what has to happen",
+            Shape::Grammar(Grammar {
+                what: "a list of rules",
+                json: "array",
+                check: |json| {
+                    Vec::<RuleSpec>::deserialize(json)
+                        .map(drop)
+                        .map_err(|e| e.to_string())
+                },
+            }),
+        ),
+    ],
+    outputs: &[],
+    depth: Depth::Same,
+    accepts_empty: false,
+    build: |_| Ok(Box::new(Declared)),
+}];
+
+struct Declared;
+
+impl Block for Declared {
+    fn run(&mut self, _: &mut Call<'_>) -> Result<(), String> {
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! Chooses a value by conditions on other values.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, Depth, Grammar, Manifest, Output, Property, Role, Shape,
+};
+use super::super::uql::{Chain, Env, NAMED_OPERATIONS, StatementGroup, apply};
+use super::super::value::Value;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    types: &["roboflow_core/expression@v1", "Expression"],
+    category: "formatter",
+    summary: "Chooses a value by conditions on other values, as a switch with cases does.",
+    role: Role::Other,
+    properties: &[
+        Property::value(
+            "data",
+            "the values that the conditions call by name",
+            Shape::Dict,
+            &[Kind::Any],
+        ),
+        Property::literal(
+            "data_operations",
+            "operations to do on them first",
+            NAMED_OPERATIONS,
+        )
+        .or(Or::EmptyDict),
+        Property::literal(
+            "switch",
+            "the cases and the default",
+            Shape::Grammar(Grammar {
+                what: "a CasesDefinition",
+                json: "object",
+                check: |json| {
+                    Cases::deserialize(json)
+                        .map(drop)
+                        .map_err(|e| e.to_string())
+                },
+            }),
+        ),
+    ],
+    outputs: &[Output::new("output", &[Kind::Any])],
+    depth: Depth::Same,
+    accepts_empty: false,
+    build: |setup| {
+        Ok(Box::new(Switch {
+            operations: setup.parse("data_operations")?,
+            cases: setup.parse("switch")?,
+        }))
+    },
+}];
+
+#[derive(Debug, Clone, Deserialize)]
+struct Cases {
+    #[serde(rename = "type")]
+    _type: CasesTag,
+    cases: Vec<Case>,
+    default: Outcome,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+enum CasesTag {
+    CasesDefinition,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Case {
+    #[serde(rename = "type")]
+    _type: CaseTag,
+    condition: StatementGroup,
+    result: Outcome,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+enum CaseTag {
+    CaseDefinition,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "type")]
+enum Outcome {
+    StaticCaseResult {
+        value: Value,
+    },
+    DynamicCaseResult {
+        parameter_name: String,
+        #[serde(default)]
+        operations: Chain,
+    },
+}
+
+struct Switch {
+    operations: BTreeMap<String, Chain>,
+    cases: Cases,
+}
+
+impl Block for Switch {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let mut data = call.arg(0).clone();
+        if !self.operations.is_empty()
+            && let Value::Dict(map) = &mut data
+        {
+            let map = Arc::make_mut(map);
+            for (name, chain) in &self.operations {
+                let value = map
+                    .get(name.as_str())
+                    .cloned()
+                    .ok_or_else(|| format!("data has no {name} to do operations on"))?;
+                let env = Env {
+                    parameters: &Value::Null,
+                    element: &Value::Null,
+                };
+                map.insert(Arc::from(name.as_str()), apply(chain, value, &env)?);
+            }
+        }
+        let env = Env {
+            parameters: &data,
+            element: &Value::Null,
+        };
+        let mut outcome = &self.cases.default;
+        for case in &self.cases.cases {
+            if case.condition.holds(&env)? {
+                outcome = &case.result;
+                break;
+            }
+        }
+        let value = match outcome {
+            Outcome::StaticCaseResult { value } => value.clone(),
+            Outcome::DynamicCaseResult {
+                parameter_name,
+                operations,
+            } => {
+                let value = env
+                    .get(parameter_name)
+                    .ok_or_else(|| format!("data has no {parameter_name}"))?;
+                apply(operations, value, &env)?
+            }
+        };
+        call.put(0, value);
+        Ok(())
+    }
+}

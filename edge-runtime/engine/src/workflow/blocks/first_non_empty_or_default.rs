@@ -1,0 +1,44 @@
+//! Joins branches again: the first value that is there.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Depth, Manifest, Output, Property, Role, Shape};
+use super::super::value::Value;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    types: &[
+        "roboflow_core/first_non_empty_or_default@v1",
+        "FirstNonEmptyOrDefault",
+    ],
+    category: "formatter",
+    summary: "Takes the first value that is there, or a default: where branches join again.",
+    role: Role::Other,
+    properties: &[
+        Property::value(
+            "data",
+            "selectors, the preferred one first",
+            Shape::List,
+            &[Kind::Any],
+        ),
+        Property::literal("default", "what to give when none is there", Shape::Any).or(Or::Null),
+    ],
+    outputs: &[Output::new("output", &[Kind::Any])],
+    depth: Depth::Same,
+    accepts_empty: true,
+    build: |_| Ok(Box::new(First)),
+}];
+
+struct First;
+
+impl Block for First {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let list = call.arg(0).as_list().unwrap_or_default();
+        let value: Value = list
+            .iter()
+            .find(|v| !v.is_null())
+            .unwrap_or(call.arg(1))
+            .clone();
+        call.put(0, value);
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! Counts tracked objects that cross a line.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    ANCHORS, Default as Or, Depth, Manifest, Output, Property, Role, Shape,
+};
+use super::super::per_video::PerVideo;
+use super::{require_tracks, video_of};
+use crate::analytics::line::LineCounter;
+use crate::detections::Detections;
+use crate::geometry::Anchor;
+
+const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
+const TRACKED: Property = Property::data("detections", "tracked detections", BOXES);
+const LINE: Property = Property::value(
+    "line_segment",
+    "the two ends of the line, [[x, y], [x, y]] in pixels",
+    Shape::List,
+    &[Kind::ListOfValues],
+);
+const ANCHOR: Property = Property::value(
+    "triggering_anchor",
+    "the point of the box that has to cross; without one all four corners have to",
+    ANCHORS,
+    &[Kind::Text],
+);
+const IN: Output = Output::new("count_in", &[Kind::Integer]);
+const OUT: Output = Output::new("count_out", &[Kind::Integer]);
+
+const fn version(
+    types: &'static [&'static str],
+    properties: &'static [Property],
+    outputs: &'static [Output],
+) -> Manifest {
+    Manifest {
+        types,
+        category: "analytics",
+        summary: "Counts tracked objects that cross a line, each way.",
+        role: Role::Line,
+        properties,
+        outputs,
+        depth: Depth::Same,
+        accepts_empty: false,
+        build: |_| {
+            Ok(Box::new(Counter {
+                videos: PerVideo::default(),
+            }))
+        },
+    }
+}
+
+pub(super) const BLOCKS: &[Manifest] = &[
+    version(
+        &["roboflow_core/line_counter@v1"],
+        &[
+            Property::data(
+                "metadata",
+                "where the frame stands in its video",
+                &[Kind::VideoMetadata],
+            ),
+            TRACKED,
+            LINE,
+            ANCHOR.or(Or::Text("CENTER")),
+        ],
+        &[IN, OUT],
+    ),
+    version(
+        &["roboflow_core/line_counter@v2"],
+        &[
+            Property::data("image", "the frame", &[Kind::Image]).inputs_only(),
+            TRACKED,
+            LINE,
+            ANCHOR.or(Or::Null),
+        ],
+        &[
+            IN,
+            OUT,
+            Output::new("detections_in", BOXES),
+            Output::new("detections_out", BOXES),
+        ],
+    ),
+];
+
+struct Counter {
+    videos: PerVideo<LineCounter>,
+}
+
+impl Block for Counter {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let meta = video_of(call.arg(0))?;
+        let detections = call.detections(1)?;
+        require_tracks(detections)?;
+        let line = call.arg(2);
+        let anchor = call.anchor(3)?;
+        let counter = self.videos.get(&meta.video_identifier, || {
+            let points = line.as_points();
+            let Some([start, end]) = points.as_deref() else {
+                return Err("a line is two points, [[x, y], [x, y]]".to_owned());
+            };
+            let anchors: &[Anchor] = anchor.as_slice();
+            Ok(LineCounter::new(*start, *end, anchors))
+        })?;
+        let crossings = counter.update(detections);
+        let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let (count_in, count_out) = (count(counter.count_in()), count(counter.count_out()));
+        call.put(0, count_in);
+        call.put(1, count_out);
+        if call.out.len() > 2 {
+            call.put(2, pick(detections, &crossings.crossed_in));
+            call.put(3, pick(detections, &crossings.crossed_out));
+        }
+        Ok(())
+    }
+}
+
+fn pick(all: &Detections, which: &[usize]) -> Detections {
+    Detections {
+        boxes: which
+            .iter()
+            .filter_map(|i| all.boxes.get(*i).cloned())
+            .collect(),
+        size: all.size,
+    }
+}

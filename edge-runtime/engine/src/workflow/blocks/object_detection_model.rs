@@ -1,0 +1,231 @@
+//! Finds objects in pictures with a model that the program around the workflow runs.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call, DetectRequest};
+use super::super::json::detection_id;
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, Depth, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use super::super::value::Value;
+use crate::detections::{DetectionId, Detections, Extra};
+
+const IMAGES: Property = Property::data("images", "the pictures to look at", &[Kind::Image])
+    .alias(&["image"]);
+const MODEL: Property = Property::value(
+    "model_id",
+    "which model: a name from the zoo, or one of the platform's",
+    Shape::Text,
+    &[Kind::RoboflowModelId],
+);
+const CONFIDENCE: Property = Property::value(
+    "confidence",
+    "lowest score to report",
+    NUMBER,
+    &[Kind::FloatZeroToOne],
+)
+.or(Or::Float(0.4));
+const CUSTOM_CONFIDENCE: Property = Property::value(
+    "custom_confidence",
+    "lowest score to report, in mode custom",
+    NUMBER,
+    &[Kind::FloatZeroToOne],
+)
+.or(Or::Float(0.4))
+.nullable();
+const MODE: Property = Property::value(
+    "confidence_mode",
+    "whose lowest score to use: the model's own (best, default) or custom_confidence",
+    Shape::Choice(&["best", "default", "custom"]),
+    &[Kind::Text],
+)
+.or(Or::Text("best"));
+const CLASSES: Property = Property::value(
+    "class_filter",
+    "only objects of these classes",
+    Shape::List,
+    &[Kind::ListOfValues],
+)
+.or(Or::Null);
+const IOU: Property = Property::value(
+    "iou_threshold",
+    "overlap above which the weaker of two boxes goes",
+    NUMBER,
+    &[Kind::FloatZeroToOne],
+)
+.or(Or::Float(0.3));
+const MOST: Property = Property::value(
+    "max_detections",
+    "at most this many boxes",
+    INTEGER,
+    &[Kind::Integer],
+)
+.or(Or::Int(300));
+const AGNOSTIC: Property = Property::value(
+    "class_agnostic_nms",
+    "whether boxes of different classes suppress each other",
+    Shape::Boolean,
+    &[Kind::Boolean],
+)
+.or(Or::Bool(false))
+.nullable();
+const CANDIDATES: Property = Property::value(
+    "max_candidates",
+    "at most this many boxes before suppression; kept for compatibility",
+    INTEGER,
+    &[Kind::Integer],
+)
+.or(Or::Int(3000));
+const NO_LEARNING: Property = Property::value(
+    "disable_active_learning",
+    "kept for compatibility: nothing is ever uploaded",
+    Shape::Boolean,
+    &[Kind::Boolean],
+)
+.or(Or::Bool(true));
+const LEARNING_TARGET: Property = Property::value(
+    "active_learning_target_dataset",
+    "kept for compatibility: nothing is ever uploaded",
+    Shape::Text,
+    &[Kind::RoboflowProject],
+)
+.or(Or::Null);
+
+const PREDICTIONS: Output = Output::new("predictions", &[Kind::ObjectDetection]);
+
+const fn version(
+    types: &'static [&'static str],
+    properties: &'static [Property],
+    outputs: &'static [Output],
+) -> Manifest {
+    Manifest {
+        types,
+        category: "model",
+        summary: "Finds objects in pictures: a box, a class and a score for each.",
+        role: Role::Detector,
+        properties,
+        outputs,
+        depth: Depth::Same,
+        accepts_empty: false,
+        build: |_| Ok(Box::new(Model { runs: 0 })),
+    }
+}
+
+const PROPERTIES_V1: &[Property] = &[
+    IMAGES, MODEL, CONFIDENCE, CLASSES, IOU, MOST, AGNOSTIC, CANDIDATES, NO_LEARNING,
+    LEARNING_TARGET,
+];
+const PROPERTIES_V3: &[Property] = &[
+    IMAGES, MODEL, CUSTOM_CONFIDENCE, CLASSES, IOU, MOST, AGNOSTIC, CANDIDATES, NO_LEARNING,
+    LEARNING_TARGET, MODE,
+];
+/// Position of [`MODE`], which only version 3 has.
+const MODE_INDEX: usize = 10;
+const OUTPUTS_V2: &[Output] = &[
+    Output::new("inference_id", &[Kind::InferenceId]),
+    PREDICTIONS,
+    Output::new("model_id", &[Kind::RoboflowModelId]),
+];
+
+pub(super) const BLOCKS: &[Manifest] = &[
+    version(
+        &[
+            "roboflow_core/roboflow_object_detection_model@v1",
+            "RoboflowObjectDetectionModel",
+            "ObjectDetectionModel",
+        ],
+        PROPERTIES_V1,
+        &[Output::new("inference_id", &[Kind::Text]), PREDICTIONS],
+    ),
+    version(
+        &["roboflow_core/roboflow_object_detection_model@v2"],
+        PROPERTIES_V1,
+        OUTPUTS_V2,
+    ),
+    version(
+        &["roboflow_core/roboflow_object_detection_model@v3"],
+        PROPERTIES_V3,
+        OUTPUTS_V2,
+    ),
+];
+
+struct Model {
+    runs: u64,
+}
+
+impl Block for Model {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let model_id = call.text(1)?;
+        let confidence = match call.arg(MODE_INDEX).as_str() {
+            Some("best" | "default") => None,
+            _ => Some(call.number(2, 0.4)?),
+        };
+        let classes = class_filter(call.arg(3))?;
+        let max_detections = usize::try_from(call.integer(5, 300)?).unwrap_or(0);
+        let request = DetectRequest {
+            step: call.step,
+            model_id,
+            image,
+            confidence,
+            iou: Some(call.number(4, 0.3)?),
+            class_filter: classes.as_deref(),
+            class_agnostic_nms: Some(call.boolean(6, false)?),
+            max_detections,
+        };
+        let mut found = call.host.detect(&request)?;
+        limit(&mut found, &request);
+        name_parent(&mut found, &image.id);
+        self.runs += 1;
+        let id = detection_id(&DetectionId::Local {
+            stream: 0,
+            number: self.runs,
+        });
+        call.put(0, id.as_str());
+        call.put(1, found);
+        call.put(2, model_id);
+        Ok(())
+    }
+}
+
+fn class_filter(value: &Value) -> Result<Option<Vec<Arc<str>>>, String> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    value
+        .as_list()
+        .and_then(|list| {
+            list.iter()
+                .map(|item| match item {
+                    Value::Text(text) => Some(Arc::clone(text)),
+                    _ => None,
+                })
+                .collect::<Option<Vec<_>>>()
+        })
+        .map(Some)
+        .ok_or_else(|| "class_filter has to be a list of class names".to_owned())
+}
+
+/// Keeps what was asked for, whatever the back end made of the request.
+fn limit(found: &mut Detections, request: &DetectRequest<'_>) {
+    if let Some(least) = request.confidence {
+        found.boxes.retain(|d| d.confidence >= least);
+    }
+    if let Some(classes) = request.class_filter {
+        found.boxes.retain(|d| classes.contains(&d.class));
+    }
+    found.boxes.truncate(request.max_detections);
+}
+
+/// Notes in which picture the boxes were found, where that isn't the usual `image`.
+fn name_parent(found: &mut Detections, id: &Arc<str>) {
+    if &**id == "image" {
+        return;
+    }
+    for d in &mut found.boxes {
+        d.extra
+            .get_or_insert_with(|| Box::new(Extra::default()))
+            .parent_id = Some(Arc::clone(id));
+    }
+}

@@ -1,0 +1,46 @@
+//! Makes one value of another by a chain of operations.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Depth, Manifest, Output, Property, Role};
+use super::super::uql::{Chain, Env, OPERATIONS, apply};
+use super::super::value::Value;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    types: &[
+        "roboflow_core/property_definition@v1",
+        "PropertyDefinition",
+        "PropertyExtraction",
+    ],
+    category: "formatter",
+    summary: "Makes a value of another: how many detections, which classes, the size of the picture.",
+    role: Role::Other,
+    properties: &[
+        Property::data("data", "the value to begin with", &[Kind::Any]),
+        Property::literal("operations", "what to do with it", OPERATIONS),
+    ],
+    outputs: &[Output::new("output", &[Kind::Any])],
+    depth: Depth::Same,
+    accepts_empty: false,
+    build: |setup| {
+        Ok(Box::new(Derive {
+            operations: setup.parse("operations")?,
+        }))
+    },
+}];
+
+struct Derive {
+    operations: Chain,
+}
+
+impl Block for Derive {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let env = Env {
+            parameters: &Value::Null,
+            element: &Value::Null,
+        };
+        let value = apply(&self.operations, call.arg(0).clone(), &env)?;
+        call.put(0, value);
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! Lets steps go on at most so often.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Depth, Manifest, Property, Role, Shape};
+use super::video_of;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    types: &["roboflow_core/rate_limiter@v1"],
+    category: "flow_control",
+    summary: "Lets steps go on at most once in so many seconds.",
+    role: Role::Flow,
+    properties: &[
+        Property::literal(
+            "cooldown_seconds",
+            "least time between two passes",
+            Shape::Number(0.0, f64::INFINITY),
+        )
+        .or(Or::Float(1.0)),
+        Property::data("depends_on", "what has to be there first", &[Kind::Any]),
+        Property::literal("next_steps", "the steps that go on", Shape::Steps),
+        Property::value(
+            "video_reference_image",
+            "the frame whose time in its video counts, instead of the clock",
+            Shape::Selector,
+            &[Kind::Image],
+        )
+        .inputs_only()
+        .or(Or::Null),
+    ],
+    outputs: &[],
+    depth: Depth::Same,
+    accepts_empty: false,
+    build: |_| Ok(Box::new(Limiter { last: None })),
+}];
+
+/// One for the step, whatever the video, as the peer has it.
+struct Limiter {
+    last: Option<f64>,
+}
+
+impl Block for Limiter {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let cooldown = call.number(0, 1.0)?;
+        let time = if call.arg(3).is_null() {
+            call.now.as_secs_f64()
+        } else {
+            video_of(call.arg(3))?.time_s()
+        };
+        // A clock that went back starts the cooldown anew rather than blocking until it has caught up.
+        if self
+            .last
+            .is_none_or(|last| time - last >= cooldown || time < last)
+        {
+            self.last = Some(time);
+            call.go_on(0);
+        }
+        Ok(())
+    }
+}

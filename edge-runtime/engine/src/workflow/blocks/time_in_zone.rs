@@ -1,0 +1,126 @@
+//! Measures for how long tracked objects have been in a zone.
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    ANCHORS, Default as Or, Depth, Manifest, Output, Property, Role, Shape,
+};
+use super::super::per_video::PerVideo;
+use super::super::plan::polygons;
+use super::{require_tracks, video_of};
+use crate::analytics::zone::TimeInZone;
+use crate::geometry::Anchor;
+
+const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
+const IMAGE: Property = Property::data("image", "the frame", &[Kind::Image]);
+const TRACKED: Property = Property::data("detections", "tracked detections", BOXES);
+const ZONE: Property = Property::value(
+    "zone",
+    "corners of the zone, [[x, y], …] in pixels",
+    Shape::List,
+    &[Kind::ListOfValues],
+);
+const ANCHOR: Property = Property::value(
+    "triggering_anchor",
+    "the point of the box that has to be in the zone",
+    ANCHORS,
+    &[Kind::Text],
+)
+.or(Or::Text("CENTER"));
+const REMOVE: Property = Property::value(
+    "remove_out_of_zone_detections",
+    "whether objects outside are left out of the result",
+    Shape::Boolean,
+    &[Kind::Boolean],
+)
+.or(Or::Bool(true));
+const RESET: Property = Property::value(
+    "reset_out_of_zone_detections",
+    "whether the time begins anew when an object comes back",
+    Shape::Boolean,
+    &[Kind::Boolean],
+)
+.or(Or::Bool(true));
+const OUTPUTS: &[Output] = &[Output::new("timed_detections", BOXES)];
+
+const fn version(
+    types: &'static [&'static str],
+    properties: &'static [Property],
+    build: fn(&Setup<'_>) -> Result<Box<dyn Block>, String>,
+) -> Manifest {
+    Manifest {
+        types,
+        category: "analytics",
+        summary: "Measures for how long tracked objects have been in a zone.",
+        role: Role::Zone,
+        properties,
+        outputs: OUTPUTS,
+        depth: Depth::Same,
+        accepts_empty: false,
+        build,
+    }
+}
+
+pub(super) const BLOCKS: &[Manifest] = &[
+    version(
+        &["roboflow_core/time_in_zone@v1"],
+        &[
+            IMAGE,
+            Property::data(
+                "metadata",
+                "where the frame stands in its video",
+                &[Kind::VideoMetadata],
+            ),
+            TRACKED,
+            ZONE,
+            ANCHOR,
+            REMOVE,
+            RESET,
+        ],
+        |_| Ok(Box::new(Timer::new(1))),
+    ),
+    version(
+        &["roboflow_core/time_in_zone@v2"],
+        &[IMAGE.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
+        |_| Ok(Box::new(Timer::new(0))),
+    ),
+    version(
+        &["roboflow_core/time_in_zone@v3"],
+        &[IMAGE.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
+        |_| Ok(Box::new(Timer::new(0))),
+    ),
+];
+
+struct Timer {
+    /// Position of the property that tells the time; the others follow it.
+    clock: usize,
+    videos: PerVideo<TimeInZone>,
+}
+
+impl Timer {
+    fn new(clock: usize) -> Self {
+        Self {
+            clock,
+            videos: PerVideo::default(),
+        }
+    }
+}
+
+impl Block for Timer {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let meta = video_of(call.arg(self.clock))?;
+        let at = |offset: usize| self.clock + offset;
+        let detections = call.detections(at(1))?;
+        require_tracks(detections)?;
+        let zone = call.arg(at(2));
+        let anchor = call.anchor(at(3))?.unwrap_or(Anchor::Center);
+        let remove = call.boolean(at(4), true)?;
+        let reset = call.boolean(at(5), true)?;
+        let timer = self.videos.get(&meta.video_identifier, || {
+            Ok(TimeInZone::new(&polygons(zone)?, anchor, remove, reset))
+        })?;
+        let timed = timer.update(detections, meta.time_s());
+        call.put(0, timed);
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! The catalogue: what a person, a program or a model has to know to use a block, made from its manifest.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value as Json, json};
+use watchkeeper_contract::workflow::{BlockDetails, BlockSummary};
+
+use super::blocks;
+use super::manifest::{Manifest, Property, Selects, Shape};
+
+/// Every block, in the order of the families.
+#[must_use]
+pub fn catalogue() -> Vec<BlockSummary> {
+    blocks::all().map(summary).collect()
+}
+
+/// Everything about the block of this type, canonical or alias.
+#[must_use]
+pub fn details(r#type: &str) -> Option<BlockDetails> {
+    let manifest = blocks::find(r#type)?;
+    Some(BlockDetails {
+        summary: summary(manifest),
+        schema: schema(manifest),
+        outputs: manifest
+            .outputs
+            .iter()
+            .map(|o| (o.name.to_owned(), o.kinds.names()))
+            .collect::<BTreeMap<_, _>>(),
+    })
+}
+
+fn summary(manifest: &Manifest) -> BlockSummary {
+    BlockSummary {
+        r#type: manifest.name().to_owned(),
+        aliases: manifest
+            .types
+            .iter()
+            .skip(1)
+            .map(|t| (*t).to_owned())
+            .collect(),
+        category: manifest.category.to_owned(),
+        summary: manifest.summary.to_owned(),
+    }
+}
+
+/// JSON Schema (2020-12) of a step of this block.
+fn schema(manifest: &Manifest) -> Json {
+    let mut properties = Map::new();
+    properties.insert("type".into(), json!({"enum": manifest.types}));
+    properties.insert("name".into(), json!({"type": "string", "minLength": 1}));
+    let mut required = vec!["type", "name"];
+    for property in manifest.properties {
+        properties.insert(property.name.to_owned(), property_schema(property));
+        if property.required() {
+            required.push(property.name);
+        }
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": manifest.name(),
+        "description": manifest.summary,
+        "type": "object",
+        "properties": properties,
+        "required": required,
+    })
+}
+
+fn property_schema(property: &Property) -> Json {
+    let mut any = Vec::new();
+    any.extend(literal_schema(property.shape));
+    if property.nullable {
+        any.push(json!({"type": "null"}));
+    }
+    match property.selects {
+        Selects::Nothing => {}
+        Selects::Inputs => any.push(json!({
+            "type": "string",
+            "pattern": r"^\$inputs\.[A-Za-z_0-9-]+$",
+            "kinds": property.kinds.names(),
+        })),
+        Selects::Anything => any.push(json!({
+            "type": "string",
+            "pattern": r"^\$(inputs\.[A-Za-z_0-9-]+|steps\.[A-Za-z_0-9-]+\.[A-Za-z_0-9-]+)$",
+            "kinds": property.kinds.names(),
+        })),
+    }
+    let mut schema = match any.as_slice() {
+        [Json::Object(one)] => one.clone(),
+        _ => {
+            let mut map = Map::new();
+            map.insert("anyOf".into(), Json::Array(any));
+            map
+        }
+    };
+    schema.insert("description".into(), property.about.into());
+    if let Some(default) = property.default.to_json() {
+        schema.insert("default".into(), default);
+    }
+    if !property.aliases.is_empty() {
+        schema.insert("aliases".into(), json!(property.aliases));
+    }
+    Json::Object(schema)
+}
+
+fn literal_schema(shape: Shape) -> Option<Json> {
+    Some(match shape {
+        Shape::Selector => return None,
+        Shape::Any => json!({}),
+        Shape::Boolean => json!({"type": "boolean"}),
+        Shape::Integer(i64::MIN) => json!({"type": "integer"}),
+        Shape::Integer(min) => json!({"type": "integer", "minimum": min}),
+        Shape::Number(min, max) => {
+            let mut map = Map::new();
+            map.insert("type".into(), "number".into());
+            if min.is_finite() {
+                map.insert("minimum".into(), min.into());
+            }
+            if max.is_finite() {
+                map.insert("maximum".into(), max.into());
+            }
+            Json::Object(map)
+        }
+        Shape::Text => json!({"type": "string"}),
+        Shape::Choice(choices) => json!({"enum": choices}),
+        Shape::List => json!({"type": "array"}),
+        Shape::Dict => json!({"type": "object"}),
+        Shape::Steps => json!({
+            "type": "array",
+            "items": {"type": "string", "pattern": r"^\$steps\.[A-Za-z_0-9-]+$"},
+        }),
+        Shape::StepCases => json!({
+            "type": "object",
+            "additionalProperties": {"type": "string", "pattern": r"^\$steps\.[A-Za-z_0-9-]+$"},
+        }),
+        Shape::Grammar(grammar) => json!({"type": grammar.json, "format": grammar.what}),
+    })
+}

@@ -1,0 +1,104 @@
+//! Tests of the language as a whole: small definitions of our own, the peer's verdicts where they are at hand, and
+//! random definitions.
+
+#![expect(clippy::unwrap_used, reason = "a failing test may panic")]
+
+mod conformance;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::{DetectRequest, Host, ImageValue, Pixels, RgbPixels, VideoMeta};
+use crate::detections::{Detection, DetectionId, Detections};
+use crate::geometry::BBox;
+
+/// Folder of the test data, if there is one.
+fn data(path: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("WATCHKEEPER_DATA").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let path = root.join(path);
+    if path.exists() {
+        return Some(path);
+    }
+    #[expect(clippy::print_stderr, reason = "a skipped test has to say so")]
+    {
+        eprintln!("SKIPPED: no test data at {}", path.display());
+    }
+    None
+}
+
+fn read(path: &PathBuf) -> Json {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// A picture of one colour.
+struct Grey([u32; 2]);
+
+impl Pixels for Grey {
+    fn size(&self) -> [u32; 2] {
+        self.0
+    }
+
+    fn rgb(&self) -> Arc<RgbPixels> {
+        let [width, height] = self.0;
+        Arc::new(RgbPixels {
+            width,
+            height,
+            data: vec![128; (width * height * 3) as usize],
+        })
+    }
+}
+
+/// Frame `number` of a recording at 30 frames a second.
+fn frame(number: u64, size: [u32; 2]) -> ImageValue {
+    ImageValue::new(
+        Arc::new(Grey(size)),
+        VideoMeta {
+            video_identifier: Arc::from("test"),
+            frame_number: number,
+            frame_timestamp: 1_700_000_000.0 + number as f64 / 30.0,
+            fps: Some(30.0),
+            comes_from_video_file: true,
+        },
+    )
+}
+
+fn detection(class: &str, class_id: i64, confidence: f64, bbox: [f64; 4], id: &str) -> Detection {
+    let [x1, y1, x2, y2] = bbox;
+    Detection {
+        bbox: BBox::new(x1, y1, x2, y2),
+        confidence,
+        class_id,
+        class: Arc::from(class),
+        track: None,
+        id: DetectionId::Given(Arc::from(id)),
+        extra: None,
+    }
+}
+
+/// A host that finds the same boxes in every picture, or fails.
+struct FixedBoxes(Result<Vec<Detection>, String>);
+
+impl FixedBoxes {
+    /// The three boxes of the model that the peer's outputs were made with.
+    fn three() -> Self {
+        Self(Ok(vec![
+            detection("person", 0, 0.9, [120.0, 60.0, 200.0, 180.0], "a"),
+            detection("car", 2, 0.8, [270.0, 210.0, 370.0, 270.0], "b"),
+            detection("person", 0, 0.7, [470.0, 250.0, 530.0, 390.0], "c"),
+        ]))
+    }
+}
+
+impl Host for FixedBoxes {
+    fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
+        Ok(Detections {
+            boxes: self.0.clone()?,
+            size: request.image.size(),
+        })
+    }
+}

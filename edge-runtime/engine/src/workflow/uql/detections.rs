@@ -1,0 +1,315 @@
+//! Operations on detections: properties, order, selection and geometry.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::super::value::Value;
+use super::{Env, StatementGroup, shared};
+use crate::detections::{Detection, Detections};
+use crate::geometry::{BBox, Point};
+
+/// Property of one box.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DetectionProperty {
+    Confidence,
+    ClassName,
+    XMin,
+    XMax,
+    YMin,
+    YMax,
+    Size,
+    ClassId,
+    Center,
+    TopLeft,
+    TopRight,
+    BottomLeft,
+    BottomRight,
+    InOut,
+    PathDeviation,
+    Polygon,
+    TimeInZone,
+    TrackerId,
+    Velocity,
+    Speed,
+    SmoothedVelocity,
+    SmoothedSpeed,
+    ImageDimensions,
+    PredictionType,
+    KeypointsXy,
+    Rect,
+    Width,
+    Height,
+    Angle,
+    AreaPx,
+    AreaConverted,
+}
+
+impl DetectionProperty {
+    /// Name under which blocks attach it, for those that only some boxes have.
+    const fn attached(self) -> Option<&'static str> {
+        Some(match self {
+            Self::InOut => "in_out",
+            Self::PathDeviation => "path_deviation",
+            Self::Polygon => "polygon",
+            Self::Velocity => "velocity",
+            Self::Speed => "speed",
+            Self::SmoothedVelocity => "smoothed_velocity",
+            Self::SmoothedSpeed => "smoothed_speed",
+            Self::PredictionType => "prediction_type",
+            Self::KeypointsXy => "keypoints_xy",
+            Self::Rect => "rect",
+            Self::Angle => "angle",
+            Self::AreaPx => "area_px",
+            Self::AreaConverted => "area_converted",
+            _ => return None,
+        })
+    }
+}
+
+/// Which box to keep.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Selection {
+    LeftMost,
+    RightMost,
+    TopConfidence,
+    First,
+    Last,
+}
+
+/// What to sort boxes by.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SortKey {
+    Confidence,
+    XMin,
+    XMax,
+    YMin,
+    YMax,
+    Size,
+    CenterX,
+    CenterY,
+}
+
+fn point(p: Point) -> Value {
+    Value::list(vec![Value::Float(p.x), Value::Float(p.y)])
+}
+
+/// A property of one box; nothing where the box doesn't have it.
+pub(super) fn property(all: &Detections, d: &Detection, property: DetectionProperty) -> Value {
+    use DetectionProperty as P;
+    let b = &d.bbox;
+    match property {
+        P::Confidence => Value::Float(d.confidence),
+        P::ClassName => Value::Text(Arc::clone(&d.class)),
+        P::ClassId => Value::Int(d.class_id),
+        P::XMin => Value::Float(b.x1),
+        P::XMax => Value::Float(b.x2),
+        P::YMin => Value::Float(b.y1),
+        P::YMax => Value::Float(b.y2),
+        P::Size => Value::Float(b.area()),
+        P::Width => Value::Float(b.width()),
+        P::Height => Value::Float(b.height()),
+        P::Center => point(b.center()),
+        P::TopLeft => point(Point::new(b.x1, b.y1)),
+        P::TopRight => point(Point::new(b.x2, b.y1)),
+        P::BottomLeft => point(Point::new(b.x1, b.y2)),
+        P::BottomRight => point(Point::new(b.x2, b.y2)),
+        P::TrackerId => d.track.map_or(Value::Null, |t| Value::Int(t.0)),
+        P::TimeInZone => d
+            .extra
+            .as_deref()
+            .and_then(|e| e.time_in_zone)
+            .map_or(Value::Null, Value::Float),
+        P::ImageDimensions => Value::list(vec![
+            Value::Int(all.size[1].into()),
+            Value::Int(all.size[0].into()),
+        ]),
+        other => attached(d, other),
+    }
+}
+
+fn attached(d: &Detection, property: DetectionProperty) -> Value {
+    let data = property
+        .attached()
+        .and_then(|name| d.extra.as_deref()?.data.get(name));
+    match (data, property) {
+        (Some(json), _) => Value::from(json.clone()),
+        (None, DetectionProperty::PredictionType) => Value::from("object-detection"),
+        (None, _) => Value::Null,
+    }
+}
+
+/// The boxes for which the statements hold.
+pub(super) fn filter(
+    all: &Arc<Detections>,
+    condition: &StatementGroup,
+    env: &Env<'_>,
+) -> Result<Detections, String> {
+    let mut boxes = Vec::with_capacity(all.boxes.len());
+    for (i, d) in all.boxes.iter().enumerate() {
+        let element = Value::Detection(Arc::clone(all), i);
+        let env = Env {
+            element: &element,
+            ..*env
+        };
+        if condition.holds(&env)? {
+            boxes.push(d.clone());
+        }
+    }
+    Ok(Detections {
+        boxes,
+        size: all.size,
+    })
+}
+
+/// The same boxes with their corners changed.
+pub(super) fn map(all: &Detections, change: impl Fn(&BBox) -> BBox) -> Detections {
+    let mut out = all.clone();
+    for d in &mut out.boxes {
+        d.bbox = change(&d.bbox);
+    }
+    out
+}
+
+/// Boxes grown by so many pixels in all, inside the picture where its size is known.
+pub(super) fn offset(all: &Detections, dx: f64, dy: f64) -> Detections {
+    let [w, h] = all.size.map(f64::from);
+    map(all, |b| {
+        let grown = BBox::new(
+            b.x1 - dx / 2.0,
+            b.y1 - dy / 2.0,
+            b.x2 + dx / 2.0,
+            b.y2 + dy / 2.0,
+        );
+        if w > 0.0 && h > 0.0 {
+            grown.clip(w, h)
+        } else {
+            grown
+        }
+    })
+}
+
+/// The same boxes under other class names; new names get ids from `new_ids` on, in alphabetical order.
+pub(super) fn rename(
+    all: &Detections,
+    names: &BTreeMap<String, String>,
+    strict: bool,
+    new_ids: i64,
+) -> Result<Detections, String> {
+    let mut out = all.clone();
+    if strict {
+        if let Some(d) = all.boxes.iter().find(|d| !names.contains_key(&*d.class)) {
+            return Err(format!(
+                "class {} has no new name, and the renaming is strict",
+                d.class
+            ));
+        }
+        let mut order: Vec<&String> = names.values().collect();
+        order.sort();
+        order.dedup();
+        for d in &mut out.boxes {
+            if let Some(name) = names.get(&*d.class) {
+                d.class_id = order.iter().position(|n| *n == name).map_or(0, index);
+                d.class = shared(name);
+            }
+        }
+        return Ok(out);
+    }
+    // A name that the picture knows already keeps its id.
+    let known: BTreeMap<Arc<str>, i64> = all
+        .boxes
+        .iter()
+        .map(|d| (Arc::clone(&d.class), d.class_id))
+        .collect();
+    let mut fresh: Vec<&String> = names
+        .values()
+        .filter(|n| !known.contains_key(n.as_str()))
+        .collect();
+    fresh.sort();
+    fresh.dedup();
+    for d in &mut out.boxes {
+        let Some(name) = names.get(&*d.class) else {
+            continue;
+        };
+        d.class_id = known
+            .get(name.as_str())
+            .copied()
+            .unwrap_or_else(|| new_ids + fresh.iter().position(|n| *n == name).map_or(0, index));
+        d.class = shared(name);
+    }
+    Ok(out)
+}
+
+fn index(position: usize) -> i64 {
+    i64::try_from(position).unwrap_or(i64::MAX)
+}
+
+/// At most one box. Of equal ones, the first.
+pub(super) fn select(all: &Detections, selection: Selection) -> Detections {
+    let best = |key: fn(&Detection) -> f64| {
+        all.boxes
+            .iter()
+            .rev()
+            .max_by(|a, b| key(a).total_cmp(&key(b)))
+    };
+    let chosen = match selection {
+        Selection::LeftMost => best(|d| -d.bbox.x1),
+        Selection::RightMost => best(|d| d.bbox.x2),
+        Selection::TopConfidence => best(|d| d.confidence),
+        Selection::First => all.boxes.first(),
+        Selection::Last => all.boxes.last(),
+    };
+    Detections {
+        boxes: chosen.cloned().into_iter().collect(),
+        size: all.size,
+    }
+}
+
+/// The boxes in order; equal ones keep theirs.
+pub(super) fn sort(all: &Detections, key: SortKey, ascending: bool) -> Detections {
+    let of = |d: &Detection| match key {
+        SortKey::Confidence => d.confidence,
+        SortKey::XMin => d.bbox.x1,
+        SortKey::XMax => d.bbox.x2,
+        SortKey::YMin => d.bbox.y1,
+        SortKey::YMax => d.bbox.y2,
+        SortKey::Size => d.bbox.area(),
+        SortKey::CenterX => d.bbox.center().x,
+        SortKey::CenterY => d.bbox.center().y,
+    };
+    let mut out = all.clone();
+    out.boxes.sort_by(|a, b| {
+        let order = of(a).total_cmp(&of(b));
+        if ascending { order } else { order.reverse() }
+    });
+    out
+}
+
+/// The boxes of other classes whose centre lies in a box of class `parent`.
+pub(super) fn inside_parent(all: &Detections, parent: &str) -> Detections {
+    let parents: Vec<&BBox> = all
+        .boxes
+        .iter()
+        .filter(|d| &*d.class == parent)
+        .map(|d| &d.bbox)
+        .collect();
+    Detections {
+        boxes: all
+            .boxes
+            .iter()
+            .filter(|d| &*d.class != parent)
+            .filter(|d| {
+                let c = d.bbox.center();
+                parents
+                    .iter()
+                    .any(|p| p.x1 <= c.x && c.x <= p.x2 && p.y1 <= c.y && c.y <= p.y2)
+            })
+            .cloned()
+            .collect(),
+        size: all.size,
+    }
+}
