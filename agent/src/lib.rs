@@ -5,5 +5,8 @@
 //! touches a pixel and never depends on the runtime's code, only on the contract.
 
 pub mod backoff;
+pub mod clock;
+pub mod command;
+pub mod mqtt;
 pub mod outbox;
 pub mod runtime_client;

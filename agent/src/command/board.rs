@@ -1,0 +1,663 @@
+//! The board of commands: what was asked, what was answered, what runs. Sans-IO.
+//!
+//! Invariants:
+//! - a command starts only after its `executing` is stored, so that a restart knows what it was doing;
+//! - a known id is answered again with its present status and never run twice;
+//! - exactly one terminal status; an expired command never starts;
+//! - one command runs at a time, in the order in which they were accepted.
+//!
+//! ```text
+//!  Received ─► Save(accepted) ─ Saved ─► Save(executing) ─ Saved ─► Start ─ Finished ─► Save(successful|failed)
+//!      │                            └─► Save(expired)
+//!      └─► Reply(rejected), not remembered
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+
+use watchkeeper_contract::command::{CommandReport, CommandRequest, CommandStatus, Operation};
+use watchkeeper_contract::time::{TimeQuality, Wall};
+
+use super::ledger::Record;
+
+/// Finished commands that are remembered.
+pub const LEDGER_ENTRIES: usize = 4096;
+/// Days for which they are remembered.
+pub const LEDGER_DAYS: i64 = 30;
+/// Commands that may be open at a time.
+pub const MAX_OPEN: usize = 32;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// What happens to the board.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// A request came.
+    Received {
+        /// Its id.
+        id: String,
+        /// What was asked for, or why it is not understood.
+        request: Result<Box<CommandRequest>, String>,
+    },
+    /// A record is on stable storage.
+    Saved {
+        /// Which command.
+        id: String,
+        /// Which of its versions.
+        version: u32,
+    },
+    /// The operation that was started came to its end.
+    Finished {
+        /// Which command.
+        id: String,
+        /// What it answered, or why it failed.
+        outcome: Result<serde_json::Value, String>,
+    },
+    /// Time passed.
+    Tick,
+}
+
+/// What the shell has to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Output {
+    /// Store the record and queue the report, whole or not at all; answer [`Input::Saved`].
+    Save {
+        /// What is known now.
+        record: Box<Record>,
+        /// What is told.
+        report: CommandReport,
+    },
+    /// Tell this without storing anything.
+    Reply {
+        /// What is told.
+        report: CommandReport,
+    },
+    /// Begin the operation; answer [`Input::Finished`].
+    Start {
+        /// Which command.
+        id: String,
+        /// What to do.
+        operation: Operation,
+        /// Whether it may have been done, in part or whole, before a restart.
+        resumed: bool,
+    },
+    /// Forget a finished command, in the store too.
+    Forget {
+        /// Which command.
+        id: String,
+        /// Its operation, for the topic of its status.
+        operation: Operation,
+    },
+}
+
+/// The state machine.
+#[derive(Debug, Default)]
+pub struct CommandBoard {
+    ledger: BTreeMap<String, Record>,
+    /// Accepted and stored, oldest first.
+    queue: VecDeque<String>,
+    /// The command that runs, or whose `executing` is being stored.
+    running: Option<String>,
+    outputs: VecDeque<Output>,
+}
+
+impl CommandBoard {
+    /// A board that goes on where the ledger left off.
+    #[must_use]
+    pub fn new(now: Wall, ledger: BTreeMap<String, Record>) -> Self {
+        let mut board = Self {
+            ledger,
+            ..Self::default()
+        };
+        let mut open: Vec<(i64, String, bool)> = board
+            .ledger
+            .iter()
+            .filter(|(_, r)| !r.status.is_terminal())
+            .map(|(id, r)| {
+                (
+                    r.changed_ms,
+                    id.clone(),
+                    r.status == CommandStatus::Executing,
+                )
+            })
+            .collect();
+        // What was executing was accepted before everything that waits.
+        open.sort_by(|a, b| (!a.2, a.0, &a.1).cmp(&(!b.2, b.0, &b.1)));
+        for (_, id, was_executing) in open {
+            if was_executing && board.running.is_none() {
+                board.resume(now, id);
+            } else {
+                board.queue.push_back(id);
+            }
+        }
+        board.start_next(now);
+        board
+    }
+
+    /// Takes one input; drain [`Self::poll`] afterwards.
+    pub fn handle(&mut self, now: Wall, input: Input) {
+        match input {
+            Input::Received { id, request } => self.receive(now, id, request),
+            Input::Saved { id, version } => self.saved(now, id, version),
+            Input::Finished { id, outcome } => {
+                if self.running.as_ref() == Some(&id) {
+                    let status = match outcome {
+                        Ok(result) => CommandStatus::Successful { result },
+                        Err(reason) => CommandStatus::Failed { reason },
+                    };
+                    self.change(now, &id, status);
+                }
+            }
+            Input::Tick => self.forget_old(now),
+        }
+        if cfg!(debug_assertions) {
+            self.check();
+        }
+    }
+
+    /// The next thing to do, until there is nothing left.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Commands that are not finished, with what was last told about them.
+    pub fn open(&self) -> impl Iterator<Item = (&Operation, CommandReport)> {
+        self.ledger
+            .iter()
+            .filter(|(_, record)| !record.status.is_terminal())
+            .map(|(id, record)| (&record.request.operation, report(id, record)))
+    }
+
+    /// Sweeps the invariants that hold between any two calls.
+    ///
+    /// # Panics
+    /// When one does not hold, which is a fault of this file.
+    pub fn check(&self) {
+        for id in self.queue.iter().chain(&self.running) {
+            assert!(self.ledger.contains_key(id), "{id} is queued and not known");
+        }
+        if let Some(running) = &self.running {
+            assert!(!self.queue.contains(running), "{running} runs and waits");
+        }
+        let open = self
+            .ledger
+            .values()
+            .filter(|r| !r.status.is_terminal())
+            .count();
+        assert!(open <= MAX_OPEN, "{open} commands are open");
+    }
+
+    fn receive(&mut self, now: Wall, id: String, request: Result<Box<CommandRequest>, String>) {
+        if let Some(known) = self.ledger.get(&id) {
+            let report = report(&id, known);
+            self.outputs.push_back(Output::Reply { report });
+            return;
+        }
+        let request = match request.and_then(|request| self.admit(now, request)) {
+            Ok(request) => *request,
+            Err(reason) => {
+                let status = CommandStatus::Rejected { reason };
+                let report = CommandReport {
+                    id,
+                    status,
+                    version: 1,
+                };
+                self.outputs.push_back(Output::Reply { report });
+                return;
+            }
+        };
+        let status = if is_expired(now, &request) {
+            CommandStatus::Expired
+        } else {
+            CommandStatus::Accepted
+        };
+        let record = Record {
+            request,
+            status: CommandStatus::Accepted,
+            version: 0,
+            changed_ms: now.unix_ms,
+        };
+        self.ledger.insert(id.clone(), record);
+        self.change(now, &id, status);
+        self.forget_old(now);
+    }
+
+    fn admit(
+        &self,
+        now: Wall,
+        request: Box<CommandRequest>,
+    ) -> Result<Box<CommandRequest>, String> {
+        let open = self
+            .ledger
+            .values()
+            .filter(|r| !r.status.is_terminal())
+            .count();
+        if open >= MAX_OPEN {
+            return Err(format!(
+                "{MAX_OPEN} commands are open already; wait until one is finished"
+            ));
+        }
+        if request.expires_at.is_some() && now.quality == TimeQuality::Unsynced {
+            return Err(
+                "the clock of this box is not set, so expires_at can't be judged; set the clock or leave it out"
+                    .to_owned(),
+            );
+        }
+        Ok(request)
+    }
+
+    fn saved(&mut self, now: Wall, id: String, version: u32) {
+        let Some(record) = self.ledger.get(&id).filter(|r| r.version == version) else {
+            return;
+        };
+        match &record.status {
+            CommandStatus::Accepted => self.queue.push_back(id),
+            CommandStatus::Executing => {
+                let operation = record.request.operation.clone();
+                self.outputs.push_back(Output::Start {
+                    id,
+                    operation,
+                    resumed: false,
+                });
+                return;
+            }
+            CommandStatus::Successful { .. }
+            | CommandStatus::Failed { .. }
+            | CommandStatus::Rejected { .. }
+            | CommandStatus::Expired => {
+                if self.running.as_ref() == Some(&id) {
+                    self.running = None;
+                }
+            }
+        }
+        self.start_next(now);
+    }
+
+    fn start_next(&mut self, now: Wall) {
+        while self.running.is_none() {
+            let Some(id) = self.queue.pop_front() else {
+                return;
+            };
+            let expired = self
+                .ledger
+                .get(&id)
+                .is_some_and(|r| is_expired(now, &r.request));
+            if expired {
+                self.change(now, &id, CommandStatus::Expired);
+            } else {
+                self.running = Some(id.clone());
+                self.change(now, &id, CommandStatus::Executing);
+            }
+        }
+    }
+
+    /// Goes on with a command that was executing when the box went down. Every operation may be repeated.
+    fn resume(&mut self, now: Wall, id: String) {
+        let Some(record) = self.ledger.get(&id) else {
+            return;
+        };
+        let operation = record.request.operation.clone();
+        let expired = is_expired(now, &record.request);
+        self.running = Some(id.clone());
+        if expired {
+            let reason = "the box restarted while it ran, and its time was over then".to_owned();
+            self.change(now, &id, CommandStatus::Failed { reason });
+        } else {
+            self.outputs.push_back(Output::Start {
+                id,
+                operation,
+                resumed: true,
+            });
+        }
+    }
+
+    fn change(&mut self, now: Wall, id: &str, status: CommandStatus) {
+        let Some(record) = self.ledger.get_mut(id) else {
+            return;
+        };
+        record.status = status;
+        record.version = record.version.saturating_add(1);
+        record.changed_ms = now.unix_ms;
+        self.outputs.push_back(Output::Save {
+            record: Box::new(record.clone()),
+            report: report(id, record),
+        });
+    }
+
+    /// Keeps the ledger within its bounds; the oldest finished commands go first.
+    fn forget_old(&mut self, now: Wall) {
+        let mut finished: Vec<(i64, String)> = self
+            .ledger
+            .iter()
+            .filter(|(id, r)| r.status.is_terminal() && self.running.as_ref() != Some(*id))
+            .map(|(id, r)| (r.changed_ms, id.clone()))
+            .collect();
+        finished.sort();
+        let too_many = finished.len().saturating_sub(LEDGER_ENTRIES);
+        for (index, (changed_ms, id)) in finished.into_iter().enumerate() {
+            let too_old = now.unix_ms.saturating_sub(changed_ms) > LEDGER_DAYS * DAY_MS;
+            if index >= too_many && !too_old {
+                break;
+            }
+            if let Some(record) = self.ledger.remove(&id) {
+                let operation = record.request.operation;
+                self.outputs.push_back(Output::Forget { id, operation });
+            }
+        }
+    }
+}
+
+fn report(id: &str, record: &Record) -> CommandReport {
+    CommandReport {
+        id: id.to_owned(),
+        status: record.status.clone(),
+        version: record.version,
+    }
+}
+
+fn is_expired(now: Wall, request: &CommandRequest) -> bool {
+    request
+        .expires_at
+        .is_some_and(|at| now.unix_ms >= at.as_millisecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use watchkeeper_contract::id::SourceId;
+
+    use super::*;
+
+    fn at(unix_ms: i64) -> Wall {
+        Wall {
+            unix_ms,
+            quality: TimeQuality::Synced,
+        }
+    }
+
+    fn snapshot(expires_ms: Option<i64>) -> Box<CommandRequest> {
+        Box::new(CommandRequest {
+            operation: Operation::Snapshot {
+                source: SourceId::new("gate").expect("name"),
+            },
+            expires_at: expires_ms.map(|ms| jiff::Timestamp::from_millisecond(ms).expect("time")),
+        })
+    }
+
+    fn received(id: &str) -> Input {
+        Input::Received {
+            id: id.to_owned(),
+            request: Ok(snapshot(None)),
+        }
+    }
+
+    /// Plays the shell: stores at once, and gives what was told and what was started.
+    fn settle(board: &mut CommandBoard, now: Wall) -> Vec<String> {
+        let mut story = Vec::new();
+        while let Some(output) = board.poll() {
+            match output {
+                Output::Save { report, .. } => {
+                    story.push(format!("{} {}", report.id, word(&report.status)));
+                    let (id, version) = (report.id, report.version);
+                    board.handle(now, Input::Saved { id, version });
+                }
+                Output::Reply { report } => {
+                    story.push(format!("{} again {}", report.id, word(&report.status)));
+                }
+                Output::Start { id, resumed, .. } => {
+                    story.push(format!(
+                        "{id} {}",
+                        if resumed { "resumes" } else { "starts" }
+                    ));
+                }
+                Output::Forget { id, .. } => story.push(format!("{id} forgotten")),
+            }
+        }
+        story
+    }
+
+    fn word(status: &CommandStatus) -> &'static str {
+        match status {
+            CommandStatus::Accepted => "accepted",
+            CommandStatus::Executing => "executing",
+            CommandStatus::Successful { .. } => "successful",
+            CommandStatus::Failed { .. } => "failed",
+            CommandStatus::Rejected { .. } => "rejected",
+            CommandStatus::Expired => "expired",
+        }
+    }
+
+    fn done(id: &str) -> Input {
+        Input::Finished {
+            id: id.to_owned(),
+            outcome: Ok(serde_json::Value::Null),
+        }
+    }
+
+    #[test]
+    fn a_command_is_accepted_then_executing_then_started_then_successful() {
+        let mut board = CommandBoard::default();
+        board.handle(at(1), received("a"));
+        assert_eq!(
+            settle(&mut board, at(1)),
+            ["a accepted", "a executing", "a starts"]
+        );
+        board.handle(at(2), done("a"));
+        assert_eq!(settle(&mut board, at(2)), ["a successful"]);
+    }
+
+    #[test]
+    fn a_known_id_is_answered_again_and_not_run_again() {
+        let mut board = CommandBoard::default();
+        board.handle(at(1), received("a"));
+        settle(&mut board, at(1));
+        board.handle(at(1), received("a"));
+        assert_eq!(settle(&mut board, at(1)), ["a again executing"]);
+        board.handle(at(2), done("a"));
+        settle(&mut board, at(2));
+        board.handle(at(3), received("a"));
+        assert_eq!(settle(&mut board, at(3)), ["a again successful"]);
+    }
+
+    #[test]
+    fn nothing_starts_before_it_is_stored() {
+        let mut board = CommandBoard::default();
+        board.handle(at(1), received("a"));
+        assert!(matches!(board.poll(), Some(Output::Save { .. })));
+        assert_eq!(board.poll(), None);
+    }
+
+    #[test]
+    fn the_second_command_waits_for_the_first() {
+        let mut board = CommandBoard::default();
+        board.handle(at(1), received("a"));
+        board.handle(at(1), received("b"));
+        let story = settle(&mut board, at(1));
+        assert_eq!(
+            story,
+            ["a accepted", "b accepted", "a executing", "a starts"]
+        );
+        board.handle(at(2), done("a"));
+        assert_eq!(
+            settle(&mut board, at(2)),
+            ["a successful", "b executing", "b starts"]
+        );
+    }
+
+    #[test]
+    fn an_expired_command_never_starts() {
+        let mut board = CommandBoard::default();
+        let request = Ok(snapshot(Some(10)));
+        board.handle(
+            at(10),
+            Input::Received {
+                id: "a".to_owned(),
+                request,
+            },
+        );
+        assert_eq!(settle(&mut board, at(10)), ["a expired"]);
+    }
+
+    #[test]
+    fn a_command_that_expires_while_it_waits_never_starts() {
+        let mut board = CommandBoard::default();
+        board.handle(at(1), received("a"));
+        let request = Ok(snapshot(Some(10)));
+        board.handle(
+            at(1),
+            Input::Received {
+                id: "b".to_owned(),
+                request,
+            },
+        );
+        settle(&mut board, at(1));
+        board.handle(at(20), done("a"));
+        assert_eq!(settle(&mut board, at(20)), ["a successful", "b expired"]);
+    }
+
+    #[test]
+    fn a_clock_that_was_never_set_can_not_judge_expiry() {
+        let mut board = CommandBoard::default();
+        let now = Wall {
+            unix_ms: 5,
+            quality: TimeQuality::Unsynced,
+        };
+        let request = Ok(snapshot(Some(10)));
+        board.handle(
+            now,
+            Input::Received {
+                id: "a".to_owned(),
+                request,
+            },
+        );
+        assert_eq!(settle(&mut board, now), ["a again rejected"]);
+    }
+
+    #[test]
+    fn a_malformed_request_is_rejected_and_may_be_mended_under_the_same_id() {
+        let mut board = CommandBoard::default();
+        let request = Err("not JSON".to_owned());
+        board.handle(
+            at(1),
+            Input::Received {
+                id: "a".to_owned(),
+                request,
+            },
+        );
+        assert_eq!(settle(&mut board, at(1)), ["a again rejected"]);
+        board.handle(at(1), received("a"));
+        assert_eq!(
+            settle(&mut board, at(1)),
+            ["a accepted", "a executing", "a starts"]
+        );
+    }
+
+    #[test]
+    fn one_open_command_too_many_is_rejected() {
+        let mut board = CommandBoard::default();
+        for n in 0..MAX_OPEN {
+            board.handle(at(1), received(&n.to_string()));
+        }
+        settle(&mut board, at(1));
+        board.handle(at(1), received("x"));
+        assert_eq!(settle(&mut board, at(1)), ["x again rejected"]);
+    }
+
+    #[test]
+    fn a_restart_resumes_what_was_executing_and_then_what_was_accepted() {
+        let mut board = CommandBoard::default();
+        board.handle(at(1), received("a"));
+        board.handle(at(1), received("b"));
+        settle(&mut board, at(1));
+        let mut board = CommandBoard::new(at(2), board.ledger);
+        assert_eq!(settle(&mut board, at(2)), ["a resumes"]);
+        board.handle(at(3), done("a"));
+        assert_eq!(
+            settle(&mut board, at(3)),
+            ["a successful", "b executing", "b starts"]
+        );
+    }
+
+    #[test]
+    fn a_restart_fails_what_was_executing_when_its_time_is_over() {
+        let mut board = CommandBoard::default();
+        let request = Ok(snapshot(Some(10)));
+        board.handle(
+            at(1),
+            Input::Received {
+                id: "a".to_owned(),
+                request,
+            },
+        );
+        settle(&mut board, at(1));
+        let mut board = CommandBoard::new(at(20), board.ledger);
+        assert_eq!(settle(&mut board, at(20)), ["a failed"]);
+    }
+
+    #[test]
+    fn finished_commands_are_forgotten_by_age() {
+        let mut board = CommandBoard::default();
+        board.handle(at(1), received("a"));
+        settle(&mut board, at(1));
+        board.handle(at(1), done("a"));
+        settle(&mut board, at(1));
+        board.handle(at(LEDGER_DAYS * DAY_MS), Input::Tick);
+        assert_eq!(settle(&mut board, at(1)), [""; 0]);
+        board.handle(at(LEDGER_DAYS * DAY_MS + 2), Input::Tick);
+        assert_eq!(settle(&mut board, at(1)), ["a forgotten"]);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_and_whenever_it_restarts_every_id_has_one_end_and_starts_only_when_stored(
+            steps in proptest::collection::vec((0_u8..6, 0_u8..5), 0..120),
+        ) {
+            let mut stored: BTreeMap<String, Record> = BTreeMap::new();
+            let mut board = CommandBoard::default();
+            let mut to_save = VecDeque::new();
+            let mut running: Vec<String> = Vec::new();
+            let mut ends: BTreeMap<String, CommandStatus> = BTreeMap::new();
+            for (time, (kind, n)) in steps.into_iter().enumerate() {
+                let now = at(i64::try_from(time).expect("small"));
+                let id = n.to_string();
+                match kind {
+                    0 | 1 => board.handle(now, received(&id)),
+                    2 | 3 => {
+                        if let Some((record, report)) = to_save.pop_front() {
+                            let (record, report): (Box<Record>, CommandReport) = (record, report);
+                            if report.status.is_terminal() {
+                                let before = ends.insert(report.id.clone(), report.status.clone());
+                                prop_assert!(before.is_none(), "{} ended twice", report.id);
+                            }
+                            stored.insert(report.id.clone(), *record);
+                            let (id, version) = (report.id, report.version);
+                            board.handle(now, Input::Saved { id, version });
+                        }
+                    }
+                    4 => {
+                        if let Some(id) = running.pop() {
+                            board.handle(now, done(&id));
+                        }
+                    }
+                    _ => {
+                        to_save.clear();
+                        running.clear();
+                        board = CommandBoard::new(now, stored.clone());
+                    }
+                }
+                while let Some(output) = board.poll() {
+                    match output {
+                        Output::Save { record, report } => to_save.push_back((record, report)),
+                        Output::Start { id, .. } => {
+                            let is_stored = stored.get(&id).is_some_and(|r| r.status == CommandStatus::Executing);
+                            prop_assert!(is_stored, "{id} starts before that is stored");
+                            prop_assert!(running.is_empty(), "two at a time");
+                            running.push(id);
+                        }
+                        Output::Reply { .. } | Output::Forget { .. } => {}
+                    }
+                }
+                board.check();
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Carries out one operation through the runtime's client.
+//!
+//! Each of the three may be repeated: a snapshot is taken again, a deployment replaces itself, a stop finds nothing left.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use watchkeeper_contract::command::Operation;
+
+use crate::backoff::Backoff;
+use crate::runtime_client::{ClientError, RuntimeClient};
+
+/// How long a runtime that is away is waited for, in attempts; with the back-off below that is about half a minute.
+const ATTEMPTS: u32 = 12;
+const RETRY_FIRST: Duration = Duration::from_millis(250);
+const RETRY_CEILING: Duration = Duration::from_secs(4);
+
+/// How an operation ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Which command.
+    pub id: String,
+    /// What it answers, or why it failed.
+    pub result: Result<Value, String>,
+}
+
+/// Does `operation` for command `id`. A runtime that is restarting is waited for; a refusal is final.
+pub async fn execute(
+    runtime: RuntimeClient,
+    id: String,
+    operation: Operation,
+    resumed: bool,
+    seed: u64,
+) -> Outcome {
+    let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, seed);
+    // After an attempt that broke half-way, a stop may find its work done.
+    let mut may_be_done = resumed;
+    loop {
+        let error = match attempt(&runtime, &operation, may_be_done).await {
+            Ok(result) => {
+                return Outcome {
+                    id,
+                    result: Ok(result),
+                };
+            }
+            Err(error) => error,
+        };
+        if !error.is_transient() || backoff.attempts() >= ATTEMPTS {
+            let reason = error.to_string();
+            return Outcome {
+                id,
+                result: Err(reason),
+            };
+        }
+        may_be_done = true;
+        tokio::time::sleep(backoff.next_delay()).await;
+    }
+}
+
+async fn attempt(
+    runtime: &RuntimeClient,
+    operation: &Operation,
+    may_be_done: bool,
+) -> Result<Value, ClientError> {
+    match operation {
+        Operation::Snapshot { source } => {
+            let media = runtime.snapshot(source).await?;
+            // Plain data with string keys: serde_json can't fail on it.
+            Ok(serde_json::to_value(media).unwrap_or_default())
+        }
+        Operation::Deploy { pipeline } => {
+            let status = runtime.put_pipeline(pipeline).await?;
+            let state = serde_json::to_value(status.state).unwrap_or_default();
+            Ok(json!({ "pipeline": status.spec.id, "state": state["state"] }))
+        }
+        Operation::Stop { pipeline } => match runtime.delete_pipeline(pipeline).await {
+            Ok(()) => Ok(json!({ "pipeline": pipeline })),
+            Err(error) if may_be_done && error.is_not_found() => {
+                Ok(json!({ "pipeline": pipeline }))
+            }
+            Err(error) => Err(error),
+        },
+    }
+}

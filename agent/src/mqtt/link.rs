@@ -1,0 +1,332 @@
+//! One session with the broker: the shell around `rumqttc`.
+//!
+//! Every session is a fresh client with a clean session. The library would resend by itself what it still holds, but it
+//! forgets that when the broker forgot the session, and a resumed one can't carry a new last will; the outbox knows
+//! better what was acknowledged. So a [`Link`] lives from CONNECT to the first error and is then dropped whole.
+//!
+//! No policy here: it moves bytes and says what the broker said. Waiting on [`Link::next`] drives the protocol; dropping
+//! that future loses nothing.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, FuturesUnordered};
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
+use rumqttc::{
+    AsyncClient, ConnectionError, Event, LastWill, MqttOptions, Packet, PublishNoticeError,
+    PublishOptions, PublishResult, QoS, SubscribeReasonCode, TlsConfiguration, Transport,
+};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::payload::MAX_PAYLOAD;
+use crate::outbox::OutboxId;
+
+/// Requests that the client queues; far more than the outbox's window and the retained topics together.
+const QUEUE: usize = 4096;
+/// Seconds until a connect attempt counts as failed.
+const CONNECT_TIMEOUT_S: u64 = 5;
+/// Room for topic and header around the largest payload.
+const PACKET_OVERHEAD: usize = 4096;
+
+/// How to reach the broker.
+#[derive(Debug, Clone)]
+pub struct Broker {
+    /// Host name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Client id, unique at the broker.
+    pub client_id: String,
+    /// User name.
+    pub username: Option<String>,
+    /// Password.
+    pub password: Option<SecretString>,
+    /// Whether the connection is TLS.
+    pub tls: bool,
+    /// PEM file with the authorities to trust; absent: the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Interval of keep-alive packets.
+    pub keep_alive: Duration,
+}
+
+/// What cannot be mended by trying again.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The authorities can't be read.
+    #[error("mqtt.ca_file {} can't be read: {source}", path.display())]
+    CaFile {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The system's authorities can't be read.
+    #[error("the system's certificate authorities can't be used: {0}; set mqtt.ca_file")]
+    SystemRoots(String),
+}
+
+/// The message that the broker publishes when the session breaks.
+#[derive(Debug, Clone)]
+pub struct Will {
+    /// Topic.
+    pub topic: String,
+    /// Payload; retained, QoS 1.
+    pub payload: Vec<u8>,
+}
+
+/// What a publication stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Token {
+    /// An entry of the outbox.
+    Entry(OutboxId),
+    /// The last word before the agent stops.
+    Farewell,
+}
+
+/// What the broker said.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// The session is accepted.
+    Up,
+    /// A publication has been acknowledged.
+    Acked(Token),
+    /// The broker refused a subscription.
+    SubscriptionRefused,
+    /// A message on a subscribed topic.
+    Message {
+        /// Its topic.
+        topic: String,
+        /// Its payload.
+        payload: Bytes,
+    },
+    /// The session is over; drop the link.
+    Down {
+        /// One sentence, free of credentials.
+        reason: String,
+    },
+}
+
+/// The client's queue is full or gone: the session is of no use any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the queue to the broker is full")]
+pub struct QueueFull;
+
+type Notice = (Token, Result<PublishResult, PublishNoticeError>);
+
+/// One session.
+pub struct Link {
+    client: AsyncClient,
+    events: BoxStream<'static, Result<Event, ConnectionError>>,
+    notices: FuturesUnordered<BoxFuture<'static, Notice>>,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    /// Begins to connect. The outcome comes from [`Self::next`].
+    ///
+    /// # Errors
+    /// [`LinkError`] when the TLS set-up can't be made.
+    pub fn open(broker: &Broker, will: Will) -> Result<Self, LinkError> {
+        let mut options = MqttOptions::new(&broker.client_id, (broker.host.clone(), broker.port));
+        let limit = MAX_PAYLOAD + PACKET_OVERHEAD;
+        let keep_alive = u16::try_from(broker.keep_alive.as_secs()).unwrap_or(u16::MAX);
+        options
+            .set_clean_session(true)
+            .set_keep_alive(keep_alive)
+            // A request that is too large must arrive to be refused; only far larger ones end the session.
+            .set_max_packet_size(4 * limit, limit)
+            .set_last_will(LastWill::new(
+                will.topic,
+                will.payload,
+                QoS::AtLeastOnce,
+                true,
+            ));
+        match (&broker.username, &broker.password) {
+            (Some(user), Some(password)) => {
+                options.set_credentials(user, password.expose_secret().to_owned());
+            }
+            (Some(user), None) => {
+                options.set_username(user);
+            }
+            (None, _) => {}
+        }
+        if broker.tls {
+            options.set_transport(Transport::tls_with_config(tls(broker)?));
+        }
+        let (client, mut events) = AsyncClient::builder(options).capacity(QUEUE).build();
+        let mut network = events.network_options();
+        network.set_connection_timeout(CONNECT_TIMEOUT_S);
+        network.set_tcp_nodelay(true);
+        events.set_network_options(network);
+        let events = stream::unfold(events, |mut events| async move {
+            let event = events.poll().await;
+            Some((event, events))
+        });
+        Ok(Self {
+            client,
+            events: events.boxed(),
+            notices: FuturesUnordered::new(),
+        })
+    }
+
+    /// What the broker says next.
+    pub async fn next(&mut self) -> LinkEvent {
+        loop {
+            let event = if self.notices.is_empty() {
+                self.events.next().await
+            } else {
+                tokio::select! {
+                    biased;
+                    Some(notice) = self.notices.next() => match notice {
+                        (token, Ok(_)) => return LinkEvent::Acked(token),
+                        // The session is ending; the reason comes from the events.
+                        (_, Err(_)) => continue,
+                    },
+                    event = self.events.next() => event,
+                }
+            };
+            match event {
+                Some(Ok(Event::Incoming(Packet::ConnAck(_)))) => return LinkEvent::Up,
+                Some(Ok(Event::Incoming(Packet::Publish(publish)))) => {
+                    // A topic that is not UTF-8 is nobody's.
+                    if let Ok(topic) = String::from_utf8(publish.topic.to_vec()) {
+                        return LinkEvent::Message {
+                            topic,
+                            payload: publish.payload,
+                        };
+                    }
+                }
+                Some(Ok(Event::Incoming(Packet::SubAck(ack)))) => {
+                    if ack.return_codes.contains(&SubscribeReasonCode::Failure) {
+                        return LinkEvent::SubscriptionRefused;
+                    }
+                }
+                Some(Ok(Event::Incoming(_) | Event::Outgoing(_))) => {}
+                Some(Err(error)) => {
+                    return LinkEvent::Down {
+                        reason: reason(&error),
+                    };
+                }
+                None => {
+                    return LinkEvent::Down {
+                        reason: "the client ended".to_owned(),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Publishes at QoS 1 and reports the acknowledgement as [`LinkEvent::Acked`].
+    ///
+    /// # Errors
+    /// [`QueueFull`]; the link should be dropped then.
+    pub fn publish_tracked(
+        &mut self,
+        token: Token,
+        topic: String,
+        payload: Vec<u8>,
+        retain: bool,
+    ) -> Result<(), QueueFull> {
+        let options = PublishOptions::at_least_once().retain(retain);
+        let notice = self
+            .client
+            .try_publish_tracked(topic, payload, options)
+            .map_err(|_| QueueFull)?;
+        let notice = async move { (token, notice.wait_async().await) };
+        self.notices.push(notice.boxed());
+        Ok(())
+    }
+
+    /// Publishes a retained message at QoS 1.
+    ///
+    /// # Errors
+    /// [`QueueFull`]; the link should be dropped then.
+    pub fn publish_retained(&self, topic: &str, payload: Vec<u8>) -> Result<(), QueueFull> {
+        let options = PublishOptions::at_least_once().retained();
+        self.client
+            .try_publish(topic, payload, options)
+            .map_err(|_| QueueFull)
+    }
+
+    /// Publishes at QoS 0.
+    ///
+    /// # Errors
+    /// [`QueueFull`]; the message is gone, which is what QoS 0 means.
+    pub fn publish_fleeting(&self, topic: String, payload: Vec<u8>) -> Result<(), QueueFull> {
+        self.client
+            .try_publish(topic, payload, PublishOptions::at_most_once())
+            .map_err(|_| QueueFull)
+    }
+
+    /// Subscribes at QoS 1.
+    ///
+    /// # Errors
+    /// [`QueueFull`]; the link should be dropped then.
+    pub fn subscribe(&self, filter: String) -> Result<(), QueueFull> {
+        self.client
+            .try_subscribe(filter, QoS::AtLeastOnce)
+            .map_err(|_| QueueFull)
+    }
+
+    /// Ends the session in order, so that the broker does not publish the will. Gives up after `patience`.
+    pub async fn close(mut self, patience: Duration) {
+        if self.client.try_disconnect_with_timeout(patience).is_err() {
+            return;
+        }
+        let drain = async {
+            while let Some(Ok(event)) = self.events.next().await {
+                if matches!(event, Event::Outgoing(rumqttc::Outgoing::Disconnect)) {
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(patience, drain).await.is_err() {
+            tracing::warn!("the broker did not take leave in time");
+        }
+    }
+}
+
+fn tls(broker: &Broker) -> Result<TlsConfiguration, LinkError> {
+    match &broker.ca_file {
+        Some(path) => {
+            let ca = std::fs::read(path).map_err(|source| LinkError::CaFile {
+                path: path.clone(),
+                source,
+            })?;
+            Ok(TlsConfiguration::Simple {
+                ca,
+                alpn: None,
+                client_auth: None,
+            })
+        }
+        None => TlsConfiguration::try_default_rustls()
+            .map_err(|error| LinkError::SystemRoots(error.to_string())),
+    }
+}
+
+/// What happened, and what a person can do about it where that is known.
+fn reason(error: &ConnectionError) -> String {
+    use rumqttc::ConnectReturnCode as Code;
+    match error {
+        ConnectionError::ConnectionRefused(Code::BadUserNamePassword | Code::NotAuthorized) => {
+            "the broker refused the login; check mqtt.username and mqtt.password".to_owned()
+        }
+        ConnectionError::ConnectionRefused(Code::BadClientId) => {
+            "the broker refused the client id; check mqtt.client_id".to_owned()
+        }
+        ConnectionError::NetworkTimeout | ConnectionError::FlushTimeout => {
+            "the broker does not answer; check mqtt.host and mqtt.port".to_owned()
+        }
+        ConnectionError::Io(source) => {
+            format!("{source}; check that the broker runs at mqtt.host and mqtt.port")
+        }
+        other => other.to_string(),
+    }
+}

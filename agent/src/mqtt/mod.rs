@@ -1,0 +1,21 @@
+//! MQTT: what a box says, where, and over which session.
+//!
+//! [`topics`] is the only place that knows topic strings, [`payload`] the only one that knows what a message holds,
+//! [`session`] decides when to connect, [`retained`] keeps what the broker shall hold, [`link`] is the shell around
+//! `rumqttc`.
+
+mod docs;
+pub mod link;
+pub mod payload;
+mod request;
+mod retained;
+pub mod session;
+mod topics;
+
+pub use docs::render as render_docs;
+pub use request::parse_request;
+pub use retained::Retained;
+pub use topics::{
+    CommandId, Inbound, InvalidCommandId, MAX_COMMAND_ID_LEN, OperationName, PREFIX, Topics,
+    UnknownOperation,
+};

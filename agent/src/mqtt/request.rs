@@ -1,0 +1,95 @@
+//! Reads a command request: bytes from anybody into a checked value, or a sentence why not.
+
+use serde_json::Value;
+use watchkeeper_contract::command::CommandRequest;
+
+use super::payload::MAX_PAYLOAD;
+use super::topics::{OperationName, UnknownOperation};
+
+/// The request in `payload`, which came on the topic of `operation`.
+///
+/// # Errors
+/// One sentence for the requester.
+pub fn parse_request(
+    operation: Result<OperationName, UnknownOperation>,
+    payload: &[u8],
+) -> Result<Box<CommandRequest>, String> {
+    let operation = operation.map_err(|error| error.to_string())?;
+    if payload.len() > MAX_PAYLOAD {
+        return Err(format!(
+            "the request takes {} bytes; at most {MAX_PAYLOAD} are accepted",
+            payload.len()
+        ));
+    }
+    let mut value: Value = serde_json::from_slice(payload)
+        .map_err(|error| format!("the request is not JSON: {error}"))?;
+    let Some(object) = value.as_object_mut() else {
+        return Err("the request is not a JSON object".to_owned());
+    };
+    match object.get("op") {
+        None => {
+            object.insert("op".to_owned(), Value::from(operation.as_str()));
+        }
+        Some(op) if op == operation.as_str() => {}
+        Some(op) => {
+            return Err(format!(
+                "the topic says {operation} and the member op says {op}"
+            ));
+        }
+    }
+    serde_json::from_value(value)
+        .map(Box::new)
+        .map_err(|error| format!("the request for {operation} is not understood: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use watchkeeper_contract::command::Operation;
+
+    use super::*;
+
+    #[test]
+    fn the_topic_says_the_operation_when_the_body_does_not() {
+        let request =
+            parse_request(Ok(OperationName::Stop), br#"{"pipeline":"door"}"#).expect("fine");
+        assert!(matches!(request.operation, Operation::Stop { .. }));
+    }
+
+    #[test]
+    fn every_refusal_says_what_is_wrong() {
+        let huge = vec![b' '; MAX_PAYLOAD + 1];
+        for (operation, payload, says) in [
+            (Err(UnknownOperation), &b"{}"[..], "unknown operation"),
+            (Ok(OperationName::Stop), b"nope", "not JSON"),
+            (Ok(OperationName::Stop), b"[]", "not a JSON object"),
+            (
+                Ok(OperationName::Stop),
+                br#"{"op":"deploy"}"#,
+                "the topic says stop",
+            ),
+            (
+                Ok(OperationName::Stop),
+                br#"{"pipeline":"../x"}"#,
+                "not a valid name",
+            ),
+            (Ok(OperationName::Snapshot), b"{}", "missing field"),
+            (Ok(OperationName::Stop), &huge, "at most"),
+        ] {
+            let reason = parse_request(operation, payload).expect_err("refused");
+            assert!(reason.contains(says), "{reason} should say {says}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(op in 0_usize..3, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ignored = parse_request(Ok(OperationName::ALL[op]), &bytes).is_ok();
+        }
+
+        #[test]
+        fn arbitrary_json_never_panics(op in 0_usize..3, text in "\\{(\"[a-z_]{0,10}\":(null|[0-9]{1,4}|\"[a-z-]{0,8}\"),?){0,4}\\}") {
+            let _ignored = parse_request(Ok(OperationName::ALL[op]), text.as_bytes()).is_ok();
+        }
+    }
+}
