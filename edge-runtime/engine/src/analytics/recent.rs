@@ -46,6 +46,12 @@ impl<T> Recent<T> {
         Some(&mut entry.value)
     }
 
+    /// What is known about a track.
+    #[must_use]
+    pub fn get(&self, track: TrackId) -> Option<&T> {
+        self.entries.get(&track).map(|e| &e.value)
+    }
+
     /// What is known about a track, or `first` if nothing is, marking it as seen.
     pub fn touch_or_insert(&mut self, track: TrackId, first: T) -> &mut T {
         if !self.entries.contains_key(&track) && self.entries.len() >= self.capacity {

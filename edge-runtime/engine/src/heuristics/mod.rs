@@ -1,1 +1,26 @@
-//! Placeholder; its owner replaces this.
+//! Rules to events: what is worth telling, how sure we are, and why.
+//!
+//! A [`RuleSet`] is made once from what a person wrote and from what the workflow offers; then it takes, frame by frame,
+//! the workflow's values that it [`needs`](RuleSet::needs) and gives back changes of events. Each event rests on a chain
+//! of [`evidence`] and carries the decision that [`decide`] draws from it.
+//!
+//! Invariants: an event that began ends exactly once, at the latest when [`RuleSet::finish`] is called; the order of
+//! boxes in a frame makes no difference; no input makes it panic; every memory in here is bounded.
+
+pub mod check;
+pub mod decide;
+pub mod evidence;
+pub mod history;
+mod life;
+pub mod moment;
+mod presence;
+mod rule;
+mod schedule;
+mod set;
+
+pub use check::{RuleError, SelectorKind, StepFacts, WorkflowFacts};
+pub use moment::{Change, Input, LocalTime, Moment, Need, NeedKind};
+pub use set::RuleSet;
+
+/// Seconds for which a track may be out of sight, or a condition not hold, before its event ends.
+pub const GRACE_S: f64 = 2.0;

@@ -1,0 +1,468 @@
+//! Rules as written → rules as watched: every name, selector and number is checked against the workflow, once.
+//!
+//! Invariant: what comes out of [`compile`] refers only to needs that exist, and holds only finite numbers.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection, RuleSpec, ValueTest};
+
+use super::moment::{Need, NeedKind};
+use super::schedule::Awake;
+
+/// Most rules in one set.
+pub const MAX_RULES: usize = 200;
+/// How alike a known name must be to be suggested, by Jaro-Winkler.
+const ALIKE: f64 = 0.75;
+
+/// What the workflow offers to rules.
+pub struct WorkflowFacts<'a> {
+    /// Its line-counter steps.
+    pub lines: Vec<StepFacts>,
+    /// Its time-in-zone steps.
+    pub zones: Vec<StepFacts>,
+    /// Names of the classes its model knows; empty when that is not known, then no class is refused.
+    pub classes: Vec<String>,
+    /// Every selector that a rule could name, for suggestions.
+    pub selectors: Vec<String>,
+    /// What a selector yields; `None` when there is no such thing.
+    pub kind_of: &'a dyn Fn(&str) -> Option<SelectorKind>,
+}
+
+impl fmt::Debug for WorkflowFacts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkflowFacts")
+            .field("lines", &self.lines)
+            .field("zones", &self.zones)
+            .field("classes", &self.classes)
+            .field("selectors", &self.selectors)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A step that a rule can name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StepFacts {
+    /// Its name.
+    pub name: String,
+    /// Selector of the tracked boxes it reads, where it is a selector: what is known about a track is learnt there.
+    pub detections: Option<String>,
+    /// A zone that leaves boxes outside of it in its output (with a time of 0).
+    pub keeps_outside: bool,
+}
+
+/// What a selector yields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SelectorKind {
+    /// Boxes.
+    Detections,
+    /// A number.
+    Number,
+    /// A boolean.
+    Boolean,
+    /// Known only when it runs.
+    Any,
+    /// Anything else.
+    Other,
+}
+
+/// What is wrong with a rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {value:?}: {message}")]
+pub struct RuleError {
+    /// Path of the field, such as `rules[2].when.zone`.
+    pub field: String,
+    /// What was written there.
+    pub value: String,
+    /// What is wrong with it.
+    pub message: String,
+    /// What would be accepted, where that can be listed.
+    pub allowed: Vec<String>,
+    /// The accepted value that is most like what was written.
+    pub nearest: Option<String>,
+}
+
+/// A rule that can be watched. Numbers are indices into [`Plan::needs`] and [`Plan::groups`].
+#[derive(Debug)]
+pub(super) enum Watch {
+    Tracks {
+        kind: TrackKind,
+        need: usize,
+        group: usize,
+        inside_only: bool,
+    },
+    Crosses {
+        line: String,
+        needs: [Option<usize>; 2],
+        group: usize,
+    },
+    Count {
+        selector: String,
+        need: usize,
+        bound: CountBound,
+        for_s: f64,
+        inside_only: bool,
+    },
+    Value {
+        selector: String,
+        need: usize,
+        test: ValueTest,
+        for_s: f64,
+    },
+}
+
+/// What about a track's presence is told.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum TrackKind {
+    Appears,
+    Enters { zone: String },
+    Leaves { zone: String },
+    Stays { zone: String, for_s: f64 },
+}
+
+/// The checked rules of a pipeline.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) needs: Vec<Need>,
+    /// Needs whose boxes belong to the same tracker, the tracker's own output first.
+    pub(super) groups: Vec<Vec<usize>>,
+    pub(super) rules: Vec<(RuleSpec, Option<Awake>, Watch)>,
+}
+
+/// Checks rules against a workflow; all that is wrong is told at once.
+pub(super) fn compile(
+    specs: &[RuleSpec],
+    facts: &WorkflowFacts<'_>,
+) -> Result<Plan, Vec<RuleError>> {
+    let mut c = Compiler {
+        facts,
+        needs: vec![],
+        groups: vec![],
+        at: String::new(),
+        errors: vec![],
+    };
+    if specs.len() > MAX_RULES {
+        c.error("rules", specs.len(), format!("more than {MAX_RULES} rules"));
+        return Err(c.errors);
+    }
+    let mut names = BTreeSet::new();
+    let mut rules = Vec::new();
+    for (i, spec) in specs.iter().enumerate() {
+        c.at = format!("rules[{i}].");
+        if spec.name.is_empty() || spec.name.chars().count() > 80 {
+            c.error("name", &spec.name, "has to have 1 to 80 characters");
+        }
+        if !names.insert(&spec.name) {
+            c.error("name", &spec.name, "is the name of another rule too");
+        }
+        let awake = c.numbers(spec);
+        if let Some(watch) = c.watch(&spec.when) {
+            rules.push((spec.clone(), awake, watch));
+        }
+    }
+    if c.errors.is_empty() {
+        Ok(Plan {
+            needs: c.needs,
+            groups: c.groups,
+            rules,
+        })
+    } else {
+        Err(c.errors)
+    }
+}
+
+struct Compiler<'a> {
+    facts: &'a WorkflowFacts<'a>,
+    needs: Vec<Need>,
+    groups: Vec<Vec<usize>>,
+    at: String,
+    errors: Vec<RuleError>,
+}
+
+impl Compiler<'_> {
+    fn error(&mut self, field: &str, value: impl fmt::Display, message: impl Into<String>) {
+        self.errors.push(RuleError {
+            field: format!("{}{field}", self.at),
+            value: value.to_string(),
+            message: message.into(),
+            allowed: Vec::new(),
+            nearest: None,
+        });
+    }
+
+    fn unknown(&mut self, field: &str, value: &str, message: &str, allowed: &[String]) {
+        self.error(field, value, message);
+        if let Some(error) = self.errors.last_mut() {
+            error.nearest = nearest(value, allowed);
+            error.allowed = allowed.to_vec();
+        }
+    }
+
+    fn seconds(&mut self, field: &str, value: f64) {
+        if !(value.is_finite() && value >= 0.0) {
+            self.error(field, value, "has to be a number of seconds, 0 or more");
+        }
+    }
+
+    /// Checks everything but the condition.
+    fn numbers(&mut self, spec: &RuleSpec) -> Option<Awake> {
+        self.seconds("cooldown_s", spec.cooldown_s);
+        if let Some(band) = spec.confidence
+            && !(0.0 <= band.min && band.min <= band.max && band.max <= 1.0)
+        {
+            let value = format!("{}..{}", band.min, band.max);
+            self.error(
+                "confidence",
+                value,
+                "has to be a band within 0 to 1, min not over max",
+            );
+        }
+        let g = spec.gates;
+        let falling = 1.0 >= g.act && g.act >= g.record && g.record >= g.review;
+        if !(falling && g.review >= g.escalate && g.escalate >= 0.0) {
+            let value = format!("{} {} {} {}", g.act, g.record, g.review, g.escalate);
+            let message = "have to fall from act over record and review to escalate, within 1 to 0";
+            self.error("gates", value, message);
+        }
+        let facts = self.facts;
+        for (i, class) in spec.classes.iter().enumerate() {
+            if !facts.classes.is_empty() && !facts.classes.contains(class) {
+                let message = "is not a class of the model";
+                self.unknown(&format!("classes[{i}]"), class, message, &facts.classes);
+            }
+        }
+        let schedule = spec.schedule.as_ref()?;
+        match Awake::new(schedule) {
+            Ok(awake) => Some(awake),
+            Err(field) => {
+                let value = if field == "from" {
+                    &schedule.from
+                } else {
+                    &schedule.to
+                };
+                self.error(
+                    &format!("schedule.{field}"),
+                    value,
+                    "is not a time of day such as 07:30",
+                );
+                None
+            }
+        }
+    }
+
+    fn watch(&mut self, when: &Condition) -> Option<Watch> {
+        match when {
+            Condition::Appears { detections } => {
+                let need = self.detections(detections)?;
+                let group = self.group(need, &[]);
+                Some(Watch::Tracks {
+                    kind: TrackKind::Appears,
+                    need,
+                    group,
+                    inside_only: false,
+                })
+            }
+            Condition::Enters { zone } => self.zone(zone, TrackKind::Enters { zone: zone.clone() }),
+            Condition::Leaves { zone } => self.zone(zone, TrackKind::Leaves { zone: zone.clone() }),
+            Condition::Stays { zone, for_s } => {
+                self.seconds("when.for_s", *for_s);
+                self.zone(
+                    zone,
+                    TrackKind::Stays {
+                        zone: zone.clone(),
+                        for_s: *for_s,
+                    },
+                )
+            }
+            Condition::Crosses { line, direction } => self.line(line, *direction),
+            Condition::Count {
+                detections,
+                bound,
+                for_s,
+            } => {
+                self.seconds("when.for_s", *for_s);
+                if *bound == CountBound::Under(0) {
+                    self.error(
+                        "when.bound",
+                        "under 0",
+                        "can never be: there are no fewer than none",
+                    );
+                }
+                let need = self.detections(detections)?;
+                let inside_only = self
+                    .facts
+                    .zones
+                    .iter()
+                    .any(|z| z.keeps_outside && *detections == timed(&z.name));
+                let selector = detections.clone();
+                Some(Watch::Count {
+                    selector,
+                    need,
+                    bound: *bound,
+                    for_s: *for_s,
+                    inside_only,
+                })
+            }
+            Condition::Value { value, test, for_s } => {
+                self.seconds("when.for_s", *for_s);
+                let (kind, word) = match test {
+                    ValueTest::Is(_) => (NeedKind::Boolean, "a boolean"),
+                    ValueTest::Over(v) | ValueTest::Under(v) => {
+                        if !v.is_finite() {
+                            self.error("when.test", v, "has to be a number");
+                        }
+                        (NeedKind::Number, "a number")
+                    }
+                };
+                let need = self.selected("when.value", value, kind, word)?;
+                Some(Watch::Value {
+                    selector: value.clone(),
+                    need,
+                    test: *test,
+                    for_s: *for_s,
+                })
+            }
+        }
+    }
+
+    fn detections(&mut self, selector: &str) -> Option<usize> {
+        self.selected(
+            "when.detections",
+            selector,
+            NeedKind::Detections,
+            "detections",
+        )
+    }
+
+    fn selected(
+        &mut self,
+        field: &str,
+        selector: &str,
+        kind: NeedKind,
+        word: &str,
+    ) -> Option<usize> {
+        let facts = self.facts;
+        let found = (facts.kind_of)(selector);
+        let fits = match found {
+            None => {
+                let message = "is not an output of a step of the workflow";
+                self.unknown(field, selector, message, &facts.selectors);
+                return None;
+            }
+            Some(SelectorKind::Any) => true,
+            Some(SelectorKind::Detections) => kind == NeedKind::Detections,
+            Some(SelectorKind::Number) => kind == NeedKind::Number,
+            Some(SelectorKind::Boolean) => kind == NeedKind::Boolean,
+            Some(SelectorKind::Other) => false,
+        };
+        if !fits {
+            self.error(field, selector, format!("does not yield {word}"));
+            return None;
+        }
+        Some(self.need(selector, kind))
+    }
+
+    fn need(&mut self, selector: &str, kind: NeedKind) -> usize {
+        if let Some(i) = self.needs.iter().position(|n| n.selector == selector) {
+            if self.needs[i].kind != kind {
+                // Only reached for numbers and booleans, or where the kind is known only when it runs.
+                self.needs[i].kind = NeedKind::NumberOrBoolean;
+            }
+            return i;
+        }
+        self.needs.push(Need {
+            selector: selector.to_owned(),
+            kind,
+        });
+        self.needs.len() - 1
+    }
+
+    /// The group of the tracker whose output `main` is, to which `more` belong too.
+    fn group(&mut self, main: usize, more: &[usize]) -> usize {
+        let known = self.groups.iter().position(|g| g.first() == Some(&main));
+        let at = known.unwrap_or_else(|| {
+            self.groups.push(vec![main]);
+            self.groups.len() - 1
+        });
+        for &need in more {
+            if !self.groups[at].contains(&need) {
+                self.groups[at].push(need);
+            }
+        }
+        at
+    }
+
+    fn step(
+        &mut self,
+        field: &str,
+        name: &str,
+        steps: &[StepFacts],
+        what: &str,
+    ) -> Option<StepFacts> {
+        let found = steps.iter().find(|s| s.name == name).cloned();
+        if found.is_none() {
+            let names: Vec<String> = steps.iter().map(|s| s.name.clone()).collect();
+            self.unknown(
+                field,
+                name,
+                &format!("is not a {what} step of the workflow"),
+                &names,
+            );
+        }
+        found
+    }
+
+    fn zone(&mut self, name: &str, kind: TrackKind) -> Option<Watch> {
+        let facts = self.facts;
+        let step = self.step("when.zone", name, &facts.zones, "time-in-zone")?;
+        let need = self.need(&timed(name), NeedKind::Detections);
+        let group = self.grouped(&step, &[need]);
+        Some(Watch::Tracks {
+            kind,
+            need,
+            group,
+            inside_only: step.keeps_outside,
+        })
+    }
+
+    fn line(&mut self, name: &str, direction: CrossDirection) -> Option<Watch> {
+        let facts = self.facts;
+        let step = self.step("when.line", name, &facts.lines, "line-counter")?;
+        let mut take = |wanted: bool, output: &str| {
+            wanted.then(|| self.need(&format!("$steps.{name}.{output}"), NeedKind::Detections))
+        };
+        let needs = [
+            take(direction != CrossDirection::Out, "detections_in"),
+            take(direction != CrossDirection::In, "detections_out"),
+        ];
+        let both: Vec<usize> = needs.iter().flatten().copied().collect();
+        let group = self.grouped(&step, &both);
+        Some(Watch::Crosses {
+            line: name.to_owned(),
+            needs,
+            group,
+        })
+    }
+
+    /// The group of the tracker that a step reads; where that is not known, the step's own output is all there is.
+    fn grouped(&mut self, step: &StepFacts, outputs: &[usize]) -> usize {
+        let main = match &step.detections {
+            Some(selector) => self.need(selector, NeedKind::Detections),
+            None => outputs.first().copied().unwrap_or(0),
+        };
+        self.group(main, outputs)
+    }
+}
+
+/// Selector of a zone's boxes.
+fn timed(zone: &str) -> String {
+    format!("$steps.{zone}.timed_detections")
+}
+
+fn nearest(value: &str, allowed: &[String]) -> Option<String> {
+    let score = |a: &String| strsim::jaro_winkler(value, a);
+    let best = allowed
+        .iter()
+        .max_by(|a, b| score(a).total_cmp(&score(b)))?;
+    (score(best) >= ALIKE).then(|| best.clone())
+}

@@ -1,0 +1,270 @@
+//! What is known about each track: how long, how sure, how steadily it was seen.
+//!
+//! Invariant: at most [`MAX_TRACKS`] tracks, the one unseen for longest makes room; every number in a [`Record`] is
+//! finite.
+
+use std::sync::Arc;
+
+use watchkeeper_contract::id::TrackId;
+
+use crate::analytics::recent::Recent;
+use crate::detections::Detection;
+use crate::geometry::{BBox, Point};
+
+/// Most tracks that are remembered.
+pub const MAX_TRACKS: usize = 2048;
+/// Most classes for which a track's votes are counted.
+const MAX_CLASSES: usize = 8;
+/// How much the latest observation counts in a running mean.
+const LATEST: f64 = 0.15;
+/// Velocity follows faster than the means: it is used for one step ahead only.
+const LATEST_VELOCITY: f64 = 0.4;
+
+/// One track as it was seen so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Clock at the first sight, in seconds.
+    pub first_s: f64,
+    /// Clock at the latest sight, in seconds.
+    pub last_s: f64,
+    /// Frames in which it was seen.
+    pub seen: u64,
+    /// Best score.
+    pub best_score: f64,
+    /// Latest box, in pixels.
+    pub bbox: BBox,
+    /// Running mean of how much width and height change from one sight to the next, as a fraction.
+    pub size_change: f64,
+    /// Running mean of how far the centre is from where its velocity led, in box diagonals.
+    pub surprise: f64,
+    first_round: u64,
+    last_round: u64,
+    score_sum: f64,
+    velocity: Option<Point>,
+    votes: Vec<(Arc<str>, u32)>,
+}
+
+impl Record {
+    fn new(d: &Detection, clock: f64, round: u64) -> Self {
+        let score = score(d);
+        Self {
+            first_s: clock,
+            last_s: clock,
+            seen: 1,
+            best_score: score,
+            bbox: if usable(&d.bbox) {
+                d.bbox
+            } else {
+                BBox::default()
+            },
+            size_change: 0.0,
+            surprise: 0.0,
+            first_round: round,
+            last_round: round,
+            score_sum: score,
+            velocity: None,
+            votes: vec![(d.class.clone(), 1)],
+        }
+    }
+
+    fn see(&mut self, d: &Detection, clock: f64, round: u64) {
+        let dt = clock - self.last_s;
+        self.last_s = clock;
+        self.last_round = round;
+        self.seen += 1;
+        self.best_score = self.best_score.max(score(d));
+        self.score_sum += score(d);
+        self.vote(&d.class);
+        if !usable(&d.bbox) {
+            return;
+        }
+        if usable(&self.bbox) {
+            self.compare(&d.bbox, dt);
+        }
+        self.bbox = d.bbox;
+    }
+
+    fn vote(&mut self, class: &Arc<str>) {
+        if let Some((_, n)) = self.votes.iter_mut().find(|(c, _)| c == class) {
+            *n = n.saturating_add(1);
+        } else if self.votes.len() < MAX_CLASSES {
+            self.votes.push((class.clone(), 1));
+        }
+    }
+
+    fn compare(&mut self, now: &BBox, dt: f64) {
+        let before = &self.bbox;
+        let ratio = |a: f64, b: f64| (a / b).ln().abs();
+        let change = f64::midpoint(
+            ratio(now.width(), before.width()),
+            ratio(now.height(), before.height()),
+        );
+        mix(&mut self.size_change, change, LATEST);
+        if dt <= 0.0 {
+            return;
+        }
+        let (a, b) = (before.center(), now.center());
+        let step = Point::new((b.x - a.x) / dt, (b.y - a.y) / dt);
+        if let Some(v) = &mut self.velocity {
+            let miss = (b.x - a.x - v.x * dt).hypot(b.y - a.y - v.y * dt);
+            mix(
+                &mut self.surprise,
+                miss / now.width().hypot(now.height()),
+                LATEST,
+            );
+            mix(&mut v.x, step.x, LATEST_VELOCITY);
+            mix(&mut v.y, step.y, LATEST_VELOCITY);
+        } else if step.x.is_finite() && step.y.is_finite() {
+            self.velocity = Some(step);
+        }
+    }
+
+    /// Mean score.
+    #[must_use]
+    pub fn mean_score(&self) -> f64 {
+        self.score_sum / self.seen as f64
+    }
+
+    /// Fraction of the frames between its first and its latest sight in which it was seen.
+    #[must_use]
+    pub fn continuity(&self) -> f64 {
+        self.seen as f64 / (self.last_round - self.first_round + 1) as f64
+    }
+
+    /// Seconds from the first to the latest sight.
+    #[must_use]
+    pub fn age_s(&self) -> f64 {
+        self.last_s - self.first_s
+    }
+
+    /// The class most of its boxes had; among equals the one that comes first in the alphabet.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        let most = self
+            .votes
+            .iter()
+            .max_by(|a, b| a.1.cmp(&b.1).then(b.0.cmp(&a.0)));
+        most.map_or("", |(class, _)| class)
+    }
+}
+
+fn score(d: &Detection) -> f64 {
+    if d.confidence.is_finite() {
+        d.confidence.clamp(0.0, 1.0)
+    } else {
+        0.0
+    }
+}
+
+fn usable(b: &BBox) -> bool {
+    let sides = b.width() > 0.0 && b.height() > 0.0;
+    sides && [b.x1, b.y1, b.x2, b.y2].iter().all(|v| v.abs() < 1e9)
+}
+
+fn mix(mean: &mut f64, latest: f64, weight: f64) {
+    if latest.is_finite() {
+        *mean += weight * (latest - *mean);
+    }
+}
+
+/// The tracks of one tracker.
+#[derive(Debug, Clone)]
+pub struct History {
+    tracks: Recent<Record>,
+    round: u64,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self {
+            tracks: Recent::new(MAX_TRACKS),
+            round: 0,
+        }
+    }
+}
+
+impl History {
+    /// Begins the next frame.
+    pub fn next_frame(&mut self) {
+        self.round += 1;
+        self.tracks.next_round(u64::MAX);
+    }
+
+    /// Takes a box of this frame; a second one of the same track in the same frame changes nothing.
+    pub fn see(&mut self, d: &Detection, clock: f64) {
+        let Some(track) = d.track.filter(|t| t.0 >= 0) else {
+            return;
+        };
+        let round = self.round;
+        if let Some(record) = self.tracks.touch(track) {
+            if record.last_round != round {
+                record.see(d, clock, round);
+            }
+        } else {
+            self.tracks
+                .touch_or_insert(track, Record::new(d, clock, round));
+        }
+    }
+
+    /// What is known about a track.
+    #[must_use]
+    pub fn get(&self, track: TrackId) -> Option<&Record> {
+        self.tracks.get(track)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+    use crate::detections::testing::tracked;
+
+    fn walk(h: &mut History, frames: u32, step: f64, wobble: f64) {
+        for i in 0..frames {
+            let (x, w) = (f64::from(i) * step, 40.0 + wobble * f64::from(i % 2));
+            h.next_frame();
+            let d = tracked(&[(1, BBox::new(x, 0.0, x + w, 80.0))]);
+            h.see(&d.boxes[0], f64::from(i) / 10.0);
+        }
+    }
+
+    #[test]
+    fn a_steady_walk_surprises_nobody() {
+        let mut h = History::default();
+        walk(&mut h, 30, 5.0, 0.0);
+        let r = h.get(TrackId(1)).unwrap();
+        assert_eq!((r.seen, r.continuity()), (30, 1.0));
+        assert!((r.age_s() - 2.9).abs() < 1e-9);
+        assert!(r.surprise < 1e-9 && r.size_change < 1e-9, "{r:?}");
+    }
+
+    #[test]
+    fn a_wobbling_box_is_less_steady() {
+        let mut h = History::default();
+        walk(&mut h, 30, 5.0, 20.0);
+        assert!(h.get(TrackId(1)).unwrap().size_change > 0.1);
+    }
+
+    #[test]
+    fn gaps_lower_the_continuity() {
+        let mut h = History::default();
+        walk(&mut h, 5, 5.0, 0.0);
+        for _ in 0..5 {
+            h.next_frame();
+        }
+        walk(&mut h, 1, 5.0, 0.0);
+        assert!(h.get(TrackId(1)).unwrap().continuity() < 0.6);
+    }
+
+    #[test]
+    fn the_class_is_the_one_most_boxes_had() {
+        let mut h = History::default();
+        for class in ["dog", "person", "person"] {
+            let mut d = tracked(&[(1, BBox::new(0.0, 0.0, 9.0, 9.0))]);
+            d.boxes[0].class = class.into();
+            h.next_frame();
+            h.see(&d.boxes[0], 0.0);
+        }
+        assert_eq!(h.get(TrackId(1)).unwrap().label(), "person");
+    }
+}

@@ -1,0 +1,132 @@
+//! When a rule is awake.
+//!
+//! Invariant: a span that passes midnight belongs to the day on which it begins.
+
+use watchkeeper_contract::rule::{Schedule, Weekday};
+
+use super::moment::LocalTime;
+
+const WEEK: [Weekday; 7] = [
+    Weekday::Mon,
+    Weekday::Tue,
+    Weekday::Wed,
+    Weekday::Thu,
+    Weekday::Fri,
+    Weekday::Sat,
+    Weekday::Sun,
+];
+
+/// A schedule with its times understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Awake {
+    days: Vec<Weekday>,
+    from: u16,
+    to: u16,
+}
+
+impl Awake {
+    /// The schedule as written, or which of its times is not one.
+    pub(super) fn new(schedule: &Schedule) -> Result<Self, &'static str> {
+        Ok(Self {
+            days: schedule.days.clone(),
+            from: minute(&schedule.from).ok_or("from")?,
+            to: minute(&schedule.to).ok_or("to")?,
+        })
+    }
+
+    /// Whether a span that began on one of the days covers this time.
+    pub(super) fn at(&self, local: LocalTime) -> bool {
+        let m = local.minute_of_day;
+        let today = self.begins_on(local.weekday);
+        if self.from < self.to {
+            return today && (self.from..self.to).contains(&m);
+        }
+        today && m >= self.from || self.begins_on(before(local.weekday)) && m < self.to
+    }
+
+    fn begins_on(&self, day: Weekday) -> bool {
+        self.days.is_empty() || self.days.contains(&day)
+    }
+}
+
+fn before(day: Weekday) -> Weekday {
+    let at = WEEK.iter().position(|&d| d == day).unwrap_or(0);
+    WEEK[(at + 6) % 7]
+}
+
+/// Minutes since midnight of `HH:MM`.
+fn minute(text: &str) -> Option<u16> {
+    let (h, m) = text.split_once(':')?;
+    let two = |s: &str| {
+        (s.len() == 2 && s.bytes().all(|b| b.is_ascii_digit())).then(|| s.parse::<u16>().ok())?
+    };
+    let (h, m) = (two(h)?, two(m)?);
+    (h < 24 && m < 60).then_some(h * 60 + m)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+
+    fn awake(days: &[Weekday], from: &str, to: &str) -> Awake {
+        let s = Schedule {
+            days: days.to_vec(),
+            from: from.into(),
+            to: to.into(),
+        };
+        Awake::new(&s).unwrap()
+    }
+
+    fn at(weekday: Weekday, h: u16, m: u16) -> LocalTime {
+        LocalTime {
+            weekday,
+            minute_of_day: h * 60 + m,
+        }
+    }
+
+    #[test]
+    fn the_beginning_is_included_and_the_end_is_not() {
+        let a = awake(&[], "08:00", "17:30");
+        assert!(a.at(at(Weekday::Wed, 8, 0)));
+        assert!(a.at(at(Weekday::Wed, 17, 29)));
+        assert!(!a.at(at(Weekday::Wed, 17, 30)));
+        assert!(!a.at(at(Weekday::Wed, 7, 59)));
+    }
+
+    #[test]
+    fn a_night_belongs_to_the_day_on_which_it_begins() {
+        let a = awake(&[Weekday::Fri], "22:00", "06:00");
+        assert!(a.at(at(Weekday::Fri, 23, 0)));
+        assert!(a.at(at(Weekday::Sat, 5, 59)));
+        assert!(!a.at(at(Weekday::Sat, 22, 0)));
+        assert!(!a.at(at(Weekday::Fri, 3, 0)));
+    }
+
+    #[test]
+    fn the_night_from_sunday_ends_on_monday() {
+        let a = awake(&[Weekday::Sun], "22:00", "06:00");
+        assert!(a.at(at(Weekday::Mon, 1, 0)));
+        assert!(!a.at(at(Weekday::Sun, 1, 0)));
+    }
+
+    #[test]
+    fn from_and_to_alike_mean_all_day() {
+        let a = awake(&[Weekday::Mon], "09:00", "09:00");
+        assert!(a.at(at(Weekday::Mon, 9, 0)));
+        assert!(a.at(at(Weekday::Tue, 8, 59)));
+        assert!(!a.at(at(Weekday::Tue, 9, 0)));
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_named() {
+        for bad in ["24:00", "8:00", "08:60", "0800", "", "+8:00", "08:00 "] {
+            let s = Schedule {
+                days: vec![],
+                from: "08:00".into(),
+                to: bad.into(),
+            };
+            assert_eq!(Awake::new(&s), Err("to"), "{bad}");
+        }
+    }
+}

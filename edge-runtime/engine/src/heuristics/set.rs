@@ -1,0 +1,132 @@
+//! The rules of one pipeline, frame by frame.
+
+use watchkeeper_contract::id::EventId;
+use watchkeeper_contract::rule::RuleSpec;
+
+use super::check::{RuleError, WorkflowFacts, compile};
+use super::history::History;
+use super::life::Scene;
+use super::moment::{Change, Input, Moment, Need};
+use super::rule::{Boxes, Rule, View};
+
+/// The rules of one pipeline and what they remember.
+#[derive(Debug)]
+pub struct RuleSet {
+    needs: Vec<Need>,
+    groups: Vec<Vec<usize>>,
+    histories: Vec<History>,
+    rules: Vec<Rule>,
+    clock: f64,
+    last_time_s: Option<f64>,
+}
+
+impl RuleSet {
+    /// Checks rules against the workflow they are about.
+    ///
+    /// # Errors
+    /// Everything that is wrong with any of them, with what would be accepted.
+    pub fn new(specs: &[RuleSpec], facts: &WorkflowFacts<'_>) -> Result<Self, Vec<RuleError>> {
+        let plan = compile(specs, facts)?;
+        let rules = plan
+            .rules
+            .into_iter()
+            .map(|(spec, awake, watch)| Rule::new(&spec, awake, watch));
+        Ok(Self {
+            needs: plan.needs,
+            histories: vec![History::default(); plan.groups.len()],
+            groups: plan.groups,
+            rules: rules.collect(),
+            clock: 0.0,
+            last_time_s: None,
+        })
+    }
+
+    /// The values of the workflow that [`observe`](Self::observe) wants, in this order.
+    #[must_use]
+    pub fn needs(&self) -> &[Need] {
+        &self.needs
+    }
+
+    /// Takes one frame: `inputs` in the order of [`needs`](Self::needs), those at the end that are not there count as
+    /// missing. A frame whose time is not a number is ignored. Gives back what changed, rule by rule.
+    pub fn observe(
+        &mut self,
+        at: &Moment,
+        inputs: &[Input<'_>],
+        new_id: &mut dyn FnMut() -> EventId,
+    ) -> Vec<Change> {
+        if !at.time_s.is_finite() {
+            return Vec::new();
+        }
+        let step = self
+            .last_time_s
+            .map_or(0.0, |last| (at.time_s - last).max(0.0));
+        self.last_time_s = Some(at.time_s);
+        self.clock += step;
+
+        let inputs: Vec<Input<'_>> = (0..self.needs.len())
+            .map(|i| inputs.get(i).copied().unwrap_or(Input::Missing))
+            .collect();
+        let boxes: Vec<Option<Boxes<'_>>> = inputs
+            .iter()
+            .map(|input| match input {
+                Input::Detections(d) => Some(Boxes::new(d)),
+                Input::Number(_) | Input::Boolean(_) | Input::Missing => None,
+            })
+            .collect();
+        for (group, history) in self.groups.iter().zip(&mut self.histories) {
+            history.next_frame();
+            for (_, d) in group
+                .iter()
+                .filter_map(|&n| boxes[n].as_ref())
+                .flat_map(Boxes::tracked)
+            {
+                history.see(d, self.clock);
+            }
+        }
+
+        let view = View {
+            inputs: &inputs,
+            boxes: &boxes,
+            histories: &self.histories,
+        };
+        let mut out = Vec::new();
+        let mut scene = Scene {
+            at,
+            clock: self.clock,
+            new_id,
+            out: &mut out,
+        };
+        for rule in &mut self.rules {
+            rule.observe(&mut scene, &view);
+        }
+        out
+    }
+
+    /// Ends every open event: the source came to its end or the pipeline stops.
+    pub fn finish(&mut self, at: &Moment, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
+        let mut out = Vec::new();
+        let mut scene = Scene {
+            at,
+            clock: self.clock,
+            new_id,
+            out: &mut out,
+        };
+        for rule in &mut self.rules {
+            rule.finish(&mut scene, &self.histories);
+        }
+        out
+    }
+
+    /// How many would-be events were too weak to tell.
+    #[must_use]
+    pub fn discarded(&self) -> u64 {
+        self.rules.iter().map(Rule::discarded).sum()
+    }
+
+    /// How many tracks were not watched because one rule had too many at once.
+    #[must_use]
+    pub fn unwatched(&self) -> u64 {
+        self.rules.iter().map(Rule::unwatched).sum()
+    }
+}
