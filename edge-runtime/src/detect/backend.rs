@@ -11,7 +11,7 @@ use watchkeeper_models::Manifest;
 
 use super::network::{LoadError, Network};
 use super::neural::rehearse;
-use super::rten::{self, RtenNetwork};
+use super::rten::RtenNetwork;
 
 /// A choice of back end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -83,15 +83,8 @@ pub fn load(
         BackendChoice::Ort => ort(path, manifest, threads, places)?,
         BackendChoice::Auto => match ort(path, manifest, threads, places) {
             Ok(network) => network,
-            Err(LoadError::File {
-                backend, message, ..
-            }) => {
-                tracing::info!(
-                    wanted = backend,
-                    used = rten::NAME,
-                    reason = message,
-                    "falling back to the pure Rust back end"
-                );
+            Err(reason @ (LoadError::Unavailable { .. } | LoadError::File { .. })) => {
+                tracing::info!(%reason, "the pure Rust back end runs the network");
                 Box::new(RtenNetwork::load(path, manifest, threads)?)
             }
             Err(mismatch) => return Err(mismatch),
@@ -105,7 +98,21 @@ pub fn load(
     Ok(network)
 }
 
+#[cfg(feature = "ort")]
+fn ort(
+    path: &Path,
+    manifest: &Manifest,
+    threads: usize,
+    places: &OrtPlaces,
+) -> Result<Box<dyn Network>, LoadError> {
+    let network = super::ort::OrtNetwork::load(path, manifest, threads, places)?;
+    Ok(Box::new(network))
+}
+
+#[cfg(not(feature = "ort"))]
 fn ort(path: &Path, _: &Manifest, _: usize, _: &OrtPlaces) -> Result<Box<dyn Network>, LoadError> {
-    let message = "this program does not have it yet";
-    Err(LoadError::file(path, "ort", &message))
+    Err(LoadError::Unavailable {
+        backend: "ort",
+        message: "this program was built without it".to_owned(),
+    })
 }

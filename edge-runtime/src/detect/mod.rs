@@ -5,7 +5,7 @@
 //! falling score; no tensor type leaves this folder.
 //!
 //! Map: [`pool`] opens detectors; [`neural`] is the one over a network, with [`preprocess`] (planes to tensor, [`letterbox`]
-//! geometry), [`network`] (the back-end seam: [`rten`], `ort`, chosen by [`backend`]), [`decode`] (tensors to boxes),
+//! geometry), [`network`] (the back-end seam: [`rten`] and `ort`, chosen by [`backend`]), [`decode`] (tensors to boxes),
 //! [`nms`], and [`shared`] (streams take turns at one session).
 
 pub mod backend;
@@ -15,6 +15,8 @@ pub mod letterbox;
 pub mod network;
 pub mod neural;
 pub mod nms;
+#[cfg(feature = "ort")]
+pub mod ort;
 pub mod pool;
 pub mod preprocess;
 pub mod rten;

@@ -38,6 +38,14 @@ pub trait Network: Send {
 /// Why a network can't be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
+    /// The back end is not on this machine.
+    #[error("back end {backend} is not available: {message}")]
+    Unavailable {
+        /// The back end.
+        backend: &'static str,
+        /// What is missing.
+        message: String,
+    },
     /// The back end can't read the file.
     #[error("{path} can't be loaded by {backend}: {message}")]
     File {

@@ -252,3 +252,6 @@ fn write(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,3 +1,4 @@
+//! Opening real and broken models; golden detections of real photographs.
 #![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 use std::fs;
 use std::path::Path;
@@ -77,6 +78,74 @@ fn living_room_is_found_as_by_the_reference() {
         ("chair", 0.614),
     ];
     golden(BackendChoice::Rten, "000000000139.jpg", &expected);
+}
+
+/// Points to ONNX Runtime's library; without it the tests that need it say so and pass.
+#[cfg(feature = "ort")]
+fn onnxruntime() -> bool {
+    let there = std::env::var_os("ORT_DYLIB_PATH").is_some();
+    if !there {
+        #[allow(clippy::print_stderr, reason = "a skipped test says so")]
+        {
+            eprintln!("SKIPPED: (no ONNX Runtime, set ORT_DYLIB_PATH)");
+        }
+    }
+    there
+}
+
+#[cfg(feature = "ort")]
+#[test]
+fn onnx_runtime_finds_the_same_as_the_pure_rust_back_end() {
+    let (true, Some(model), Some(image)) = (
+        onnxruntime(),
+        test_data("models/yolox_nano.onnx"),
+        test_data("coco/images/000000000139.jpg"),
+    ) else {
+        return;
+    };
+    let frame = jpeg_frame(&image);
+    let pool = DetectorPool::default();
+    let run = |backend| {
+        let mut detector = pool
+            .open(&OpenRequest {
+                backend,
+                ..request(&model)
+            })
+            .unwrap();
+        let name = detector.info().backend.clone();
+        (name, detect(detector.as_mut(), &frame))
+    };
+    let (ort, theirs) = run(BackendChoice::Ort);
+    let (rten, ours) = run(BackendChoice::Rten);
+    assert_eq!((ort.as_str(), rten.as_str()), ("ort", "rten"));
+    assert_eq!(ours.len(), theirs.len());
+    for (a, b) in ours.iter().zip(&theirs) {
+        assert_eq!(a.class_id, b.class_id);
+        assert!((a.score - b.score).abs() < 1e-3, "{a:?} {b:?}");
+        assert!(a.bbox.iou(&b.bbox) > 0.999, "{a:?} {b:?}");
+    }
+}
+
+#[test]
+fn auto_runs_on_rust_when_the_library_is_not_where_it_was_said() {
+    let Some(model) = test_data("models/yolox_nano.onnx") else {
+        return;
+    };
+    let places = OrtPlaces {
+        library: Some("/nowhere/libonnxruntime.so".into()),
+        ..OrtPlaces::default()
+    };
+    let asked = |backend| OpenRequest {
+        backend,
+        ort: places.clone(),
+        ..request(&model)
+    };
+    let detector = DetectorPool::default()
+        .open(&asked(BackendChoice::Auto))
+        .unwrap();
+    assert_eq!(detector.info().backend, "rten");
+    let message = refused(&asked(BackendChoice::Ort));
+    assert!(message.contains("ort"), "{message}");
 }
 
 #[test]

@@ -1,0 +1,135 @@
+//! Detects on every image of a COCO-format file and writes COCO-format results, for an evaluator such as pycocotools.
+//!
+//! `coco-detect INSTANCES.json IMAGES_DIR MODEL BACKEND THREADS RESULTS.json`; see `tests/tools/coco-ap`.
+//! The same code runs as in the daemon; scores down to 0.001 are kept and boxes suppressed by class at 0.65, as COCO
+//! evaluation of these networks is done upstream. Times per stage go to standard error.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_runtime::detect::{
+    DetectParams, DetectTimes, Detector, DetectorPool, OpenRequest, RawDetection,
+};
+use watchkeeper_runtime::frame::{
+    ColorMatrix, Colorimetry, Frame, FrameId, OwnedPlanes, Picture, PixelFormat,
+};
+
+fn main() -> anyhow::Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [instances, images, model, backend, threads, results] = args.as_slice() else {
+        bail!("usage: coco-detect INSTANCES.json IMAGES_DIR MODEL BACKEND THREADS RESULTS.json");
+    };
+    let coco: Value = serde_json::from_reader(File::open(instances)?)?;
+    let pool = DetectorPool::default();
+    let mut detector = pool.open(&OpenRequest {
+        model: model.clone(),
+        backend: backend.parse()?,
+        threads: Some(threads.parse()?),
+        ..OpenRequest::default()
+    })?;
+    let categories = category_ids(&coco, detector.as_ref())?;
+    let params = DetectParams {
+        confidence: Some(0.001),
+        iou_threshold: Some(0.65),
+        class_agnostic_nms: Some(false),
+        max_detections: 300,
+    };
+
+    let (mut found, mut all, mut sum) = (Vec::new(), Vec::new(), DetectTimes::default());
+    let list = coco["images"].as_array().context("no `images`")?;
+    for (seq, image) in (1u64..).zip(list) {
+        let name = image["file_name"].as_str().context("no `file_name`")?;
+        let frame = frame(seq, read(&Path::new(images).join(name))?)?;
+        let times = detector.detect(&frame, &params, &mut found)?;
+        sum.preprocess += times.preprocess;
+        sum.infer += times.infer;
+        sum.postprocess += times.postprocess;
+        all.extend(
+            found
+                .iter()
+                .filter_map(|d| result(&image["id"], d, &categories)),
+        );
+    }
+    serde_json::to_writer(BufWriter::new(File::create(PathBuf::from(results))?), &all)?;
+    let mean = |d: Duration| d.as_secs_f64() * 1e3 / list.len().max(1) as f64;
+    #[expect(clippy::print_stderr, reason = "a command-line tool")]
+    {
+        eprintln!(
+            "{} on {}, {threads} threads: {} images, mean ms: preprocess {:.2}, infer {:.2}, postprocess {:.2}",
+            detector.info().model,
+            detector.info().backend,
+            list.len(),
+            mean(sum.preprocess),
+            mean(sum.infer),
+            mean(sum.postprocess),
+        );
+    }
+    Ok(())
+}
+
+/// COCO's category id for each class id, by name; a class that the file does not know has none.
+fn category_ids(coco: &Value, detector: &dyn Detector) -> anyhow::Result<Vec<Option<i64>>> {
+    let by_name: BTreeMap<&str, i64> = coco["categories"]
+        .as_array()
+        .context("no `categories`")?
+        .iter()
+        .filter_map(|c| Some((c["name"].as_str()?, c["id"].as_i64()?)))
+        .collect();
+    let labels = detector.info().labels.iter();
+    Ok(labels.map(|l| by_name.get(&**l).copied()).collect())
+}
+
+fn result(image: &Value, d: &RawDetection, categories: &[Option<i64>]) -> Option<Value> {
+    let category = (*categories.get(d.class_id)?)?;
+    let b = &d.bbox;
+    Some(json!({
+        "image_id": image,
+        "category_id": category,
+        "bbox": [b.x1, b.y1, b.width(), b.height()],
+        "score": d.score,
+    }))
+}
+
+fn read(path: &Path) -> anyhow::Result<Picture> {
+    let rgb = image::open(path)
+        .with_context(|| path.display().to_string())?
+        .into_rgb8();
+    let (width, height) = rgb.dimensions();
+    Ok(Picture {
+        width,
+        height,
+        format: PixelFormat::Rgb,
+        color: Colorimetry {
+            matrix: ColorMatrix::Bt601,
+            full_range: true,
+        },
+        planes: Arc::new(OwnedPlanes {
+            planes: vec![(rgb.into_raw(), width as usize * 3)],
+        }),
+    })
+}
+
+fn frame(seq: u64, picture: Picture) -> anyhow::Result<Frame> {
+    Ok(Frame {
+        id: FrameId {
+            source: "coco".parse()?,
+            seq,
+        },
+        pts: Duration::ZERO,
+        arrived: Instant::now(),
+        wall: Wall {
+            unix_ms: 0,
+            quality: TimeQuality::Unsynced,
+        },
+        fps: None,
+        recorded: true,
+        picture,
+    })
+}

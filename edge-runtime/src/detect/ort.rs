@@ -1,0 +1,271 @@
+//! ONNX Runtime, opened with dlopen: about twice as fast as the pure Rust back end where its library is installed.
+//!
+//! The library is looked for in the file that the configuration names, else in that of `ORT_DYLIB_PATH`, else in the
+//! system's folders, `/opt/onnxruntime/lib` and `lib/` of the state folder. Nothing is downloaded.
+//! Invariants: no type of the `ort` crate leaves this file; the library is opened at most once a process and never closed,
+//! since it keeps threads of its own.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use ort::environment::Environment;
+use ort::logging::LogLevel;
+use ort::session::Session;
+use ort::session::builder::GraphOptimizationLevel;
+use ort::value::{TensorRef, ValueType};
+use parking_lot::Mutex;
+use watchkeeper_models::Manifest;
+
+use super::backend::OrtPlaces;
+use super::network::{
+    LoadError, Network, Tensor, check_input, input_shape, one_line, pick_outputs,
+};
+
+/// Name of this back end.
+pub const NAME: &str = "ort";
+
+const LIBRARY: &str = "libonnxruntime.so";
+
+/// A network that ONNX Runtime runs.
+#[derive(Debug)]
+pub struct OrtNetwork {
+    session: Session,
+    input: String,
+    input_shape: [usize; 4],
+    names: Vec<String>,
+}
+
+impl OrtNetwork {
+    /// Loads a file and compares it with its manifest.
+    ///
+    /// # Errors
+    /// [`LoadError`]: no library, or the file is not a network, or not that of the manifest.
+    pub fn load(
+        path: &Path,
+        manifest: &Manifest,
+        threads: usize,
+        places: &OrtPlaces,
+    ) -> Result<Self, LoadError> {
+        let mismatch = |message| LoadError::Mismatch {
+            path: path.to_owned(),
+            manifest: manifest.name.clone(),
+            message,
+        };
+        let environment = environment(places).map_err(|message| LoadError::Unavailable {
+            backend: NAME,
+            message,
+        })?;
+        // Read into memory: a file that is replaced while it runs must not change under the network.
+        let data = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;
+        let session = session(&environment, &data, threads)
+            .map_err(|message| LoadError::file(path, NAME, &message))?;
+        let [input] = session.inputs() else {
+            let count = session.inputs().len();
+            return Err(mismatch(format!("it has {count} inputs, one is needed")));
+        };
+        if let ValueType::Tensor { shape, .. } = input.dtype() {
+            let dims: Vec<_> = shape.iter().map(|d| usize::try_from(*d).ok()).collect();
+            check_input(&dims, &manifest.input).map_err(mismatch)?;
+        }
+        let input = input.name().to_owned();
+        let there: Vec<_> = session
+            .outputs()
+            .iter()
+            .map(|o| o.name().to_owned())
+            .collect();
+        let names = pick_outputs(&manifest.decode.outputs, &there).map_err(mismatch)?;
+        Ok(Self {
+            session,
+            input,
+            input_shape: input_shape(&manifest.input),
+            names,
+        })
+    }
+}
+
+fn session(environment: &Environment, data: &[u8], threads: usize) -> Result<Session, String> {
+    fn said(e: impl std::fmt::Display) -> String {
+        one_line(&e.to_string())
+    }
+    Session::builder(environment)
+        .map_err(said)?
+        // Errors come back as values; its own lines on stderr would be a second voice.
+        .with_log_level(LogLevel::Fatal)
+        .map_err(said)?
+        .with_optimization_level(GraphOptimizationLevel::All)
+        .map_err(said)?
+        .with_intra_threads(threads)
+        .map_err(said)?
+        .with_inter_threads(1)
+        .map_err(said)?
+        // Idle workers sleep. Spinning ones win little on one stream and burn the core that decodes the next frame.
+        .with_intra_op_spinning(false)
+        .map_err(said)?
+        .commit_from_memory(data)
+        .map_err(said)
+}
+
+impl Network for OrtNetwork {
+    fn backend(&self) -> &'static str {
+        NAME
+    }
+
+    fn infer(&mut self, input: &[f32], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
+        let said = |e: ort::Error| one_line(&e.to_string());
+        let input = TensorRef::from_array_view((self.input_shape, input)).map_err(said)?;
+        let outputs = self
+            .session
+            .run(ort::inputs![self.input.as_str() => input])
+            .map_err(said)?;
+        let mut lent = Vec::with_capacity(self.names.len());
+        for name in &self.names {
+            let value = outputs
+                .get(name)
+                .ok_or_else(|| format!("no output `{name}`"))?;
+            let (shape, data) = value.try_extract_tensor::<f32>().map_err(said)?;
+            let shape: Vec<_> = shape
+                .iter()
+                .map(|d| usize::try_from(*d).unwrap_or(0))
+                .collect();
+            lent.push((name, shape, data));
+        }
+        let tensors: Vec<_> = lent
+            .iter()
+            .map(|(name, shape, data)| Tensor { name, shape, data })
+            .collect();
+        read(&tensors);
+        Ok(())
+    }
+}
+
+/// The process's one ONNX Runtime. A failed search is repeated by the next network: the library may have been installed.
+fn environment(places: &OrtPlaces) -> Result<Environment, String> {
+    static LOADED: Mutex<Option<Environment>> = Mutex::new(None);
+    let mut loaded = LOADED.lock();
+    if let Some(environment) = loaded.as_ref() {
+        return Ok(environment.clone());
+    }
+    let library = find_library(
+        places,
+        std::env::var_os("ORT_DYLIB_PATH"),
+        &system_folders(),
+    )?;
+    let said = |e: &dyn std::fmt::Display| one_line(&e.to_string());
+    let environment = ort::init_from(&library)
+        .map_err(|e| said(&e))?
+        .with_telemetry(false)
+        .build()
+        .map_err(|e| said(&e))?;
+    environment.set_log_level(LogLevel::Fatal);
+    tracing::info!(library = %library.display(), "ONNX Runtime opened");
+    *loaded = Some(environment.clone());
+    Ok(environment)
+}
+
+fn system_folders() -> Vec<PathBuf> {
+    let multiarch = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    [
+        "/usr/local/lib",
+        &multiarch,
+        "/usr/lib64",
+        "/usr/lib",
+        "/opt/onnxruntime/lib",
+    ]
+    .map(PathBuf::from)
+    .to_vec()
+}
+
+/// The library to open: the configured one or that of the environment decide alone, otherwise the first folder that has one.
+fn find_library(
+    places: &OrtPlaces,
+    variable: Option<OsString>,
+    folders: &[PathBuf],
+) -> Result<PathBuf, String> {
+    let variable = variable.filter(|v| !v.is_empty()).map(PathBuf::from);
+    if let Some(named) = places.library.clone().or(variable) {
+        return match in_folder(&named) {
+            Some(library) => Ok(library),
+            None if named.is_file() => Ok(named),
+            None => Err(format!("there is no {}", named.display())),
+        };
+    }
+    let own = places.state_dir.as_ref().map(|dir| dir.join("lib"));
+    let folders: Vec<_> = folders.iter().chain(&own).collect();
+    folders
+        .iter()
+        .find_map(|dir| in_folder(dir))
+        .ok_or_else(|| {
+            let searched: Vec<_> = folders.iter().map(|d| d.display().to_string()).collect();
+            format!("no {LIBRARY} in {}", searched.join(", "))
+        })
+}
+
+/// The library in a folder: the plain name, or else the highest version.
+fn in_folder(dir: &Path) -> Option<PathBuf> {
+    let plain = dir.join(LIBRARY);
+    if plain.is_file() {
+        return Some(plain);
+    }
+    let version = |path: &PathBuf| -> Option<Vec<u32>> {
+        let rest = path.file_name()?.to_str()?.strip_prefix(LIBRARY)?;
+        let numbers = rest.strip_prefix('.')?.split('.').map(str::parse);
+        numbers.collect::<Result<_, _>>().ok()
+    };
+    std::fs::read_dir(dir)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter_map(|path| Some((version(&path)?, path)))
+        .max()
+        .map(|(_, path)| path)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn highest_version_in_the_first_folder_that_has_one_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let (empty, full) = (dir.path().join("empty"), dir.path().join("full"));
+        fs::create_dir_all(&empty).unwrap();
+        fs::create_dir_all(&full).unwrap();
+        for version in ["1.9.0", "1.31.1", "1.4.0", "old"] {
+            fs::write(full.join(format!("{LIBRARY}.{version}")), "").unwrap();
+        }
+        let folders = [empty, full.clone()];
+        let found = find_library(&OrtPlaces::default(), None, &folders).unwrap();
+        assert_eq!(found, full.join("libonnxruntime.so.1.31.1"));
+        let state_dir = Some(dir.path().to_owned());
+        fs::create_dir_all(dir.path().join("lib")).unwrap();
+        fs::write(dir.path().join("lib").join(LIBRARY), "").unwrap();
+        let places = OrtPlaces {
+            state_dir,
+            ..OrtPlaces::default()
+        };
+        let found = find_library(&places, None, &[]).unwrap();
+        assert_eq!(found, dir.path().join("lib").join(LIBRARY));
+    }
+
+    #[test]
+    fn named_library_is_never_replaced_by_another() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(LIBRARY), "").unwrap();
+        let places = OrtPlaces {
+            library: Some(dir.path().join("mine.so")),
+            ..OrtPlaces::default()
+        };
+        let error = find_library(&places, None, &[dir.path().to_owned()]).unwrap_err();
+        assert!(error.contains("mine.so"), "{error}");
+    }
+
+    #[test]
+    fn file_that_is_no_library_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let library = dir.path().join(LIBRARY);
+        fs::write(&library, "not a library").unwrap();
+        assert!(ort::init_from(&library).is_err());
+    }
+}
