@@ -4,7 +4,9 @@
 //! to an MQTT broker and commands back, and the command `watchkeeper`. Only this crate knows MQTT and TLS; it never
 //! touches a pixel and never depends on the runtime's code, only on the contract.
 
+pub mod agent;
 pub mod backoff;
+pub mod broker;
 pub mod clock;
 pub mod command;
 pub mod mqtt;

@@ -1,1 +1,111 @@
-fn main() {}
+//! The daemon `watchkeeper-agent`: arguments, configuration, parts, run, exit code. Everything else is in the library.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+use tracing_subscriber::EnvFilter;
+use watchkeeper_agent::agent::{Agent, Setup};
+use watchkeeper_config::{Config, LoadRequest};
+
+/// Carries events from the runtime's journal to an MQTT broker, and commands back.
+#[derive(Debug, Parser)]
+#[command(name = "watchkeeper-agent", version)]
+struct Args {
+    /// Configuration file; default: WATCHKEEPER_CONFIG, else /etc/watchkeeper/watchkeeper.toml where it is there.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Stops in order when standard input ends, as it does when the parent process is gone.
+    #[arg(long)]
+    exit_with_parent: bool,
+
+    /// Writes the log as one JSON object a line. RUST_LOG chooses what is logged (default: info).
+    #[arg(long)]
+    log_json: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    start_logging(args.log_json);
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> anyhow::Result<()> {
+    let config = load(args)?;
+    let agent_parts = Setup::of(&config);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the event loop can't be made")?;
+    let outcome = runtime.block_on(async {
+        let stop = stop_signal(args.exit_with_parent)?;
+        let agent = Agent::start(agent_parts)?;
+        agent.run(stop).await.map_err(anyhow::Error::from)
+    });
+    // A write that waits for a full disk must not hold the end up.
+    runtime.shutdown_background();
+    outcome
+}
+
+fn load(args: &Args) -> anyhow::Result<Config> {
+    let request = LoadRequest::from_process(args.config.clone());
+    let config = watchkeeper_config::load(&request).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("the configuration is not usable:\n{}", lines.join("\n"))
+    })?;
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(config)
+}
+
+/// Resolves on SIGTERM, SIGINT or, where asked for, at the end of standard input.
+fn stop_signal(exit_with_parent: bool) -> anyhow::Result<impl Future<Output = ()>> {
+    let mut term = signal(SignalKind::terminate()).context("SIGTERM can't be caught")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT can't be caught")?;
+    let (parent_gone, parent) = oneshot::channel();
+    if exit_with_parent {
+        std::thread::Builder::new()
+            .name("parent".to_owned())
+            .spawn(move || {
+                let mut ignored = [0; 256];
+                // An error is an end too.
+                while std::io::stdin().read(&mut ignored).is_ok_and(|n| n > 0) {}
+                parent_gone.send(()).ok();
+            })
+            .context("the thread that watches the parent can't be made")?;
+    } else {
+        // Kept by nobody would mean gone.
+        std::mem::forget(parent_gone);
+    }
+    Ok(async move {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = parent => {}
+        }
+    })
+}
+
+fn start_logging(json: bool) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    if json {
+        log.json().init();
+    } else {
+        log.init();
+    }
+}

@@ -1,4 +1,6 @@
 //! The agent against real neighbours: a scripted runtime on a real Unix socket and mosquitto as the broker.
 
+mod commands;
+mod delivery;
 mod runtime_client;
 mod support;

@@ -113,6 +113,12 @@ impl FakeRuntime {
         self.grown.send_replace(script.journal.len());
     }
 
+    /// Forgets every record: the files were lost.
+    pub(crate) fn lose_journal(&self) {
+        self.script.lock().expect("script").journal.clear();
+        self.grown.send_replace(0);
+    }
+
     /// Makes deployments take this long.
     pub(crate) fn deploy_takes(&self, time: Duration) {
         self.script.lock().expect("script").deploy_takes = time;

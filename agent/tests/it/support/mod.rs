@@ -1,3 +1,5 @@
 //! The neighbours of the agent, under the control of a test.
 
+pub(crate) mod agent;
+pub(crate) mod broker;
 pub(crate) mod fake_runtime;

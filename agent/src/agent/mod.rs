@@ -1,0 +1,630 @@
+//! The loop: the one place where the agent's cores meet the world.
+//!
+//! Everything that can happen is one [`Event`]; a turn is: take one event, hand it to the cores, drain what they want
+//! done, wait for the next event or the smallest deadline. The systemd watchdog is fed by a finished turn, never by a
+//! side thread, so a stuck loop is noticed.
+//!
+//! Invariant: the loop never waits for anything but the next event. The store is written on a blocking thread, one change
+//! at a time; the runtime is asked by futures that the loop polls; the broker is driven by [`Link::next`].
+//!
+//! What may be down, and what happens then: the runtime – the feed reconnects, commands wait half a minute, its health says
+//! `down`; the broker – the outbox collects; both – nothing, until they are back.
+
+mod presence;
+mod start;
+mod status;
+mod watchdog;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt};
+use tokio::task::{JoinError, JoinHandle};
+use watchkeeper_contract::event::Event as Record;
+use watchkeeper_contract::id::{BoxId, EventSeq, SiteId, SourceId};
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::time::Wall;
+use watchkeeper_store::{Batch, Op, Store, StoreError};
+
+pub use start::{Setup, StartError};
+use status::StatusReport;
+pub use watchdog::Watchdog;
+
+use crate::clock::wall_now;
+use crate::command::{self, CommandBoard, Outcome, execute};
+use crate::mqtt::link::{Broker, Link, LinkError, LinkEvent, Token};
+use crate::mqtt::payload::{self, LossMessage, Presence, event_draft, outage_alarm};
+use crate::mqtt::session::{self, Session};
+use crate::mqtt::{CommandId, Inbound, Retained, Topics, parse_request};
+use crate::outbox::{self, Change, Class, Content, Draft, Outbox, OutboxId, TelemetryRing};
+use crate::runtime_client::{EventFeed, FeedItem, RuntimeClient};
+
+/// How often the runtime is asked how it is. Telemetry goes out at its own, longer interval.
+const STATUS_EVERY: Duration = Duration::from_secs(2);
+/// How long a stopping agent goes on delivering what it has.
+const FLUSH_PATIENCE: Duration = Duration::from_secs(3);
+/// How long it waits for the acknowledgement of its last word, and for the store.
+const FAREWELL_PATIENCE: Duration = Duration::from_secs(2);
+/// How often the ledger of commands is looked through for what is too old.
+const LEDGER_EVERY: Duration = Duration::from_secs(3600);
+/// How long a full disk is waited for before the write is tried again.
+const DISK_RETRY: Duration = Duration::from_secs(1);
+
+/// Why the agent can't go on. Going on would be a lie: the service manager starts it again.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// What was to be kept can't be stored or read.
+    #[error("the outbox can't be kept: {0}")]
+    Store(#[from] StoreError),
+    /// The broker can't be reached with this configuration.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The thread that writes the store died.
+    #[error("the thread that writes the store died: {0}")]
+    Writer(#[from] JoinError),
+}
+
+/// Everything that can happen to the agent while it runs.
+enum Event {
+    /// The journal gave something.
+    Feed(FeedItem),
+    /// A change is on stable storage, or can't be.
+    Stored(Result<Result<u64, StoreError>, JoinError>),
+    /// The broker said something.
+    Link(LinkEvent),
+    /// A command came to its end.
+    Command(Outcome),
+    /// The runtime said how it is.
+    Status(Box<StatusReport>),
+    /// A deadline passed.
+    Timer,
+}
+
+/// Who this is.
+#[derive(Debug, Clone)]
+struct Identity {
+    site: SiteId,
+    box_id: BoxId,
+    boot_id: String,
+}
+
+/// The agent. Made by [`Agent::start`], lives in [`Agent::run`].
+pub struct Agent {
+    identity: Identity,
+    topics: Topics,
+    broker: Option<Broker>,
+    runtime: RuntimeClient,
+    store: Arc<dyn Store>,
+
+    outbox: Outbox,
+    board: CommandBoard,
+    session: Session,
+    retained: Retained,
+    ring: TelemetryRing,
+
+    feed: Option<EventFeed>,
+    feed_is_lost: bool,
+    link: Option<Link>,
+    writing: Option<JoinHandle<Result<u64, StoreError>>>,
+    executing: Option<BoxFuture<'static, Outcome>>,
+    asking: Option<BoxFuture<'static, Box<StatusReport>>>,
+
+    /// Changes to other keyspaces that go out with the outbox's next change.
+    riders: Vec<Op>,
+    /// Command records among `riders`: id and version.
+    riding: Vec<(String, u32)>,
+    /// Command records in the change that is being written.
+    boarded: Vec<(String, u32)>,
+
+    session_began: Wall,
+    known_sources: BTreeSet<SourceId>,
+    runtime_version: Option<String>,
+    telemetry_every: Duration,
+    status_due: Instant,
+    telemetry_due: Instant,
+    ledger_due: Instant,
+    watchdog: Watchdog,
+    is_stopping: bool,
+    farewell_acked: bool,
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("topics", &self.topics)
+            .field("outbox", &self.outbox.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Agent {
+    /// Runs until `stop` comes, then says goodbye.
+    ///
+    /// # Errors
+    /// [`AgentError`] when going on would be a lie.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), AgentError> {
+        tokio::pin!(stop);
+        self.settle()?;
+        self.watchdog.ready();
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = &mut stop => break,
+                event = self.next_event() => event,
+            };
+            self.handle(event)?;
+            self.settle()?;
+            self.watchdog.fed(Instant::now());
+        }
+        self.watchdog.stopping();
+        self.farewell().await
+    }
+
+    /// The next thing that happens. Dropping this future loses nothing.
+    async fn next_event(&mut self) -> Event {
+        let deadline = tokio::time::Instant::from_std(self.deadline());
+        let wants_records = self.outbox.wants_more();
+        tokio::select! {
+            biased;
+            stored = finished(&mut self.writing) => Event::Stored(stored),
+            said = heard(&mut self.link) => Event::Link(said),
+            outcome = finished(&mut self.executing) => Event::Command(outcome),
+            report = finished(&mut self.asking) => Event::Status(report),
+            item = read(&mut self.feed, wants_records) => Event::Feed(item),
+            () = tokio::time::sleep_until(deadline) => Event::Timer,
+        }
+    }
+
+    fn deadline(&self) -> Instant {
+        let session = self.broker.as_ref().and_then(|_| self.session.deadline());
+        [session, self.outbox.deadline()]
+            .into_iter()
+            .flatten()
+            .chain([self.status_due, self.ledger_due, self.watchdog.due()])
+            .min()
+            .unwrap_or(self.status_due)
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), AgentError> {
+        match event {
+            Event::Feed(item) => self.on_feed(item)?,
+            Event::Stored(stored) => {
+                let batch = stored??;
+                for (id, version) in std::mem::take(&mut self.boarded) {
+                    self.board
+                        .handle(wall_now(), command::Input::Saved { id, version });
+                }
+                self.tell_outbox(outbox::Input::Stored { batch })?;
+                self.drain_board(None)?;
+            }
+            Event::Link(said) => self.on_link(said)?,
+            Event::Command(Outcome { id, result }) => {
+                match &result {
+                    Ok(_) => tracing::info!(%id, "command successful"),
+                    Err(reason) => tracing::warn!(%id, reason, "command failed"),
+                }
+                let input = command::Input::Finished {
+                    id,
+                    outcome: result,
+                };
+                self.board.handle(wall_now(), input);
+                self.drain_board(None)?;
+            }
+            Event::Status(report) => self.on_status(&report)?,
+            Event::Timer => {}
+        }
+        Ok(())
+    }
+
+    /// What is due by now, and what has become possible.
+    fn settle(&mut self) -> Result<(), AgentError> {
+        let now = Instant::now();
+        if self.outbox.deadline().is_some_and(|due| due <= now) {
+            self.tell_outbox(outbox::Input::Tick)?;
+        }
+        if self.ledger_due <= now {
+            self.ledger_due = now + LEDGER_EVERY;
+            self.board.handle(wall_now(), command::Input::Tick);
+            self.drain_board(None)?;
+        }
+        if self.status_due <= now {
+            self.status_due = now + STATUS_EVERY;
+            if self.broker.is_some() && self.asking.is_none() {
+                let cursor = self.outbox.cursor();
+                self.asking = Some(status::ask(self.runtime.clone(), cursor).boxed());
+            }
+        }
+        self.connect_when_due(now)?;
+        self.flush_retained()
+    }
+
+    fn connect_when_due(&mut self, now: Instant) -> Result<(), AgentError> {
+        let Some(broker) = &self.broker else {
+            return Ok(());
+        };
+        self.session.handle(now, session::Input::Tick);
+        while let Some(session::Output::Connect { session }) = self.session.poll() {
+            tracing::debug!(session, host = %broker.host, port = broker.port, "connecting to the broker");
+            self.session_began = wall_now();
+            let will = self.will(session);
+            self.link = Some(Link::open(broker, will)?);
+        }
+        Ok(())
+    }
+
+    fn on_feed(&mut self, item: FeedItem) -> Result<(), AgentError> {
+        match item {
+            FeedItem::Connected { after } => {
+                tracing::info!(after = after.0, "following the journal");
+                self.feed_is_lost = false;
+                self.status_due = Instant::now();
+                Ok(())
+            }
+            FeedItem::Record(record) => self.on_record(&record),
+            FeedItem::Unreadable { seq, cause } => {
+                tracing::warn!(seq = seq.0, cause, "journal record can't be read");
+                self.tell_outbox(outbox::Input::Unreadable { seq })
+            }
+            FeedItem::Lost { error, retry_in } => {
+                // The first of a row; a runtime that is away would fill the log otherwise.
+                if !self.feed_is_lost {
+                    tracing::warn!(%error, ?retry_in, "journal lost, trying again");
+                }
+                self.feed_is_lost = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn on_record(&mut self, record: &Record) -> Result<(), AgentError> {
+        let is_old = self
+            .outbox
+            .cursor()
+            .is_some_and(|cursor| record.seq <= cursor);
+        if is_old {
+            return Ok(());
+        }
+        if let Some((source, alarm)) = outage_alarm(record) {
+            let topic = self.topics.outage_alarm(source);
+            let text = alarm.as_ref().map(payload::encode).unwrap_or_default();
+            self.riders.push(presence::alarm_rider(&topic, &text));
+            self.retained.set(topic, text);
+            self.status_due = Instant::now();
+        }
+        let input = match event_draft(&self.topics, record) {
+            Ok(draft) => outbox::Input::Record {
+                seq: record.seq,
+                draft,
+            },
+            Err(error) => {
+                tracing::warn!(%error, "event can't be told");
+                outbox::Input::Unreadable { seq: record.seq }
+            }
+        };
+        self.tell_outbox(input)
+    }
+
+    fn on_link(&mut self, said: LinkEvent) -> Result<(), AgentError> {
+        match said {
+            LinkEvent::Up => {
+                self.session
+                    .handle(Instant::now(), session::Input::Connected);
+                let Some(session) = self.session.up() else {
+                    return Ok(());
+                };
+                tracing::info!(session, "connected to the broker");
+                self.greet(session)?;
+                self.tell_outbox(outbox::Input::LinkUp { session })
+            }
+            LinkEvent::Acked(Token::Entry(id)) => match self.session.up() {
+                Some(session) => self.tell_outbox(outbox::Input::Acked { session, id }),
+                None => Ok(()),
+            },
+            LinkEvent::Acked(Token::Farewell) => {
+                self.farewell_acked = true;
+                Ok(())
+            }
+            LinkEvent::SubscriptionRefused => {
+                tracing::error!(
+                    "the broker refused a subscription: no commands will come; check its ACL"
+                );
+                Ok(())
+            }
+            LinkEvent::Message { topic, payload } => self.on_message(&topic, &payload),
+            LinkEvent::Down { reason } => self.lose_link(&reason),
+        }
+    }
+
+    fn on_message(&mut self, topic: &str, payload: &[u8]) -> Result<(), AgentError> {
+        match self.topics.parse(topic) {
+            Some(Inbound::Request {
+                operation,
+                id,
+                raw_operation,
+            }) => {
+                // An empty payload is a requester that cleans up.
+                if payload.is_empty() {
+                    return Ok(());
+                }
+                let request = parse_request(operation, payload);
+                match &request {
+                    Ok(_) => tracing::info!(%id, operation = raw_operation, "command received"),
+                    Err(reason) => {
+                        tracing::warn!(%id, operation = raw_operation, reason, "command rejected")
+                    }
+                }
+                let status = self.topics.status(raw_operation, &id);
+                let input = command::Input::Received {
+                    id: id.to_string(),
+                    request,
+                };
+                self.board.handle(wall_now(), input);
+                self.drain_board(Some(&status))
+            }
+            Some(Inbound::State) => {
+                self.mend_state(payload);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn lose_link(&mut self, reason: &str) -> Result<(), AgentError> {
+        if self.link.take().is_some() && !self.is_stopping {
+            tracing::warn!(
+                reason,
+                "no session with the broker; what is to be told waits in the outbox"
+            );
+        }
+        self.session.handle(Instant::now(), session::Input::Lost);
+        self.tell_outbox(outbox::Input::LinkDown)
+    }
+
+    /// Hands one input to the outbox and does what it wants done.
+    fn tell_outbox(&mut self, input: outbox::Input) -> Result<(), AgentError> {
+        self.outbox.handle(Instant::now(), input);
+        while let Some(output) = self.outbox.poll() {
+            match output {
+                outbox::Output::Persist(change) => self.write(&change),
+                outbox::Output::Publish { session, id, late } => {
+                    self.publish_entry(session, id, late)?;
+                }
+                outbox::Output::LinkStuck { session } => {
+                    if self.session.up() == Some(session) {
+                        self.lose_link("the broker does not acknowledge")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to write a change, with everything that rides along.
+    fn write(&mut self, change: &Change) {
+        let mut batch = outbox::store::batch_of(change);
+        let must_sync = change.must_sync() || !self.riders.is_empty();
+        for op in self.riders.drain(..) {
+            batch.push(op);
+        }
+        self.boarded = std::mem::take(&mut self.riding);
+        let (store, number) = (Arc::clone(&self.store), change.batch);
+        self.writing = Some(tokio::task::spawn_blocking(move || {
+            write_until_done(&*store, &batch, must_sync).map(|()| number)
+        }));
+    }
+
+    fn publish_entry(&mut self, session: u64, id: OutboxId, late: bool) -> Result<(), AgentError> {
+        // The session may have ended since the outbox said so; the entry waits again then.
+        if self.session.up() != Some(session) {
+            return Ok(());
+        }
+        let Some(content) = outbox::store::load(&*self.store, id)? else {
+            return self.tell_outbox(outbox::Input::Damaged { id });
+        };
+        let draft = match content {
+            Content::Message(draft) => draft,
+            Content::Loss(loss) => Draft {
+                class: Class::Assured,
+                severity: Severity::Critical,
+                topic: self.topics.event(None, "loss"),
+                retain: false,
+                seq: None,
+                payload: payload::encode(&LossMessage::of(id, &loss, wall_now())),
+            },
+        };
+        // Reports of commands are states, not stories: they are never late.
+        let text = if late && draft.seq.is_some() {
+            payload::mark_late(draft.payload)
+        } else {
+            draft.payload
+        };
+        let Some(link) = &mut self.link else {
+            return Ok(());
+        };
+        match link.publish_tracked(Token::Entry(id), draft.topic, text, draft.retain) {
+            Ok(()) => Ok(()),
+            Err(error) => self.lose_link(&error.to_string()),
+        }
+    }
+
+    /// Does what the board of commands wants done. `reply_to` is the status topic of the request at hand.
+    fn drain_board(&mut self, reply_to: Option<&str>) -> Result<(), AgentError> {
+        while let Some(output) = self.board.poll() {
+            match output {
+                command::Output::Save { record, report } => {
+                    let operation = presence::operation_name(&record.request.operation);
+                    self.riders.push(command::rider(&report.id, Some(&record)));
+                    self.riding.push((report.id.clone(), report.version));
+                    let text = payload::encode(&report);
+                    self.queue_status(operation, &report.id, text)?;
+                }
+                command::Output::Reply { report } => {
+                    if let (Some(topic), Some(link)) = (reply_to, &self.link)
+                        && let Err(error) = link.publish_retained(topic, payload::encode(&report))
+                    {
+                        self.lose_link(&error.to_string())?;
+                    }
+                }
+                command::Output::Start {
+                    id,
+                    operation,
+                    resumed,
+                } => {
+                    // What is stored as executing is resumed by the next start.
+                    if !self.is_stopping {
+                        let runtime = self.runtime.clone();
+                        let seed = fastrand::u64(..);
+                        let work = execute(runtime, id, operation, resumed, seed);
+                        self.executing = Some(work.boxed());
+                    }
+                }
+                command::Output::Forget { id, operation } => {
+                    self.riders.push(command::rider(&id, None));
+                    // The retained status is cleared with it.
+                    self.queue_status(presence::operation_name(&operation), &id, Vec::new())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn queue_status(
+        &mut self,
+        operation: &str,
+        id: &str,
+        payload: Vec<u8>,
+    ) -> Result<(), AgentError> {
+        // Ids in the ledger were checked when they came; one that is not fine any more has no topic.
+        let Ok(id) = CommandId::new(id) else {
+            return Ok(());
+        };
+        self.tell_outbox(outbox::Input::Own(Draft {
+            class: Class::Assured,
+            severity: Severity::Info,
+            topic: self.topics.status(operation, &id),
+            retain: true,
+            seq: None,
+            payload,
+        }))
+    }
+
+    /// Delivers what can be delivered soon, says `stopped`, takes leave of the broker and waits for the store.
+    async fn farewell(mut self) -> Result<(), AgentError> {
+        self.is_stopping = true;
+        self.feed = None;
+        let until = tokio::time::Instant::now() + FLUSH_PATIENCE;
+        while self.session.up().is_some() && !self.outbox.is_idle() {
+            let Ok(event) = tokio::time::timeout_at(until, self.next_event()).await else {
+                break;
+            };
+            self.handle(event)?;
+            self.flush_retained()?;
+        }
+        self.say_stopped()?;
+        let until = tokio::time::Instant::now() + FAREWELL_PATIENCE;
+        while self.session.up().is_some() && !self.farewell_acked {
+            let Ok(event) = tokio::time::timeout_at(until, self.next_event()).await else {
+                break;
+            };
+            self.handle(event)?;
+        }
+        if let Some(link) = self.link.take() {
+            link.close(FAREWELL_PATIENCE).await;
+        }
+        if let Some(writing) = self.writing.take() {
+            match tokio::time::timeout(FAREWELL_PATIENCE, writing).await {
+                Ok(written) => drop(written??),
+                Err(_) => tracing::warn!(
+                    "the store did not finish; what it had not stored comes again from the journal"
+                ),
+            }
+        }
+        let left = self.outbox.stats();
+        tracing::info!(
+            events = left.events.entries,
+            assured = left.assured.entries,
+            "stopped; what is left goes out after the next start"
+        );
+        Ok(())
+    }
+
+    fn say_stopped(&mut self) -> Result<(), AgentError> {
+        let Some(session) = self.session.up() else {
+            return Ok(());
+        };
+        let text = payload::encode(&self.state_message(Presence::Stopped, session, wall_now()));
+        let topic = self.topics.state();
+        let Some(link) = &mut self.link else {
+            return Ok(());
+        };
+        match link.publish_tracked(Token::Farewell, topic, text, true) {
+            Ok(()) => Ok(()),
+            Err(error) => self.lose_link(&error.to_string()),
+        }
+    }
+
+    /// First journal number that is not in the outbox yet.
+    fn next_seq(&self) -> EventSeq {
+        EventSeq(
+            self.outbox
+                .cursor()
+                .map_or(0, |cursor| cursor.0)
+                .saturating_add(1),
+        )
+    }
+}
+
+/// Writes `batch` and, where it matters, waits for stable storage. A full disk is waited for: meanwhile the journal keeps
+/// what the outbox can't.
+fn write_until_done(store: &dyn Store, batch: &Batch, must_sync: bool) -> Result<(), StoreError> {
+    let mut has_warned = false;
+    loop {
+        let written = if must_sync {
+            store.commit(batch.clone())
+        } else {
+            store.write(batch.clone())
+        };
+        match written {
+            Err(error) if error.is_transient() => {
+                if !has_warned {
+                    tracing::error!(%error, "the outbox can't be stored; trying again every second");
+                }
+                has_warned = true;
+                std::thread::sleep(DISK_RETRY);
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Waits for the future in `slot` and empties the slot; for ever when there is none.
+async fn finished<F: Future + Unpin>(slot: &mut Option<F>) -> F::Output {
+    match slot {
+        Some(future) => {
+            let output = future.await;
+            *slot = None;
+            output
+        }
+        None => std::future::pending().await,
+    }
+}
+
+async fn heard(link: &mut Option<Link>) -> LinkEvent {
+    match link {
+        Some(link) => link.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn read(feed: &mut Option<EventFeed>, wanted: bool) -> FeedItem {
+    if let (Some(feed), true) = (feed, wanted)
+        && let Some(item) = feed.next().await
+    {
+        return item;
+    }
+    std::future::pending().await
+}

@@ -1,0 +1,206 @@
+//! How an agent comes to be: store, cores, clients, in this order.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use watchkeeper_config::Config;
+use watchkeeper_contract::id::{BoxId, SiteId};
+use watchkeeper_store::{
+    Batch, Keyspace, OpenOutcome, OpenReport, Options, SledStore, Store, StoreError, log_key,
+    log_seq,
+};
+
+use super::{Agent, Identity, LEDGER_EVERY, Watchdog, presence};
+use crate::clock::wall_now;
+use crate::command::{self, CommandBoard};
+use crate::mqtt::link::Broker;
+use crate::mqtt::session::Session;
+use crate::mqtt::{Retained, Topics};
+use crate::outbox::{self, ClassLimits, Limits, Outbox, TelemetryRing};
+use crate::runtime_client::{ClientError, RuntimeClient};
+
+/// Folder of the agent's store below the state folder.
+const FOLDER: &str = "agent";
+const META: Keyspace = Keyspace::new("agent_meta");
+/// Counts the starts, so that session numbers rise for ever.
+const STARTS: &[u8] = b"starts";
+/// Telemetry kept while there is no link: a day of three topics at one per five minutes.
+const RING_CAPACITY: usize = 864;
+const RING_SPACING: Duration = Duration::from_secs(300);
+
+/// What an agent needs to know.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Site of the box.
+    pub site: SiteId,
+    /// Name of the box.
+    pub box_id: BoxId,
+    /// Folder for everything that must survive a restart.
+    pub state_dir: PathBuf,
+    /// Socket of the runtime.
+    pub runtime_socket: PathBuf,
+    /// The broker; without one the agent only waits.
+    pub broker: Option<Broker>,
+    /// Bounds of the outbox.
+    pub limits: Limits,
+    /// Interval of telemetry.
+    pub telemetry_every: Duration,
+}
+
+impl Setup {
+    /// What `config` says.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let agent = config.agent;
+        let defaults = Limits::default();
+        Self {
+            site: config.site.clone(),
+            box_id: config.box_id.clone(),
+            state_dir: config.state_dir.clone(),
+            runtime_socket: config.runtime_socket.clone(),
+            broker: config.mqtt.as_ref().map(|mqtt| Broker {
+                host: mqtt.host.clone(),
+                port: mqtt.port,
+                client_id: mqtt.client_id.clone(),
+                username: mqtt.username.clone(),
+                password: mqtt.password.clone(),
+                tls: mqtt.tls,
+                ca_file: mqtt.ca_file.clone(),
+                keep_alive: mqtt.keep_alive,
+            }),
+            limits: Limits {
+                events: ClassLimits {
+                    entries: usize::try_from(agent.outbox_events).unwrap_or(usize::MAX),
+                    bytes: agent.outbox_bytes,
+                },
+                ..defaults
+            },
+            telemetry_every: agent.telemetry,
+        }
+    }
+}
+
+/// Why an agent can't start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store can't be opened or read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The client of the runtime can't be made.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+impl Agent {
+    /// Opens the store, restores the cores and connects nothing yet.
+    ///
+    /// # Errors
+    /// [`StartError`], in a sentence a person can act upon.
+    pub fn start(setup: Setup) -> Result<Self, StartError> {
+        let (store, report) = SledStore::open(&setup.state_dir.join(FOLDER), &Options::default())?;
+        let lost = count_lost(&report);
+        Self::on_store(setup, Arc::new(store), lost)
+    }
+
+    fn on_store(setup: Setup, store: Arc<dyn Store>, lost: u64) -> Result<Self, StartError> {
+        let now = Instant::now();
+        let wall = wall_now();
+        let starts = count_start(&*store)?;
+        let mut restored = outbox::store::restore(&*store)?;
+        restored.damaged += lost;
+        let entries = restored.entries.len();
+        let outbox = Outbox::new(setup.limits, restored);
+        let board = CommandBoard::new(wall, command::restore(&*store)?);
+        let mut retained = Retained::default();
+        for (topic, payload) in presence::restore_alarms(&*store)? {
+            retained.set(topic, payload);
+        }
+        let runtime = RuntimeClient::new(&setup.runtime_socket)?;
+        let cursor = outbox.cursor();
+        tracing::info!(
+            waiting = entries,
+            cursor = cursor.map(|c| c.0),
+            starts,
+            "outbox restored"
+        );
+        let feed = match &setup.broker {
+            Some(_) => Some(runtime.follow_events(cursor.unwrap_or_default())),
+            None => {
+                tracing::warn!("no broker is configured (mqtt.host): events stay in the journal");
+                None
+            }
+        };
+        Ok(Self {
+            topics: Topics::new(&setup.site, &setup.box_id),
+            identity: Identity {
+                site: setup.site,
+                box_id: setup.box_id,
+                boot_id: ulid::Ulid::new().to_string(),
+            },
+            broker: setup.broker,
+            runtime,
+            store,
+            outbox,
+            board,
+            session: Session::new(now, starts, fastrand::u64(..)),
+            retained,
+            ring: TelemetryRing::new(RING_CAPACITY, RING_SPACING),
+            feed,
+            feed_is_lost: false,
+            link: None,
+            writing: None,
+            executing: None,
+            asking: None,
+            riders: Vec::new(),
+            riding: Vec::new(),
+            boarded: Vec::new(),
+            session_began: wall,
+            known_sources: Default::default(),
+            runtime_version: None,
+            telemetry_every: setup.telemetry_every,
+            status_due: now,
+            telemetry_due: now,
+            ledger_due: now + LEDGER_EVERY,
+            watchdog: Watchdog::from_env(now),
+            is_stopping: false,
+            farewell_acked: false,
+        })
+    }
+}
+
+/// Counts this start, durably: the numbers of its sessions are greater than all before.
+fn count_start(store: &dyn Store) -> Result<u64, StoreError> {
+    let before = match store.get(META, STARTS) {
+        Ok(value) => value.as_deref().and_then(log_seq).unwrap_or(0),
+        Err(StoreError::Corrupt { .. }) => 0,
+        Err(error) => return Err(error),
+    };
+    let starts = before.saturating_add(1);
+    store.commit(Batch::new().put(META, STARTS, &log_key(starts)))?;
+    Ok(starts)
+}
+
+/// Entries that opening the store could not save.
+fn count_lost(report: &OpenReport) -> u64 {
+    let damaged = report.corrupt.len() as u64;
+    match &report.outcome {
+        OpenOutcome::Clean => damaged,
+        OpenOutcome::Recovered { what } => {
+            tracing::warn!(
+                what,
+                "the outbox's files were damaged and have been repaired"
+            );
+            damaged
+        }
+        OpenOutcome::Truncated { lost_batches } => {
+            // The cursor went back with them, so records of the journal come again; command reports do not.
+            tracing::error!(lost_batches, "the end of the outbox's log was damaged");
+            damaged.saturating_add(*lost_batches)
+        }
+        OpenOutcome::Quarantined { to, why } => {
+            tracing::error!(to = %to.display(), why, "the outbox's files were beyond repair and have been set aside");
+            damaged.saturating_add(1)
+        }
+    }
+}

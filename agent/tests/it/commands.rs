@@ -1,0 +1,151 @@
+//! The life of a command as a foreign requester sees it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+
+use crate::support::agent::AgentProcess;
+use crate::support::broker::{Memory, Mosquitto, Subscriber, mosquitto_or_skip};
+use crate::support::fake_runtime::FakeRuntime;
+
+struct Desk {
+    subscriber: Subscriber,
+    agent: AgentProcess,
+    broker: Mosquitto,
+    runtime: FakeRuntime,
+    _folder: tempfile::TempDir,
+}
+
+impl Desk {
+    fn open(test: &str) -> Option<Self> {
+        mosquitto_or_skip(test)?;
+        let folder = tempfile::tempdir().expect("dir");
+        let runtime = FakeRuntime::start(folder.path());
+        let broker = Mosquitto::start(folder.path(), Memory::Nothing);
+        let mut subscriber = Subscriber::start(&broker, "desk").ready(&broker);
+        let agent = AgentProcess::start(folder.path(), &runtime, &broker);
+        subscriber.expect("/b/state", |v| v["s"] == "online");
+        Some(Self {
+            subscriber,
+            agent,
+            broker,
+            runtime,
+            _folder: folder,
+        })
+    }
+
+    fn request(&self, op: &str, id: &str, body: &Value) {
+        let topic = format!("watchkeeper/v1/s/b/cmd/{op}/{id}/req");
+        self.broker.publish(&topic, &body.to_string(), true);
+    }
+
+    fn status(&mut self, op: &str, id: &str, status: &str) -> Value {
+        let topic = format!("/cmd/{op}/{id}/st");
+        self.subscriber.expect(&topic, |v| v["status"] == status)
+    }
+}
+
+fn pipeline() -> Value {
+    json!({"pipeline": {"id": "door", "source": "gate", "workflow": {"version": "1.0"}}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_is_accepted_executed_and_answered_with_the_picture() {
+    let Some(mut desk) =
+        Desk::open("a_snapshot_is_accepted_executed_and_answered_with_the_picture")
+    else {
+        return;
+    };
+    desk.request("snapshot", "1", &json!({"source": "gate"}));
+    assert_eq!(desk.status("snapshot", "1", "accepted")["version"], 1);
+    assert_eq!(desk.status("snapshot", "1", "executing")["version"], 2);
+    let done = desk.status("snapshot", "1", "successful");
+    assert_eq!(done["result"]["id"], "snap-1.jpg");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_known_id_is_answered_again_also_after_a_crash_and_run_once() {
+    let Some(mut desk) = Desk::open("a_known_id_is_answered_again_also_after_a_crash_and_run_once")
+    else {
+        return;
+    };
+    desk.request("stop", "1", &json!({"pipeline": "door"}));
+    desk.status("stop", "1", "successful");
+    desk.request("stop", "1", &json!({"pipeline": "door"}));
+    desk.status("stop", "1", "successful");
+    // The request is retained: a fresh agent finds it again.
+    desk.agent.crash_and_restart();
+    desk.status("stop", "1", "successful");
+    assert_eq!(desk.runtime.calls(), ["DELETE pipelines/door"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_deployment_fails_with_the_reason() {
+    let Some(mut desk) = Desk::open("a_refused_deployment_fails_with_the_reason") else {
+        return;
+    };
+    let problem = Problem::new(422, ProblemCode::InvalidWorkflow, "step \"a\" is unknown");
+    desk.runtime.refuse_deploy(Some(problem));
+    desk.request("deploy", "1", &pipeline());
+    assert_eq!(
+        desk.status("deploy", "1", "failed")["reason"],
+        "step \"a\" is unknown"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_malformed_an_unknown_and_an_expired_request_never_reach_the_runtime() {
+    let Some(mut desk) =
+        Desk::open("a_malformed_an_unknown_and_an_expired_request_never_reach_the_runtime")
+    else {
+        return;
+    };
+    desk.broker
+        .publish("watchkeeper/v1/s/b/cmd/deploy/1/req", "nonsense", false);
+    desk.status("deploy", "1", "rejected");
+    desk.request("reboot", "2", &json!({}));
+    desk.status("reboot", "2", "rejected");
+    desk.request(
+        "stop",
+        "3",
+        &json!({"pipeline": "door", "expires_at": "2020-01-01T00:00:00Z"}),
+    );
+    desk.status("stop", "3", "expired");
+    assert_eq!(desk.runtime.calls(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_killed_while_a_command_runs_resumes_it_and_tells_one_end() {
+    let Some(mut desk) =
+        Desk::open("an_agent_killed_while_a_command_runs_resumes_it_and_tells_one_end")
+    else {
+        return;
+    };
+    desk.runtime.deploy_takes(Duration::from_secs(2));
+    desk.request("deploy", "1", &pipeline());
+    desk.status("deploy", "1", "executing");
+    desk.agent.crash();
+    desk.runtime.deploy_takes(Duration::ZERO);
+    desk.agent.restart();
+    let done = desk.status("deploy", "1", "successful");
+    assert_eq!(
+        (
+            done["version"].as_u64(),
+            done["result"]["pipeline"].as_str()
+        ),
+        (Some(3), Some("door"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_waits_for_a_runtime_that_is_restarting() {
+    let Some(mut desk) = Desk::open("a_command_waits_for_a_runtime_that_is_restarting") else {
+        return;
+    };
+    desk.runtime.halt();
+    desk.request("snapshot", "1", &json!({"source": "gate"}));
+    desk.status("snapshot", "1", "executing");
+    desk.runtime.resume();
+    desk.status("snapshot", "1", "successful");
+}

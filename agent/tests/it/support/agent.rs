@@ -1,0 +1,80 @@
+//! The agent's real process with a configuration of its own; killed when dropped.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use super::broker::Mosquitto;
+use super::fake_runtime::FakeRuntime;
+
+pub(crate) struct AgentProcess {
+    config: PathBuf,
+    child: Child,
+}
+
+impl AgentProcess {
+    pub(crate) fn start(folder: &Path, runtime: &FakeRuntime, broker: &Mosquitto) -> Self {
+        let config = folder.join("watchkeeper.toml");
+        let text = format!(
+            "[box]\nsite = \"s\"\nid = \"b\"\n\n[runtime]\nstate_dir = {:?}\nsocket = {:?}\n\n\
+             [mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
+            folder.join("state"),
+            runtime.socket(),
+            broker.port,
+        );
+        std::fs::write(&config, text).expect("write the configuration");
+        let child = spawn(&config);
+        Self { config, child }
+    }
+
+    /// kill -9, then a fresh start on the same state folder.
+    pub(crate) fn crash_and_restart(&mut self) {
+        self.crash();
+        self.restart();
+    }
+
+    /// A fresh start on the same state folder, after [`Self::crash`].
+    pub(crate) fn restart(&mut self) {
+        self.child = spawn(&self.config);
+    }
+
+    /// kill -9.
+    pub(crate) fn crash(&mut self) {
+        self.child.kill().expect("kill the agent");
+        self.child.wait().expect("reap the agent");
+    }
+
+    /// SIGTERM, and the exit status.
+    pub(crate) fn terminate(&mut self) -> ExitStatus {
+        let pid = self.child.id().to_string();
+        let killed = Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .expect("kill");
+        assert!(killed.success());
+        self.child.wait().expect("reap the agent")
+    }
+
+    /// Closes its standard input, and the exit status.
+    pub(crate) fn orphan(&mut self) -> ExitStatus {
+        drop(self.child.stdin.take());
+        self.child.wait().expect("reap the agent")
+    }
+}
+
+fn spawn(config: &Path) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_watchkeeper-agent"))
+        .arg("--config")
+        .arg(config)
+        .arg("--exit-with-parent")
+        .env("RUST_LOG", "info,watchkeeper_agent=debug")
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("start the agent")
+}
+
+impl Drop for AgentProcess {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

@@ -1,0 +1,265 @@
+//! mosquitto on a free loopback port, and a foreign client: `mosquitto_sub` and `mosquitto_pub`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How long a test waits for something that must happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a broker remembers over a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// Subscriptions, what it owes to subscribers, what is retained.
+    Everything,
+    /// Nothing, as many on sites do.
+    Nothing,
+}
+
+/// A broker process; killed when dropped.
+pub(crate) struct Mosquitto {
+    pub(crate) port: u16,
+    folder: PathBuf,
+    memory: Memory,
+    child: Option<Child>,
+}
+
+/// The broker's program, or `None` with the line that says why the test is skipped.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+pub(crate) fn mosquitto_or_skip(test: &str) -> Option<&'static str> {
+    let found = [
+        "/usr/sbin/mosquitto",
+        "/usr/local/sbin/mosquitto",
+        "/usr/bin/mosquitto",
+    ]
+    .into_iter()
+    .find(|p| Path::new(p).exists());
+    if found.is_none() {
+        eprintln!(
+            "SKIPPED: {test} (mosquitto is not installed: apt install mosquitto mosquitto-clients)"
+        );
+    }
+    found
+}
+
+impl Mosquitto {
+    /// Starts a broker with its files in `folder`.
+    pub(crate) fn start(folder: &Path, memory: Memory) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .and_then(|l| l.local_addr())
+            .expect("a free port")
+            .port();
+        let mut broker = Self {
+            port,
+            folder: folder.to_owned(),
+            memory,
+            child: None,
+        };
+        broker.resume();
+        broker
+    }
+
+    /// Ends the process in order: it writes its files, where it has a memory.
+    pub(crate) fn halt(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let pid = child.id().to_string();
+            Command::new("kill").arg(&pid).status().expect("kill");
+            child.wait().expect("reap the broker");
+        }
+    }
+
+    /// Starts it again on the same port.
+    pub(crate) fn resume(&mut self) {
+        let program = mosquitto_or_skip("").expect("checked by the test");
+        let conf = self.folder.join("mosquitto.conf");
+        let text = format!(
+            "listener {} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nmax_inflight_messages 0\n\
+             user root\npersistence {}\npersistence_location {}/\n",
+            self.port,
+            self.memory == Memory::Everything,
+            self.folder.display(),
+        );
+        std::fs::write(&conf, text).expect("write mosquitto.conf");
+        let child = Command::new(program)
+            .arg("-c")
+            .arg(&conf)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("start mosquitto");
+        self.child = Some(child);
+        let until = Instant::now() + PATIENCE;
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(Instant::now() < until, "mosquitto does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Publishes one message at QoS 1.
+    pub(crate) fn publish(&self, topic: &str, payload: &str, retain: bool) {
+        let mut command = Command::new("mosquitto_pub");
+        command.args([
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &self.port.to_string(),
+            "-q",
+            "1",
+            "-t",
+            topic,
+        ]);
+        if retain {
+            command.arg("-r");
+        }
+        let status = command
+            .args(["-m", payload])
+            .status()
+            .expect("mosquitto_pub");
+        assert!(status.success(), "mosquitto_pub failed");
+    }
+}
+
+impl Drop for Mosquitto {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+/// `mosquitto_sub` on `watchkeeper/#` with a session of its own; it reconnects by itself. Killed when dropped.
+pub(crate) struct Subscriber {
+    child: Child,
+    lines: Receiver<(String, String)>,
+    /// Journal numbers of every event that came, in the order of coming.
+    pub(crate) seqs: Vec<u64>,
+    /// Whether a loss record came.
+    pub(crate) told_of_a_loss: bool,
+    latest: BTreeMap<String, Value>,
+}
+
+impl Subscriber {
+    pub(crate) fn start(broker: &Mosquitto, id: &str) -> Self {
+        let mut child = Command::new("mosquitto_sub")
+            .args(["-h", "127.0.0.1", "-p", &broker.port.to_string()])
+            .args([
+                "-q",
+                "1",
+                "-i",
+                id,
+                "-c",
+                "-t",
+                "watchkeeper/#",
+                "-F",
+                "%t %p",
+            ])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("start mosquitto_sub");
+        let stdout = child.stdout.take().expect("piped");
+        let (sender, lines) = sync_channel(100_000);
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let (topic, payload) = line.split_once(' ').unwrap_or((line.as_str(), ""));
+                if sender.send((topic.to_owned(), payload.to_owned())).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            child,
+            lines,
+            seqs: Vec::new(),
+            told_of_a_loss: false,
+            latest: BTreeMap::new(),
+        }
+    }
+
+    /// Waits until the subscription stands: its own probe comes back.
+    pub(crate) fn ready(mut self, broker: &Mosquitto) -> Self {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            broker.publish("watchkeeper/probe", "probe", false);
+            let soon = Instant::now() + Duration::from_millis(300);
+            while let Some((topic, _)) = self.next(soon) {
+                if topic == "watchkeeper/probe" {
+                    return self;
+                }
+            }
+            assert!(Instant::now() < until, "mosquitto_sub hears nothing");
+        }
+    }
+
+    /// The state that a topic shows, as soon as it is as wanted; it may have been heard before.
+    pub(crate) fn expect_state(&mut self, topic_end: &str, wanted: impl Fn(&Value) -> bool) {
+        let shown = self
+            .latest
+            .iter()
+            .find(|(topic, _)| topic.ends_with(topic_end));
+        if !shown.is_some_and(|(_, value)| wanted(value)) {
+            self.expect(topic_end, wanted);
+        }
+    }
+
+    /// The next message whose topic ends like this and whose payload is as wanted. What comes before it is passed over,
+    /// but its journal numbers are kept.
+    pub(crate) fn expect(&mut self, topic_end: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let until = Instant::now() + PATIENCE;
+        let mut heard = Vec::new();
+        loop {
+            let Some((topic, payload)) = self.next(until) else {
+                panic!("nothing on …{topic_end} in time; heard {heard:#?}");
+            };
+            let value = serde_json::from_str(&payload).unwrap_or(Value::Null);
+            if topic.ends_with(topic_end) && wanted(&value) {
+                return value;
+            }
+            heard.push(format!("{topic} {payload}"));
+        }
+    }
+
+    /// Waits until every journal number of `1..=last` has come at some time, and none was told to be lost.
+    pub(crate) fn expect_no_hole(&mut self, last: u64) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let came: BTreeSet<u64> = self.seqs.iter().copied().collect();
+            let missing: Vec<u64> = (1..=last).filter(|seq| !came.contains(seq)).collect();
+            assert!(!self.told_of_a_loss, "nothing is to be lost here");
+            if missing.is_empty() {
+                return;
+            }
+            if self.next(until).is_none() {
+                panic!("holes: {missing:?} of 1..={last}");
+            }
+        }
+    }
+
+    fn next(&mut self, until: Instant) -> Option<(String, String)> {
+        let left = until.saturating_duration_since(Instant::now());
+        let (topic, payload) = match self.lines.recv_timeout(left) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => return None,
+            Err(RecvTimeoutError::Disconnected) => panic!("mosquitto_sub ended"),
+        };
+        if topic.contains("/ev/") {
+            let value: Value = serde_json::from_str(&payload).expect("json");
+            self.seqs.extend(value["seq"].as_u64());
+            self.told_of_a_loss |= !value["seqs"].is_null();
+        }
+        let value = serde_json::from_str(&payload).unwrap_or(Value::Null);
+        self.latest.insert(topic.clone(), value);
+        Some((topic, payload))
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
