@@ -24,6 +24,8 @@ pub mod shared;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub mod motion;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
