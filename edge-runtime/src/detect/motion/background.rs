@@ -21,6 +21,15 @@ pub(super) const SHADOW: u8 = 1;
 /// A cell that looks like something else.
 pub(super) const FORE: u8 = 2;
 
+/// A cell that belongs to no thing known to have moved.
+pub(super) const NOTHING: u8 = 0;
+/// A cell of a thing that has moved, but not yet away from where it was first seen.
+pub(super) const MOVED: u8 = 3;
+/// A cell of a thing that has left its first place.
+pub(super) const OBJECT: u8 = 1;
+/// A cell where background seems to have been uncovered.
+pub(super) const GHOST: u8 = 2;
+
 /// Smallest step in luma (of 255) that can be a thing: below lies what coding does to flat surfaces.
 const LUMA_STEP: f32 = 9.0;
 /// Smallest step in chroma, sum of both differences.
@@ -164,10 +173,14 @@ impl Background {
             {
                 // What was here before is here again: the thing that covered it has left.
                 let old = self.former.at(i);
-                self.former.put(i, self.back.at(i));
+                self.former.put(i, [NEVER; 3]);
                 self.back.put(i, old);
+                self.seen[i] = SHORTEST;
+                self.age[i] = 0.0;
                 labels[i] = BACK;
-            } else if labels[i] == SHADOW && !shadow::plausible(y[i] / (self.back.y[i] * light.gain)) {
+            } else if labels[i] == SHADOW
+                && !shadow::plausible(y[i] / (self.back.y[i] * light.gain))
+            {
                 labels[i] = FORE;
             }
         }
@@ -179,21 +192,21 @@ impl Background {
             && (a[1] - b[1]).abs() + (a[2] - b[2]).abs() < (CHROMA_STEP + slack) * factor
     }
 
-    /// Learns from one picture. `kept` says of each cell whether it belongs to a thing that moves or moved; `raw` is
+    /// Learns from one picture. `held` says of each cell whether it belongs to a thing; `raw` is
     /// what [`Self::classify`] said; `dt` is in seconds.
     pub(super) fn learn(
         &mut self,
         now: Planes<'_>,
         light: Light,
         raw: &[u8],
-        kept: &[u8],
+        held: &[u8],
         dt: f32,
         absorb: Absorb,
     ) {
         let n = raw.len();
         let follow = dt / FOLLOW;
         for i in 0..n {
-            if raw[i] == BACK && kept[i] == 0 {
+            if raw[i] == BACK && held[i] == NOTHING {
                 let seen = self.seen[i];
                 let rate = follow.max(dt / (seen + dt)).min(0.5);
                 let [y, u, v] = relight(now, i, light);
@@ -206,17 +219,22 @@ impl Background {
                 self.seen[i] = (seen + dt).min(absorb.object);
                 self.age[i] = (self.age[i] - dt).max(0.0);
             } else if raw[i] != BACK {
-                self.doubt(i, relight(now, i, light), kept[i] != 0, dt, absorb);
+                let held = if raw[i] == SHADOW && held[i] == NOTHING {
+                    MOVED
+                } else {
+                    held[i]
+                };
+                self.doubt(i, relight(now, i, light), held, dt, absorb);
             }
         }
     }
 
-    fn doubt(&mut self, i: usize, now: [f32; 3], kept: bool, dt: f32, absorb: Absorb) {
-        if !kept {
+    fn doubt(&mut self, i: usize, now: [f32; 3], held: u8, dt: f32, absorb: Absorb) {
+        if held == NOTHING {
             self.lift[i] = (self.lift[i] + dt).min(LIFT_MAX);
         }
-        let held = self.candidate.at(i);
-        if self.age[i] <= 0.0 || !self.alike(i, held, now, 1.0) {
+        let known = self.candidate.at(i);
+        if self.age[i] <= 0.0 || !self.alike(i, known, now, 1.0) {
             self.candidate.put(i, now);
             self.age[i] = dt;
             return;
@@ -225,15 +243,26 @@ impl Background {
         self.candidate.put(
             i,
             [
-                held[0] + rate * (now[0] - held[0]),
-                held[1] + rate * (now[1] - held[1]),
-                held[2] + rate * (now[2] - held[2]),
+                known[0] + rate * (now[0] - known[0]),
+                known[1] + rate * (now[1] - known[1]),
+                known[2] + rate * (now[2] - known[2]),
             ],
         );
         self.age[i] += dt;
-        let limit = if kept { absorb.object } else { absorb.other };
-        if self.age[i] >= limit.min(self.seen[i]).max(SHORTEST) {
-            self.former.put(i, self.back.at(i));
+        let limit = match held {
+            OBJECT => absorb.object,
+            MOVED => absorb.other,
+            GHOST => SHORTEST,
+            _ => absorb.other.min(2.0 * self.seen[i]).max(SHORTEST),
+        };
+        if self.age[i] >= limit {
+            // Only under a thing that stopped is the old background sure to come back.
+            let former = if held == OBJECT {
+                self.back.at(i)
+            } else {
+                [NEVER; 3]
+            };
+            self.former.put(i, former);
             let new = self.candidate.at(i);
             self.back.put(i, new);
             self.seen[i] = self.age[i];

@@ -7,6 +7,11 @@
 /// Runs a picture may have: a mask with more is noise.
 const MAX_RUNS: usize = 1 << 14;
 
+/// How much stronger a ghost's outline is in the background than now.
+const GHOST: f32 = 1.5;
+/// Cells on both sides of a border between which luma is compared: the mask is good to about this.
+const REACH: usize = 2;
+
 /// Cells from `x1` to before `x2` in row `y`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
@@ -26,6 +31,30 @@ pub(super) struct Blob {
     pub(super) area: f32,
     /// Sum of the weight over its cells.
     pub(super) weight: f32,
+    /// Sum of luma steps across its left and right borders, in the present picture.
+    pub(super) edge_now: f32,
+    /// The same in the background.
+    pub(super) edge_back: f32,
+}
+
+impl Blob {
+    /// Whether this looks like background that was uncovered: its outline is one in the background and none in the
+    /// present picture. (The idea of telling a ghost by its outline is from Lu, Zhang, Lin and Guo, "Detecting ghost and
+    /// left objects in surveillance video", 2009.)
+    pub(super) fn ghostly(&self) -> bool {
+        self.edge_back > GHOST * self.edge_now
+    }
+}
+
+/// The two pictures that a mask was made from, for weights and outlines.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pictures<'a> {
+    /// Contrast of each cell.
+    pub(super) contrast: &'a [f32],
+    /// Luma now.
+    pub(super) now: &'a [f32],
+    /// Luma of the background.
+    pub(super) back: &'a [f32],
 }
 
 /// Finds components; keeps its memory.
@@ -39,8 +68,8 @@ pub(super) struct Labeller {
 }
 
 impl Labeller {
-    /// Labels `mask` with rows of `width` cells; `weight` is summed over each blob.
-    pub(super) fn label(&mut self, mask: &[u8], weight: &[f32], width: usize) {
+    /// Labels `mask` with rows of `width` cells; contrast is summed over each blob.
+    pub(super) fn label(&mut self, mask: &[u8], pictures: Pictures<'_>, width: usize) {
         self.runs.clear();
         self.parent.clear();
         self.blobs.clear();
@@ -70,7 +99,7 @@ impl Labeller {
             }
             above = start..self.runs.len();
         }
-        self.collect(weight, width);
+        self.collect(pictures, width);
     }
 
     /// The components of the last mask.
@@ -99,7 +128,7 @@ impl Labeller {
         self.parent[high as usize] = low;
     }
 
-    fn collect(&mut self, weight: &[f32], width: usize) {
+    fn collect(&mut self, pictures: Pictures<'_>, width: usize) {
         for i in 0..self.runs.len() {
             let root = self.root(i as u32);
             let run = self.runs[i];
@@ -108,6 +137,8 @@ impl Labeller {
                     edges: [f32::MAX, f32::MAX, 0.0, 0.0],
                     area: 0.0,
                     weight: 0.0,
+                    edge_now: 0.0,
+                    edge_back: 0.0,
                 });
                 (self.blobs.len() - 1) as u32
             } else {
@@ -115,10 +146,17 @@ impl Labeller {
             };
             self.runs[i].blob = blob;
             let start = run.y as usize * width;
-            let cells = &weight[start + run.x1 as usize..start + run.x2 as usize];
+            let (x1, x2) = (run.x1 as usize, run.x2 as usize);
+            let cells = &pictures.contrast[start + x1..start + x2];
+            let row = start..start + width;
+            let (now, back) = (&pictures.now[row.clone()], &pictures.back[row]);
             let blob = &mut self.blobs[blob as usize];
             blob.area += cells.len() as f32;
             blob.weight += cells.iter().sum::<f32>();
+            for border in [x1, x2] {
+                blob.edge_now += step_across(now, border);
+                blob.edge_back += step_across(back, border);
+            }
             blob.edges = [
                 blob.edges[0].min(run.x1 as f32),
                 blob.edges[1].min(run.y as f32),
@@ -126,6 +164,14 @@ impl Labeller {
                 blob.edges[3].max(run.y as f32 + 1.0),
             ];
         }
+    }
+}
+
+/// Step of luma across the border before cell `x`; none at the border of the picture.
+fn step_across(row: &[f32], x: usize) -> f32 {
+    match (row.get(x + REACH - 1), x.checked_sub(REACH)) {
+        (Some(right), Some(left)) => (right - row[left]).abs(),
+        _ => 0.0,
     }
 }
 

@@ -19,18 +19,21 @@ mod mask;
 mod objects;
 mod reduce;
 mod shadow;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_engine::geometry::BBox;
 
-use self::background::{Absorb, BACK, Background, FORE};
-use self::blobs::Labeller;
+use self::background::{Absorb, BACK, Background, FORE, GHOST, MOVED, OBJECT};
+use self::blobs::{Labeller, Pictures};
 use self::light::{Estimator, Planes};
 use self::mask::Filters;
 use self::objects::Objects;
 use self::reduce::Small;
+use self::shadow::Inside;
 use super::{DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection};
 use crate::frame::{Frame, Picture};
 
@@ -71,8 +74,9 @@ pub struct MotionDetector {
     background: Background,
     labels: Vec<u8>,
     mask: Vec<u8>,
-    kept: Vec<u8>,
+    held: Vec<u8>,
     contrast: Vec<f32>,
+    inside: Inside,
     filters: Filters,
     labeller: Labeller,
     objects: Objects,
@@ -109,8 +113,9 @@ impl MotionDetector {
             background: Background::default(),
             labels: Vec::new(),
             mask: Vec::new(),
-            kept: Vec::new(),
+            held: Vec::new(),
             contrast: Vec::new(),
+            inside: Inside::default(),
             filters: Filters::default(),
             labeller: Labeller::default(),
             objects: Objects::default(),
@@ -118,9 +123,6 @@ impl MotionDetector {
             busy: 0.0,
         }
     }
-
-    /// DEBUG
-    pub fn debug_labels(&self) -> &[u8] { &self.labels }
 
     /// One picture at `pts`; `dt` in seconds since the one before.
     fn step(&mut self, picture: &Picture, pts: Duration, dt: f32) {
@@ -130,12 +132,13 @@ impl MotionDetector {
             v: &self.small.v,
         };
         let (w, cells) = (self.small.width, self.small.y.len());
-        let same = matches!(self.last, Some((pw, ph, _)) if (pw, ph) == (picture.width, picture.height));
+        let same =
+            matches!(self.last, Some((pw, ph, _)) if (pw, ph) == (picture.width, picture.height));
         self.last = Some((picture.width, picture.height, pts));
         if !same {
             self.background.reset(now);
             self.objects.clear();
-            for plane in [&mut self.labels, &mut self.mask, &mut self.kept] {
+            for plane in [&mut self.labels, &mut self.mask, &mut self.held] {
                 plane.clear();
                 plane.resize(cells, 0);
             }
@@ -150,6 +153,7 @@ impl MotionDetector {
             .estimate(now, self.background.planes(), |i| labels[i] == BACK);
         self.background
             .classify(now, light, &mut self.labels, &mut self.contrast);
+        self.inside.fill(&mut self.labels, w);
         for (mask, &label) in self.mask.iter_mut().zip(&self.labels) {
             *mask = u8::from(label == FORE);
         }
@@ -164,20 +168,33 @@ impl MotionDetector {
         }
         self.filters.majority(&mut self.mask, w, 5);
         self.filters.close(&mut self.mask, w, 2);
-        self.labeller.label(&self.mask, &self.contrast, w);
+        let pictures = Pictures {
+            contrast: &self.contrast,
+            now: now.y,
+            back: self.background.planes().y,
+        };
+        self.labeller.label(&self.mask, pictures, w);
         let bounds = [w as f32, self.small.height as f32];
         let smallest = (cells as f32 * SMALLEST).max(FEWEST_CELLS);
         self.objects
             .update(self.labeller.blobs(), smallest, dt, bounds);
-        self.kept.fill(0);
+        self.held.fill(0);
         for run in self.labeller.runs() {
-            if self.objects.keeps(run.blob as usize) {
-                let row = run.y as usize * w;
-                self.kept[row + run.x1 as usize..row + run.x2 as usize].fill(1);
-            }
+            let blob = run.blob as usize;
+            let held = if self.labeller.blobs()[blob].ghostly() {
+                GHOST
+            } else {
+                match self.objects.owner(blob) {
+                    Some(o) if o.travelled => OBJECT,
+                    Some(o) if o.proven => MOVED,
+                    _ => continue,
+                }
+            };
+            let row = run.y as usize * w;
+            self.held[row + run.x1 as usize..row + run.x2 as usize].fill(held);
         }
         self.background
-            .learn(now, light, &self.labels, &self.kept, dt, self.absorb);
+            .learn(now, light, &self.labels, &self.held, dt, self.absorb);
     }
 
     fn report(&self, picture: &Picture, params: &DetectParams, out: &mut Vec<RawDetection>) {
@@ -228,16 +245,17 @@ impl Detector for MotionDetector {
             return Err(DetectError::Picture { width, height });
         }
         let start = Instant::now();
-        self.small
-            .fill(picture)
-            .map_err(|e| DetectError::Backend {
-                model: self.info.model.clone(),
-                backend: self.info.backend.clone(),
-                message: e.to_string(),
-            })?;
+        self.small.fill(picture).map_err(|e| DetectError::Backend {
+            model: self.info.model.clone(),
+            backend: self.info.backend.clone(),
+            message: e.to_string(),
+        })?;
         let reduced = Instant::now();
         let (usual, least, most) = FRAME_TIME;
-        let nominal = frame.fps.filter(|f| *f > 0.0).map_or(usual, |f| 1.0 / f as f32);
+        let nominal = frame
+            .fps
+            .filter(|f| *f > 0.0)
+            .map_or(usual, |f| 1.0 / f as f32);
         let dt = match self.last {
             Some((_, _, pts)) if frame.pts > pts => (frame.pts - pts).as_secs_f32(),
             _ => nominal,

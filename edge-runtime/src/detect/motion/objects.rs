@@ -11,13 +11,31 @@ use super::blobs::Blob;
 const MAX_OBJECTS: usize = 128;
 /// Share of a blob's box inside a thing's predicted box that makes it a part of the thing.
 const PART: f32 = 0.5;
+/// How much larger than predicted a thing may become by a part, as a factor on each side.
+const GROWTH: f32 = 1.15;
+/// Gap between parts of a thing, as a share of its side.
+const GAP: f32 = 0.1;
 /// Seconds for which an unseen thing that was proven is remembered.
 const REMEMBER: f32 = 0.5;
+/// Likeness (intersection over union) with the box in which it was first seen, below which a thing has moved, or has come
+/// into the picture; and below which it has left its first place, as uncovered background never does.
+const MOVED: f32 = 0.6;
+const GONE: f32 = 0.2;
+/// Distance from the start, as a share of a thing's side and in cells, that is more than the mask's own unrest.
+const FAR: f32 = 0.2;
+const FAR_CELLS: f32 = 3.0;
+/// Distance from the start as a share of the way gone: what sways comes back.
+const STRAIGHT: f32 = 0.5;
 /// Frames a thing must be seen before it is reported.
 const PROOF: u32 = 3;
 /// Gain of the position and of the velocity against a new measurement: an alpha-beta filter (Kalata, 1984).
 const ALPHA: f32 = 0.7;
 const BETA: f32 = 0.3;
+
+/// Change of the logarithm of width over height in a frame up to which a thing at the border is reported. Trackers after
+/// SORT and ByteTrack model a box by centre, aspect and height, with an aspect that follows in some ten frames; a box
+/// that changes its shape faster loses its track.
+const STEADY: f32 = 0.1;
 
 /// A box in cells: left, upper, right, lower.
 pub(super) type Edges = [f32; 4];
@@ -27,10 +45,14 @@ pub(super) type Edges = [f32; 4];
 pub(super) struct Object {
     /// Filtered box.
     pub(super) edges: Edges,
+    /// Filtered box of the frame before.
+    last: Edges,
     /// Cells a second, by edge.
     velocity: Edges,
-    /// Centre where it was first seen.
-    birth: [f32; 2],
+    /// Box in which it was first seen.
+    birth: Edges,
+    /// Length of the way of its centre in cells.
+    path: f32,
     /// Frames in which it was seen.
     hits: u32,
     /// Seconds since it was seen last.
@@ -39,12 +61,18 @@ pub(super) struct Object {
     age: f32,
     /// Whether it has moved as a whole.
     pub(super) proven: bool,
+    /// Whether it has left the place where it was first seen.
+    pub(super) travelled: bool,
     /// Mean contrast in thresholds.
     contrast: f32,
+    /// Whether its core looks like uncovered background.
+    ghost: bool,
     /// Union of what was measured in this frame.
     measured: Option<Edges>,
-    /// Whether the last measurement was shared with another thing.
-    shared: bool,
+    /// The blob that covers most of it in this frame.
+    core: Option<usize>,
+    /// Whether it still comes into the picture, growing fast at the border.
+    entering: bool,
 }
 
 impl Object {
@@ -52,21 +80,26 @@ impl Object {
         let e = blob.edges;
         Self {
             edges: e,
+            last: e,
             velocity: [0.0; 4],
-            birth: centre(&e),
+            birth: e,
+            path: 0.0,
             hits: 1,
             unseen: 0.0,
             age: 0.0,
             proven: false,
+            travelled: false,
             contrast: blob.weight / blob.area,
+            ghost: blob.ghostly(),
             measured: None,
-            shared: false,
+            core: None,
+            entering: true,
         }
     }
 
     /// Whether it is reported.
     pub(super) fn visible(&self) -> bool {
-        self.proven && self.unseen == 0.0
+        self.proven && !self.ghost && !self.entering && self.unseen == 0.0
     }
 
     /// How sure it is that this is a thing, `0.0..=1.0`: from contrast and from the frames that support it.
@@ -83,7 +116,7 @@ impl Object {
         self.clip(bounds);
         self.age += dt;
         self.measured = None;
-        self.shared = false;
+        self.core = None;
     }
 
     fn clip(&mut self, [w, h]: [f32; 2]) {
@@ -93,6 +126,7 @@ impl Object {
     }
 
     fn update(&mut self, dt: f32, bounds: [f32; 2]) {
+        let old = self.last;
         let Some(measured) = self.measured else {
             self.unseen += dt;
             return;
@@ -101,19 +135,32 @@ impl Object {
         self.unseen = 0.0;
         for i in 0..4 {
             let off = measured[i] - self.edges[i];
-            let (a, b) = if self.hits == 2 { (1.0, 1.0) } else { (ALPHA, BETA) };
+            let (a, b) = if self.hits == 2 {
+                (1.0, 1.0)
+            } else {
+                (ALPHA, BETA)
+            };
             self.edges[i] += a * off;
             if dt > 0.0 {
                 self.velocity[i] += b * off / dt;
             }
         }
         self.clip(bounds);
-        let c = centre(&self.edges);
-        let gone = ((c[0] - self.birth[0]).powi(2) + (c[1] - self.birth[1]).powi(2)).sqrt();
-        let size = (width(&self.edges) * height(&self.edges)).sqrt();
-        if self.hits >= PROOF && gone > (0.15 * size).max(2.0) {
-            self.proven = true;
+        let [w, h] = bounds;
+        let e = &self.edges;
+        let cut = e[0] < 1.0 || e[1] < 1.0 || e[2] > w - 1.0 || e[3] > h - 1.0;
+        if self.hits >= PROOF && !(cut && (slimness(e) - slimness(&old)).abs() > STEADY) {
+            self.entering = false;
         }
+        self.last = self.edges;
+        let c = centre(&self.edges);
+        self.path += distance(c, centre(&old));
+        let gone = distance(c, centre(&self.birth));
+        let far = FAR * size(&self.edges).sqrt().max(FAR_CELLS / FAR);
+        let straight = gone >= far && gone >= STRAIGHT * self.path;
+        let stayed = likeness(&self.birth, &self.edges);
+        self.proven |= !self.ghost && self.hits >= PROOF && straight && stayed < MOVED;
+        self.travelled |= self.proven && straight && stayed < GONE;
     }
 }
 
@@ -137,13 +184,9 @@ impl Objects {
         &self.list
     }
 
-    /// Whether blob `index` of the last call belongs to a thing that has moved.
-    pub(super) fn keeps(&self, index: usize) -> bool {
-        self.owner
-            .get(index)
-            .copied()
-            .flatten()
-            .is_some_and(|o| self.list.get(o).is_some_and(|o| o.proven))
+    /// The thing that blob `index` of the last call belongs to.
+    pub(super) fn owner(&self, index: usize) -> Option<&Object> {
+        self.list.get((*self.owner.get(index)?)?)
     }
 
     /// Takes the blobs of one frame, `dt` seconds after the last. `bounds` is the picture in cells.
@@ -155,9 +198,8 @@ impl Objects {
         }
         self.owner.clear();
         self.owner.resize(blobs.len(), None);
-        for (i, blob) in blobs.iter().enumerate() {
-            self.assign(i, blob, smallest);
-        }
+        self.find_cores(blobs, smallest);
+        self.join_parts(blobs);
         for o in &mut self.list {
             o.update(dt, bounds);
         }
@@ -171,53 +213,96 @@ impl Objects {
         debug_assert!(known <= MAX_OBJECTS, "things are bounded");
     }
 
-    fn assign(&mut self, index: usize, blob: &Blob, smallest: f32) {
-        let e = &blob.edges;
-        let claims = |o: &Object| {
-            let both = overlap(e, &o.edges);
-            both > PART * size(e) || both > PART * size(&o.edges)
-        };
-        let proven = self.list.iter().filter(|o| o.proven && claims(o)).count();
-        if proven > 1 {
-            self.share(index, e, &claims);
-            return;
+    /// Gives each thing the blob that covers most of it; proven things choose first.
+    fn find_cores(&mut self, blobs: &[Blob], smallest: f32) {
+        for proven in [true, false] {
+            for n in 0..self.list.len() {
+                let o = &self.list[n];
+                if o.proven != proven {
+                    continue;
+                }
+                let mut best: Option<(usize, f32)> = None;
+                for (i, blob) in blobs.iter().enumerate() {
+                    if !proven && self.owner[i].is_some() {
+                        continue;
+                    }
+                    let mut worth = overlap(&blob.edges, &o.edges);
+                    if worth <= 0.0 && o.hits <= 2 && blob.area >= smallest {
+                        worth = near(&blob.edges, &o.edges);
+                    }
+                    if worth > best.map_or(0.0, |b| b.1) {
+                        best = Some((i, worth));
+                    }
+                }
+                self.list[n].core = best.map(|b| b.0);
+                if let Some((i, _)) = best
+                    && self.owner[i].is_none()
+                {
+                    self.owner[i] = Some(n);
+                }
+            }
         }
-        // The best by overlap; a proven thing before an unproven one; else a young thing near by.
-        let mut best: Option<(usize, f32)> = None;
-        for (i, o) in self.list.iter().enumerate() {
-            let mut worth = overlap(e, &o.edges) / size(e).min(size(&o.edges)).max(1.0);
-            if worth <= 0.0 && o.hits <= 2 && blob.area >= smallest {
-                worth = near(e, &o.edges) * 0.1;
-            }
-            if o.proven {
-                worth *= 2.0;
-            }
-            if worth > best.map_or(0.05, |b| b.1) {
-                best = Some((i, worth));
+        for (i, blob) in blobs.iter().enumerate() {
+            let sharers = self.list.iter().filter(|o| o.core == Some(i)).count();
+            match sharers {
+                0 => {}
+                1 => {
+                    if let Some(o) = self.list.iter_mut().find(|o| o.core == Some(i)) {
+                        o.measured = Some(blob.edges);
+                        o.ghost = blob.ghostly();
+                        o.contrast += 0.2 * (blob.weight / blob.area - o.contrast);
+                    }
+                }
+                _ => self.share(i, &blob.edges),
             }
         }
-        if let Some((i, _)) = best {
-            self.owner[index] = Some(i);
-            let o = &mut self.list[i];
-            o.measured = Some(o.measured.map_or(*e, |m| unite(&m, e)));
-            o.contrast += 0.2 * (blob.weight / blob.area - o.contrast);
+    }
+
+    /// Adds to each thing the other blobs that are parts of it: inside its predicted box, close to its core, and not
+    /// making it larger than it was.
+    fn join_parts(&mut self, blobs: &[Blob]) {
+        for (i, blob) in blobs.iter().enumerate() {
+            let e = &blob.edges;
+            if self.owner[i].is_some_and(|n| self.list[n].proven) {
+                continue;
+            }
+            let whole = self.list.iter().position(|o| {
+                let Some(core) = o.measured else { return false };
+                let both = unite(&core, e);
+                let (w, h) = (width(&o.edges), height(&o.edges));
+                o.proven
+                    && o.core != Some(i)
+                    && overlap(e, &o.edges) > PART * size(e)
+                    && width(&both) <= GROWTH * w + 2.0
+                    && height(&both) <= GROWTH * h + 2.0
+                    && gap(core[0], core[2], e[0], e[2]) <= (GAP * w).max(2.0)
+                    && gap(core[1], core[3], e[1], e[3]) <= (GAP * h).max(2.0)
+            });
+            if let Some(n) = whole {
+                if let Some(own) = self.list.iter_mut().find(|o| o.core == Some(i)) {
+                    own.measured = None;
+                }
+                self.owner[i] = Some(n);
+                let o = &mut self.list[n];
+                o.measured = o.measured.map(|m| unite(&m, e));
+            }
         }
     }
 
     /// One blob over several proven things: each keeps its size and place as predicted, and takes from the blob only
     /// the edges that are its own.
-    fn share(&mut self, index: usize, blob: &Edges, claims: &dyn Fn(&Object) -> bool) {
+    fn share(&mut self, index: usize, blob: &Edges) {
         let mut extreme = [f32::MAX, f32::MAX, f32::MIN, f32::MIN];
-        for o in self.list.iter().filter(|o| o.proven && claims(o)) {
+        for o in self.list.iter().filter(|o| o.core == Some(index)) {
             for (i, x) in extreme.iter_mut().enumerate() {
-                *x = if i < 2 { x.min(o.edges[i]) } else { x.max(o.edges[i]) };
+                *x = if i < 2 {
+                    x.min(o.edges[i])
+                } else {
+                    x.max(o.edges[i])
+                };
             }
         }
-        for (n, o) in self.list.iter_mut().enumerate() {
-            if !(o.proven && claims(o)) {
-                continue;
-            }
-            self.owner[index] = Some(n);
+        for o in self.list.iter_mut().filter(|o| o.core == Some(index)) {
             let mut m = o.edges;
             for i in 0..4 {
                 if o.edges[i] == extreme[i] {
@@ -225,9 +310,13 @@ impl Objects {
                 }
             }
             o.measured = Some(m);
-            o.shared = true;
         }
     }
+}
+
+/// Free space between two intervals, zero when they touch.
+fn gap(a1: f32, a2: f32, b1: f32, b2: f32) -> f32 {
+    (b1 - a2).max(a1 - b2).max(0.0)
 }
 
 fn width(e: &Edges) -> f32 {
@@ -238,12 +327,27 @@ fn height(e: &Edges) -> f32 {
     (e[3] - e[1]).max(0.0)
 }
 
+/// Logarithm of width over height.
+fn slimness(e: &Edges) -> f32 {
+    (width(e).max(1.0) / height(e).max(1.0)).ln()
+}
+
 fn size(e: &Edges) -> f32 {
     width(e) * height(e)
 }
 
 fn centre(e: &Edges) -> [f32; 2] {
     [(e[0] + e[2]) / 2.0, (e[1] + e[3]) / 2.0]
+}
+
+fn distance(a: [f32; 2], b: [f32; 2]) -> f32 {
+    (a[0] - b[0]).hypot(a[1] - b[1])
+}
+
+/// Intersection over union.
+fn likeness(a: &Edges, b: &Edges) -> f32 {
+    let both = overlap(a, b);
+    both / (size(a) + size(b) - both).max(1.0)
 }
 
 fn overlap(a: &Edges, b: &Edges) -> f32 {
@@ -266,9 +370,16 @@ fn unite(a: &Edges, b: &Edges) -> Edges {
 
 /// 1 when centres agree, 0 when they are further apart than the larger side, or the sizes differ more than threefold.
 fn near(a: &Edges, b: &Edges) -> f32 {
-    let (ca, cb) = (centre(a), centre(b));
-    let apart = ((ca[0] - cb[0]).powi(2) + (ca[1] - cb[1]).powi(2)).sqrt();
-    let side = width(a).max(height(a)).max(width(b)).max(height(b)).max(1.0);
+    let apart = distance(centre(a), centre(b));
+    let side = width(a)
+        .max(height(a))
+        .max(width(b))
+        .max(height(b))
+        .max(1.0);
     let alike = size(a) < 3.0 * size(b) && size(b) < 3.0 * size(a);
-    if alike { (1.0 - apart / side).max(0.0) } else { 0.0 }
+    if alike {
+        (1.0 - apart / side).max(0.0)
+    } else {
+        0.0
+    }
 }
