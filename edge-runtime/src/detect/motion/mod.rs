@@ -6,7 +6,8 @@
 //! - [`background`]: each cell is background, shadow or foreground;
 //! - [`shadow`]: which darkening is only shadow;
 //! - [`mask`] and [`blobs`]: cells to cleaned components;
-//! - [`objects`]: components over time to boxes that stay whole.
+//! - [`objects`]: components over time to boxes that stay whole;
+//! - [`entry`]: what the border still cuts.
 //!
 //! Invariant: one value serves one stream in order; all time comes from the frames (presentation time), so a recording
 //! gives the same boxes at any speed; memory is bounded by the picture's size and nothing is allocated per frame in the
@@ -14,6 +15,7 @@
 
 mod background;
 mod blobs;
+mod entry;
 mod light;
 mod mask;
 mod objects;
@@ -200,12 +202,15 @@ impl MotionDetector {
     fn report(&self, picture: &Picture, params: &DetectParams, out: &mut Vec<RawDetection>) {
         let k = self.small.factor as f64;
         let (w, h) = (f64::from(picture.width), f64::from(picture.height));
-        for object in self.objects.list().iter().filter(|o| o.visible()) {
+        for object in self.objects.list() {
+            let Some(edges) = object.visible() else {
+                continue;
+            };
             let score = object.score();
             if score < params.confidence.unwrap_or(0.0) {
                 continue;
             }
-            let [x1, y1, x2, y2] = object.edges.map(|e| f64::from(e) * k);
+            let [x1, y1, x2, y2] = edges.map(|e| f64::from(e) * k);
             // A side that the border cuts is not seen; the box ends one pixel before it, so that it lies strictly inside
             // a line or zone that spans the picture.
             let bbox = BBox::new(

@@ -6,6 +6,7 @@
 //! identity leaves this module. Invariant: at most [`MAX_OBJECTS`] things; the least proven give way.
 
 use super::blobs::Blob;
+use super::entry::Entry;
 
 /// Things remembered at most.
 const MAX_OBJECTS: usize = 128;
@@ -31,11 +32,6 @@ const PROOF: u32 = 3;
 /// Gain of the position and of the velocity against a new measurement: an alpha-beta filter (Kalata, 1984).
 const ALPHA: f32 = 0.7;
 const BETA: f32 = 0.3;
-
-/// Change of the logarithm of width over height in a frame up to which a thing at the border is reported. Trackers after
-/// SORT and ByteTrack model a box by centre, aspect and height, with an aspect that follows in some ten frames; a box
-/// that changes its shape faster loses its track.
-const STEADY: f32 = 0.1;
 
 /// A box in cells: left, upper, right, lower.
 pub(super) type Edges = [f32; 4];
@@ -71,8 +67,8 @@ pub(super) struct Object {
     measured: Option<Edges>,
     /// The blob that covers most of it in this frame.
     core: Option<usize>,
-    /// Whether it still comes into the picture, growing fast at the border.
-    entering: bool,
+    /// How far it has come into the picture.
+    entry: Entry,
 }
 
 impl Object {
@@ -93,13 +89,17 @@ impl Object {
             ghost: blob.ghostly(),
             measured: None,
             core: None,
-            entering: true,
+            entry: Entry::new(&e),
         }
     }
 
-    /// Whether it is reported.
-    pub(super) fn visible(&self) -> bool {
-        self.proven && !self.ghost && !self.entering && self.unseen == 0.0
+    /// The box to report, if it is to be reported.
+    pub(super) fn visible(&self) -> Option<Edges> {
+        if self.proven && !self.ghost && self.unseen == 0.0 {
+            self.entry.visible(&self.edges)
+        } else {
+            None
+        }
     }
 
     /// How sure it is that this is a thing, `0.0..=1.0`: from contrast and from the frames that support it.
@@ -146,12 +146,7 @@ impl Object {
             }
         }
         self.clip(bounds);
-        let [w, h] = bounds;
-        let e = &self.edges;
-        let cut = e[0] < 1.0 || e[1] < 1.0 || e[2] > w - 1.0 || e[3] > h - 1.0;
-        if self.hits >= PROOF && !(cut && (slimness(e) - slimness(&old)).abs() > STEADY) {
-            self.entering = false;
-        }
+        self.entry.observe(&self.edges, bounds);
         self.last = self.edges;
         let c = centre(&self.edges);
         self.path += distance(c, centre(&old));
@@ -319,17 +314,12 @@ fn gap(a1: f32, a2: f32, b1: f32, b2: f32) -> f32 {
     (b1 - a2).max(a1 - b2).max(0.0)
 }
 
-fn width(e: &Edges) -> f32 {
+pub(super) fn width(e: &Edges) -> f32 {
     (e[2] - e[0]).max(0.0)
 }
 
-fn height(e: &Edges) -> f32 {
+pub(super) fn height(e: &Edges) -> f32 {
     (e[3] - e[1]).max(0.0)
-}
-
-/// Logarithm of width over height.
-fn slimness(e: &Edges) -> f32 {
-    (width(e).max(1.0) / height(e).max(1.0)).ln()
 }
 
 fn size(e: &Edges) -> f32 {
