@@ -85,29 +85,46 @@ pub struct RuleError {
 /// A rule that can be watched. Numbers are indices into [`Plan::needs`] and [`Plan::groups`].
 #[derive(Debug)]
 pub(super) enum Watch {
-    Tracks {
-        kind: TrackKind,
-        need: usize,
-        group: usize,
-        inside_only: bool,
-    },
-    Crosses {
-        line: String,
-        needs: [Option<usize>; 2],
-        group: usize,
-    },
+    Tracks(TrackWatch),
+    Crosses(CrossWatch),
+    Level(LevelWatch),
+}
+
+/// A condition about the presence of tracks.
+#[derive(Debug)]
+pub(super) struct TrackWatch {
+    pub(super) kind: TrackKind,
+    pub(super) need: usize,
+    pub(super) group: usize,
+    pub(super) keeps_outside: bool,
+}
+
+/// A condition about a line: where those that crossed in and out come from.
+#[derive(Debug)]
+pub(super) struct CrossWatch {
+    pub(super) line: String,
+    pub(super) needs: [Option<usize>; 2],
+    pub(super) group: usize,
+}
+
+/// A condition about the scene.
+#[derive(Debug)]
+pub(super) struct LevelWatch {
+    pub(super) selector: String,
+    pub(super) need: usize,
+    pub(super) question: Question,
+    pub(super) for_s: f64,
+}
+
+/// What is asked about the scene.
+#[derive(Debug)]
+pub(super) enum Question {
     Count {
-        selector: String,
-        need: usize,
         bound: CountBound,
-        for_s: f64,
-        inside_only: bool,
+        keeps_outside: bool,
     },
     Value {
-        selector: String,
-        need: usize,
         test: ValueTest,
-        for_s: f64,
     },
 }
 
@@ -255,12 +272,12 @@ impl Compiler<'_> {
             Condition::Appears { detections } => {
                 let need = self.detections(detections)?;
                 let group = self.group(need, &[]);
-                Some(Watch::Tracks {
+                Some(Watch::Tracks(TrackWatch {
                     kind: TrackKind::Appears,
                     need,
                     group,
-                    inside_only: false,
-                })
+                    keeps_outside: false,
+                }))
             }
             Condition::Enters { zone } => self.zone(zone, TrackKind::Enters { zone: zone.clone() }),
             Condition::Leaves { zone } => self.zone(zone, TrackKind::Leaves { zone: zone.clone() }),
@@ -289,19 +306,22 @@ impl Compiler<'_> {
                     );
                 }
                 let need = self.detections(detections)?;
-                let inside_only = self
+                let keeps_outside = self
                     .facts
                     .zones
                     .iter()
                     .any(|z| z.keeps_outside && *detections == timed(&z.name));
                 let selector = detections.clone();
-                Some(Watch::Count {
+                let question = Question::Count {
+                    bound: *bound,
+                    keeps_outside,
+                };
+                Some(Watch::Level(LevelWatch {
                     selector,
                     need,
-                    bound: *bound,
+                    question,
                     for_s: *for_s,
-                    inside_only,
-                })
+                }))
             }
             Condition::Value { value, test, for_s } => {
                 self.seconds("when.for_s", *for_s);
@@ -315,12 +335,14 @@ impl Compiler<'_> {
                     }
                 };
                 let need = self.selected("when.value", value, kind, word)?;
-                Some(Watch::Value {
-                    selector: value.clone(),
+                let question = Question::Value { test: *test };
+                let selector = value.clone();
+                Some(Watch::Level(LevelWatch {
+                    selector,
                     need,
-                    test: *test,
+                    question,
                     for_s: *for_s,
-                })
+                }))
             }
         }
     }
@@ -417,12 +439,12 @@ impl Compiler<'_> {
         let step = self.step("when.zone", name, &facts.zones, "time-in-zone")?;
         let need = self.need(&timed(name), NeedKind::Detections);
         let group = self.grouped(&step, &[need]);
-        Some(Watch::Tracks {
+        Some(Watch::Tracks(TrackWatch {
             kind,
             need,
             group,
-            inside_only: step.keeps_outside,
-        })
+            keeps_outside: step.keeps_outside,
+        }))
     }
 
     fn line(&mut self, name: &str, direction: CrossDirection) -> Option<Watch> {
@@ -437,11 +459,11 @@ impl Compiler<'_> {
         ];
         let both: Vec<usize> = needs.iter().flatten().copied().collect();
         let group = self.grouped(&step, &both);
-        Some(Watch::Crosses {
+        Some(Watch::Crosses(CrossWatch {
             line: name.to_owned(),
             needs,
             group,
-        })
+        }))
     }
 
     /// The group of the tracker that a step reads; where that is not known, the step's own output is all there is.

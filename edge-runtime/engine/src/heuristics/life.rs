@@ -157,11 +157,11 @@ impl Desk {
         key: Option<TrackId>,
         (chain, settled): (&[Link], bool),
         life: &mut Life,
-        event: impl FnOnce() -> RuleEvent,
+        event: RuleEvent,
     ) {
         match self.admit(scene, key, chain, settled) {
             Ok(decision) => {
-                let open = self.begin(scene, key, event(), decision, chain);
+                let open = self.begin(scene, key, event, decision, chain);
                 *life = Life::Open(Box::new(open));
             }
             Err(why) => *life = Life::Candidate { held: Some(why) },
@@ -215,15 +215,14 @@ impl Desk {
         &self,
         scene: &mut Scene<'_>,
         open: &mut Open,
-        chain: impl FnOnce() -> Vec<Link>,
-        event: impl FnOnce() -> RuleEvent,
+        look: impl FnOnce() -> (Vec<Link>, RuleEvent),
         further: impl FnOnce(f64) -> bool,
     ) {
         if scene.clock - open.reviewed_s < REVIEW_EVERY_S {
             return;
         }
         open.reviewed_s = scene.clock;
-        let chain = chain();
+        let (chain, event) = look();
         let decision = decide(&chain, &self.gates);
         let stronger = decision.verdict > open.decision.verdict;
         let number =
@@ -233,7 +232,6 @@ impl Desk {
             if decision.verdict >= open.decision.verdict {
                 open.decision = decision;
             }
-            let event = event();
             open.told_s = scene.clock;
             open.number = event.number;
             self.write(scene, open, Phase::Update, event, &chain);

@@ -7,16 +7,20 @@
 //! Invariants: an event that began ends exactly once, at the latest when [`RuleSet::finish`] is called; the order of
 //! boxes in a frame makes no difference; no input makes it panic; every memory in here is bounded.
 
+mod boxes;
 pub mod check;
+mod crossing;
 pub mod decide;
 pub mod evidence;
 pub mod history;
+mod level;
 mod life;
 pub mod moment;
 mod presence;
 mod rule;
 mod schedule;
 mod set;
+mod stays;
 
 pub use check::{RuleError, SelectorKind, StepFacts, WorkflowFacts};
 pub use moment::{Change, Input, LocalTime, Moment, Need, NeedKind};

@@ -3,11 +3,12 @@
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::RuleSpec;
 
+use super::boxes::Boxes;
 use super::check::{RuleError, WorkflowFacts, compile};
 use super::history::History;
 use super::life::Scene;
 use super::moment::{Change, Input, Moment, Need};
-use super::rule::{Boxes, Rule, View};
+use super::rule::{Rule, View};
 
 /// The rules of one pipeline and what they remember.
 #[derive(Debug)]

@@ -486,18 +486,23 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_however_much_is_lost() {
+    fn when_there_are_too_many_tracks_those_lost_for_longest_go() {
         let mut t = ByteTrack::new(ByteTrackConfig {
             frame_rate: 1e9,
             ..Default::default()
         });
-        for i in 0..60 {
-            let at: Vec<_> = (0..100)
-                .map(|k| (f64::from(k) * 60.0, f64::from(i / 2) * 100.0, 0.9))
-                .collect();
-            t.update(&boxes(&at));
-            assert!(t.tracks.len() <= MAX_TRACKS);
+        t.update(&boxes(&[(0.0, 0.0, 0.9), (300.0, 0.0, 0.9)]));
+        let tracked = t.tracks[0].clone();
+        let mut lost = t.tracks.remove(1);
+        lost.sight = Sight::Lost { expired: false };
+        for i in 0..MAX_TRACKS + 9 {
+            lost.id = Some(TrackId(100 + i as i64));
+            t.tracks.push(lost.clone());
         }
+        t.expire();
+        assert_eq!(t.tracks.len(), MAX_TRACKS);
+        assert_eq!(t.tracks[0].id, tracked.id);
+        assert_eq!(t.tracks[1].id, Some(TrackId(110)));
     }
 
     proptest! {
