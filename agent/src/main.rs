@@ -74,28 +74,36 @@ fn load(args: &Args) -> anyhow::Result<Config> {
 fn stop_signal(exit_with_parent: bool) -> anyhow::Result<impl Future<Output = ()>> {
     let mut term = signal(SignalKind::terminate()).context("SIGTERM can't be caught")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT can't be caught")?;
-    let (parent_gone, parent) = oneshot::channel();
-    if exit_with_parent {
-        std::thread::Builder::new()
-            .name("parent".to_owned())
-            .spawn(move || {
-                let mut ignored = [0; 256];
-                // An error is an end too.
-                while std::io::stdin().read(&mut ignored).is_ok_and(|n| n > 0) {}
-                parent_gone.send(()).ok();
-            })
-            .context("the thread that watches the parent can't be made")?;
-    } else {
-        // Kept by nobody would mean gone.
-        std::mem::forget(parent_gone);
-    }
+    let parent = exit_with_parent.then(watch_parent).transpose()?;
     Ok(async move {
+        let parent_gone = async {
+            match parent {
+                // A watcher that died tells as much as one that saw the end.
+                Some(gone) => drop(gone.await),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = term.recv() => {}
             _ = interrupt.recv() => {}
-            _ = parent => {}
+            () = parent_gone => {}
         }
     })
+}
+
+/// Reads standard input to its end on a thread of its own: tokio's reader would hold up the exit.
+fn watch_parent() -> anyhow::Result<oneshot::Receiver<()>> {
+    let (tell, gone) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("parent".to_owned())
+        .spawn(move || {
+            let mut ignored = [0; 256];
+            // An error is an end too.
+            while std::io::stdin().read(&mut ignored).is_ok_and(|n| n > 0) {}
+            tell.send(()).ok();
+        })
+        .context("the thread that watches the parent can't be made")?;
+    Ok(gone)
 }
 
 fn start_logging(json: bool) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 
 use crate::support::agent::AgentProcess;
-use crate::support::broker::{Memory, Mosquitto, Subscriber, mosquitto_or_skip};
+use crate::support::broker::{Memory, Mosquitto, Subscriber, mosquitto_or_skip, publish};
 use crate::support::fake_runtime::FakeRuntime;
 
 struct Desk {
@@ -23,8 +23,8 @@ impl Desk {
         let folder = tempfile::tempdir().expect("dir");
         let runtime = FakeRuntime::start(folder.path());
         let broker = Mosquitto::start(folder.path(), Memory::Nothing);
-        let mut subscriber = Subscriber::start(&broker, "desk").ready(&broker);
-        let agent = AgentProcess::start(folder.path(), &runtime, &broker);
+        let mut subscriber = Subscriber::start(broker.port, "desk").ready(broker.port);
+        let agent = AgentProcess::start(folder.path(), &runtime, broker.port);
         subscriber.expect("/b/state", |v| v["s"] == "online");
         Some(Self {
             subscriber,
@@ -37,7 +37,7 @@ impl Desk {
 
     fn request(&self, op: &str, id: &str, body: &Value) {
         let topic = format!("watchkeeper/v1/s/b/cmd/{op}/{id}/req");
-        self.broker.publish(&topic, &body.to_string(), true);
+        publish(self.broker.port, &topic, &body.to_string(), true);
     }
 
     fn status(&mut self, op: &str, id: &str, status: &str) -> Value {
@@ -101,8 +101,12 @@ async fn a_malformed_an_unknown_and_an_expired_request_never_reach_the_runtime()
     else {
         return;
     };
-    desk.broker
-        .publish("watchkeeper/v1/s/b/cmd/deploy/1/req", "nonsense", false);
+    publish(
+        desk.broker.port,
+        "watchkeeper/v1/s/b/cmd/deploy/1/req",
+        "nonsense",
+        false,
+    );
     desk.status("deploy", "1", "rejected");
     desk.request("reboot", "2", &json!({}));
     desk.status("reboot", "2", "rejected");

@@ -7,7 +7,7 @@ use watchkeeper_contract::event::Phase;
 use watchkeeper_contract::rule::Severity;
 
 use crate::support::agent::AgentProcess;
-use crate::support::broker::{Memory, Mosquitto, Subscriber, mosquitto_or_skip};
+use crate::support::broker::{Memory, Mosquitto, Subscriber, mosquitto_or_skip, publish};
 use crate::support::fake_runtime::{FakeRuntime, crossing, outage};
 
 struct House {
@@ -24,8 +24,8 @@ impl House {
         let folder = tempfile::tempdir().expect("dir");
         let runtime = FakeRuntime::start(folder.path());
         let broker = Mosquitto::start(folder.path(), memory);
-        let subscriber = Subscriber::start(&broker, "foreign").ready(&broker);
-        let agent = AgentProcess::start(folder.path(), &runtime, &broker);
+        let subscriber = Subscriber::start(broker.port, "foreign").ready(broker.port);
+        let agent = AgentProcess::start(folder.path(), &runtime, broker.port);
         Some(Self {
             subscriber,
             agent,
@@ -132,7 +132,7 @@ async fn the_will_tells_of_a_killed_agent_and_a_farewell_of_a_stopped_one() {
     assert!(house.agent.terminate().success());
     house.subscriber.expect("/b/state", |v| v["s"] == "stopped");
     // No will after a farewell: a late subscriber still reads `stopped`.
-    let mut late = Subscriber::start(&house.broker, "late").ready(&house.broker);
+    let mut late = Subscriber::start(house.broker.port, "late").ready(house.broker.port);
     late.expect_state("/b/state", |v| v["s"] == "stopped");
 }
 
@@ -144,9 +144,7 @@ async fn a_stale_will_is_overwritten_by_the_box() {
     };
     house.subscriber.expect("/b/state", |v| v["s"] == "online");
     let stale = r#"{"schema":1,"s":"offline","session":7}"#;
-    house
-        .broker
-        .publish("watchkeeper/v1/s/b/state", stale, true);
+    publish(house.broker.port, "watchkeeper/v1/s/b/state", stale, true);
     house.subscriber.expect("/b/state", |v| v["session"] == 7);
     house.subscriber.expect("/b/state", |v| v["s"] == "online");
 }
@@ -210,7 +208,7 @@ async fn an_alarm_stands_while_a_source_is_out_also_for_a_broker_that_forgot_it(
     house.agent.crash();
     house.broker.halt();
     house.broker.resume();
-    house.subscriber = Subscriber::start(&house.broker, "other").ready(&house.broker);
+    house.subscriber = Subscriber::start(house.broker.port, "other").ready(house.broker.port);
     house.agent.restart();
     house
         .subscriber

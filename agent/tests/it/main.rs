@@ -2,5 +2,6 @@
 
 mod commands;
 mod delivery;
+mod embedded;
 mod runtime_client;
 mod support;

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use super::broker::Mosquitto;
 use super::fake_runtime::FakeRuntime;
 
 pub(crate) struct AgentProcess {
@@ -12,14 +11,14 @@ pub(crate) struct AgentProcess {
 }
 
 impl AgentProcess {
-    pub(crate) fn start(folder: &Path, runtime: &FakeRuntime, broker: &Mosquitto) -> Self {
+    pub(crate) fn start(folder: &Path, runtime: &FakeRuntime, broker_port: u16) -> Self {
         let config = folder.join("watchkeeper.toml");
         let text = format!(
             "[box]\nsite = \"s\"\nid = \"b\"\n\n[runtime]\nstate_dir = {:?}\nsocket = {:?}\n\n\
              [mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
             folder.join("state"),
             runtime.socket(),
-            broker.port,
+            broker_port,
         );
         std::fs::write(&config, text).expect("write the configuration");
         let child = spawn(&config);

@@ -100,35 +100,35 @@ impl Mosquitto {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
-
-    /// Publishes one message at QoS 1.
-    pub(crate) fn publish(&self, topic: &str, payload: &str, retain: bool) {
-        let mut command = Command::new("mosquitto_pub");
-        command.args([
-            "-h",
-            "127.0.0.1",
-            "-p",
-            &self.port.to_string(),
-            "-q",
-            "1",
-            "-t",
-            topic,
-        ]);
-        if retain {
-            command.arg("-r");
-        }
-        let status = command
-            .args(["-m", payload])
-            .status()
-            .expect("mosquitto_pub");
-        assert!(status.success(), "mosquitto_pub failed");
-    }
 }
 
 impl Drop for Mosquitto {
     fn drop(&mut self) {
         self.halt();
     }
+}
+
+/// Publishes one message at QoS 1 with `mosquitto_pub`.
+pub(crate) fn publish(port: u16, topic: &str, payload: &str, retain: bool) {
+    let mut command = Command::new("mosquitto_pub");
+    command.args([
+        "-h",
+        "127.0.0.1",
+        "-p",
+        &port.to_string(),
+        "-q",
+        "1",
+        "-t",
+        topic,
+    ]);
+    if retain {
+        command.arg("-r");
+    }
+    let status = command
+        .args(["-m", payload])
+        .status()
+        .expect("mosquitto_pub");
+    assert!(status.success(), "mosquitto_pub failed");
 }
 
 /// `mosquitto_sub` on `watchkeeper/#` with a session of its own; it reconnects by itself. Killed when dropped.
@@ -143,9 +143,9 @@ pub(crate) struct Subscriber {
 }
 
 impl Subscriber {
-    pub(crate) fn start(broker: &Mosquitto, id: &str) -> Self {
+    pub(crate) fn start(port: u16, id: &str) -> Self {
         let mut child = Command::new("mosquitto_sub")
-            .args(["-h", "127.0.0.1", "-p", &broker.port.to_string()])
+            .args(["-h", "127.0.0.1", "-p", &port.to_string()])
             .args([
                 "-q",
                 "1",
@@ -181,10 +181,10 @@ impl Subscriber {
     }
 
     /// Waits until the subscription stands: its own probe comes back.
-    pub(crate) fn ready(mut self, broker: &Mosquitto) -> Self {
+    pub(crate) fn ready(mut self, port: u16) -> Self {
         let until = Instant::now() + PATIENCE;
         loop {
-            broker.publish("watchkeeper/probe", "probe", false);
+            publish(port, "watchkeeper/probe", "probe", false);
             let soon = Instant::now() + Duration::from_millis(300);
             while let Some((topic, _)) = self.next(soon) {
                 if topic == "watchkeeper/probe" {
