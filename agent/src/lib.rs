@@ -10,5 +10,6 @@ pub mod broker;
 pub mod clock;
 pub mod command;
 pub mod mqtt;
+pub mod one_line;
 pub mod outbox;
 pub mod runtime_client;

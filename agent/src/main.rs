@@ -1,6 +1,6 @@
 //! The daemon `watchkeeper-agent`: arguments, configuration, parts, run, exit code. Everything else is in the library.
 
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,6 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing_subscriber::EnvFilter;
 use watchkeeper_agent::agent::{Agent, Setup};
+use watchkeeper_agent::one_line::one_line;
 use watchkeeper_config::{Config, LoadRequest};
 
 /// Carries events from the runtime's journal to an MQTT broker, and commands back.
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{error:#}");
+            tracing::error!("{}", one_line(error.as_ref()));
             ExitCode::FAILURE
         }
     }
@@ -110,6 +111,7 @@ fn start_logging(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     if json {
         log.json().init();

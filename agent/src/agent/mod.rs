@@ -109,6 +109,7 @@ pub struct Agent {
     feed: Option<EventFeed>,
     feed_is_lost: bool,
     link: Option<Link>,
+    link_is_lost: bool,
     writing: Option<JoinHandle<Result<u64, StoreError>>>,
     executing: Option<BoxFuture<'static, Outcome>>,
     asking: Option<BoxFuture<'static, Box<StatusReport>>>,
@@ -123,6 +124,8 @@ pub struct Agent {
     session_began: Wall,
     known_sources: BTreeSet<SourceId>,
     runtime_version: Option<String>,
+    /// Since when the runtime does not answer, in milliseconds since 1970.
+    runtime_silent_since: Option<i64>,
     telemetry_every: Duration,
     status_due: Instant,
     telemetry_due: Instant,
@@ -317,6 +320,7 @@ impl Agent {
                     return Ok(());
                 };
                 tracing::info!(session, "connected to the broker");
+                self.link_is_lost = false;
                 self.greet(session)?;
                 self.tell_outbox(outbox::Input::LinkUp { session })
             }
@@ -374,12 +378,17 @@ impl Agent {
     }
 
     fn lose_link(&mut self, reason: &str) -> Result<(), AgentError> {
-        if self.link.take().is_some() && !self.is_stopping {
+        self.link = None;
+        // The first of a row; a broker that is away would fill the log otherwise.
+        if self.link_is_lost || self.is_stopping {
+            tracing::debug!(reason, "still no session with the broker");
+        } else {
             tracing::warn!(
                 reason,
                 "no session with the broker; what is to be told waits in the outbox"
             );
         }
+        self.link_is_lost = true;
         self.session.handle(Instant::now(), session::Input::Lost);
         self.tell_outbox(outbox::Input::LinkDown)
     }

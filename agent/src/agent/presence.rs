@@ -198,6 +198,10 @@ impl Agent {
         };
         self.retained
             .set(self.topics.health("runtime"), payload::encode(&health));
+        match &report.health {
+            Ok(_) => self.runtime_silent_since = None,
+            Err(reason) => self.set_sources_unknown(reason),
+        }
         if let Ok(health) = &report.health {
             self.runtime_version = Some(health.version.clone());
             if report.cursor.is_some_and(|cursor| cursor > health.last_seq) {
@@ -228,6 +232,18 @@ impl Agent {
             self.measure(report, now);
         }
         Ok(())
+    }
+
+    /// Nobody knows how the sources are while the runtime keeps silent.
+    fn set_sources_unknown(&mut self, reason: &str) {
+        let since = *self
+            .runtime_silent_since
+            .get_or_insert_with(|| wall_now().unix_ms);
+        let text = payload::encode(&SourceStateMessage::unknown(reason, since));
+        for source in &self.known_sources {
+            self.retained
+                .set(self.topics.source_state(source), text.clone());
+        }
     }
 
     /// The runtime's journal ends before our cursor: its files were lost and it counts from the beginning.

@@ -320,7 +320,7 @@ fn presence_sections() -> Vec<Section> {
                 SCHEMA_ROW,
                 (
                     "s",
-                    "`connecting`, `live`, `lost`, `ended`, `failed` or `idle`",
+                    "`connecting`, `live`, `lost`, `ended`, `failed`, `idle`, or `unknown` while the runtime does not answer",
                 ),
                 ("blind", "with `live`: `frozen` or `black` pictures come"),
                 (
@@ -328,7 +328,7 @@ fn presence_sections() -> Vec<Section> {
                     "with `lost` and `failed`: `refused`, `unreachable`, `timeout`, `authentication`, `not_found`, \
                            `permission`, `codec`, `no_keyframe`, `stalled`, `end_of_stream` or `other`",
                 ),
-                ("why", "with `lost` and `failed`: one sentence"),
+                ("why", "with `lost`, `failed` and `unknown`: one sentence"),
                 ("since", "UTC milliseconds since when"),
             ],
         },

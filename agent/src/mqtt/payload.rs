@@ -125,12 +125,12 @@ impl From<HealthState> for ServiceState {
 pub struct SourceStateMessage {
     /// [`SCHEMA`].
     pub schema: u16,
-    /// `connecting`, `live`, `lost`, `ended`, `failed` or `idle`.
+    /// `connecting`, `live`, `lost`, `ended`, `failed`, `idle` or `unknown`.
     pub s: &'static str,
     /// Frames come, but they show nothing: `frozen` or `black`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blind: Option<Blindness>,
-    /// Why it is lost or failed.
+    /// Why it is lost or failed; absent where nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<LossCause>,
     /// One sentence.
@@ -163,6 +163,21 @@ impl SourceStateMessage {
             cause,
             why,
             since: status.since.unix_ms,
+        }
+    }
+}
+
+impl SourceStateMessage {
+    /// The message while the runtime does not answer.
+    #[must_use]
+    pub fn unknown(reason: &str, since: i64) -> Self {
+        Self {
+            schema: SCHEMA,
+            s: "unknown",
+            blind: None,
+            cause: None,
+            why: Some(reason.to_owned()),
+            since,
         }
     }
 }

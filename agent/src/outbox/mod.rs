@@ -67,7 +67,7 @@ impl Default for Limits {
             },
             events: ClassLimits {
                 entries: 100_000,
-                bytes: 64 << 20,
+                bytes: 256 << 20,
             },
             window: 32,
             staged: 256,

@@ -15,8 +15,9 @@ use reqwest::Method;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 
-use super::{Call, ClientError, RuntimeClient, STREAM_SILENCE, chain};
+use super::{Call, ClientError, RuntimeClient, STREAM_SILENCE};
 use crate::backoff::Backoff;
+use crate::one_line::one_line;
 
 /// First wait after a lost connection. The socket is local, so the steps are short.
 const RETRY_FIRST: Duration = Duration::from_millis(200);
@@ -145,7 +146,7 @@ impl State {
         Ok(response
             .bytes_stream()
             .eventsource()
-            .map(|frame| frame.map_err(|error| chain(&error)))
+            .map(|frame| frame.map_err(|error| one_line(&error)))
             .boxed())
     }
 

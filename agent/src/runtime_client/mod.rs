@@ -32,6 +32,8 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use watchkeeper_contract::API_VERSION;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 
+use crate::one_line::one_line;
+
 pub use error::ClientError;
 pub use feed::{EventFeed, FeedItem};
 
@@ -65,7 +67,7 @@ impl RuntimeClient {
             .pool_max_idle_per_host(2)
             .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| ClientError::Setup(chain(&error)))?;
+            .map_err(|error| ClientError::Setup(one_line(&error)))?;
         Ok(Self { socket, http })
     }
 
@@ -215,7 +217,7 @@ impl RuntimeClient {
         } else {
             ClientError::Broken {
                 request: request.to_owned(),
-                cause: chain(error),
+                cause: one_line(error),
             }
         }
     }
@@ -273,21 +275,6 @@ impl<'a> Call<'a> {
         }
         Ok(url)
     }
-}
-
-/// The whole chain of causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let next_text = next.to_string();
-        if !text.contains(&next_text) {
-            text.push_str(": ");
-            text.push_str(&next_text);
-        }
-        cause = next.source();
-    }
-    text
 }
 
 fn innermost(error: &dyn std::error::Error) -> String {

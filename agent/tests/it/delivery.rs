@@ -171,12 +171,18 @@ async fn a_runtime_that_was_away_is_down_and_its_events_follow() {
     house.runtime.halt();
     house
         .subscriber
-        .expect("/svc/runtime/health", |v| v["s"] == "down");
+        .expect_state("/svc/runtime/health", |v| v["s"] == "down");
+    house
+        .subscriber
+        .expect_state("/cam/gate/state", |v| v["s"] == "unknown");
     house.append(3);
     house.runtime.resume();
     house
         .subscriber
-        .expect("/svc/runtime/health", |v| v["s"] == "up");
+        .expect_state("/svc/runtime/health", |v| v["s"] == "up");
+    house
+        .subscriber
+        .expect_state("/cam/gate/state", |v| v["s"] == "live");
     house.subscriber.expect_no_hole(6);
 }
 

@@ -1,0 +1,49 @@
+//! An error with everything that caused it, as one line for a log or a terminal.
+
+use std::error::Error;
+
+/// `error` and its causes, outermost first, joined by `: `. A cause that is told already is not told again.
+#[must_use]
+pub fn one_line(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let phrase = next.to_string();
+        if !text.contains(&phrase) {
+            text.push_str(": ");
+            text.push_str(&phrase);
+        }
+        cause = next.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Link {
+        text: &'static str,
+        #[source]
+        cause: Option<Box<Link>>,
+    }
+
+    #[test]
+    fn every_cause_is_told_once() {
+        let inner = Link {
+            text: "no route",
+            cause: None,
+        };
+        let middle = Link {
+            text: "connect failed: no route",
+            cause: Some(Box::new(inner)),
+        };
+        let outer = Link {
+            text: "no answer",
+            cause: Some(Box::new(middle)),
+        };
+        assert_eq!(one_line(&outer), "no answer: connect failed: no route");
+    }
+}
