@@ -1,1 +1,28 @@
-//! Placeholder; its owner replaces this.
+//! Everything that delivers frames: files, folders of pictures, network cameras, V4L2 devices and the demo scene.
+//!
+//! Map:
+//! - [`source`]: one thread a source, what the rest of the runtime holds of it;
+//! - [`supervise`]: the state machine that decides when to open, when to give up and when to try again (no I/O);
+//! - [`address`]: the text a person wrote, parsed once; [`redact`]: the same text without its credentials;
+//! - [`feed`]: what a source is opened into, with the feeds [`gst`], [`stills`] and [`demo`];
+//! - [`mailbox`]: frames to subscribers, newest wins or nothing lost;
+//! - [`timeline`]: presentation times that only grow; [`blind`]: frozen and black pictures;
+//! - [`cause`]: what went wrong, in the words of the contract; [`check`]: which GStreamer elements are missing.
+//!
+//! Invariants: nothing of GStreamer leaves this folder and [`crate::media`]; pictures are handed on at the size they
+//! came in and without a copy; no credential reaches a log, a status or an error.
+
+pub mod address;
+pub mod blind;
+mod cause;
+pub mod check;
+pub mod demo;
+mod feed;
+mod gst;
+pub mod mailbox;
+mod rate;
+pub mod redact;
+pub mod source;
+mod stills;
+pub mod supervise;
+mod timeline;

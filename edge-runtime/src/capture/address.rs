@@ -1,0 +1,321 @@
+//! The address of a source, parsed once.
+//!
+//! Invariant: the text a person wrote is read here and nowhere else; network addresses come out with their credentials
+//! taken off, so that what is handed to libraries (which print it) holds none.
+
+use std::path::PathBuf;
+
+use url::Url;
+
+use super::demo::{DemoOptions, DemoOptionsError};
+use super::redact::{self, Redactor};
+
+/// User name and password of a network source.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// User name.
+    pub user: String,
+    /// Password; empty when none was written.
+    pub password: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Credentials(***)")
+    }
+}
+
+/// Where pictures come from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Address {
+    /// A video file, a picture, or a folder of pictures: what it is shows when it is opened.
+    Path(PathBuf),
+    /// An RTSP camera.
+    Rtsp {
+        /// Without user information.
+        url: Url,
+        /// What to log in with.
+        credentials: Option<Credentials>,
+    },
+    /// An MJPEG camera or a video file over HTTP.
+    Http {
+        /// Without user information.
+        url: Url,
+        /// What to log in with.
+        credentials: Option<Credentials>,
+    },
+    /// A Video4Linux device.
+    V4l2 {
+        /// Device node.
+        device: PathBuf,
+        /// Picture size in pixels to ask for.
+        size: Option<[u32; 2]>,
+        /// Frames per second to ask for.
+        fps: Option<u32>,
+    },
+    /// The built-in street scene.
+    Demo(DemoOptions),
+}
+
+/// Why an address can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// Nothing was written.
+    #[error(
+        "source address is empty; use a file, a folder of pictures, rtsp://…, http://…, /dev/video0 or demo:"
+    )]
+    Empty,
+    /// The scheme is not one of ours.
+    #[error(
+        "source address {uri:?} has the unknown scheme {scheme:?}; allowed are rtsp, rtsps, http, https, file, v4l2 and demo"
+    )]
+    Scheme {
+        /// The address, redacted.
+        uri: String,
+        /// What stands before the colon.
+        scheme: String,
+    },
+    /// It looks like an address but isn't one.
+    #[error("source address {uri:?} can't be read: {reason}")]
+    Malformed {
+        /// The address, redacted.
+        uri: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An option of the demo scene is wrong.
+    #[error(transparent)]
+    Demo(#[from] DemoOptionsError),
+}
+
+impl Address {
+    /// Reads the address of a source.
+    ///
+    /// # Errors
+    /// [`AddressError`], free of credentials.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(AddressError::Empty);
+        }
+        if let Some(rest) = text.strip_prefix("demo:") {
+            return Ok(Self::Demo(DemoOptions::parse(rest)?));
+        }
+        if let Some(rest) = text.strip_prefix("v4l2:") {
+            return v4l2(text, rest);
+        }
+        if text.starts_with("/dev/video") {
+            return v4l2(text, text);
+        }
+        let Some((scheme, _)) = text.split_once("://") else {
+            return Ok(Self::Path(PathBuf::from(text)));
+        };
+        let scheme = scheme.to_ascii_lowercase();
+        match scheme.as_str() {
+            "rtsp" | "rtsps" | "rtspt" | "http" | "https" => {
+                let (url, credentials) = network(text)?;
+                Ok(if scheme.starts_with("rtsp") {
+                    Self::Rtsp { url, credentials }
+                } else {
+                    Self::Http { url, credentials }
+                })
+            }
+            "file" => {
+                let malformed = |reason: &str| AddressError::Malformed {
+                    uri: redact::uri(text),
+                    reason: reason.to_owned(),
+                };
+                let url = Url::parse(text).map_err(|e| malformed(&e.to_string()))?;
+                url.to_file_path()
+                    .map(Self::Path)
+                    .map_err(|()| malformed("it names no local file"))
+            }
+            _ => Err(AddressError::Scheme {
+                uri: redact::uri(text),
+                scheme,
+            }),
+        }
+    }
+
+    /// A filter for messages about this source.
+    #[must_use]
+    pub fn redactor(&self) -> Redactor {
+        match self {
+            Self::Rtsp { url, credentials } | Self::Http { url, credentials } => {
+                let of_user = credentials.iter().map(|c| c.password.clone());
+                let masked = redact::uri(url.as_str());
+                let of_query = url
+                    .query_pairs()
+                    .filter(|(name, value)| {
+                        !masked.contains(&format!("{name}={value}")) && !value.is_empty()
+                    })
+                    .map(|(_, value)| value.into_owned());
+                Redactor::new(of_user.chain(of_query))
+            }
+            Self::Path(_) | Self::V4l2 { .. } | Self::Demo(_) => Redactor::default(),
+        }
+    }
+
+    /// Whether the source can end regularly and be read again from its start, so that it is not a live camera. An HTTP
+    /// address shows only when it is opened which of both it is; until then it counts as live.
+    #[must_use]
+    pub fn is_recording(&self) -> bool {
+        matches!(self, Self::Path(_) | Self::Demo(_))
+    }
+}
+
+fn network(text: &str) -> Result<(Url, Option<Credentials>), AddressError> {
+    let malformed = |reason: String| AddressError::Malformed {
+        uri: redact::uri(text),
+        reason,
+    };
+    let mut url = Url::parse(text).map_err(|e| malformed(e.to_string()))?;
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err(malformed("it names no host".to_owned()));
+    }
+    let credentials = (!url.username().is_empty()).then(|| Credentials {
+        user: percent_decoded(url.username()),
+        password: percent_decoded(url.password().unwrap_or_default()),
+    });
+    // Only addresses without a host refuse this, and those were refused above.
+    let cleared = url.set_username("").and_then(|()| url.set_password(None));
+    cleared.map_err(|()| malformed("it can't carry a user name".to_owned()))?;
+    Ok((url, credentials))
+}
+
+fn v4l2(whole: &str, text: &str) -> Result<Address, AddressError> {
+    let malformed = |reason: String| AddressError::Malformed {
+        uri: redact::uri(whole),
+        reason,
+    };
+    let (device, options) = text.split_once('?').unwrap_or((text, ""));
+    if device.is_empty() {
+        return Err(malformed(
+            "it names no device; write v4l2:/dev/video0".to_owned(),
+        ));
+    }
+    let (mut width, mut height, mut fps) = (None, None, None);
+    for option in options.split('&').filter(|o| !o.is_empty()) {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        let slot = match name {
+            "width" => &mut width,
+            "height" => &mut height,
+            "fps" => &mut fps,
+            _ => {
+                return Err(malformed(format!(
+                    "unknown option {name:?}; allowed are width, height and fps"
+                )));
+            }
+        };
+        let number: u32 = value
+            .parse()
+            .ok()
+            .filter(|n| (1..=16_384).contains(n))
+            .ok_or_else(|| malformed(format!("option {name} needs a whole number from 1 to 16384")))?;
+        *slot = Some(number);
+    }
+    Ok(Address::V4l2 {
+        device: PathBuf::from(device),
+        size: match (width, height) {
+            (Some(w), Some(h)) => Some([w, h]),
+            (None, None) => None,
+            _ => return Err(malformed("width and height come together".to_owned())),
+        },
+        fps,
+    })
+}
+
+/// `%41` → `A`; what is not a valid escape stays as it is.
+fn percent_decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut i = 0;
+    while i < bytes.len() {
+        let escaped = text
+            .get(i..i + 3)
+            .and_then(|t| t.strip_prefix('%'))
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        if let Some(byte) = escaped {
+            out.push(byte);
+            i += 3;
+        } else {
+            out.push(bytes[i]);
+            i += 1;
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_taken_off_the_address_and_decoded() {
+        let Address::Rtsp { url, credentials } =
+            Address::parse("rtsp://admin:p%40ss%2F1@10.0.0.7:554/h264?channel=1").unwrap()
+        else {
+            panic!("not RTSP");
+        };
+        assert_eq!(url.as_str(), "rtsp://10.0.0.7:554/h264?channel=1");
+        let credentials = credentials.unwrap();
+        assert_eq!(credentials.user, "admin");
+        assert_eq!(credentials.password, "p@ss/1");
+        assert!(!format!("{credentials:?}").contains("p@ss"));
+    }
+
+    #[test]
+    fn every_kind_of_source_is_told_by_its_address() {
+        assert!(matches!(
+            Address::parse("clips/a.mp4").unwrap(),
+            Address::Path(_)
+        ));
+        assert_eq!(
+            Address::parse("file:///srv/a%20b.mp4").unwrap(),
+            Address::Path("/srv/a b.mp4".into())
+        );
+        assert!(matches!(
+            Address::parse("https://cam/video.mjpg").unwrap(),
+            Address::Http { .. }
+        ));
+        assert!(matches!(Address::parse("demo:").unwrap(), Address::Demo(_)));
+        assert_eq!(
+            Address::parse("v4l2:/dev/video2?width=1280&height=720&fps=30").unwrap(),
+            Address::V4l2 {
+                device: "/dev/video2".into(),
+                size: Some([1280, 720]),
+                fps: Some(30)
+            }
+        );
+        assert!(matches!(
+            Address::parse("/dev/video0").unwrap(),
+            Address::V4l2 { size: None, .. }
+        ));
+    }
+
+    #[test]
+    fn an_unknown_scheme_is_refused_with_what_is_allowed() {
+        let error = Address::parse("ftp://me:secret@host/a").unwrap_err().to_string();
+        assert!(error.contains("ftp") && error.contains("rtsp"), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn a_malformed_address_is_refused_without_showing_its_password() {
+        for bad in ["rtsp://me:secret@", "rtsp://me:secret@host:99999/x", "http://"] {
+            let error = Address::parse(bad).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+        assert!(Address::parse("v4l2:").is_err());
+        assert!(Address::parse("v4l2:/dev/video0?width=3").is_err());
+        assert!(Address::parse("  ").is_err());
+    }
+
+    #[test]
+    fn the_filter_of_an_address_hides_its_own_password_in_any_text() {
+        let address = Address::parse("rtsp://me:hunter2@cam/live?token=abcdef").unwrap();
+        let text = address.redactor().text("login hunter2 failed with abcdef");
+        assert_eq!(text, "login *** failed with ***");
+    }
+}

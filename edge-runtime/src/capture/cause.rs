@@ -1,0 +1,196 @@
+//! What went wrong, in the words of the contract, and what a person can do about it.
+//!
+//! Owns the reading of GStreamer's and the operating system's errors. Invariant: every sentence names the thing and a
+//! remedy; credentials are filtered by the caller, which knows them.
+
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::Path;
+use std::time::Duration;
+
+use gstreamer as gst;
+use url::Url;
+use watchkeeper_contract::source::LossCause;
+
+use super::feed::Broken;
+
+/// Longest time that [`probe`] may take.
+const PROBE: Duration = Duration::from_millis(800);
+
+/// Why a local file or folder can't be used. Files do not heal: somebody has to act.
+pub(super) fn of_path(path: &Path, error: &io::Error) -> Broken {
+    let shown = path.display();
+    let (cause, message) = match error.kind() {
+        io::ErrorKind::NotFound => (
+            LossCause::NotFound,
+            format!("{shown} does not exist; check the path"),
+        ),
+        io::ErrorKind::PermissionDenied => (
+            LossCause::Permission,
+            format!("{shown} may not be read by this user; check its permissions (ls -l)"),
+        ),
+        _ => (LossCause::Other, format!("{shown} can't be read: {error}")),
+    };
+    Broken {
+        cause,
+        message,
+        heals: false,
+    }
+}
+
+/// An element that is not installed. Installing it takes a restart, so this does not heal.
+pub(super) fn of_missing_element(element: &str) -> Broken {
+    let remedy = super::check::package_of(element).map_or_else(
+        || "install the GStreamer plugin that has it".to_owned(),
+        |package| format!("sudo apt-get install {package}"),
+    );
+    Broken {
+        cause: LossCause::Codec,
+        message: format!("GStreamer element {element} is not installed; {remedy}"),
+        heals: false,
+    }
+}
+
+/// Cause of an error that a GStreamer element posted, by its domain and code, and where those are vague by its text.
+pub(super) fn of_gst(error: &gst::glib::Error, debug: &str) -> LossCause {
+    let text = format!("{} {debug}", error.message()).to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|w| text.contains(w));
+    // Text first: rtspsrc and souphttpsrc put several causes under one code.
+    if says(&["unauthorized", "401", "not authorized", "authentication"]) {
+        return LossCause::Authentication;
+    }
+    if says(&["forbidden", "403", "permission denied", "access denied"]) {
+        return LossCause::Permission;
+    }
+    if says(&["connection refused", "refused"]) {
+        return LossCause::Refused;
+    }
+    if says(&[
+        "could not resolve",
+        "cannot resolve",
+        "error resolving",
+        "name or service not known",
+        "no route",
+        "unreachable",
+    ]) {
+        return LossCause::Unreachable;
+    }
+    if says(&["timed out", "timeout", "could not receive any udp packets"]) {
+        return LossCause::Timeout;
+    }
+    if let Some(kind) = error.kind::<gst::ResourceError>() {
+        return match kind {
+            gst::ResourceError::NotFound => LossCause::NotFound,
+            gst::ResourceError::NotAuthorized => LossCause::Authentication,
+            gst::ResourceError::Busy => LossCause::Refused,
+            _ if says(&["no such file", "not found", "404"]) => LossCause::NotFound,
+            _ => LossCause::Other,
+        };
+    }
+    if error.kind::<gst::StreamError>().is_some() || error.kind::<gst::CoreError>().is_some() {
+        return LossCause::Codec;
+    }
+    LossCause::Other
+}
+
+/// Finds out why a connection failed when the library only says that it did: one TCP connect, at most 0.8 s.
+pub(super) fn probe(url: &Url) -> Option<LossCause> {
+    let port = url.port().or(match url.scheme() {
+        "rtsp" | "rtspt" => Some(554),
+        "rtsps" => Some(322),
+        "https" => Some(443),
+        "http" => Some(80),
+        _ => None,
+    })?;
+    let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']');
+    let Ok(mut addresses) = (host, port).to_socket_addrs() else {
+        return Some(LossCause::Unreachable);
+    };
+    match TcpStream::connect_timeout(&addresses.next()?, PROBE) {
+        Ok(_) => None,
+        Err(error) => match error.kind() {
+            io::ErrorKind::ConnectionRefused => Some(LossCause::Refused),
+            io::ErrorKind::TimedOut => Some(LossCause::Timeout),
+            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+                Some(LossCause::Unreachable)
+            }
+            io::ErrorKind::PermissionDenied => Some(LossCause::Permission),
+            _ => None,
+        },
+    }
+}
+
+/// A sentence for a person about a network source or device: what, where, and what to do.
+pub(super) fn sentence(cause: LossCause, place: &str, detail: &str) -> String {
+    match cause {
+        LossCause::Refused => format!(
+            "{place} refused the connection; check that the camera's service is on and the port is right"
+        ),
+        LossCause::Unreachable => {
+            format!("{place} can't be reached; check the host name, the cable and the network")
+        }
+        LossCause::Timeout => {
+            format!("{place} did not answer in time; check that the camera is on and the address is right")
+        }
+        LossCause::Authentication => {
+            format!("{place} rejected the user name or password; check both in the source's address")
+        }
+        LossCause::NotFound => {
+            format!("{place} does not exist there; check the path in the source's address")
+        }
+        LossCause::Permission => format!("{place} may not be opened: {detail}"),
+        LossCause::Codec => format!("{place} can't be decoded: {detail}"),
+        LossCause::NoKeyframe | LossCause::Stalled | LossCause::EndOfStream | LossCause::Other => {
+            format!("{place}: {detail}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(kind: gst::ResourceError, text: &str) -> LossCause {
+        of_gst(&gst::glib::Error::new(kind, text), "")
+    }
+
+    #[test]
+    fn the_words_of_rtspsrc_and_souphttpsrc_map_to_causes() {
+        use gst::ResourceError::{NotAuthorized, NotFound, OpenRead, Read};
+        for (kind, text, cause) in [
+            (NotAuthorized, "Unauthorized", LossCause::Authentication),
+            (OpenRead, "Unauthorized (401)", LossCause::Authentication),
+            (NotFound, "Not found", LossCause::NotFound),
+            (OpenRead, "Forbidden (403)", LossCause::Permission),
+            (OpenRead, "Could not connect: Connection refused", LossCause::Refused),
+            (NotFound, "Could not resolve server name.", LossCause::Unreachable),
+            (Read, "Could not receive any UDP packets for 5.0000 seconds", LossCause::Timeout),
+            (OpenRead, "Could not open resource for reading.", LossCause::Other),
+        ] {
+            assert_eq!(resource(kind, text), cause, "{text}");
+        }
+    }
+
+    #[test]
+    fn stream_errors_are_about_the_codec() {
+        let error = gst::glib::Error::new(gst::StreamError::TypeNotFound, "could not determine type");
+        assert_eq!(of_gst(&error, ""), LossCause::Codec);
+    }
+
+    #[test]
+    fn a_port_where_nobody_listens_is_told_as_refused() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        drop(listener);
+        let url = Url::parse(&format!("rtsp://127.0.0.1:{port}/x")).expect("valid");
+        assert_eq!(probe(&url), Some(LossCause::Refused));
+        let url = Url::parse("rtsp://nobody.invalid/x").expect("valid");
+        assert_eq!(probe(&url), Some(LossCause::Unreachable));
+    }
+
+    #[test]
+    fn a_missing_element_names_the_command_that_brings_it() {
+        let broken = of_missing_element("avdec_h264");
+        assert!(broken.message.contains("apt-get install gstreamer1.0-libav"));
+    }
+}

@@ -1,0 +1,269 @@
+//! What people and cars look like, as shapes.
+//!
+//! Units are design units; a figure stands on `(x, y)`, the middle of its ground line.
+
+use super::raster::{Rgb, Shape, cosine, sine};
+
+/// Looks of a person.
+#[derive(Debug, Clone)]
+pub(super) struct Person {
+    pub(super) skin: Rgb,
+    pub(super) hair: Rgb,
+    pub(super) top: Rgb,
+    pub(super) trousers: Rgb,
+    pub(super) shoes: Rgb,
+    pub(super) bag: Option<Rgb>,
+}
+
+/// Looks of a car.
+#[derive(Debug, Clone)]
+pub(super) struct Car {
+    pub(super) paint: Rgb,
+    pub(super) van: bool,
+}
+
+/// A pose: where a person stands and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pose {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    /// Height of the person.
+    pub(super) height: f64,
+    /// −1 to the left, 1 to the right, in between seen from the front or the back.
+    pub(super) facing: f64,
+    /// Steps taken, in turns (two steps a turn).
+    pub(super) gait: f64,
+    /// Width of the stride, `0.0` standing to `1.0` walking.
+    pub(super) stride: f64,
+}
+
+fn shade(color: Rgb, factor: f64) -> Rgb {
+    color.map(|c| (f64::from(c) * factor).clamp(0.0, 255.0) as u8)
+}
+
+/// Shadow of a person on the ground.
+pub(super) fn person_shadow(pose: &Pose) -> Vec<Shape> {
+    let h = pose.height;
+    let lean = Shape::polygon(
+        vec![
+            (pose.x - 0.10 * h, pose.y),
+            (pose.x + 0.10 * h, pose.y),
+            (pose.x + 0.34 * h, pose.y - 0.085 * h),
+            (pose.x + 0.20 * h, pose.y - 0.10 * h),
+        ],
+        [28, 32, 44],
+    );
+    vec![
+        Shape::ellipse(pose.x + 0.02 * h, pose.y - 0.01 * h, 0.17 * h, 0.035 * h, [28, 32, 44])
+            .faded(0.33),
+        lean.faded(0.20),
+    ]
+}
+
+/// A person.
+pub(super) fn person(look: &Person, pose: &Pose) -> Vec<Shape> {
+    let (x, y, h, facing) = (pose.x, pose.y, pose.height, pose.facing);
+    let side = facing.abs();
+    // The body sinks a little when the legs are apart.
+    let sink = 0.012 * h * pose.stride * sine(pose.gait).abs();
+    let hip = (x, y - 0.48 * h + sink);
+    let shoulder = (x + 0.02 * h * facing, y - 0.81 * h + sink);
+    let mut shapes = Vec::with_capacity(16);
+
+    let far = 0.5;
+    leg(&mut shapes, look, pose, hip, far, 0.82);
+    arm(&mut shapes, look, pose, shoulder, 0.0, 0.80);
+    leg(&mut shapes, look, pose, hip, 0.0, 1.0);
+
+    // Torso, narrower from the side.
+    let (chest, waist) = ((0.085 + 0.03 * (1.0 - side)) * h, (0.068 + 0.018 * (1.0 - side)) * h);
+    let top = shoulder.1 - 0.01 * h;
+    shapes.push(Shape::polygon(
+        vec![
+            (shoulder.0 - chest * 0.72, top),
+            (shoulder.0 + chest * 0.72, top),
+            (shoulder.0 + chest, top + 0.06 * h),
+            (x + waist, hip.1 + 0.03 * h),
+            (x - waist, hip.1 + 0.03 * h),
+            (shoulder.0 - chest, top + 0.06 * h),
+        ],
+        look.top,
+    ));
+    // Light from the upper left.
+    shapes.push(
+        Shape::polygon(
+            vec![
+                (shoulder.0 + chest * 0.25, top),
+                (shoulder.0 + chest * 0.72, top),
+                (shoulder.0 + chest, top + 0.06 * h),
+                (x + waist, hip.1 + 0.03 * h),
+                (x + waist * 0.3, hip.1 + 0.03 * h),
+            ],
+            shade(look.top, 0.72),
+        )
+        .faded(0.8),
+    );
+    if let Some(bag) = look.bag {
+        let back = x - 0.085 * h * if facing == 0.0 { 0.0 } else { facing.signum() };
+        shapes.push(Shape::ellipse(back, shoulder.1 + 0.13 * h, 0.055 * h, 0.105 * h, bag));
+        shapes.push(Shape::ellipse(back, shoulder.1 + 0.17 * h, 0.035 * h, 0.045 * h, shade(bag, 0.8)));
+    }
+    arm(&mut shapes, look, pose, shoulder, far, 1.0);
+
+    let neck = (shoulder.0 + 0.012 * h * facing, shoulder.1 - 0.02 * h);
+    shapes.push(Shape::limb(shoulder, neck, 0.028 * h, shade(look.skin, 0.85)));
+    let head = (neck.0 + 0.012 * h * facing, y - 0.918 * h + sink);
+    shapes.push(Shape::ellipse(head.0 - 0.012 * h * facing, head.1 - 0.012 * h, 0.058 * h, 0.068 * h, look.hair));
+    shapes.push(Shape::ellipse(head.0 + 0.016 * h * facing, head.1 + 0.014 * h, 0.044 * h, 0.054 * h, look.skin));
+    shapes.push(Shape::ellipse(head.0 - 0.006 * h * facing, head.1 - 0.038 * h, 0.052 * h, 0.034 * h, look.hair));
+    shapes
+}
+
+fn leg(shapes: &mut Vec<Shape>, look: &Person, pose: &Pose, hip: (f64, f64), lag: f64, lit: f64) {
+    let h = pose.height;
+    let turn = pose.gait + lag;
+    let side = pose.facing.abs();
+    let swing = 0.075 * pose.stride * sine(turn);
+    // The knee bends while the leg comes forward.
+    let bend = (0.055 * pose.stride * cosine(turn)).max(0.0);
+    let forward = pose.facing * h;
+    let apart = if lag == 0.0 { 0.032 } else { -0.032 } * (1.0 - side) * h;
+    let hip = (hip.0 + apart, hip.1);
+    let knee = (
+        hip.0 + (swing + bend * 0.9) * forward * 1.5,
+        hip.1 + 0.235 * h - swing.abs() * 0.12 * h,
+    );
+    let foot = (
+        hip.0 + (swing * 2.3 - bend * 0.6) * forward,
+        pose.y - 0.022 * h - bend * 0.75 * h,
+    );
+    let cloth = shade(look.trousers, lit);
+    shapes.push(Shape::limb(hip, knee, 0.050 * h, cloth));
+    shapes.push(Shape::limb(knee, foot, 0.038 * h, cloth));
+    let toe = (foot.0 + 0.055 * forward, foot.1 + 0.002 * h);
+    shapes.push(Shape::limb(foot, toe, 0.022 * h, shade(look.shoes, lit)));
+}
+
+fn arm(shapes: &mut Vec<Shape>, look: &Person, pose: &Pose, shoulder: (f64, f64), lag: f64, lit: f64) {
+    let h = pose.height;
+    let side = pose.facing.abs();
+    let swing = 0.060 * pose.stride * sine(pose.gait + lag);
+    // Who stands still shifts the arms a little now and then.
+    let idle = 0.012 * (1.0 - pose.stride) * sine(pose.gait * 0.31 + lag);
+    let apart = if lag == 0.0 { 0.095 } else { -0.095 } * (1.0 - side) * h;
+    let shoulder = (shoulder.0 + apart, shoulder.1 + 0.035 * h);
+    let reach = swing + idle;
+    let elbow = (
+        shoulder.0 + reach * h * pose.facing * 1.2 + apart * 0.15,
+        shoulder.1 + 0.16 * h,
+    );
+    let hand = (
+        elbow.0 + (reach * 1.6 + 0.02) * h * pose.facing,
+        elbow.1 + 0.135 * h - reach.abs() * 0.35 * h,
+    );
+    shapes.push(Shape::limb(shoulder, elbow, 0.033 * h, shade(look.top, lit * 0.9)));
+    shapes.push(Shape::limb(elbow, hand, 0.026 * h, shade(look.top, lit * 0.86)));
+    shapes.push(Shape::ellipse(hand.0, hand.1, 0.024 * h, 0.026 * h, shade(look.skin, lit)));
+}
+
+/// Shadow of a car on the road.
+pub(super) fn car_shadow(x: f64, y: f64, length: f64) -> Vec<Shape> {
+    vec![
+        Shape::ellipse(x + 0.02 * length, y - 0.005 * length, 0.52 * length, 0.045 * length, [22, 24, 30])
+            .faded(0.45),
+    ]
+}
+
+/// A car seen from its side; `facing` is −1 to the left or 1 to the right, `rolled` the turns of its wheels.
+pub(super) fn car(look: &Car, x: f64, y: f64, length: f64, facing: f64, rolled: f64) -> Vec<Shape> {
+    // Outline in fractions of the length: x forward from the middle, y up from the ground.
+    let (body, glass): (&[(f64, f64)], &[&[(f64, f64)]]) = if look.van {
+        (
+            &[
+                (-0.49, 0.07), (-0.50, 0.40), (-0.47, 0.435), (0.20, 0.435), (0.27, 0.42), (0.40, 0.255),
+                (0.485, 0.215), (0.50, 0.17), (0.495, 0.07),
+            ],
+            &[
+                &[(0.13, 0.255), (0.13, 0.395), (0.245, 0.395), (0.36, 0.255)],
+                &[(-0.10, 0.255), (-0.10, 0.395), (0.10, 0.395), (0.10, 0.255)],
+            ],
+        )
+    } else {
+        (
+            &[
+                (-0.49, 0.065), (-0.50, 0.17), (-0.485, 0.215), (-0.36, 0.235), (-0.25, 0.325), (-0.19, 0.345),
+                (0.06, 0.345), (0.11, 0.335), (0.24, 0.228), (0.44, 0.192), (0.49, 0.155), (0.50, 0.065),
+            ],
+            &[
+                &[(-0.325, 0.237), (-0.235, 0.313), (-0.185, 0.325), (-0.06, 0.325), (-0.06, 0.237)],
+                &[(-0.04, 0.237), (-0.04, 0.325), (0.055, 0.325), (0.095, 0.315), (0.195, 0.237)],
+            ],
+        )
+    };
+    let place = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
+        points
+            .iter()
+            .map(|(along, up)| (x + along * facing * length, y - up * length))
+            .collect()
+    };
+    let mut shapes = Vec::with_capacity(24);
+    shapes.push(Shape::polygon(place(body), look.paint));
+    // Lower half in shade, a light edge under the windows.
+    shapes.push(
+        Shape::polygon(
+            place(&[(-0.492, 0.065), (-0.498, 0.135), (0.497, 0.125), (0.498, 0.065)]),
+            shade(look.paint, 0.62),
+        )
+        .faded(0.85),
+    );
+    shapes.push(
+        Shape::polygon(
+            place(&[(-0.47, 0.208), (-0.47, 0.216), (0.40, 0.206), (0.40, 0.198)]),
+            shade(look.paint, 1.35),
+        )
+        .faded(0.7),
+    );
+    for pane in glass {
+        shapes.push(Shape::polygon(place(pane), [46, 58, 72]));
+        // A reflection in the upper part.
+        let top: Vec<(f64, f64)> = pane
+            .iter()
+            .map(|(along, up)| (*along, if *up < 0.26 { 0.29 } else { *up }))
+            .collect();
+        shapes.push(Shape::polygon(place(&top), [150, 178, 200]).faded(0.35));
+    }
+    for door in [-0.05, 0.16] {
+        shapes.push(
+            Shape::polygon(
+                place(&[(door, 0.08), (door, 0.235), (door + 0.006, 0.235), (door + 0.006, 0.08)]),
+                shade(look.paint, 0.5),
+            )
+            .faded(0.7),
+        );
+        shapes.push(Shape::polygon(
+            place(&[(door - 0.055, 0.196), (door - 0.055, 0.206), (door - 0.015, 0.206), (door - 0.015, 0.196)]),
+            shade(look.paint, 0.45),
+        ));
+    }
+    shapes.push(Shape::polygon(
+        place(&[(0.44, 0.155), (0.455, 0.182), (0.488, 0.165), (0.493, 0.148)]),
+        [255, 246, 214],
+    ));
+    shapes.push(Shape::polygon(
+        place(&[(-0.497, 0.155), (-0.492, 0.198), (-0.462, 0.200), (-0.468, 0.155)]),
+        [196, 38, 34],
+    ));
+    for along in [-0.30, 0.30] {
+        let (cx, cy, r) = (x + along * facing * length, y - 0.078 * length, 0.078 * length);
+        shapes.push(Shape::ellipse(cx, cy, r * 1.16, r * 1.12, shade(look.paint, 0.35)));
+        shapes.push(Shape::ellipse(cx, cy, r, r, [26, 27, 30]));
+        shapes.push(Shape::ellipse(cx, cy, r * 0.62, r * 0.62, [172, 176, 182]));
+        for spoke in 0..5 {
+            let turn = rolled * facing + f64::from(spoke) / 5.0;
+            let tip = (cx + r * 0.56 * cosine(turn), cy + r * 0.56 * sine(turn));
+            shapes.push(Shape::limb((cx, cy), tip, r * 0.09, [82, 86, 92]));
+        }
+        shapes.push(Shape::ellipse(cx, cy, r * 0.16, r * 0.16, [60, 62, 66]));
+    }
+    shapes
+}

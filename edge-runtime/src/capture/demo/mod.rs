@@ -1,0 +1,116 @@
+//! The demo scene: a small street with people and cars, drawn by us, so that everything can be tried with no camera
+//! and no network.
+//!
+//! Map: [`options`] what can be chosen, `scene` who is where and when, `figures` what they look like, `backdrop` the
+//! street, `raster` anti-aliased polygons, `light` daylight and sensor noise, [`truth`](mod@truth) what is really
+//! there, as boxes, crossings and dwell times.
+//!
+//! Invariants: the same options give the same bytes on every machine (only additions, multiplications and square roots
+//! of `f64`, our own random numbers, no library sine); the truth is computed from the very shapes that are drawn.
+
+mod backdrop;
+mod figures;
+mod light;
+pub mod options;
+mod raster;
+mod scene;
+pub mod truth;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use options::{DemoOptions, DemoOptionsError};
+pub use truth::{Crossings, Kind, Truth, TruthBox, Visit, truth};
+
+use super::feed::{Feed, Raw, Step};
+use crate::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
+use light::Light;
+use raster::Canvas;
+use scene::Scene;
+
+/// Draws the frames of the scene.
+#[derive(Debug)]
+pub struct Renderer {
+    options: DemoOptions,
+    scene: Scene,
+    backdrop: Canvas,
+    canvas: Canvas,
+    light: Light,
+}
+
+impl Renderer {
+    /// Plans the scene and paints the street.
+    #[must_use]
+    pub fn new(options: &DemoOptions) -> Self {
+        let backdrop = backdrop::paint(options);
+        Self {
+            scene: Scene::new(options),
+            canvas: backdrop.clone(),
+            backdrop,
+            light: Light::new(options.seed),
+            options: options.clone(),
+        }
+    }
+
+    /// Draws one frame; `index` counts from 0.
+    pub fn frame(&mut self, index: u32) -> Picture {
+        let seconds = f64::from(index) / self.options.fps;
+        self.canvas.copy_from(&self.backdrop);
+        for figure in self.scene.figures(seconds) {
+            for shape in &figure.shapes {
+                self.canvas.fill(shape);
+            }
+        }
+        let planes = self.light.expose(&self.canvas, index, seconds);
+        Picture {
+            width: self.options.width,
+            height: self.options.height,
+            format: PixelFormat::I420,
+            color: Colorimetry {
+                matrix: ColorMatrix::Bt601,
+                full_range: false,
+            },
+            planes: Arc::new(OwnedPlanes { planes }),
+        }
+    }
+}
+
+/// The scene as a feed.
+pub(super) struct DemoFeed {
+    renderer: Renderer,
+    next: u32,
+}
+
+impl DemoFeed {
+    pub(super) fn new(options: &DemoOptions) -> Self {
+        Self {
+            renderer: Renderer::new(options),
+            next: 0,
+        }
+    }
+}
+
+impl Feed for DemoFeed {
+    fn next(&mut self, _wait: Duration) -> Step {
+        let options = &self.renderer.options;
+        if self.next >= options.frames() {
+            return Step::End;
+        }
+        let pts = Duration::from_secs_f64(f64::from(self.next) / options.fps);
+        let interval = Duration::from_secs_f64(1.0 / options.fps);
+        let picture = self.renderer.frame(self.next);
+        self.next += 1;
+        Step::Picture(Raw {
+            picture,
+            pts: Some(pts),
+            interval: Some(interval),
+        })
+    }
+
+    fn is_recording(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! A picture, or a folder of pictures in the order of their names.
+//!
+//! Invariant: pictures are read one at a time; a file in the folder that is not a picture is passed over when its name
+//! says so, and breaks the feed when its name lies.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use watchkeeper_contract::source::LossCause;
+
+use super::feed::{Broken, Feed, Raw, Step};
+use crate::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
+
+/// Pace of a folder: ten pictures a second of its own time.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Whether the name is that of a picture that can be read here.
+pub(super) fn is_picture(path: &Path) -> bool {
+    path.extension()
+        .and_then(|e| e.to_str())
+        .is_some_and(|e| ["jpg", "jpeg", "png"].contains(&e.to_ascii_lowercase().as_str()))
+}
+
+/// Pictures, one after the other.
+pub(super) struct Stills {
+    files: std::vec::IntoIter<PathBuf>,
+    shown: u32,
+}
+
+impl Stills {
+    /// Lists the pictures at `path`, a file or a folder.
+    pub(super) fn open(path: &Path) -> Result<Self, Broken> {
+        let files = if path.is_dir() {
+            let mut files: Vec<PathBuf> = std::fs::read_dir(path)
+                .map_err(|e| super::cause::of_path(path, &e))?
+                .filter_map(|entry| entry.ok().map(|e| e.path()))
+                .filter(|p| is_picture(p))
+                .collect();
+            files.sort();
+            files
+        } else {
+            vec![path.to_owned()]
+        };
+        if files.is_empty() {
+            return Err(Broken {
+                cause: LossCause::NotFound,
+                message: format!(
+                    "folder {} holds no picture; put .jpg or .png files there",
+                    path.display()
+                ),
+                heals: false,
+            });
+        }
+        Ok(Self {
+            files: files.into_iter(),
+            shown: 0,
+        })
+    }
+}
+
+impl Feed for Stills {
+    fn next(&mut self, _wait: Duration) -> Step {
+        let Some(path) = self.files.next() else {
+            return Step::End;
+        };
+        match read(&path) {
+            Ok(picture) => {
+                let pts = INTERVAL.saturating_mul(self.shown);
+                self.shown = self.shown.saturating_add(1);
+                Step::Picture(Raw {
+                    picture,
+                    pts: Some(pts),
+                    interval: Some(INTERVAL),
+                })
+            }
+            Err(broken) => Step::Broken(broken),
+        }
+    }
+
+    fn is_recording(&self) -> bool {
+        true
+    }
+}
+
+fn read(path: &Path) -> Result<Picture, Broken> {
+    let reader = image::ImageReader::open(path)
+        .and_then(image::ImageReader::with_guessed_format)
+        .map_err(|e| super::cause::of_path(path, &e))?;
+    let picture = reader.decode().map_err(|e| Broken {
+        cause: LossCause::Codec,
+        message: format!("{} is not a picture that can be read: {e}", path.display()),
+        heals: false,
+    })?;
+    let rgb = picture.into_rgb8();
+    let (width, height) = rgb.dimensions();
+    Ok(Picture {
+        width,
+        height,
+        format: PixelFormat::Rgb,
+        color: Colorimetry {
+            matrix: ColorMatrix::Bt601,
+            full_range: true,
+        },
+        planes: Arc::new(OwnedPlanes {
+            planes: vec![(rgb.into_raw(), width as usize * 3)],
+        }),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+mod tests {
+    use super::*;
+
+    fn drain(path: &Path) -> (Vec<(u32, Duration)>, Step) {
+        let mut stills = Stills::open(path).unwrap();
+        let mut seen = Vec::new();
+        loop {
+            match stills.next(Duration::ZERO) {
+                Step::Picture(raw) => seen.push((raw.picture.width, raw.pts.unwrap())),
+                other => return (seen, other),
+            }
+        }
+    }
+
+    #[test]
+    fn a_folder_is_shown_in_the_order_of_its_names_and_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, width) in [("b.png", 2), ("a.jpg", 1), ("c.PNG", 3)] {
+            let format = image::ImageFormat::from_path(name).unwrap();
+            image::RgbImage::new(width, 4)
+                .save_with_format(folder.path().join(name), format)
+                .unwrap();
+        }
+        std::fs::write(folder.path().join("notes.txt"), "no picture").unwrap();
+        let (seen, end) = drain(folder.path());
+        let ms = Duration::from_millis;
+        assert_eq!(seen, [(1, ms(0)), (2, ms(100)), (3, ms(200))]);
+        assert!(matches!(end, Step::End));
+    }
+
+    #[test]
+    fn a_text_file_named_like_a_picture_breaks_with_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.png");
+        std::fs::write(&path, "no picture").unwrap();
+        let (_, end) = drain(&path);
+        let Step::Broken(broken) = end else {
+            panic!("{end:?}");
+        };
+        assert_eq!(broken.cause, LossCause::Codec);
+        assert!(broken.message.contains("a.png"), "{}", broken.message);
+    }
+
+    #[test]
+    fn an_empty_folder_is_refused_with_what_to_put_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let broken = Stills::open(folder.path()).err().unwrap();
+        assert!(broken.message.contains(".jpg"), "{}", broken.message);
+    }
+}

@@ -1,0 +1,269 @@
+use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+
+use super::*;
+
+fn supervisor() -> Supervisor {
+    Supervisor::new(Deadlines::default(), BackOff::default(), 7)
+}
+
+fn drain(s: &mut Supervisor) -> Vec<Action> {
+    std::iter::from_fn(|| s.poll()).collect()
+}
+
+fn refused() -> Input {
+    Input::Error {
+        cause: LossCause::Refused,
+        message: "connection refused".to_owned(),
+        heals: true,
+    }
+}
+
+fn secs(n: f64) -> Duration {
+    Duration::from_secs_f64(n)
+}
+
+#[test]
+fn a_source_that_nobody_wants_is_not_opened() {
+    let mut s = supervisor();
+    s.tick(Instant::now());
+    assert_eq!(drain(&mut s), []);
+    assert_eq!(s.deadline(), None);
+}
+
+#[test]
+fn the_first_subscriber_opens_it_and_the_last_one_closes_it() {
+    let (mut s, now) = (supervisor(), Instant::now());
+    s.handle(now, Input::Wanted(true));
+    assert_eq!(drain(&mut s), [Action::Open { attempt: 1 }]);
+    s.handle(now, Input::Frame);
+    s.handle(now, Input::Wanted(false));
+    assert_eq!(drain(&mut s), [Action::Live, Action::Close]);
+    assert_eq!(s.state(), &State::Idle);
+}
+
+#[test]
+fn a_failed_first_connect_is_reported_once_and_tried_again() {
+    let (mut s, mut now) = (supervisor(), Instant::now());
+    s.handle(now, Input::Wanted(true));
+    drain(&mut s);
+    s.handle(now, refused());
+    let actions = drain(&mut s);
+    assert!(matches!(actions[..], [Action::Close, Action::Lost { .. }]));
+    for attempt in 2..6 {
+        now = s.deadline().expect("waiting has a deadline");
+        s.tick(now);
+        assert_eq!(drain(&mut s), [Action::Open { attempt }]);
+        s.handle(now, refused());
+        assert_eq!(drain(&mut s), [Action::Close]);
+    }
+    now = s.deadline().expect("waiting has a deadline");
+    s.tick(now);
+    s.handle(now, Input::Frame);
+    let actions = drain(&mut s);
+    assert!(matches!(
+        actions[..],
+        [Action::Open { attempt: 6 }, Action::Live, Action::Back { .. }]
+    ));
+}
+
+#[test]
+fn a_camera_that_was_away_for_seconds_is_tried_at_least_every_one_and_a_half() {
+    let (mut s, start) = (supervisor(), Instant::now());
+    let mut now = start;
+    s.handle(now, Input::Wanted(true));
+    while now < start + secs(30.0) {
+        s.handle(now, refused());
+        let next = s.deadline().expect("waiting has a deadline");
+        assert!(next - now <= secs(1.5), "{:?}", next - now);
+        now = next;
+        s.tick(now);
+        drain(&mut s);
+    }
+}
+
+#[test]
+fn pauses_grow_to_half_a_minute_in_a_long_outage() {
+    let (mut s, start) = (supervisor(), Instant::now());
+    let mut now = start;
+    s.handle(now, Input::Wanted(true));
+    let mut last = Duration::ZERO;
+    while now < start + secs(600.0) {
+        s.handle(now, refused());
+        let next = s.deadline().expect("waiting has a deadline");
+        last = next - now;
+        now = next;
+        s.tick(now);
+    }
+    assert!(last >= secs(23.9) && last <= secs(30.0), "{last:?}");
+}
+
+#[test]
+fn a_rejected_password_is_not_hammered() {
+    let (mut s, now) = (supervisor(), Instant::now());
+    s.handle(now, Input::Wanted(true));
+    s.handle(
+        now,
+        Input::Error {
+            cause: LossCause::Authentication,
+            message: "rejected".to_owned(),
+            heals: true,
+        },
+    );
+    assert!(s.deadline().expect("waiting has a deadline") - now >= secs(7.9));
+}
+
+#[test]
+fn each_stage_has_its_own_cause() {
+    let (mut s, now) = (supervisor(), Instant::now());
+    let cause = |s: &Supervisor| match s.state() {
+        State::Waiting { cause, .. } => Some(*cause),
+        _ => None,
+    };
+    s.handle(now, Input::Wanted(true));
+    let now = s.deadline().expect("connect deadline");
+    s.tick(now);
+    assert_eq!(cause(&s), Some(LossCause::Timeout));
+    let now = s.deadline().expect("pause");
+    s.tick(now);
+    s.handle(now, Input::Connected);
+    let now = s.deadline().expect("first frame deadline");
+    s.tick(now);
+    assert_eq!(cause(&s), Some(LossCause::NoKeyframe));
+    let now = s.deadline().expect("pause");
+    s.tick(now);
+    s.handle(now, Input::Connected);
+    s.handle(now, Input::Frame);
+    let now = s.deadline().expect("stall deadline");
+    s.tick(now);
+    assert_eq!(cause(&s), Some(LossCause::Stalled));
+}
+
+#[test]
+fn a_recording_ends_and_a_camera_that_ends_is_lost() {
+    let now = Instant::now();
+    let mut file = supervisor();
+    file.handle(now, Input::Wanted(true));
+    file.handle(now, Input::Frame);
+    file.handle(now, Input::End { recording: true });
+    assert_eq!(file.state(), &State::Ended);
+    let mut camera = supervisor();
+    camera.handle(now, Input::Wanted(true));
+    camera.handle(now, Input::Frame);
+    camera.handle(now, Input::End { recording: false });
+    assert!(matches!(
+        camera.state(),
+        State::Waiting {
+            cause: LossCause::EndOfStream,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn a_recording_without_a_single_picture_has_failed_and_stays_so() {
+    let (mut s, now) = (supervisor(), Instant::now());
+    s.handle(now, Input::Wanted(true));
+    s.handle(now, Input::End { recording: true });
+    assert!(matches!(
+        s.state(),
+        State::Failed {
+            cause: LossCause::Codec,
+            ..
+        }
+    ));
+    s.tick(now + secs(1000.0));
+    s.handle(now, Input::Frame);
+    assert!(matches!(s.state(), State::Failed { .. }));
+}
+
+#[test]
+fn a_source_that_dies_right_after_its_first_frame_is_not_hammered() {
+    let (mut s, mut now) = (supervisor(), Instant::now());
+    s.handle(now, Input::Wanted(true));
+    let mut pauses = Vec::new();
+    for _ in 0..4 {
+        s.handle(now, Input::Frame);
+        s.handle(now, Input::End { recording: false });
+        let next = s.deadline().expect("waiting has a deadline");
+        pauses.push(next - now);
+        now = next;
+        s.tick(now);
+    }
+    assert!(pauses[3] > pauses[0], "{pauses:?}");
+}
+
+fn input() -> impl Strategy<Value = Input> {
+    prop_oneof![
+        any::<bool>().prop_map(Input::Wanted),
+        Just(Input::Wanted(true)),
+        Just(Input::Connected),
+        Just(Input::Frame),
+        Just(Input::Frame),
+        any::<bool>().prop_map(|recording| Input::End { recording }),
+        any::<bool>().prop_map(|heals| Input::Error {
+            cause: LossCause::Other,
+            message: "broken".to_owned(),
+            heals,
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn opens_and_closes_alternate_and_every_loss_has_at_most_one_return(
+        script in prop::collection::vec((prop::option::weighted(0.7, input()), 0u64..40_000), 1..200),
+        seed in any::<u64>(),
+    ) {
+        let mut s = Supervisor::new(Deadlines::default(), BackOff::default(), seed);
+        let mut now = Instant::now();
+        let (mut open, mut lost) = (false, false);
+        for (input, passed_ms) in script {
+            now += Duration::from_millis(passed_ms);
+            match input {
+                Some(input) => s.handle(now, input),
+                None => s.tick(now),
+            }
+            for action in drain(&mut s) {
+                match action {
+                    Action::Open { attempt } => {
+                        prop_assert!(!open, "opened twice");
+                        prop_assert!(attempt >= 1);
+                        open = true;
+                    }
+                    Action::Close => open = false,
+                    Action::Lost { .. } => {
+                        prop_assert!(!lost, "lost twice");
+                        lost = true;
+                    }
+                    Action::Back { .. } => {
+                        prop_assert!(lost, "back without a loss");
+                        lost = false;
+                    }
+                    Action::Live | Action::Ended | Action::Failed { .. } => {}
+                }
+            }
+            // Nobody wanting it any more ends an outage without a return.
+            if s.state() == &State::Idle {
+                lost = false;
+            }
+            let rests = matches!(s.state(), State::Idle | State::Ended | State::Failed { .. });
+            prop_assert_eq!(s.deadline().is_none(), rests);
+            prop_assert_eq!(open, s.is_open());
+        }
+    }
+
+    #[test]
+    fn no_pause_is_longer_than_the_longest(seed in any::<u64>(), failures in 1usize..60) {
+        let mut s = Supervisor::new(Deadlines::default(), BackOff::default(), seed);
+        let mut now = Instant::now();
+        s.handle(now, Input::Wanted(true));
+        for _ in 0..failures {
+            s.handle(now, refused());
+            let next = s.deadline().expect("waiting has a deadline");
+            prop_assert!(next - now <= BackOff::default().max);
+            prop_assert!(next - now >= BackOff::default().first * 4 / 5);
+            now = next;
+            s.tick(now);
+        }
+    }
+}
