@@ -211,7 +211,11 @@ fn v4l2(whole: &str, text: &str) -> Result<Address, AddressError> {
             .parse()
             .ok()
             .filter(|n| (1..=16_384).contains(n))
-            .ok_or_else(|| malformed(format!("option {name} needs a whole number from 1 to 16384")))?;
+            .ok_or_else(|| {
+                malformed(format!(
+                    "option {name} needs a whole number from 1 to 16384"
+                ))
+            })?;
         *slot = Some(number);
     }
     Ok(Address::V4l2 {
@@ -296,14 +300,20 @@ mod tests {
 
     #[test]
     fn an_unknown_scheme_is_refused_with_what_is_allowed() {
-        let error = Address::parse("ftp://me:secret@host/a").unwrap_err().to_string();
+        let error = Address::parse("ftp://me:secret@host/a")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("ftp") && error.contains("rtsp"), "{error}");
         assert!(!error.contains("secret"), "{error}");
     }
 
     #[test]
     fn a_malformed_address_is_refused_without_showing_its_password() {
-        for bad in ["rtsp://me:secret@", "rtsp://me:secret@host:99999/x", "http://"] {
+        for bad in [
+            "rtsp://me:secret@",
+            "rtsp://me:secret@host:99999/x",
+            "http://",
+        ] {
             let error = Address::parse(bad).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
         }

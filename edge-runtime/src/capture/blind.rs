@@ -129,7 +129,11 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(seed);
         let data = (0..64 * 64 * 3)
             .map(|i| {
-                let base = if (i / 3) % 64 < 32 { low } else { low + contrast };
+                let base = if (i / 3) % 64 < 32 {
+                    low
+                } else {
+                    low + contrast
+                };
                 base.saturating_add(random.u8(0..=noise))
             })
             .collect();
@@ -161,7 +165,12 @@ mod tests {
             seen,
             [
                 (30, BlindChange::Blind(Blindness::Frozen)),
-                (45, BlindChange::Seeing { lasted: Duration::from_millis(45_000) }),
+                (
+                    45,
+                    BlindChange::Seeing {
+                        lasted: Duration::from_millis(45_000)
+                    }
+                ),
             ]
         );
     }
@@ -176,7 +185,12 @@ mod tests {
     fn an_empty_picture_is_not_judged() {
         let mut watch = BlindWatch::default();
         for n in 0..100 {
-            assert_eq!(watch.observe(Duration::from_secs(n), &grey(0, 0, 0)).filter(|c| *c == BlindChange::Blind(Blindness::Black)), None);
+            assert_eq!(
+                watch
+                    .observe(Duration::from_secs(n), &grey(0, 0, 0))
+                    .filter(|c| *c == BlindChange::Blind(Blindness::Black)),
+                None
+            );
         }
     }
 }

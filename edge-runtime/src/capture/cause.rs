@@ -102,7 +102,10 @@ pub(super) fn probe(url: &Url) -> Option<LossCause> {
         "http" => Some(80),
         _ => None,
     })?;
-    let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']');
+    let host = url
+        .host_str()?
+        .trim_start_matches('[')
+        .trim_end_matches(']');
     let Ok(mut addresses) = (host, port).to_socket_addrs() else {
         return Some(LossCause::Unreachable);
     };
@@ -130,10 +133,14 @@ pub(super) fn sentence(cause: LossCause, place: &str, detail: &str) -> String {
             format!("{place} can't be reached; check the host name, the cable and the network")
         }
         LossCause::Timeout => {
-            format!("{place} did not answer in time; check that the camera is on and the address is right")
+            format!(
+                "{place} did not answer in time; check that the camera is on and the address is right"
+            )
         }
         LossCause::Authentication => {
-            format!("{place} rejected the user name or password; check both in the source's address")
+            format!(
+                "{place} rejected the user name or password; check both in the source's address"
+            )
         }
         LossCause::NotFound => {
             format!("{place} does not exist there; check the path in the source's address")
@@ -162,10 +169,26 @@ mod tests {
             (OpenRead, "Unauthorized (401)", LossCause::Authentication),
             (NotFound, "Not found", LossCause::NotFound),
             (OpenRead, "Forbidden (403)", LossCause::Permission),
-            (OpenRead, "Could not connect: Connection refused", LossCause::Refused),
-            (NotFound, "Could not resolve server name.", LossCause::Unreachable),
-            (Read, "Could not receive any UDP packets for 5.0000 seconds", LossCause::Timeout),
-            (OpenRead, "Could not open resource for reading.", LossCause::Other),
+            (
+                OpenRead,
+                "Could not connect: Connection refused",
+                LossCause::Refused,
+            ),
+            (
+                NotFound,
+                "Could not resolve server name.",
+                LossCause::Unreachable,
+            ),
+            (
+                Read,
+                "Could not receive any UDP packets for 5.0000 seconds",
+                LossCause::Timeout,
+            ),
+            (
+                OpenRead,
+                "Could not open resource for reading.",
+                LossCause::Other,
+            ),
         ] {
             assert_eq!(resource(kind, text), cause, "{text}");
         }
@@ -173,7 +196,8 @@ mod tests {
 
     #[test]
     fn stream_errors_are_about_the_codec() {
-        let error = gst::glib::Error::new(gst::StreamError::TypeNotFound, "could not determine type");
+        let error =
+            gst::glib::Error::new(gst::StreamError::TypeNotFound, "could not determine type");
         assert_eq!(of_gst(&error, ""), LossCause::Codec);
     }
 
@@ -191,6 +215,10 @@ mod tests {
     #[test]
     fn a_missing_element_names_the_command_that_brings_it() {
         let broken = of_missing_element("avdec_h264");
-        assert!(broken.message.contains("apt-get install gstreamer1.0-libav"));
+        assert!(
+            broken
+                .message
+                .contains("apt-get install gstreamer1.0-libav")
+        );
     }
 }

@@ -24,7 +24,11 @@ pub const NEEDED: [(&str, &str, &str); 27] = [
     ("videoconvert", "gstreamer1.0-plugins-base", "any source"),
     ("filesrc", "libgstreamer1.0-0", "video files"),
     ("qtdemux", "gstreamer1.0-plugins-good", "MP4 and MOV files"),
-    ("matroskademux", "gstreamer1.0-plugins-good", "MKV and WebM files"),
+    (
+        "matroskademux",
+        "gstreamer1.0-plugins-good",
+        "MKV and WebM files",
+    ),
     ("avidemux", "gstreamer1.0-plugins-good", "AVI files"),
     ("h264parse", "gstreamer1.0-plugins-bad", "H.264 video"),
     ("h265parse", "gstreamer1.0-plugins-bad", "H.265 video"),
@@ -32,19 +36,35 @@ pub const NEEDED: [(&str, &str, &str); 27] = [
     ("avdec_h265", "gstreamer1.0-libav", "H.265 video"),
     ("avdec_mpeg4", "gstreamer1.0-libav", "MPEG-4 video"),
     ("rtspsrc", "gstreamer1.0-plugins-good", "RTSP cameras"),
-    ("rtpjitterbuffer", "gstreamer1.0-plugins-good", "RTSP cameras"),
+    (
+        "rtpjitterbuffer",
+        "gstreamer1.0-plugins-good",
+        "RTSP cameras",
+    ),
     ("rtph264depay", "gstreamer1.0-plugins-good", "RTSP cameras"),
     ("rtph265depay", "gstreamer1.0-plugins-good", "RTSP cameras"),
     ("rtpjpegdepay", "gstreamer1.0-plugins-good", "RTSP cameras"),
     ("souphttpsrc", "gstreamer1.0-plugins-good", "HTTP cameras"),
-    ("multipartdemux", "gstreamer1.0-plugins-good", "HTTP cameras"),
+    (
+        "multipartdemux",
+        "gstreamer1.0-plugins-good",
+        "HTTP cameras",
+    ),
     ("jpegparse", "gstreamer1.0-plugins-bad", "MJPEG cameras"),
     ("jpegdec", "gstreamer1.0-plugins-good", "MJPEG cameras"),
-    ("v4l2src", "gstreamer1.0-plugins-good", "USB and built-in cameras"),
+    (
+        "v4l2src",
+        "gstreamer1.0-plugins-good",
+        "USB and built-in cameras",
+    ),
     ("appsrc", "gstreamer1.0-plugins-base", "annotated videos"),
     ("x264enc", "gstreamer1.0-plugins-ugly", "annotated videos"),
     ("mp4mux", "gstreamer1.0-plugins-good", "annotated videos"),
-    ("autovideosink", "gstreamer1.0-plugins-good", "the window of --show"),
+    (
+        "autovideosink",
+        "gstreamer1.0-plugins-good",
+        "the window of --show",
+    ),
 ];
 
 /// Elements that are not installed here; empty when all are. Everything is reported as missing when GStreamer itself

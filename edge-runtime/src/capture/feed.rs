@@ -15,8 +15,8 @@ pub(super) struct Raw {
     pub(super) picture: Picture,
     /// Time in the feed's own clock.
     pub(super) pts: Option<Duration>,
-    /// Nominal time between two pictures.
-    pub(super) interval: Option<Duration>,
+    /// Nominal frames per second.
+    pub(super) fps: Option<f64>,
 }
 
 /// Why a feed can't be opened or broke.

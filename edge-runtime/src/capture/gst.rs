@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use gstreamer as gst;
 use gstreamer::prelude::{
-    Cast, ElementExt, ElementExtManual, GObjectExtManualGst, GstBinExtManual, GstObjectExt, ObjectExt,
-    PadExt, PadExtManual,
+    Cast, ElementExt, ElementExtManual, GObjectExtManualGst, GstBinExtManual, GstObjectExt,
+    ObjectExt, PadExt, PadExtManual,
 };
 use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
@@ -211,7 +211,7 @@ impl GstFeed {
             gst_video::VideoFormat::Nv12 => PixelFormat::Nv12,
             other => return Err(fault(&format!("pictures of the unexpected layout {other}"))),
         };
-        let interval = interval(info);
+        let fps = nominal_fps(info);
         let (width, height, color) = (info.width(), info.height(), colorimetry(info));
         let frame = gst_video::VideoFrame::from_buffer_readable(buffer, info)
             .map_err(|_| fault("a picture that can't be mapped to memory"))?;
@@ -224,7 +224,7 @@ impl GstFeed {
                 planes: Arc::new(Mapped(frame)),
             },
             pts,
-            interval,
+            fps,
         })
     }
 }
@@ -356,11 +356,7 @@ fn tail(pipeline: &gst::Pipeline, origin: &Origin<'_>) -> Result<gst_app::AppSin
 }
 
 /// From the origin to a decoder that links itself to `convert` when it knows what it has.
-fn head(
-    pipeline: &gst::Pipeline,
-    origin: &Origin<'_>,
-    signs: &Arc<Signs>,
-) -> Result<(), Broken> {
+fn head(pipeline: &gst::Pipeline, origin: &Origin<'_>, signs: &Arc<Signs>) -> Result<(), Broken> {
     let convert = pipeline
         .iterate_elements()
         .into_iter()
@@ -429,7 +425,8 @@ fn head(
                     .as_ref()
                     .and_then(|c| c.structure(0))
                     .and_then(|s| s.get::<String>("media").ok());
-                let first = media.as_deref() == Some("video") && !chosen.swap(true, Ordering::Relaxed);
+                let first =
+                    media.as_deref() == Some("video") && !chosen.swap(true, Ordering::Relaxed);
                 Some(gst::glib::Value::from(&first))
             });
             pipeline
@@ -501,12 +498,10 @@ fn decoder(convert: &gst::Element, signs: &Arc<Signs>) -> Result<gst::Element, B
     Ok(decode)
 }
 
-fn interval(info: &gst_video::VideoInfo) -> Option<Duration> {
+fn nominal_fps(info: &gst_video::VideoInfo) -> Option<f64> {
     let fps = f64::from(info.fps().numer()) / f64::from(info.fps().denom().max(1));
     // Some cameras announce their clock rate as their frame rate.
-    (0.05..=480.0)
-        .contains(&fps)
-        .then(|| Duration::from_secs_f64(1.0 / fps))
+    (0.05..=480.0).contains(&fps).then_some(fps)
 }
 
 fn colorimetry(info: &gst_video::VideoInfo) -> Colorimetry {

@@ -293,7 +293,11 @@ mod tests {
         let stuck = hub.subscribe();
         let source = std::thread::spawn({
             let hub = hub.clone();
-            move || (1..=10).for_each(|n| drop(hub.deliver(&frame(n), Policy::Lossless)))
+            move || {
+                for n in 1..=10 {
+                    hub.deliver(&frame(n), Policy::Lossless);
+                }
+            }
         });
         drop(stuck);
         source.join().expect("source is free");
@@ -305,7 +309,11 @@ mod tests {
         let receiver = hub.subscribe();
         let source = std::thread::spawn({
             let hub = hub.clone();
-            move || (1..=10).for_each(|n| drop(hub.deliver(&frame(n), Policy::Lossless)))
+            move || {
+                for n in 1..=10 {
+                    hub.deliver(&frame(n), Policy::Lossless);
+                }
+            }
         });
         hub.close();
         source.join().expect("source is free");

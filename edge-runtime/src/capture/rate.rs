@@ -29,7 +29,13 @@ impl Limiter {
         if pts + tolerance < self.due {
             return false;
         }
-        self.due = (self.due + self.interval).max(pts.saturating_sub(self.interval) + self.interval);
+        let next = self.due + self.interval;
+        // Far behind means a pause, which earns nothing.
+        self.due = if next < pts {
+            pts + self.interval
+        } else {
+            next
+        };
         true
     }
 }
@@ -54,7 +60,11 @@ impl Meter {
             Some((s, n)) if *s == second => *n += 1,
             _ => self.buckets.push_back((second, 1)),
         }
-        while self.buckets.front().is_some_and(|(s, _)| s + WINDOW < second) {
+        while self
+            .buckets
+            .front()
+            .is_some_and(|(s, _)| s + WINDOW < second)
+        {
             self.buckets.pop_front();
         }
     }

@@ -146,7 +146,10 @@ impl Source {
         });
         let worker = Worker::new(spec, deps, shared.clone());
         let name = format!("source-{}", shown.id);
-        let thread = match std::thread::Builder::new().name(name).spawn(|| worker.run()) {
+        let thread = match std::thread::Builder::new()
+            .name(name)
+            .spawn(|| worker.run())
+        {
             Ok(thread) => Some(thread),
             Err(error) => {
                 let (cause, message) = (LossCause::Other, format!("no thread: {error}"));
@@ -292,10 +295,9 @@ impl Worker {
             message: error.to_string(),
             heals: false,
         });
-        let redactor = address.as_ref().map_or_else(
-            |_| Redactor::default(),
-            Address::redactor,
-        );
+        let redactor = address
+            .as_ref()
+            .map_or_else(|_| Redactor::default(), Address::redactor);
         Self {
             supervisor: Supervisor::new(deps.deadlines, deps.back_off, deps.seed),
             limiter: Limiter::new(spec.max_fps),
@@ -336,7 +338,8 @@ impl Worker {
             let deadline = self.supervisor.deadline();
             match &mut self.feed {
                 Some(feed) => {
-                    let left = deadline.map_or(SLICE, |d| d.saturating_duration_since(Instant::now()));
+                    let left =
+                        deadline.map_or(SLICE, |d| d.saturating_duration_since(Instant::now()));
                     let step = feed.next(left.min(SLICE));
                     let recording = feed.is_recording();
                     self.step(step, recording);
@@ -489,8 +492,10 @@ impl Worker {
     fn picture(&mut self, raw: Raw, recording: bool) {
         let arrived = Instant::now();
         self.seq += 1;
-        let pts = self.timeline.next(raw.pts, raw.interval, arrived, recording);
-        let fps = raw.interval.map(|i| 1.0 / i.as_secs_f64());
+        let fps = raw.fps;
+        let interval = fps.map(|fps| Duration::from_secs_f64(1.0 / fps));
+        let pts = self.timeline.next(raw.pts, interval, arrived, recording);
+        self.input(Input::Frame);
         {
             let mut board = self.shared.board.lock();
             board.counters.frames += 1;
@@ -502,7 +507,11 @@ impl Worker {
         if let Some(change) = self.blind.observe(pts, &raw.picture) {
             self.tell_blind(change);
         }
-        if self.limiter.as_mut().is_none_or(|limiter| limiter.admit(pts)) {
+        if self
+            .limiter
+            .as_mut()
+            .is_none_or(|limiter| limiter.admit(pts))
+        {
             let frame = Frame {
                 id: FrameId {
                     source: self.spec.id.clone(),
@@ -525,7 +534,7 @@ impl Worker {
                 self.shared.board.lock().counters.dropped += dropped;
             }
         }
-        // After delivery: time spent waiting for a slow subscriber is not a stall of the source.
+        // Once more after delivery: time spent waiting for a slow subscriber is not a stall of the source.
         self.input(Input::Frame);
     }
 

@@ -71,7 +71,7 @@ impl Feed for Stills {
                 Step::Picture(Raw {
                     picture,
                     pts: Some(pts),
-                    interval: Some(INTERVAL),
+                    fps: Some(1.0 / INTERVAL.as_secs_f64()),
                 })
             }
             Err(broken) => Step::Broken(broken),

@@ -10,7 +10,7 @@ const TICK: Duration = Duration::from_micros(1);
 
 /// Turns the times of sessions into the time of a source.
 #[derive(Debug, Default)]
-pub struct Timeline {
+pub(super) struct Timeline {
     last: Option<Last>,
     session: Option<Session>,
 }
@@ -33,7 +33,7 @@ struct Session {
 
 impl Timeline {
     /// A new session begins: the next frame is its first.
-    pub fn reconnect(&mut self) {
+    pub(super) fn reconnect(&mut self) {
         self.session = None;
     }
 
@@ -41,7 +41,7 @@ impl Timeline {
     ///
     /// Between sessions of a live source the gap is as long as it took; a recording that is played again follows
     /// directly.
-    pub fn next(
+    pub(super) fn next(
         &mut self,
         raw: Option<Duration>,
         interval: Option<Duration>,
@@ -101,7 +101,10 @@ mod tests {
         let now = Instant::now();
         line.next(Some(ms(0)), FRAME, now, false);
         line.reconnect();
-        assert_eq!(line.next(Some(ms(77)), FRAME, now + ms(9000), false), ms(9000));
+        assert_eq!(
+            line.next(Some(ms(77)), FRAME, now + ms(9000), false),
+            ms(9000)
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::options::DemoOptions;
 use super::raster::{Canvas, DESIGN_HEIGHT, DESIGN_WIDTH, Rgb, Shape};
-use super::scene::{Random, STOP_X, ZEBRA_X};
+use super::scene::{BENCH_X, Random, ZEBRA_X};
 
 /// Paints the street. It looks the same for every seed: people should recognise it.
 pub(super) fn paint(options: &DemoOptions) -> Canvas {
@@ -38,7 +38,8 @@ impl Brush<'_> {
     }
 
     fn veil(&mut self, x: f64, y: f64, width: f64, height: f64, color: Rgb, alpha: f64) {
-        self.canvas.fill(&Shape::rect(x, y, width, height, color).faded(alpha));
+        self.canvas
+            .fill(&Shape::rect(x, y, width, height, color).faded(alpha));
     }
 
     fn gradient(&mut self, top: f64, bottom: f64, upper: Rgb, lower: Rgb) {
@@ -59,7 +60,13 @@ impl Brush<'_> {
                 (32.0, 5.0, 28.0, 7.0),
                 (8.0, -6.0, 18.0, 8.0),
             ] {
-                let cloud = Shape::ellipse(x + dx * size, y + dy * size, rx * size, ry * size, [255, 255, 255]);
+                let cloud = Shape::ellipse(
+                    x + dx * size,
+                    y + dy * size,
+                    rx * size,
+                    ry * size,
+                    [255, 255, 255],
+                );
                 self.canvas.fill(&cloud.faded(0.42));
             }
         }
@@ -72,7 +79,14 @@ impl Brush<'_> {
             let width = self.random.range(24.0, 48.0);
             let top = self.random.range(38.0, 74.0);
             self.rect(x, top, width, 110.0, [176, 194, 212]);
-            self.veil(x + width * 0.6, top, width * 0.4, 110.0, [150, 170, 194], 0.7);
+            self.veil(
+                x + width * 0.6,
+                top,
+                width * 0.4,
+                110.0,
+                [150, 170, 194],
+                0.7,
+            );
             x += width + self.random.range(2.0, 26.0);
         }
     }
@@ -94,7 +108,12 @@ impl Brush<'_> {
         for (i, (width, top)) in widths.into_iter().zip(tops).enumerate() {
             let wall = WALL[i % WALL.len()];
             self.house(x, top, width, wall);
-            self.shop(x, width, mix(wall, [40, 36, 34], 0.45), AWNING[i % AWNING.len()]);
+            self.shop(
+                x,
+                width,
+                mix(wall, [40, 36, 34], 0.45),
+                AWNING[i % AWNING.len()],
+            );
             x += width;
         }
     }
@@ -104,7 +123,13 @@ impl Brush<'_> {
         self.rect(x, top, width, ground - top, wall);
         // Light comes from the upper left.
         self.veil(x + width - 9.0, top, 9.0, ground - top, [30, 26, 36], 0.20);
-        self.rect(x - 1.5, top - 4.0, width + 3.0, 5.0, mix(wall, [250, 246, 238], 0.45));
+        self.rect(
+            x - 1.5,
+            top - 4.0,
+            width + 3.0,
+            5.0,
+            mix(wall, [250, 246, 238], 0.45),
+        );
         self.veil(x, top + 1.0, width, 2.5, [20, 18, 26], 0.30);
         let columns = (width / 20.0).floor();
         let step = width / columns;
@@ -121,12 +146,19 @@ impl Brush<'_> {
     }
 
     fn window(&mut self, x: f64, y: f64, wall: Rgb) {
-        self.rect(x - 1.2, y - 1.2, 13.4, 16.4, mix(wall, [255, 255, 255], 0.55));
+        self.rect(
+            x - 1.2,
+            y - 1.2,
+            13.4,
+            16.4,
+            mix(wall, [255, 255, 255], 0.55),
+        );
         let lit = self.random.range(0.0, 1.0);
         let glass = mix([70, 92, 116], [128, 158, 186], lit);
         self.rect(x, y, 11.0, 14.0, glass);
         let glint = vec![(x, y), (x + 7.0, y), (x, y + 10.0)];
-        self.canvas.fill(&Shape::polygon(glint, [206, 224, 238]).faded(0.35));
+        self.canvas
+            .fill(&Shape::polygon(glint, [206, 224, 238]).faded(0.35));
         self.rect(x + 5.0, y, 1.0, 14.0, [236, 236, 232]);
         self.rect(x, y + 6.0, 11.0, 0.9, [236, 236, 232]);
         self.rect(x - 2.0, y + 14.6, 15.0, 1.6, mix(wall, [60, 56, 54], 0.35));
@@ -147,7 +179,8 @@ impl Brush<'_> {
             (x + 40.0, 137.0),
             (x + 24.0, 163.0),
         ];
-        self.canvas.fill(&Shape::polygon(glint, [190, 210, 222]).faded(0.4));
+        self.canvas
+            .fill(&Shape::polygon(glint, [190, 210, 222]).faded(0.4));
         self.rect(door, 137.0, 15.0, 31.0, mix(frame, [20, 20, 20], 0.3));
         self.rect(door + 2.5, 140.0, 10.0, 16.0, [112, 138, 154]);
         self.rect(door + 12.0, 154.0, 1.2, 4.0, [226, 206, 140]);
@@ -183,7 +216,8 @@ impl Brush<'_> {
                 (x + 0.8 + lean, 187.0),
                 (x + lean, 187.0),
             ];
-            self.canvas.fill(&Shape::polygon(joint, [120, 118, 114]).faded(0.5));
+            self.canvas
+                .fill(&Shape::polygon(joint, [120, 118, 114]).faded(0.5));
             x += 16.0;
         }
         self.rect(0.0, 187.0, DESIGN_WIDTH, 2.0, [212, 210, 204]);
@@ -214,7 +248,8 @@ impl Brush<'_> {
                 (ZEBRA_X + 40.0 + wider(y + bar), y + bar),
                 (ZEBRA_X - 40.0 - wider(y + bar), y + bar),
             ];
-            self.canvas.fill(&Shape::polygon(points, [232, 232, 226]).faded(0.93));
+            self.canvas
+                .fill(&Shape::polygon(points, [232, 232, 226]).faded(0.93));
             y += bar * 1.9;
             bar *= 1.06;
         }
@@ -222,8 +257,10 @@ impl Brush<'_> {
             self.rect(line, 224.0, 3.0, 33.0, [222, 222, 214]);
         }
         // A manhole.
-        self.canvas.fill(&Shape::ellipse(250.0, 233.0, 11.0, 3.2, [66, 66, 70]));
-        self.canvas.fill(&Shape::ellipse(250.0, 232.6, 9.0, 2.4, [82, 82, 86]));
+        self.canvas
+            .fill(&Shape::ellipse(250.0, 233.0, 11.0, 3.2, [66, 66, 70]));
+        self.canvas
+            .fill(&Shape::ellipse(250.0, 232.6, 9.0, 2.4, [82, 82, 86]));
     }
 
     fn near_pavement(&mut self) {
@@ -241,7 +278,12 @@ impl Brush<'_> {
             let mut slab = if odd { -9.5 } else { -10.0 };
             while slab < 10.0 {
                 let at = |y: f64| DESIGN_WIDTH / 2.0 + slab * 44.0 * (y - 40.0) / 260.0;
-                let points = vec![(at(y), y), (at(y) + 0.9, y), (at(next) + 0.9, next), (at(next), next)];
+                let points = vec![
+                    (at(y), y),
+                    (at(y) + 0.9, y),
+                    (at(next) + 0.9, next),
+                    (at(next), next),
+                ];
                 self.canvas.fill(&Shape::polygon(points, joint).faded(0.6));
                 slab += 1.0;
             }
@@ -255,7 +297,8 @@ impl Brush<'_> {
                     (at(slab + 1.0, next), next),
                     (at(slab, next), next),
                 ];
-                self.canvas.fill(&Shape::polygon(points, [120, 108, 92]).faded(0.13));
+                self.canvas
+                    .fill(&Shape::polygon(points, [120, 108, 92]).faded(0.13));
             }
             y = next;
             row *= 1.16;
@@ -268,7 +311,8 @@ impl Brush<'_> {
             (ZEBRA_X + 49.0, 274.0),
             (ZEBRA_X - 49.0, 274.0),
         ];
-        self.canvas.fill(&Shape::polygon(plate, [222, 186, 92]).faded(0.85));
+        self.canvas
+            .fill(&Shape::polygon(plate, [222, 186, 92]).faded(0.85));
     }
 
     fn street_furniture(&mut self) {
@@ -278,23 +322,46 @@ impl Brush<'_> {
         for x in [196.0, 520.0] {
             self.lamp(x);
         }
-        // The bus stop at the near kerb: pole and sign.
-        let x = STOP_X - 34.0;
-        self.canvas.fill(&Shape::ellipse(x + 4.0, 272.0, 9.0, 2.0, [30, 32, 44]).faded(0.3));
-        self.rect(x - 1.2, 196.0, 2.4, 76.0, [74, 80, 88]);
-        self.rect(x - 10.0, 186.0, 20.0, 20.0, [30, 92, 168]);
-        self.rect(x - 8.5, 187.5, 17.0, 17.0, [240, 244, 248]);
-        self.rect(x - 6.0, 191.0, 12.0, 8.5, [30, 92, 168]);
-        self.rect(x - 4.8, 192.4, 9.6, 3.2, [214, 232, 246]);
-        for wheel in [x - 3.2, x + 3.2] {
-            self.canvas.fill(&Shape::ellipse(wheel, 199.8, 1.5, 1.5, [24, 40, 66]));
+        // A bench and a planter at the kerb, low enough that no car passes behind them.
+        let x = BENCH_X - 27.0;
+        self.veil(x + 2.0, 281.5, 56.0, 2.4, [30, 32, 44], 0.3);
+        for leg in [x + 5.0, x + 46.0] {
+            self.rect(leg, 274.0, 3.0, 9.0, [70, 74, 80]);
+        }
+        for (top, color) in [
+            (265.5, [150, 104, 66]),
+            (268.6, [138, 94, 58]),
+            (273.0, [164, 116, 74]),
+        ] {
+            self.rect(x, top, 54.0, 2.4, color);
+        }
+        let x = BENCH_X + 46.0;
+        self.veil(x + 2.0, 280.5, 28.0, 2.6, [30, 32, 44], 0.3);
+        self.rect(x, 272.0, 26.0, 10.0, [118, 122, 126]);
+        self.veil(x, 278.0, 26.0, 4.0, [40, 40, 48], 0.3);
+        for (dx, color) in [
+            (4.0, [206, 62, 74]),
+            (10.0, [244, 208, 84]),
+            (16.0, [214, 92, 150]),
+            (22.0, [206, 62, 74]),
+        ] {
+            self.canvas
+                .fill(&Shape::ellipse(x + dx, 271.0, 4.2, 3.0, [72, 122, 62]));
+            self.canvas
+                .fill(&Shape::ellipse(x + dx, 269.2, 2.0, 1.8, color));
         }
     }
 
     fn tree(&mut self, x: f64, size: f64) {
-        self.canvas.fill(&Shape::ellipse(x + 8.0, 173.0, 20.0 * size, 2.6, [30, 32, 44]).faded(0.3));
+        self.canvas
+            .fill(&Shape::ellipse(x + 8.0, 173.0, 20.0 * size, 2.6, [30, 32, 44]).faded(0.3));
         self.rect(x - 8.0, 170.5, 16.0, 3.0, [104, 92, 78]);
-        let trunk = vec![(x - 2.6, 172.0), (x + 2.6, 172.0), (x + 1.6, 120.0), (x - 1.6, 120.0)];
+        let trunk = vec![
+            (x - 2.6, 172.0),
+            (x + 2.6, 172.0),
+            (x + 1.6, 120.0),
+            (x - 1.6, 120.0),
+        ];
         self.canvas.fill(&Shape::polygon(trunk, [92, 72, 54]));
         for (dx, dy, r, color) in [
             (4.0, 6.0, 25.0, [44, 84, 48]),
@@ -303,11 +370,20 @@ impl Brush<'_> {
             (-3.0, -14.0, 20.0, [76, 126, 66]),
             (-10.0, -10.0, 11.0, [104, 150, 82]),
         ] {
-            let leaves = Shape::ellipse(x + dx * size, 108.0 + dy * size, r * size, r * 0.86 * size, color);
+            let leaves = Shape::ellipse(
+                x + dx * size,
+                108.0 + dy * size,
+                r * size,
+                r * 0.86 * size,
+                color,
+            );
             self.canvas.fill(&leaves.faded(0.96));
         }
         for _ in 0..46 {
-            let (dx, dy) = (self.random.range(-24.0, 26.0), self.random.range(-28.0, 22.0));
+            let (dx, dy) = (
+                self.random.range(-24.0, 26.0),
+                self.random.range(-28.0, 22.0),
+            );
             if dx * dx + dy * dy < 560.0 {
                 let bright = self.random.range(0.0, 1.0);
                 let leaf = Shape::ellipse(
@@ -326,7 +402,8 @@ impl Brush<'_> {
         self.rect(x - 3.0, 168.0, 6.0, 5.0, [58, 62, 66]);
         self.rect(x - 1.1, 84.0, 2.2, 86.0, [66, 70, 76]);
         self.rect(x - 1.1, 83.0, 20.0, 1.8, [66, 70, 76]);
-        self.canvas.fill(&Shape::ellipse(x + 19.0, 85.5, 6.0, 2.2, [228, 226, 208]));
+        self.canvas
+            .fill(&Shape::ellipse(x + 19.0, 85.5, 6.0, 2.2, [228, 226, 208]));
     }
 }
 

@@ -54,8 +54,14 @@ pub(super) fn person_shadow(pose: &Pose) -> Vec<Shape> {
         [28, 32, 44],
     );
     vec![
-        Shape::ellipse(pose.x + 0.02 * h, pose.y - 0.01 * h, 0.17 * h, 0.035 * h, [28, 32, 44])
-            .faded(0.33),
+        Shape::ellipse(
+            pose.x + 0.02 * h,
+            pose.y - 0.01 * h,
+            0.17 * h,
+            0.035 * h,
+            [28, 32, 44],
+        )
+        .faded(0.33),
         lean.faded(0.20),
     ]
 }
@@ -76,7 +82,10 @@ pub(super) fn person(look: &Person, pose: &Pose) -> Vec<Shape> {
     leg(&mut shapes, look, pose, hip, 0.0, 1.0);
 
     // Torso, narrower from the side.
-    let (chest, waist) = ((0.085 + 0.03 * (1.0 - side)) * h, (0.068 + 0.018 * (1.0 - side)) * h);
+    let (chest, waist) = (
+        (0.085 + 0.03 * (1.0 - side)) * h,
+        (0.068 + 0.018 * (1.0 - side)) * h,
+    );
     let top = shoulder.1 - 0.01 * h;
     shapes.push(Shape::polygon(
         vec![
@@ -105,17 +114,52 @@ pub(super) fn person(look: &Person, pose: &Pose) -> Vec<Shape> {
     );
     if let Some(bag) = look.bag {
         let back = x - 0.085 * h * if facing == 0.0 { 0.0 } else { facing.signum() };
-        shapes.push(Shape::ellipse(back, shoulder.1 + 0.13 * h, 0.055 * h, 0.105 * h, bag));
-        shapes.push(Shape::ellipse(back, shoulder.1 + 0.17 * h, 0.035 * h, 0.045 * h, shade(bag, 0.8)));
+        shapes.push(Shape::ellipse(
+            back,
+            shoulder.1 + 0.13 * h,
+            0.055 * h,
+            0.105 * h,
+            bag,
+        ));
+        shapes.push(Shape::ellipse(
+            back,
+            shoulder.1 + 0.17 * h,
+            0.035 * h,
+            0.045 * h,
+            shade(bag, 0.8),
+        ));
     }
     arm(&mut shapes, look, pose, shoulder, far, 1.0);
 
     let neck = (shoulder.0 + 0.012 * h * facing, shoulder.1 - 0.02 * h);
-    shapes.push(Shape::limb(shoulder, neck, 0.028 * h, shade(look.skin, 0.85)));
+    shapes.push(Shape::limb(
+        shoulder,
+        neck,
+        0.028 * h,
+        shade(look.skin, 0.85),
+    ));
     let head = (neck.0 + 0.012 * h * facing, y - 0.918 * h + sink);
-    shapes.push(Shape::ellipse(head.0 - 0.012 * h * facing, head.1 - 0.012 * h, 0.058 * h, 0.068 * h, look.hair));
-    shapes.push(Shape::ellipse(head.0 + 0.016 * h * facing, head.1 + 0.014 * h, 0.044 * h, 0.054 * h, look.skin));
-    shapes.push(Shape::ellipse(head.0 - 0.006 * h * facing, head.1 - 0.038 * h, 0.052 * h, 0.034 * h, look.hair));
+    shapes.push(Shape::ellipse(
+        head.0 - 0.012 * h * facing,
+        head.1 - 0.012 * h,
+        0.058 * h,
+        0.068 * h,
+        look.hair,
+    ));
+    shapes.push(Shape::ellipse(
+        head.0 + 0.016 * h * facing,
+        head.1 + 0.014 * h,
+        0.044 * h,
+        0.054 * h,
+        look.skin,
+    ));
+    shapes.push(Shape::ellipse(
+        head.0 - 0.006 * h * facing,
+        head.1 - 0.038 * h,
+        0.052 * h,
+        0.034 * h,
+        look.hair,
+    ));
     shapes
 }
 
@@ -144,7 +188,14 @@ fn leg(shapes: &mut Vec<Shape>, look: &Person, pose: &Pose, hip: (f64, f64), lag
     shapes.push(Shape::limb(foot, toe, 0.022 * h, shade(look.shoes, lit)));
 }
 
-fn arm(shapes: &mut Vec<Shape>, look: &Person, pose: &Pose, shoulder: (f64, f64), lag: f64, lit: f64) {
+fn arm(
+    shapes: &mut Vec<Shape>,
+    look: &Person,
+    pose: &Pose,
+    shoulder: (f64, f64),
+    lag: f64,
+    lit: f64,
+) {
     let h = pose.height;
     let side = pose.facing.abs();
     let swing = 0.060 * pose.stride * sine(pose.gait + lag);
@@ -161,16 +212,38 @@ fn arm(shapes: &mut Vec<Shape>, look: &Person, pose: &Pose, shoulder: (f64, f64)
         elbow.0 + (reach * 1.6 + 0.02) * h * pose.facing,
         elbow.1 + 0.135 * h - reach.abs() * 0.35 * h,
     );
-    shapes.push(Shape::limb(shoulder, elbow, 0.033 * h, shade(look.top, lit * 0.9)));
-    shapes.push(Shape::limb(elbow, hand, 0.026 * h, shade(look.top, lit * 0.86)));
-    shapes.push(Shape::ellipse(hand.0, hand.1, 0.024 * h, 0.026 * h, shade(look.skin, lit)));
+    shapes.push(Shape::limb(
+        shoulder,
+        elbow,
+        0.033 * h,
+        shade(look.top, lit * 0.9),
+    ));
+    shapes.push(Shape::limb(
+        elbow,
+        hand,
+        0.026 * h,
+        shade(look.top, lit * 0.86),
+    ));
+    shapes.push(Shape::ellipse(
+        hand.0,
+        hand.1,
+        0.024 * h,
+        0.026 * h,
+        shade(look.skin, lit),
+    ));
 }
 
 /// Shadow of a car on the road.
 pub(super) fn car_shadow(x: f64, y: f64, length: f64) -> Vec<Shape> {
     vec![
-        Shape::ellipse(x + 0.02 * length, y - 0.005 * length, 0.52 * length, 0.045 * length, [22, 24, 30])
-            .faded(0.45),
+        Shape::ellipse(
+            x + 0.02 * length,
+            y - 0.005 * length,
+            0.52 * length,
+            0.045 * length,
+            [22, 24, 30],
+        )
+        .faded(0.45),
     ]
 }
 
@@ -180,8 +253,15 @@ pub(super) fn car(look: &Car, x: f64, y: f64, length: f64, facing: f64, rolled: 
     let (body, glass): (&[(f64, f64)], &[&[(f64, f64)]]) = if look.van {
         (
             &[
-                (-0.49, 0.07), (-0.50, 0.40), (-0.47, 0.435), (0.20, 0.435), (0.27, 0.42), (0.40, 0.255),
-                (0.485, 0.215), (0.50, 0.17), (0.495, 0.07),
+                (-0.49, 0.07),
+                (-0.50, 0.40),
+                (-0.47, 0.435),
+                (0.20, 0.435),
+                (0.27, 0.42),
+                (0.40, 0.255),
+                (0.485, 0.215),
+                (0.50, 0.17),
+                (0.495, 0.07),
             ],
             &[
                 &[(0.13, 0.255), (0.13, 0.395), (0.245, 0.395), (0.36, 0.255)],
@@ -191,12 +271,34 @@ pub(super) fn car(look: &Car, x: f64, y: f64, length: f64, facing: f64, rolled: 
     } else {
         (
             &[
-                (-0.49, 0.065), (-0.50, 0.17), (-0.485, 0.215), (-0.36, 0.235), (-0.25, 0.325), (-0.19, 0.345),
-                (0.06, 0.345), (0.11, 0.335), (0.24, 0.228), (0.44, 0.192), (0.49, 0.155), (0.50, 0.065),
+                (-0.49, 0.065),
+                (-0.50, 0.17),
+                (-0.485, 0.215),
+                (-0.36, 0.235),
+                (-0.25, 0.325),
+                (-0.19, 0.345),
+                (0.06, 0.345),
+                (0.11, 0.335),
+                (0.24, 0.228),
+                (0.44, 0.192),
+                (0.49, 0.155),
+                (0.50, 0.065),
             ],
             &[
-                &[(-0.325, 0.237), (-0.235, 0.313), (-0.185, 0.325), (-0.06, 0.325), (-0.06, 0.237)],
-                &[(-0.04, 0.237), (-0.04, 0.325), (0.055, 0.325), (0.095, 0.315), (0.195, 0.237)],
+                &[
+                    (-0.325, 0.237),
+                    (-0.235, 0.313),
+                    (-0.185, 0.325),
+                    (-0.06, 0.325),
+                    (-0.06, 0.237),
+                ],
+                &[
+                    (-0.04, 0.237),
+                    (-0.04, 0.325),
+                    (0.055, 0.325),
+                    (0.095, 0.315),
+                    (0.195, 0.237),
+                ],
             ],
         )
     };
@@ -211,7 +313,12 @@ pub(super) fn car(look: &Car, x: f64, y: f64, length: f64, facing: f64, rolled: 
     // Lower half in shade, a light edge under the windows.
     shapes.push(
         Shape::polygon(
-            place(&[(-0.492, 0.065), (-0.498, 0.135), (0.497, 0.125), (0.498, 0.065)]),
+            place(&[
+                (-0.492, 0.065),
+                (-0.498, 0.135),
+                (0.497, 0.125),
+                (0.498, 0.065),
+            ]),
             shade(look.paint, 0.62),
         )
         .faded(0.85),
@@ -235,27 +342,57 @@ pub(super) fn car(look: &Car, x: f64, y: f64, length: f64, facing: f64, rolled: 
     for door in [-0.05, 0.16] {
         shapes.push(
             Shape::polygon(
-                place(&[(door, 0.08), (door, 0.235), (door + 0.006, 0.235), (door + 0.006, 0.08)]),
+                place(&[
+                    (door, 0.08),
+                    (door, 0.235),
+                    (door + 0.006, 0.235),
+                    (door + 0.006, 0.08),
+                ]),
                 shade(look.paint, 0.5),
             )
             .faded(0.7),
         );
         shapes.push(Shape::polygon(
-            place(&[(door - 0.055, 0.196), (door - 0.055, 0.206), (door - 0.015, 0.206), (door - 0.015, 0.196)]),
+            place(&[
+                (door - 0.055, 0.196),
+                (door - 0.055, 0.206),
+                (door - 0.015, 0.206),
+                (door - 0.015, 0.196),
+            ]),
             shade(look.paint, 0.45),
         ));
     }
     shapes.push(Shape::polygon(
-        place(&[(0.44, 0.155), (0.455, 0.182), (0.488, 0.165), (0.493, 0.148)]),
+        place(&[
+            (0.44, 0.155),
+            (0.455, 0.182),
+            (0.488, 0.165),
+            (0.493, 0.148),
+        ]),
         [255, 246, 214],
     ));
     shapes.push(Shape::polygon(
-        place(&[(-0.497, 0.155), (-0.492, 0.198), (-0.462, 0.200), (-0.468, 0.155)]),
+        place(&[
+            (-0.497, 0.155),
+            (-0.492, 0.198),
+            (-0.462, 0.200),
+            (-0.468, 0.155),
+        ]),
         [196, 38, 34],
     ));
     for along in [-0.30, 0.30] {
-        let (cx, cy, r) = (x + along * facing * length, y - 0.078 * length, 0.078 * length);
-        shapes.push(Shape::ellipse(cx, cy, r * 1.16, r * 1.12, shade(look.paint, 0.35)));
+        let (cx, cy, r) = (
+            x + along * facing * length,
+            y - 0.078 * length,
+            0.078 * length,
+        );
+        shapes.push(Shape::ellipse(
+            cx,
+            cy,
+            r * 1.16,
+            r * 1.12,
+            shade(look.paint, 0.35),
+        ));
         shapes.push(Shape::ellipse(cx, cy, r, r, [26, 27, 30]));
         shapes.push(Shape::ellipse(cx, cy, r * 0.62, r * 0.62, [172, 176, 182]));
         for spoke in 0..5 {

@@ -28,7 +28,12 @@ impl Light {
     }
 
     /// Planes Y, U and V (BT.601, video range) with their strides; sizes are even.
-    pub(super) fn expose(&self, canvas: &Canvas, index: u32, seconds: f64) -> Vec<(Vec<u8>, usize)> {
+    pub(super) fn expose(
+        &self,
+        canvas: &Canvas,
+        index: u32,
+        seconds: f64,
+    ) -> Vec<(Vec<u8>, usize)> {
         let (width, height) = (canvas.width, canvas.height);
         // Clouds drift over within tens of seconds; mains light flickers a little.
         let gain = 1.0 + 0.012 * sine(seconds / 23.0) + 0.004 * sine(seconds * 1.7);
@@ -37,7 +42,10 @@ impl Light {
         let mut luma = vec![0u8; width * height];
         let (half_w, half_h) = (width / 2, height / 2);
         let (mut blue, mut red) = (vec![128u8; half_w * half_h], vec![128u8; half_w * half_h]);
-        let rows = canvas.data.chunks_exact(width * 3).zip(luma.chunks_exact_mut(width));
+        let rows = canvas
+            .data
+            .chunks_exact(width * 3)
+            .zip(luma.chunks_exact_mut(width));
         for (rgb, y) in rows {
             let start = (offset.next() as usize) & (TABLE / 2 - 1);
             let noise = self.noise[start..].iter();
@@ -49,13 +57,18 @@ impl Light {
             }
         }
         let pairs = canvas.data.chunks_exact(width * 6);
-        let chroma = blue.chunks_exact_mut(half_w).zip(red.chunks_exact_mut(half_w));
+        let chroma = blue
+            .chunks_exact_mut(half_w)
+            .zip(red.chunks_exact_mut(half_w));
         for (rows, (blue, red)) in pairs.zip(chroma) {
             let (upper, lower) = rows.split_at(width * 3);
             let quads = upper.chunks_exact(6).zip(lower.chunks_exact(6));
             for ((a, b), (u, v)) in quads.zip(blue.iter_mut().zip(red)) {
                 let mean = |c: usize| {
-                    let sum = [a[c], a[c + 3], b[c], b[c + 3]].map(i32::from).iter().sum::<i32>();
+                    let sum = [a[c], a[c + 3], b[c], b[c + 3]]
+                        .map(i32::from)
+                        .iter()
+                        .sum::<i32>();
                     sum / 4
                 };
                 let (r, g, bl) = (mean(0), mean(1), mean(2));

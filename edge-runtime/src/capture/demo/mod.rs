@@ -97,13 +97,13 @@ impl Feed for DemoFeed {
             return Step::End;
         }
         let pts = Duration::from_secs_f64(f64::from(self.next) / options.fps);
-        let interval = Duration::from_secs_f64(1.0 / options.fps);
+        let fps = Some(options.fps);
         let picture = self.renderer.frame(self.next);
         self.next += 1;
         Step::Picture(Raw {
             picture,
             pts: Some(pts),
-            interval: Some(interval),
+            fps,
         })
     }
 

@@ -84,8 +84,8 @@ impl DemoOptions {
                         .map_err(|_| refused("a whole number from 0"))?;
                 }
                 "width" => {
-                    options.width =
-                        even(160, 3840).ok_or_else(|| refused("an even number from 160 to 3840"))?;
+                    options.width = even(160, 3840)
+                        .ok_or_else(|| refused("an even number from 160 to 3840"))?;
                 }
                 "height" => {
                     options.height =
@@ -132,7 +132,14 @@ mod tests {
 
     #[test]
     fn a_wrong_option_is_refused_with_its_name_and_what_is_allowed() {
-        for bad in ["?second=3", "?seconds=0", "?width=641", "?fps=nan", "?seed=-1", "?height"] {
+        for bad in [
+            "?second=3",
+            "?seconds=0",
+            "?width=641",
+            "?fps=nan",
+            "?seed=-1",
+            "?height",
+        ] {
             let error = DemoOptions::parse(bad).expect_err(bad).to_string();
             assert!(error.contains("allowed"), "{error}");
         }

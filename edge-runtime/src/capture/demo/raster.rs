@@ -35,7 +35,10 @@ impl Shape {
 
     pub(super) fn rect(x: f64, y: f64, width: f64, height: f64, color: Rgb) -> Self {
         let (right, bottom) = (x + width, y + height);
-        Self::polygon(vec![(x, y), (right, y), (right, bottom), (x, bottom)], color)
+        Self::polygon(
+            vec![(x, y), (right, y), (right, bottom), (x, bottom)],
+            color,
+        )
     }
 
     pub(super) fn ellipse(x: f64, y: f64, rx: f64, ry: f64, color: Rgb) -> Self {
@@ -53,12 +56,17 @@ impl Shape {
         let (ux, uy) = (dx / length * radius, dy / length * radius);
         // Half a turn around each end, in steps of 45 degrees.
         let around = |(x, y): (f64, f64), sign: f64| {
-            [(0.0, 1.0), (0.707, 0.707), (1.0, 0.0), (0.707, -0.707), (0.0, -1.0)].map(
-                move |(along, across)| {
-                    let (along, across) = (along * sign, across * sign);
-                    (x + ux * along - uy * across, y + uy * along + ux * across)
-                },
-            )
+            [
+                (0.0, 1.0),
+                (0.707, 0.707),
+                (1.0, 0.0),
+                (0.707, -0.707),
+                (0.0, -1.0),
+            ]
+            .map(move |(along, across)| {
+                let (along, across) = (along * sign, across * sign);
+                (x + ux * along - uy * across, y + uy * along + ux * across)
+            })
         };
         let points = around(b, 1.0).into_iter().chain(around(a, -1.0)).collect();
         Self::polygon(points, color)
@@ -73,7 +81,11 @@ impl Shape {
 /// Sine of a fraction of a turn, within 0.001; the same on every machine.
 pub(super) fn sine(turn: f64) -> f64 {
     let turn = turn - turn.floor();
-    let u = if turn < 0.5 { turn * 2.0 } else { 2.0 - turn * 2.0 - 2.0 };
+    let u = if turn < 0.5 {
+        turn * 2.0
+    } else {
+        turn * 2.0 - 2.0
+    };
     // Parabola through the zeros with Capens' correction of its belly.
     let y = 4.0 * u * (1.0 - u.abs());
     0.225 * (y * y.abs() - y) + y

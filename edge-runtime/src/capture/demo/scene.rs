@@ -1,6 +1,6 @@
 //! Who is where and when.
 //!
-//! People walk along both pavements and over the zebra crossing, some wait at the bus stop, cars drive in two lanes.
+//! People walk along both pavements and over the zebra crossing, some rest at the bench, cars drive in two lanes.
 //! Invariant: figures are placed one after the other and a candidate whose box would come closer than [`GAP`] to
 //! another one at any time is thrown away, so nobody hides anybody and nobody is run over.
 
@@ -20,8 +20,8 @@ const TRIES: u32 = 60;
 
 /// Middle of the zebra crossing.
 pub(super) const ZEBRA_X: f64 = 432.0;
-/// Where people wait for the bus.
-pub(super) const STOP_X: f64 = 168.0;
+/// Where the bench stands that people rest at.
+pub(super) const BENCH_X: f64 = 168.0;
 
 /// Random numbers: splitmix64 (Steele, Lea and Flood 2014), the same everywhere and for ever.
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ impl Scene {
         let mut boxes: Vec<Vec<(i64, [f64; 4])>> = Vec::new();
         // One figure of each kind for so many seconds.
         let every: [(fn(&mut Random, f64) -> Actor, f64); 5] = [
-            (waiting, 30.0),
+            (resting, 30.0),
             (crossing, 8.0),
             (near_walker, 6.5),
             (far_walker, 9.0),
@@ -120,7 +120,9 @@ impl Scene {
             }
         }
         // Numbered in the order in which they enter.
-        scene.actors.sort_by(|a, b| a.way[0].at.total_cmp(&b.way[0].at));
+        scene
+            .actors
+            .sort_by(|a, b| a.way[0].at.total_cmp(&b.way[0].at));
         scene
     }
 
@@ -175,7 +177,11 @@ impl Actor {
         let (mut shapes, figure) = match &self.look {
             Look::Person(look) => {
                 let walks = dx != 0.0 || dy != 0.0;
-                let facing = if dx.abs() > dy.abs() { dx.signum() } else { 0.35 };
+                let facing = if dx.abs() > dy.abs() {
+                    dx.signum()
+                } else {
+                    0.35
+                };
                 let pose = Pose {
                     x,
                     y,
@@ -223,7 +229,10 @@ fn apart(a: &[(i64, [f64; 4])], b: &[(i64, [f64; 4])]) -> bool {
         .all(|(tick, p)| {
             let other = b.binary_search_by_key(tick, |(t, _)| *t).ok();
             other.and_then(|i| b.get(i)).is_none_or(|(_, q)| {
-                p[2] + GAP < q[0] || q[2] + GAP < p[0] || p[3] + GAP / 2.0 < q[1] || q[3] + GAP / 2.0 < p[1]
+                p[2] + GAP < q[0]
+                    || q[2] + GAP < p[0]
+                    || p[3] + GAP / 2.0 < q[1]
+                    || q[3] + GAP / 2.0 < p[1]
             })
         })
 }
@@ -247,13 +256,37 @@ fn car_length(y: f64, van: bool) -> f64 {
 }
 
 fn someone(random: &mut Random) -> Look {
-    const SKIN: [Rgb; 5] = [[236, 190, 160], [214, 162, 128], [176, 124, 92], [128, 86, 62], [244, 206, 180]];
-    const HAIR: [Rgb; 5] = [[38, 28, 24], [84, 56, 34], [150, 112, 62], [70, 70, 74], [24, 22, 22]];
+    const SKIN: [Rgb; 5] = [
+        [236, 190, 160],
+        [214, 162, 128],
+        [176, 124, 92],
+        [128, 86, 62],
+        [244, 206, 180],
+    ];
+    const HAIR: [Rgb; 5] = [
+        [38, 28, 24],
+        [84, 56, 34],
+        [150, 112, 62],
+        [70, 70, 74],
+        [24, 22, 22],
+    ];
     const TOP: [Rgb; 8] = [
-        [186, 48, 48], [36, 84, 150], [230, 178, 52], [40, 116, 84], [120, 62, 130], [214, 108, 44], [28, 40, 62],
+        [186, 48, 48],
+        [36, 84, 150],
+        [230, 178, 52],
+        [40, 116, 84],
+        [120, 62, 130],
+        [214, 108, 44],
+        [28, 40, 62],
         [170, 52, 96],
     ];
-    const TROUSERS: [Rgb; 5] = [[38, 44, 60], [58, 66, 86], [40, 38, 38], [84, 72, 58], [30, 52, 78]];
+    const TROUSERS: [Rgb; 5] = [
+        [38, 44, 60],
+        [58, 66, 86],
+        [40, 38, 38],
+        [84, 72, 58],
+        [30, 52, 78],
+    ];
     const SHOES: [Rgb; 3] = [[34, 30, 28], [232, 232, 228], [104, 66, 40]];
     const BAG: [Rgb; 3] = [[70, 56, 44], [44, 52, 66], [132, 44, 40]];
     Look::Person(Person {
@@ -267,7 +300,13 @@ fn someone(random: &mut Random) -> Look {
 }
 
 /// Somebody on a way of corners, at a speed in design units a second at the front of the picture.
-fn walker(random: &mut Random, start: f64, speed: f64, corners: &[(f64, f64)], pause: Option<(usize, f64)>) -> Actor {
+fn walker(
+    random: &mut Random,
+    start: f64,
+    speed: f64,
+    corners: &[(f64, f64)],
+    pause: Option<(usize, f64)>,
+) -> Actor {
     let mut at = start;
     let mut way: Vec<Stop> = Vec::with_capacity(corners.len() + 1);
     for (i, (x, y)) in corners.iter().copied().enumerate() {
@@ -294,7 +333,11 @@ const LEFT: f64 = -40.0;
 const RIGHT: f64 = DESIGN_WIDTH + 40.0;
 
 fn ends(random: &mut Random) -> (f64, f64) {
-    if random.coin() { (LEFT, RIGHT) } else { (RIGHT, LEFT) }
+    if random.coin() {
+        (LEFT, RIGHT)
+    } else {
+        (RIGHT, LEFT)
+    }
 }
 
 fn near_walker(random: &mut Random, start: f64) -> Actor {
@@ -322,18 +365,30 @@ fn crossing(random: &mut Random, start: f64) -> Actor {
     walker(random, start, speed, &way, None)
 }
 
-fn waiting(random: &mut Random, start: f64) -> Actor {
+fn resting(random: &mut Random, start: f64) -> Actor {
     let (from, to) = ends(random);
     let y = random.range(300.0, 306.0) + 24.0;
     let speed = random.range(60.0, 74.0);
-    let x = STOP_X + random.range(-14.0, 14.0);
+    let x = BENCH_X + random.range(-14.0, 14.0);
     let seconds = random.range(5.0, 9.0);
-    walker(random, start, speed, &[(from, y), (x, y), (to, y)], Some((1, seconds)))
+    walker(
+        random,
+        start,
+        speed,
+        &[(from, y), (x, y), (to, y)],
+        Some((1, seconds)),
+    )
 }
 
 fn driver(random: &mut Random, start: f64) -> Actor {
     const PAINT: [Rgb; 7] = [
-        [188, 40, 38], [40, 82, 148], [226, 228, 230], [46, 48, 54], [150, 156, 162], [220, 172, 50], [38, 104, 92],
+        [188, 40, 38],
+        [40, 82, 148],
+        [226, 228, 230],
+        [46, 48, 54],
+        [150, 156, 162],
+        [220, 172, 50],
+        [38, 104, 92],
     ];
     let far = random.coin();
     let (from, to, y) = if far {
@@ -349,7 +404,18 @@ fn driver(random: &mut Random, start: f64) -> Actor {
     let until = start + (to - from).abs() / speed;
     Actor {
         look: Look::Car(look),
-        way: vec![Stop { at: start, x: from, y }, Stop { at: until, x: to, y }],
+        way: vec![
+            Stop {
+                at: start,
+                x: from,
+                y,
+            },
+            Stop {
+                at: until,
+                x: to,
+                y,
+            },
+        ],
         phase: 0.0,
     }
 }

@@ -145,7 +145,10 @@ impl Truth {
                 }
             }
         }
-        closed.extend(open.into_iter().map(|(object, (from, to))| (from, to, object)));
+        closed.extend(
+            open.into_iter()
+                .map(|(object, (from, to))| (from, to, object)),
+        );
         closed.sort_unstable();
         closed
             .into_iter()

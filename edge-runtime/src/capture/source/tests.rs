@@ -1,0 +1,266 @@
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+
+use super::*;
+use crate::capture::mailbox::Recv;
+
+const LONG: Duration = Duration::from_secs(30);
+
+/// Real footage, where there is some.
+fn clip(name: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("WATCHKEEPER_DATA").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data")),
+        PathBuf::from,
+    );
+    let path = folder.join("video").join(name);
+    if !path.exists() {
+        #[allow(clippy::print_stderr, reason = "the convention for skipped tests")]
+        {
+            eprintln!("SKIPPED: {name} (no test data at {})", folder.display());
+        }
+        return None;
+    }
+    Some(path)
+}
+
+fn spec(uri: impl Into<String>) -> SourceSpec {
+    SourceSpec {
+        id: SourceId::new("cam").unwrap(),
+        uri: uri.into(),
+        pace: Pace::Fast,
+        max_fps: None,
+        rtsp_transport: watchkeeper_contract::source::RtspTransport::Tcp,
+    }
+}
+
+fn spawn(uri: impl Into<String>) -> SourceHandle {
+    Source::spawn(spec(uri), Deps::default())
+}
+
+/// All frames up to the end, and how it ended.
+fn drain(receiver: &FrameReceiver) -> (Vec<Frame>, Recv) {
+    let mut frames = Vec::new();
+    loop {
+        match receiver.recv(LONG) {
+            // The picture itself is dropped at once, as a pipeline would.
+            Recv::Frame(frame) => frames.push(Frame {
+                picture: crate::capture::feed::testing::grey(frame.picture.width, 1, 0),
+                ..frame
+            }),
+            other => return (frames, other),
+        }
+    }
+}
+
+fn failure(uri: impl Into<String>) -> (LossCause, String) {
+    let handle = spawn(uri);
+    match handle.subscribe().recv(LONG) {
+        Recv::Failed { cause, message } => (cause, message),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_source_is_idle_until_somebody_subscribes_and_after_the_last_one_left() {
+    let handle = spawn("demo:?seconds=60&width=160&height=90");
+    assert_eq!(handle.status().state, SourceState::Idle);
+    let receiver = handle.subscribe();
+    assert!(matches!(receiver.recv(LONG), Recv::Frame(_)));
+    assert!(matches!(handle.status().state, SourceState::Live { .. }));
+    drop(receiver);
+    let until = Instant::now() + LONG;
+    while handle.status().state != SourceState::Idle && Instant::now() < until {
+        std::thread::yield_now();
+    }
+    assert_eq!(handle.status().state, SourceState::Idle);
+}
+
+#[test]
+fn the_demo_scene_is_delivered_without_a_gap_and_ends() {
+    let handle = spawn("demo:?seconds=4&width=160&height=90");
+    let (frames, end) = drain(&handle.subscribe());
+    assert!(matches!(end, Recv::Ended), "{end:?}");
+    let numbers: Vec<u64> = frames.iter().map(|f| f.id.seq).collect();
+    assert_eq!(numbers, (1..=60).collect::<Vec<_>>());
+    assert_eq!(frames[0].pts, Duration::ZERO);
+    assert!(frames.iter().all(|f| f.recorded && f.fps == Some(15.0)));
+    assert_eq!(handle.status().counters.dropped, 0);
+}
+
+#[test]
+fn a_recording_starts_anew_for_the_next_subscriber_and_its_numbers_go_on() {
+    let handle = spawn("demo:?seconds=1&width=160&height=90");
+    let (first, _) = drain(&handle.subscribe());
+    let (second, end) = drain(&handle.subscribe());
+    assert!(matches!(end, Recv::Ended), "{end:?}");
+    assert_eq!(second.len(), 15);
+    assert_eq!(second[0].id.seq, 16);
+    assert!(second[0].pts > first[14].pts);
+}
+
+#[test]
+fn an_upper_bound_on_the_rate_drops_frames_evenly() {
+    let mut spec = spec("demo:?seconds=4&width=160&height=90");
+    spec.max_fps = Some(5.0);
+    let handle = Source::spawn(spec, Deps::default());
+    let (frames, _) = drain(&handle.subscribe());
+    let numbers: Vec<u64> = frames.iter().map(|f| f.id.seq).collect();
+    assert_eq!(numbers, (0..20).map(|n| 1 + n * 3).collect::<Vec<_>>());
+    assert_eq!(handle.status().counters.frames, 60);
+}
+
+#[test]
+fn a_missing_file_fails_at_once_with_what_to_do() {
+    let (cause, message) = failure("/nowhere/at/all.mp4");
+    assert_eq!(cause, LossCause::NotFound);
+    assert_eq!(
+        message,
+        "/nowhere/at/all.mp4 does not exist; check the path"
+    );
+}
+
+#[test]
+fn a_text_file_given_as_a_video_fails_as_not_decodable() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.mp4");
+    std::fs::write(&path, "these are notes and not a video\n".repeat(100)).unwrap();
+    let (cause, message) = failure(path.display().to_string());
+    assert_eq!(cause, LossCause::Codec);
+    assert!(message.contains("notes.mp4 is not a video"), "{message}");
+    std::fs::write(&path, "").unwrap();
+    assert_eq!(failure(path.display().to_string()).0, LossCause::Codec);
+}
+
+#[test]
+fn an_address_that_can_not_be_read_fails_and_its_password_stays_hidden() {
+    let handle = spawn("ftp://me:secret@host/x");
+    let receiver = handle.subscribe();
+    let Recv::Failed { message, .. } = receiver.recv(LONG) else {
+        panic!("not failed");
+    };
+    assert!(
+        message.contains("ftp") && !message.contains("secret"),
+        "{message}"
+    );
+    let shown = format!("{:?}", handle.status());
+    assert!(
+        shown.contains("***") && !shown.contains("secret"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_camera_that_refuses_is_lost_with_one_notice_and_tried_again() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let (notices, inbox) = sync_channel(16);
+    let deps = Deps {
+        notices: Some(notices),
+        ..Deps::default()
+    };
+    let uri = format!("rtsp://me:secret@127.0.0.1:{port}/live");
+    let handle = Source::spawn(spec(uri), deps);
+    let _receiver = handle.subscribe();
+    let (id, notice) = inbox.recv_timeout(LONG).unwrap();
+    assert_eq!(id.as_str(), "cam");
+    let SourceNotice::Lost { cause, message, .. } = notice else {
+        panic!("{notice:?}");
+    };
+    assert_eq!(cause, LossCause::Refused);
+    assert!(!message.contains("secret"), "{message}");
+    let state = handle.status().state;
+    assert!(
+        matches!(
+            state,
+            SourceState::Lost { .. } | SourceState::Connecting { .. }
+        ),
+        "{state:?}"
+    );
+}
+
+#[test]
+fn a_missing_camera_device_is_lost_and_not_given_up() {
+    let (notices, inbox) = sync_channel(16);
+    let deps = Deps {
+        notices: Some(notices),
+        ..Deps::default()
+    };
+    let handle = Source::spawn(spec("/dev/video987"), deps);
+    let _receiver = handle.subscribe();
+    let (_, notice) = inbox.recv_timeout(LONG).unwrap();
+    let lost = matches!(
+        notice,
+        SourceNotice::Lost {
+            cause: LossCause::NotFound,
+            ..
+        }
+    );
+    assert!(lost, "{notice:?}");
+    assert!(!matches!(handle.status().state, SourceState::Failed { .. }));
+}
+
+#[test]
+fn real_clips_are_delivered_whole() {
+    for (name, frames, size) in [
+        ("intel_car-detection.mp4", 377, [768, 432]),
+        ("intel_one-by-one.mp4", 1394, [768, 432]),
+        ("bgs_highway02.avi", 748, [320, 240]),
+    ] {
+        let Some(path) = clip(name) else { return };
+        let handle = spawn(path.display().to_string());
+        let (seen, end) = drain(&handle.subscribe());
+        assert!(matches!(end, Recv::Ended), "{name}: {end:?}");
+        assert_eq!(handle.status().size, Some(size), "{name}");
+        assert_eq!(seen.len(), frames, "{name}");
+        assert!(seen.windows(2).all(|w| w[0].pts < w[1].pts), "{name}");
+    }
+}
+
+#[test]
+fn two_subscribers_of_one_file_get_the_same_frames() {
+    let Some(path) = clip("intel_car-detection.mp4") else {
+        return;
+    };
+    let handle = spawn(path.display().to_string());
+    let receivers = [handle.subscribe(), handle.subscribe()];
+    let readers = receivers.map(|r| std::thread::spawn(move || drain(&r).0.len()));
+    let counts = readers.map(|r| r.join().unwrap());
+    assert_eq!(counts, [377, 377]);
+}
+
+#[test]
+fn the_first_picture_of_a_clip_has_the_colours_of_its_scene() {
+    let Some(path) = clip("intel_car-detection.mp4") else {
+        return;
+    };
+    let handle = spawn(path.display().to_string());
+    let Recv::Frame(frame) = handle.subscribe().recv(LONG) else {
+        panic!("no frame");
+    };
+    let luma = frame.picture.planes.plane(0);
+    assert!(luma.stride >= frame.picture.width as usize);
+    let rows = luma.data.chunks(luma.stride);
+    let row = rows.skip(200).next().unwrap();
+    let mean = row[..768].iter().map(|v| u32::from(*v)).sum::<u32>() / 768;
+    assert!((30..=220).contains(&mean), "{mean}");
+}
+
+#[test]
+fn a_clip_at_native_pace_is_live_and_drops_what_nobody_takes() {
+    let Some(path) = clip("intel_car-detection.mp4") else {
+        return;
+    };
+    let mut spec = spec(path.display().to_string());
+    spec.pace = Pace::Native;
+    let handle = Source::spawn(spec, Deps::default());
+    let receiver = handle.subscribe();
+    assert!(matches!(receiver.recv(LONG), Recv::Frame(_)));
+    let until = Instant::now() + LONG;
+    while handle.status().counters.dropped < 5 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(handle.status().counters.dropped >= 5);
+}

@@ -1,4 +1,6 @@
-use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{
+    Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
+};
 
 use super::*;
 
@@ -62,7 +64,11 @@ fn a_failed_first_connect_is_reported_once_and_tried_again() {
     let actions = drain(&mut s);
     assert!(matches!(
         actions[..],
-        [Action::Open { attempt: 6 }, Action::Live, Action::Back { .. }]
+        [
+            Action::Open { attempt: 6 },
+            Action::Live,
+            Action::Back { .. }
+        ]
     ));
 }
 

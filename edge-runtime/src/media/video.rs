@@ -1,0 +1,267 @@
+//! Annotated videos: RGB pictures to an MP4 or WebM file.
+//!
+//! Invariants: memory is bounded, [`VideoWriter::push`] waits while the encoder is behind; the file can be played once
+//! [`VideoWriter::finish`] has returned; a writer that is dropped unfinished finishes too, and logs when that fails.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gstreamer as gst;
+use gstreamer::prelude::{GObjectExtManualGst, ObjectExt};
+use image::RgbImage;
+
+use super::sink::{Sink, make, missing, start};
+
+pub use super::sink::SinkError as VideoError;
+
+/// Longest wait for the last pictures to be written.
+const FINISH_WITHIN: Duration = Duration::from_secs(30);
+
+/// An encoder that would do: element, its settings, parser, container and file extension.
+struct Choice {
+    encoder: &'static str,
+    settings: &'static [(&'static str, &'static str)],
+    parser: Option<&'static str>,
+    container: &'static str,
+    extension: &'static str,
+}
+
+/// In the order of preference.
+const CHOICES: [Choice; 4] = [
+    Choice {
+        encoder: "x264enc",
+        settings: &[
+            ("speed-preset", "veryfast"),
+            ("pass", "qual"),
+            ("quantizer", "23"),
+            ("threads", "1"),
+        ],
+        parser: Some("h264parse"),
+        container: "mp4mux",
+        extension: "mp4",
+    },
+    Choice {
+        encoder: "openh264enc",
+        settings: &[("bitrate", "4000000"), ("complexity", "low")],
+        parser: Some("h264parse"),
+        container: "mp4mux",
+        extension: "mp4",
+    },
+    Choice {
+        encoder: "vp8enc",
+        settings: &[
+            ("deadline", "1"),
+            ("cpu-used", "8"),
+            ("target-bitrate", "4000000"),
+        ],
+        parser: None,
+        container: "webmmux",
+        extension: "webm",
+    },
+    Choice {
+        encoder: "avenc_mpeg4",
+        settings: &[("bitrate", "6000000")],
+        parser: None,
+        container: "mp4mux",
+        extension: "mp4",
+    },
+];
+
+/// Writes one video file.
+#[derive(Debug)]
+pub struct VideoWriter {
+    sink: Sink,
+    path: PathBuf,
+    interval: Duration,
+    finished: bool,
+}
+
+impl VideoWriter {
+    /// Creates the file. The extension follows the encoder that is installed: where only WebM can be written, the file
+    /// is named `.webm` whatever `path` says; see [`Self::path`].
+    ///
+    /// # Errors
+    /// [`VideoError`]; names the package when no encoder is installed.
+    pub fn create(path: &Path, size: [u32; 2], fps: f64) -> Result<Self, VideoError> {
+        start()?;
+        let installed = |name: &str| gst::ElementFactory::find(name).is_some();
+        let wanted = path
+            .extension()
+            .and_then(|e| e.to_str())
+            .unwrap_or_default();
+        let complete = |c: &&Choice| {
+            installed(c.encoder) && installed(c.container) && c.parser.is_none_or(installed)
+        };
+        let choice = CHOICES
+            .iter()
+            .filter(complete)
+            .max_by_key(|c| c.extension.eq_ignore_ascii_case(wanted) && wanted == "webm")
+            .filter(|c| c.extension == "webm" || wanted != "webm")
+            .or_else(|| CHOICES.iter().find(complete))
+            .ok_or_else(|| missing("x264enc"))?;
+        Self::with(choice, path, size, fps)
+    }
+
+    fn with(choice: &Choice, path: &Path, size: [u32; 2], fps: f64) -> Result<Self, VideoError> {
+        let fps = if (0.1..=240.0).contains(&fps) {
+            fps
+        } else {
+            25.0
+        };
+        let path = path.with_extension(choice.extension);
+        let encoder = make(choice.encoder)?;
+        for (name, value) in choice.settings {
+            if encoder.find_property(name).is_some() {
+                encoder.set_property_from_str(name, value);
+            }
+        }
+        let mut rest = Vec::new();
+        if choice.encoder != "avenc_mpeg4" {
+            // Players on phones and in browsers know no other chroma than 4:2:0.
+            let filter = make("capsfilter")?;
+            let caps = gst::Caps::builder("video/x-raw")
+                .field("format", "I420")
+                .build();
+            filter.set_property("caps", caps);
+            rest.push(filter);
+        }
+        rest.push(encoder);
+        if let Some(parser) = choice.parser {
+            rest.push(make(parser)?);
+        }
+        let container = make(choice.container)?;
+        if choice.container == "mp4mux" && container.find_property("faststart").is_some() {
+            container.set_property("faststart", true);
+        }
+        rest.push(container);
+        let file = make("filesink")?;
+        file.set_property("location", &path);
+        rest.push(file);
+        let sink = Sink::open(size, fps, &rest, false, "writing the video")?;
+        Ok(Self {
+            sink,
+            path,
+            interval: Duration::from_secs_f64(1.0 / fps),
+            finished: false,
+        })
+    }
+
+    /// Where the video goes.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends a picture that is shown from `pts` on; times must grow. Waits while the encoder is behind.
+    ///
+    /// # Errors
+    /// [`VideoError`]; the file is then of no use.
+    pub fn push(&mut self, picture: RgbImage, pts: Duration) -> Result<(), VideoError> {
+        self.sink.push(picture, pts, self.interval)
+    }
+
+    /// Writes what is still in the encoder and closes the file.
+    ///
+    /// # Errors
+    /// [`VideoError`] when the file could not be completed.
+    pub fn finish(mut self) -> Result<PathBuf, VideoError> {
+        self.finished = true;
+        self.sink.finish(FINISH_WITHIN)?;
+        Ok(self.path.clone())
+    }
+}
+
+impl Drop for VideoWriter {
+    fn drop(&mut self) {
+        if !self.finished
+            && let Err(error) = self.sink.finish(FINISH_WITHIN)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "video not completed");
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+mod tests {
+    use watchkeeper_contract::id::SourceId;
+    use watchkeeper_contract::source::{Pace, RtspTransport, SourceSpec};
+
+    use super::*;
+    use crate::capture::mailbox::Recv;
+    use crate::capture::source::{Deps, Source};
+
+    fn moving(n: u32) -> RgbImage {
+        RgbImage::from_fn(162, 90, |x, y| {
+            image::Rgb([
+                (x + n * 4) as u8,
+                (y * 2) as u8,
+                if x / 16 == n % 10 { 255 } else { 40 },
+            ])
+        })
+    }
+
+    /// Frames and size of a video, read back through capture.
+    fn read_back(path: &Path) -> (usize, Option<[u32; 2]>) {
+        let spec = SourceSpec {
+            id: SourceId::new("back").unwrap(),
+            uri: path.display().to_string(),
+            pace: Pace::Fast,
+            max_fps: None,
+            rtsp_transport: RtspTransport::Tcp,
+        };
+        let handle = Source::spawn(spec, Deps::default());
+        let receiver = handle.subscribe();
+        let mut frames = 0;
+        while let Recv::Frame(_) = receiver.recv(Duration::from_secs(20)) {
+            frames += 1;
+        }
+        (frames, handle.status().size)
+    }
+
+    #[test]
+    fn every_encoder_that_is_installed_writes_a_video_that_reads_back_whole() {
+        start().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        for choice in &CHOICES {
+            if gst::ElementFactory::find(choice.encoder).is_none() {
+                continue;
+            }
+            let path = folder.path().join(choice.encoder);
+            let mut writer = VideoWriter::with(choice, &path, [162, 90], 10.0).unwrap();
+            for n in 0..25 {
+                let pts = Duration::from_millis(u64::from(n) * 100);
+                writer.push(moving(n), pts).unwrap();
+            }
+            let path = writer.finish().unwrap();
+            assert_eq!(
+                read_back(&path),
+                (25, Some([162, 90])),
+                "{}",
+                choice.encoder
+            );
+        }
+    }
+
+    #[test]
+    fn a_folder_that_does_not_exist_is_an_error_and_not_a_silent_loss() {
+        let path = Path::new("/nowhere/at/all/out.mp4");
+        let result = VideoWriter::create(path, [64, 64], 10.0).and_then(|mut writer| {
+            for n in 0..50 {
+                writer.push(RgbImage::new(64, 64), Duration::from_millis(n * 100))?;
+            }
+            writer.finish()
+        });
+        assert!(result.is_err());
+    }
+
+    #[test]
+    fn a_picture_of_another_size_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = VideoWriter::create(&folder.path().join("a.mp4"), [64, 64], 10.0).unwrap();
+        let error = writer
+            .push(RgbImage::new(32, 64), Duration::ZERO)
+            .unwrap_err();
+        assert!(matches!(error, VideoError::Size { .. }), "{error}");
+    }
+}
