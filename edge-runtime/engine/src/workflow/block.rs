@@ -34,13 +34,13 @@ pub struct DetectRequest<'a> {
     /// Lowest score to report; absent: the model's own.
     pub confidence: Option<f64>,
     /// Overlap above which the weaker of two boxes goes; absent: the model's own.
-    pub iou: Option<f64>,
+    pub iou_threshold: Option<f64>,
     /// Only these classes; absent: all.
-    pub class_filter: Option<&'a [Arc<str>]>,
+    pub class_filter: Option<&'a [String]>,
     /// Whether boxes of different classes suppress each other; absent: the model's own.
     pub class_agnostic_nms: Option<bool>,
-    /// At most this many boxes.
-    pub max_detections: usize,
+    /// At most this many boxes; absent: the model's own limit.
+    pub max_detections: Option<usize>,
 }
 
 /// What a block is made from.

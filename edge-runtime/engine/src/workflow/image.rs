@@ -21,11 +21,17 @@ impl fmt::Debug for RgbPixels {
 }
 
 /// Pixels that are converted when someone looks at them.
-pub trait Pixels: Send + Sync {
+pub trait Pixels: fmt::Debug + Send + Sync {
     /// Width and height in pixels.
     fn size(&self) -> [u32; 2];
+
     /// The picture as packed RGB; a second call is expected to be cheap.
     fn rgb(&self) -> Arc<RgbPixels>;
+
+    /// A copy of the picture to draw on.
+    fn copy(&self) -> RgbPixels {
+        RgbPixels::clone(&self.rgb())
+    }
 }
 
 /// Pixels that are packed RGB already.
@@ -73,7 +79,7 @@ impl VideoMeta {
 }
 
 /// A picture in a workflow.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ImageValue {
     /// The pixels.
     pub pixels: Arc<dyn Pixels>,
@@ -96,9 +102,9 @@ impl ImageValue {
 
     /// The same place in the video with other pixels: what a visualization makes.
     #[must_use]
-    pub fn with_pixels(&self, pixels: RgbPixels) -> Self {
+    pub fn with_pixels(&self, pixels: Arc<dyn Pixels>) -> Self {
         Self {
-            pixels: Arc::new(Packed(Arc::new(pixels))),
+            pixels,
             meta: Arc::clone(&self.meta),
             id: Arc::clone(&self.id),
         }
@@ -108,15 +114,5 @@ impl ImageValue {
     #[must_use]
     pub fn size(&self) -> [u32; 2] {
         self.pixels.size()
-    }
-}
-
-impl fmt::Debug for ImageValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ImageValue")
-            .field("id", &self.id)
-            .field("size", &self.size())
-            .field("meta", &self.meta)
-            .finish_non_exhaustive()
     }
 }

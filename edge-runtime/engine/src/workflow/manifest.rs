@@ -36,6 +36,8 @@ pub(crate) struct Manifest {
 pub(crate) enum Role {
     /// Runs a model.
     Detector,
+    /// Gives detections an identity; its first output is `tracked_detections`.
+    Tracker,
     /// Counts crossings of a line.
     Line,
     /// Measures time in a zone.

@@ -10,6 +10,7 @@ mod blocks;
 mod catalogue;
 mod check;
 mod definition;
+mod drawing;
 mod error;
 mod image;
 pub mod json;

@@ -513,6 +513,12 @@ impl Compiled {
         self.steps_of(role).map(|s| s.name.to_string()).collect()
     }
 
+    /// Names of its trackers, whose output is `tracked_detections`.
+    #[must_use]
+    pub fn tracker_steps(&self) -> Vec<String> {
+        self.names_of(Role::Tracker)
+    }
+
     /// Names of its line counters.
     #[must_use]
     pub fn line_steps(&self) -> Vec<String> {

@@ -13,7 +13,7 @@ use watchkeeper_contract::workflow::WorkflowError;
 use super::block::{Block, Call, Host};
 use super::definition::InputType;
 use super::error::{ErrorClass, Problem};
-use super::image::{ImageValue, RgbPixels};
+use super::image::{ImageValue, Pixels};
 use super::manifest::{Depth, Role};
 use super::plan::{OutputOf, Plan, PlanStep, ShapeOf, SlotId, Source};
 use super::tree::Tree;
@@ -24,7 +24,7 @@ use crate::detections::Detections;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepFailure {
     /// Name of the step.
-    pub step: Arc<str>,
+    pub step: String,
     /// One sentence.
     pub message: String,
 }
@@ -33,7 +33,7 @@ pub struct StepFailure {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunReport {
     /// Steps that failed, each element by itself.
-    pub failures: Vec<StepFailure>,
+    pub errors: Vec<StepFailure>,
     /// Steps that ran on no element, because a decision or a missing input kept them from it.
     pub skipped: Vec<Arc<str>>,
 }
@@ -108,9 +108,18 @@ impl Execution {
     /// Runs one frame: `image` goes to every image input, `now` is monotonic time for delays and cooldowns.
     pub fn run(&mut self, image: ImageValue, now: Duration, host: &mut dyn Host) -> RunReport {
         let image = Arc::new(image);
+        // Detections name the input in which they were found.
+        let named = |name: &Arc<str>| {
+            if image.id == *name {
+                return Arc::clone(&image);
+            }
+            let mut image = ImageValue::clone(&image);
+            image.id = Arc::clone(name);
+            Arc::new(image)
+        };
         for (slot, input) in self.memory.slots.iter_mut().zip(&self.plan.inputs) {
             match &input.what {
-                InputType::Image => slot.put(&[0], Value::Image(Arc::clone(&image))),
+                InputType::Image => slot.put(&[0], Value::Image(named(&input.name))),
                 InputType::VideoMetadata => slot.put(&[0], Value::Meta(Arc::clone(&image.meta))),
                 InputType::Parameter { .. } => slot.put(&[], input.value.clone()),
                 InputType::Batch { .. } => slot.clear(&[0]),
@@ -227,7 +236,7 @@ impl Execution {
                 memory: &mut self.memory,
                 now,
                 host,
-                failures: &mut report.failures,
+                failures: &mut report.errors,
                 calls: 0,
             };
             visit.level(0);
@@ -312,16 +321,16 @@ impl Execution {
         Json::Object(row)
     }
 
-    /// The picture of the last visualization that ran in the last run.
+    /// The picture of the last visualization that ran in the last run, not rendered yet.
     #[must_use]
-    pub fn output_image(&self) -> Option<Arc<RgbPixels>> {
+    pub fn output_image(&self) -> Option<Arc<dyn Pixels>> {
         self.plan
             .steps
             .iter()
             .rev()
             .filter(|s| s.manifest.role == Role::Visualization)
             .find_map(|s| match self.value(SlotId(s.first_slot))? {
-                Value::Image(image) => Some(image.pixels.rgb()),
+                Value::Image(image) => Some(Arc::clone(&image.pixels)),
                 _ => None,
             })
     }
@@ -503,7 +512,7 @@ impl Visit<'_> {
             Ok(()) => true,
             Err(message) => {
                 self.failures.push(StepFailure {
-                    step: Arc::clone(&self.step.name),
+                    step: self.step.name.to_string(),
                     message,
                 });
                 false

@@ -63,7 +63,7 @@ const fn version(
         types,
         category: "video",
         summary: "Gives detections an identity over time (ByteTrack).",
-        role: Role::Other,
+        role: Role::Tracker,
         properties,
         outputs,
         depth: Depth::Same,

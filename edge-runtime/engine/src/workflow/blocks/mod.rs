@@ -34,12 +34,21 @@ families! {
     switch_case,
     rate_limiter,
     delta_filter,
+    bounding_box_visualization,
+    label_visualization,
+    dot_visualization,
+    trace_visualization,
+    polygon_zone_visualization,
+    line_counter_visualization,
     event_sink,
 }
 
 /// Every block, in the order of the families.
 pub(crate) fn all() -> impl Iterator<Item = &'static Manifest> {
-    FAMILIES.iter().flat_map(|family| family.iter())
+    let all = FAMILIES.iter().flat_map(|family| family.iter());
+    #[cfg(test)]
+    let all = all.chain(super::tests::blocks::BLOCKS);
+    all
 }
 
 /// The block of this type string, canonical or alias.

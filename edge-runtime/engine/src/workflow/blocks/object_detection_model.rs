@@ -169,10 +169,10 @@ impl Block for Model {
             model_id,
             image,
             confidence,
-            iou: Some(call.number(4, 0.3)?),
+            iou_threshold: Some(call.number(4, 0.3)?),
             class_filter: classes.as_deref(),
             class_agnostic_nms: Some(call.boolean(6, false)?),
-            max_detections,
+            max_detections: Some(max_detections),
         };
         let mut found = call.host.detect(&request)?;
         limit(&mut found, &request);
@@ -189,7 +189,7 @@ impl Block for Model {
     }
 }
 
-fn class_filter(value: &Value) -> Result<Option<Vec<Arc<str>>>, String> {
+fn class_filter(value: &Value) -> Result<Option<Vec<String>>, String> {
     if value.is_null() {
         return Ok(None);
     }
@@ -198,7 +198,7 @@ fn class_filter(value: &Value) -> Result<Option<Vec<Arc<str>>>, String> {
         .and_then(|list| {
             list.iter()
                 .map(|item| match item {
-                    Value::Text(text) => Some(Arc::clone(text)),
+                    Value::Text(text) => Some(text.to_string()),
                     _ => None,
                 })
                 .collect::<Option<Vec<_>>>()
@@ -213,9 +213,11 @@ fn limit(found: &mut Detections, request: &DetectRequest<'_>) {
         found.boxes.retain(|d| d.confidence >= least);
     }
     if let Some(classes) = request.class_filter {
-        found.boxes.retain(|d| classes.contains(&d.class));
+        found.boxes.retain(|d| classes.iter().any(|c| **c == *d.class));
     }
-    found.boxes.truncate(request.max_detections);
+    if let Some(most) = request.max_detections {
+        found.boxes.truncate(most);
+    }
 }
 
 /// Notes in which picture the boxes were found, where that isn't the usual `image`.

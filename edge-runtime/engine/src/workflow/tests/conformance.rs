@@ -122,7 +122,7 @@ fn replay(boxes: &str) {
         let report = run
             .run_batch(inputs, now, &mut FixedBoxes::three())
             .unwrap();
-        assert!(report.failures.is_empty(), "{report:?}");
+        assert!(report.errors.is_empty(), "{report:?}");
         assert_eq!(
             run.number(count_in),
             want["count_in"].as_f64(),
@@ -229,7 +229,7 @@ fn outputs_agree_with_the_peers_engine() {
             .unwrap();
         let ours = comparable(&Json::Array(run.rows_json()));
         let theirs = comparable(&theirs["output"]);
-        if ours != theirs || !report.failures.is_empty() {
+        if ours != theirs || !report.errors.is_empty() {
             differences.push(format!("{name}: {report:?}\n  {ours}\n  {theirs}"));
         }
     }

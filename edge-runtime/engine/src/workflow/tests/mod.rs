@@ -3,7 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
+pub(super) mod blocks;
 mod conformance;
+mod definitions;
+mod errors;
+mod random;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,6 +40,7 @@ fn read(path: &PathBuf) -> Json {
 }
 
 /// A picture of one colour.
+#[derive(Debug)]
 struct Grey([u32; 2]);
 
 impl Pixels for Grey {

@@ -1,0 +1,119 @@
+//! Draws labels beside boxes.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self, Ink, LABEL_TEXTS, LabelText};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
+};
+
+/// Names a property that is accepted, while labels look as the box draws them.
+const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {
+    Property::value(
+        name,
+        "kept for compatibility: labels are scaled to the picture",
+        shape,
+        kinds,
+    )
+    .or(default)
+}
+
+const TEXT: Property =
+    Property::value("text", "what a label says", LABEL_TEXTS, &[Kind::Text]).or(Or::Text("Class"));
+const TEXT_INDEX: usize = 7;
+const POSITION: Property = look("text_position", ANCHORS, &[Kind::Text], Or::Text("TOP_LEFT"));
+const COLOR: Property = look("text_color", Shape::Text, &[Kind::Text], Or::Text("WHITE"));
+const PADDING: Property = look("text_padding", INTEGER, &[Kind::Integer], Or::Int(10));
+const RADIUS: Property = look("border_radius", INTEGER, &[Kind::Integer], Or::Int(0));
+
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        types: &["roboflow_core/label_visualization@v1", "LabelVisualization"],
+        summary: "Draws a label beside each detection: class, score, track or time in zone.",
+        properties: &[
+            drawing::IMAGE,
+            drawing::COPY,
+            drawing::PREDICTIONS,
+            drawing::PALETTE,
+            drawing::PALETTE_SIZE,
+            drawing::CUSTOM_COLORS,
+            drawing::COLOR_AXIS,
+            TEXT,
+            POSITION,
+            COLOR,
+            look("text_scale", NUMBER, &[Kind::Float], Or::Float(1.0)),
+            look("text_thickness", INTEGER, &[Kind::Integer], Or::Int(1)),
+            PADDING,
+            RADIUS,
+        ],
+        build: |_| Ok(Box::new(Draw)),
+        ..drawing::BASE
+    },
+    Manifest {
+        types: &["roboflow_core/rich_label_visualization@v1"],
+        summary: "Draws a label beside each detection; the fonts are those of this box.",
+        properties: &[
+            drawing::IMAGE,
+            drawing::COPY,
+            drawing::PREDICTIONS,
+            drawing::PALETTE,
+            drawing::PALETTE_SIZE,
+            drawing::CUSTOM_COLORS,
+            drawing::COLOR_AXIS,
+            TEXT,
+            POSITION,
+            COLOR,
+            look("font_family", FONTS, &[Kind::Text], Or::Text("Geist Mono")),
+            look(
+                "text_size_mode",
+                Shape::Choice(&["Manual", "Automatic"]),
+                &[Kind::Text],
+                Or::Text("Manual"),
+            ),
+            look("font_size", INTEGER, &[Kind::Integer], Or::Int(14)),
+            PADDING,
+            RADIUS,
+            look("max_line_length", INTEGER, &[Kind::Integer], Or::Null),
+        ],
+        build: |_| Ok(Box::new(Draw)),
+        ..drawing::BASE
+    },
+];
+
+const FONTS: Shape = Shape::Choice(&[
+    "Anonymous Pro",
+    "Courier Prime",
+    "Fira Code",
+    "Geist",
+    "Geist Mono",
+    "IBM Plex Mono",
+    "Inconsolata",
+    "Inter",
+    "JetBrains Mono",
+    "Lato",
+    "Montserrat",
+    "Noto Sans",
+    "Nunito Sans",
+    "Open Sans",
+    "PT Mono",
+    "Roboto",
+    "Roboto Mono",
+    "Source Code Pro",
+    "Space Mono",
+    "Work Sans",
+]);
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let ink = Ink::Labels {
+            detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
+            by: drawing::color_by(call)?,
+            text: LabelText::parse(call.text(TEXT_INDEX)?)?,
+        };
+        drawing::put(call, ink)
+    }
+}

@@ -1,0 +1,65 @@
+//! Draws a line with its counts.
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self, Ink};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
+};
+
+/// Names a property that is accepted, while lines look as the box draws them.
+const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {
+    Property::value(
+        name,
+        "kept for compatibility: the line is drawn to be seen on any picture",
+        shape,
+        kinds,
+    )
+    .or(default)
+}
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    types: &["roboflow_core/line_counter_visualization@v1"],
+    summary: "Draws a counting line, which way is in, and the counts.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        Property::value(
+            "zone",
+            "the two ends of the line, [[x, y], [x, y]] in pixels",
+            Shape::List,
+            &[Kind::ListOfValues],
+        ),
+        look("color", Shape::Text, &[Kind::Text], Or::Text("#5bb573")),
+        look("thickness", INTEGER, &[Kind::Integer], Or::Int(2)),
+        look("text_thickness", INTEGER, &[Kind::Integer], Or::Int(1)),
+        look("text_scale", NUMBER, &[Kind::Float], Or::Float(1.0)),
+        Property::value("count_in", "crossings in", INTEGER, &[Kind::Integer])
+            .or(Or::Int(0)),
+        Property::value("count_out", "crossings out", INTEGER, &[Kind::Integer])
+            .or(Or::Int(0)),
+        look("opacity", NUMBER, &[Kind::FloatZeroToOne], Or::Float(0.3)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let points = call.arg(2).as_points();
+        let Some([start, end]) = points.as_deref() else {
+            return Err("a line is two points, [[x, y], [x, y]]".to_owned());
+        };
+        let count = |index: usize| -> Result<u64, String> {
+            Ok(u64::try_from(call.integer(index, 0)?).unwrap_or(0))
+        };
+        let ink = Ink::Line {
+            start: *start,
+            end: *end,
+            counts: (count(7)?, count(8)?),
+        };
+        drawing::put(call, ink)
+    }
+}

@@ -1,0 +1,46 @@
+//! Draws a zone.
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self, Ink};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Property, Shape};
+use super::super::plan::polygons;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    types: &["roboflow_core/polygon_zone_visualization@v1"],
+    summary: "Draws a zone over the picture.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        Property::value(
+            "zone",
+            "corners of the zone, [[x, y], …] in pixels",
+            Shape::List,
+            &[Kind::ListOfValues],
+        ),
+        Property::value("color", "colour of the zone", Shape::Text, &[Kind::Text])
+            .or(Or::Text("#5bb573")),
+        Property::value(
+            "opacity",
+            "how opaque its inside is",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.3)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let ink = Ink::Zones {
+            polygons: polygons(call.arg(2))?,
+            color: drawing::color(call.text(3)?)?,
+            opacity: call.number(4, 0.3)?.clamp(0.0, 1.0),
+        };
+        drawing::put(call, ink)
+    }
+}

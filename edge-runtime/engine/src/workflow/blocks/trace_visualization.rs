@@ -1,0 +1,69 @@
+//! Draws where tracked objects have been.
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self, Ink};
+use super::super::kinds::Kind;
+use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property};
+use super::super::per_video::PerVideo;
+use super::require_tracks;
+use crate::draw::Traces;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    types: &["roboflow_core/trace_visualization@v1", "TraceVisualization"],
+    summary: "Draws where tracked objects have been.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        drawing::PREDICTIONS,
+        drawing::PALETTE,
+        drawing::PALETTE_SIZE,
+        drawing::CUSTOM_COLORS,
+        drawing::COLOR_AXIS,
+        Property::value("position", "the point of the box", ANCHORS, &[Kind::Text])
+            .or(Or::Text("CENTER")),
+        Property::value(
+            "trace_length",
+            "length of a trace in frames",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(30)),
+        Property::value(
+            "thickness",
+            "kept for compatibility: the width fits the picture",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(1)),
+    ],
+    build: |_| {
+        Ok(Box::new(Draw {
+            videos: PerVideo::default(),
+        }))
+    },
+    ..drawing::BASE
+}];
+
+struct Draw {
+    videos: PerVideo<Traces>,
+}
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let detections = call.detections(drawing::PREDICTIONS_INDEX)?;
+        require_tracks(detections)?;
+        let by = drawing::color_by(call)?;
+        let anchor = call.anchor(7)?.unwrap_or_default();
+        let length = usize::try_from(call.integer(8, 30)?).unwrap_or(0);
+        let video = &call.image(0)?.meta.video_identifier;
+        let traces = self
+            .videos
+            .get(video, || Ok(Traces::new(anchor, length)))?;
+        traces.update(detections);
+        let ink = Ink::Traces {
+            traces: traces.clone(),
+            by,
+        };
+        drawing::put(call, ink)
+    }
+}

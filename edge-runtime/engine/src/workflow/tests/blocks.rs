@@ -1,0 +1,55 @@
+//! Blocks that exist only to test the engine: one that makes many of one, one that always fails.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Depth, Manifest, Output, Property, Role};
+
+const BASE: Manifest = Manifest {
+    types: &[],
+    category: "test",
+    summary: "Exists only in tests.",
+    role: Role::Other,
+    properties: &[Property::data("data", "anything", &[Kind::Any])],
+    outputs: &[Output::new("output", &[Kind::Any])],
+    depth: Depth::Same,
+    accepts_empty: false,
+    build: |_| Ok(Box::new(Pass)),
+};
+
+pub(in super::super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        types: &["test/split@v1"],
+        depth: Depth::Deeper,
+        ..BASE
+    },
+    Manifest {
+        types: &["test/fail@v1"],
+        build: |_| Ok(Box::new(Fail)),
+        ..BASE
+    },
+    Manifest {
+        types: &["test/pair@v1"],
+        properties: &[
+            Property::data("data", "anything", &[Kind::Any]),
+            Property::data("other", "anything", &[Kind::Any]),
+        ],
+        ..BASE
+    },
+];
+
+struct Pass;
+
+impl Block for Pass {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        call.put(0, call.arg(0).clone());
+        Ok(())
+    }
+}
+
+struct Fail;
+
+impl Block for Fail {
+    fn run(&mut self, _: &mut Call<'_>) -> Result<(), String> {
+        Err("always".to_owned())
+    }
+}

@@ -1,0 +1,351 @@
+//! Small definitions of our own: what runs, what is skipped, what comes out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use super::super::{
+    Compiled, DetectRequest, Host, Overlay, RuntimeInput, Value, blocks, catalogue, compile,
+    details, validate,
+};
+use super::{FixedBoxes, detection, frame};
+use crate::detections::Detections;
+use crate::geometry::Point;
+
+const STREET: &str = include_str!("golden/street.json");
+
+fn street() -> Json {
+    serde_json::from_str(STREET).unwrap()
+}
+
+fn compiled(definition: &Json) -> Compiled {
+    compile(definition, &BTreeMap::new()).unwrap()
+}
+
+fn workflow(inputs: Json, steps: Json, outputs: Json) -> Json {
+    json!({"version": "1.0", "inputs": inputs, "steps": steps, "outputs": outputs})
+}
+
+fn output(name: &str, selector: &str) -> Json {
+    json!({"type": "JsonField", "name": name, "selector": selector})
+}
+
+#[test]
+fn a_whole_video_workflow_runs_and_answers() {
+    let compiled = compiled(&street());
+    let mut run = compiled.instantiate();
+    let mut host = FixedBoxes::three();
+    for number in 1..=30 {
+        let now = Duration::from_millis(number * 33);
+        let report = run.run(frame(number, [640, 480]), now, &mut host);
+        assert_eq!(report.errors, [], "frame {number}");
+        assert!(report.skipped.is_empty(), "frame {number}: {report:?}");
+    }
+    let outputs = run.outputs_json();
+    assert_eq!(outputs["in"], json!(0));
+    assert_eq!(outputs["text"], json!("2"));
+    assert_eq!(
+        outputs["picture"],
+        json!({"type": "image", "width": 640, "height": 480})
+    );
+    let timed = &outputs["timed"]["predictions"];
+    assert_eq!(timed.as_array().unwrap().len(), 1);
+    assert!((timed[0]["time_in_zone"].as_f64().unwrap() - 29.0 / 30.0).abs() < 1e-9);
+    let slot = compiled.slot("$steps.how_many.output").unwrap();
+    assert_eq!(run.number(slot), Some(2.0));
+}
+
+#[test]
+fn a_workflow_tells_its_models_geometry_and_rules() {
+    let compiled = compiled(&street());
+    assert_eq!(compiled.model_ids(), ["motion"]);
+    assert_eq!(compiled.image_input(), Some("image"));
+    assert_eq!(compiled.tracker_steps(), ["tracker"]);
+    assert_eq!(compiled.line_steps(), ["door"]);
+    assert_eq!(compiled.zone_steps(), ["dock"]);
+    assert_eq!(compiled.sink_rules().len(), 1);
+    let overlays = compiled.overlays();
+    assert_eq!(
+        overlays[0],
+        Overlay::Line {
+            name: "door".to_owned(),
+            start: Point::new(320.0, 0.0),
+            end: Point::new(320.0, 480.0)
+        }
+    );
+    assert!(
+        matches!(&overlays[1], Overlay::Zone { name, polygon } if name == "dock" && polygon.len() == 4)
+    );
+}
+
+#[test]
+fn a_parameter_given_at_compilation_takes_the_place_of_its_default() {
+    let parameters = BTreeMap::from([("model".to_owned(), json!("yolox-nano"))]);
+    let compiled = compile(&street(), &parameters).unwrap();
+    assert_eq!(compiled.model_ids(), ["yolox-nano"]);
+    let wrong = BTreeMap::from([("modell".to_owned(), json!("x"))]);
+    let errors = compile(&street(), &wrong).unwrap_err();
+    assert_eq!(errors[0].class, "RuntimeInputError");
+    assert_eq!(errors[0].nearest.as_deref(), Some("model"));
+}
+
+#[test]
+fn a_visualization_renders_only_when_looked_at_and_leaves_the_frame_alone() {
+    let mut run = compiled(&street()).instantiate();
+    let image = frame(1, [640, 480]);
+    let before = image.pixels.rgb();
+    run.run(image, Duration::ZERO, &mut FixedBoxes::three());
+    let drawn = run.output_image().unwrap().rgb();
+    assert_eq!((drawn.width, drawn.height), (640, 480));
+    assert_ne!(drawn.data, before.data);
+    assert!(before.data.iter().all(|b| *b == 128));
+}
+
+#[test]
+fn a_failing_step_is_reported_and_only_its_dependants_are_skipped() {
+    let mut run = compiled(&street()).instantiate();
+    let mut host = FixedBoxes(Err("the network is broken".to_owned()));
+    let report = run.run(frame(1, [640, 480]), Duration::ZERO, &mut host);
+    assert_eq!(report.errors.len(), 1);
+    assert_eq!(report.errors[0].step, "detect");
+    assert_eq!(report.errors[0].message, "the network is broken");
+    let skipped: Vec<&str> = report.skipped.iter().map(|s| &**s).collect();
+    assert!(skipped.contains(&"tracker") && skipped.contains(&"draw_boxes"));
+    assert!(!skipped.contains(&"draw_zone") && !skipped.contains(&"text"));
+    assert_eq!(run.outputs_json()["text"], json!("quiet"));
+    assert_eq!(run.outputs_json()["in"], Json::Null);
+    // The next frame is none the worse for it.
+    let report = run.run(
+        frame(2, [640, 480]),
+        Duration::ZERO,
+        &mut FixedBoxes::three(),
+    );
+    assert!(report.errors.is_empty());
+}
+
+#[test]
+fn detections_without_tracks_are_an_error_of_the_step_that_needs_them() {
+    let definition = workflow(
+        json!([{"type": "WorkflowImage", "name": "image"}]),
+        json!([
+            {"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"},
+            {"type": "roboflow_core/line_counter@v2", "name": "line", "image": "$inputs.image",
+             "detections": "$steps.model.predictions", "line_segment": [[0, 0], [9, 9]]}
+        ]),
+        json!([]),
+    );
+    let mut run = compiled(&definition).instantiate();
+    let report = run.run(frame(1, [9, 9]), Duration::ZERO, &mut FixedBoxes::three());
+    assert_eq!(report.errors[0].step, "line");
+    assert!(report.errors[0].message.contains("byte_tracker"));
+}
+
+/// Finds as many people as the picture is wide.
+struct AsManyAsWide;
+
+impl Host for AsManyAsWide {
+    fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
+        let size = request.image.size();
+        Ok(Detections {
+            boxes: (0..size[0])
+                .map(|i| detection("person", 0, 0.9, [0.0, 0.0, 5.0, 5.0], &i.to_string()))
+                .collect(),
+            size,
+        })
+    }
+}
+
+#[test]
+fn flow_control_decides_for_each_element_of_a_batch() {
+    let definition = workflow(
+        json!([{"type": "WorkflowImage", "name": "image"}]),
+        json!([
+            {"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"},
+            {"type": "PropertyDefinition", "name": "n", "data": "$steps.model.predictions", "operations": [{"type": "SequenceLength"}]},
+            {"type": "ContinueIf", "name": "gate", "next_steps": ["$steps.many", "$steps.constant"],
+             "condition_statement": {"type": "StatementGroup", "statements": [{
+                 "type": "BinaryStatement",
+                 "left_operand": {"type": "DynamicOperand", "operand_name": "n"},
+                 "comparator": {"type": "(Number) >"},
+                 "right_operand": {"type": "StaticOperand", "value": 1}}]},
+             "evaluation_parameters": {"n": "$steps.n.output"}},
+            {"type": "PropertyDefinition", "name": "many", "data": "$steps.n.output", "operations": [{"type": "Multiply", "other": 10}]},
+            {"type": "Expression", "name": "constant", "data": {}, "switch": {"type": "CasesDefinition", "cases": [],
+             "default": {"type": "StaticCaseResult", "value": "gated"}}},
+            {"type": "FirstNonEmptyOrDefault", "name": "join", "data": ["$steps.many.output", "$steps.n.output"]}
+        ]),
+        json!([
+            output("many", "$steps.many.output"),
+            output("constant", "$steps.constant.output"),
+            output("join", "$steps.join.output")
+        ]),
+    );
+    let report = validate(&definition);
+    assert!(report.ok, "{report:?}");
+    assert_eq!(
+        report.steps["constant"].exec_dim, 1,
+        "it takes the lineage of its gate"
+    );
+    let mut run = compiled(&definition).instantiate();
+    let images = [1, 3, 2].map(|w| Value::Image(frame(1, [w, 9]).into()));
+    let inputs = BTreeMap::from([("image".to_owned(), RuntimeInput::Many(images.to_vec()))]);
+    let report = run
+        .run_batch(inputs, Duration::ZERO, &mut AsManyAsWide)
+        .unwrap();
+    assert!(report.errors.is_empty(), "{report:?}");
+    assert_eq!(
+        run.rows_json(),
+        [
+            json!({"many": null, "constant": null, "join": 1}),
+            json!({"many": 30, "constant": "gated", "join": 30}),
+            json!({"many": 20, "constant": "gated", "join": 20}),
+        ]
+    );
+}
+
+#[test]
+fn batches_of_other_lengths_are_refused_and_single_values_are_broadcast() {
+    let definition = workflow(
+        json!([{"type": "WorkflowBatchInput", "name": "a"}, {"type": "WorkflowBatchInput", "name": "b"}]),
+        json!([{"type": "test/pair@v1", "name": "pair", "data": "$inputs.a", "other": "$inputs.b"}]),
+        json!([output("a", "$steps.pair.output")]),
+    );
+    let mut run = compiled(&definition).instantiate();
+    let mut go = |a: usize, b: usize| {
+        let many = |n: usize| RuntimeInput::Many(vec![Value::Int(7); n]);
+        let inputs = BTreeMap::from([("a".to_owned(), many(a)), ("b".to_owned(), many(b))]);
+        run.run_batch(inputs, Duration::ZERO, &mut FixedBoxes::three())
+            .map(|_| run.rows_json().len())
+            .map_err(|e| e.class)
+    };
+    assert_eq!(go(3, 1), Ok(3));
+    assert_eq!(go(1, 3), Ok(3));
+    assert_eq!(go(3, 2), Err("RuntimeInputError".to_owned()));
+    assert_eq!(go(0, 1), Ok(0));
+}
+
+#[test]
+fn a_batch_gets_deeper_and_shallower_and_keeps_its_shape() {
+    let definition = workflow(
+        json!([{"type": "WorkflowBatchInput", "name": "lists"}]),
+        json!([
+            {"type": "test/split@v1", "name": "split", "data": "$inputs.lists"},
+            {"type": "PropertyDefinition", "name": "double", "data": "$steps.split.output", "operations": [{"type": "Multiply", "other": 2}]},
+            {"type": "DimensionCollapse", "name": "collapse", "data": "$steps.double.output"}
+        ]),
+        json!([
+            output("double", "$steps.double.output"),
+            output("all", "$steps.collapse.output")
+        ]),
+    );
+    let report = validate(&definition);
+    assert_eq!(
+        serde_json::to_value(&report.steps).unwrap(),
+        json!({
+            "split": {"exec_dim": 1, "out_dim": 2},
+            "double": {"exec_dim": 2, "out_dim": 2},
+            "collapse": {"exec_dim": 1, "out_dim": 1}
+        })
+    );
+    let mut run = compiled(&definition).instantiate();
+    let lists = vec![
+        Value::from(json!([1, 2])),
+        Value::from(json!([])),
+        Value::from(json!([3])),
+    ];
+    let inputs = BTreeMap::from([("lists".to_owned(), RuntimeInput::Many(lists))]);
+    run.run_batch(inputs, Duration::ZERO, &mut FixedBoxes::three())
+        .unwrap();
+    assert_eq!(
+        run.rows_json(),
+        [
+            json!({"double": [2, 4], "all": [2, 4]}),
+            json!({"double": [], "all": []}),
+            json!({"double": [6], "all": [6]}),
+        ]
+    );
+}
+
+#[test]
+fn limiters_let_pass_by_time_and_by_change() {
+    let definition = workflow(
+        json!([{"type": "WorkflowImage", "name": "image"}, {"type": "WorkflowParameter", "name": "value"}]),
+        json!([
+            {"type": "roboflow_core/rate_limiter@v1", "name": "rate", "cooldown_seconds": 1.0, "depends_on": "$inputs.value", "next_steps": ["$steps.a"]},
+            {"type": "roboflow_core/delta_filter@v1", "name": "delta", "image": "$inputs.image", "value": "$inputs.value", "next_steps": ["$steps.b"]},
+            {"type": "PropertyDefinition", "name": "a", "data": "$inputs.value", "operations": []},
+            {"type": "PropertyDefinition", "name": "b", "data": "$inputs.value", "operations": []}
+        ]),
+        json!([
+            output("a", "$steps.a.output"),
+            output("b", "$steps.b.output")
+        ]),
+    );
+    let mut run = compiled(&definition).instantiate();
+    let mut passes = |ms: u64, value: i64| {
+        let inputs = BTreeMap::from([
+            (
+                "image".to_owned(),
+                RuntimeInput::One(Value::Image(frame(1, [9, 9]).into())),
+            ),
+            ("value".to_owned(), RuntimeInput::One(Value::Int(value))),
+        ]);
+        let now = Duration::from_millis(ms);
+        run.run_batch(inputs, now, &mut FixedBoxes::three())
+            .unwrap();
+        let row = run.outputs_json();
+        (!row["a"].is_null(), !row["b"].is_null())
+    };
+    assert_eq!(passes(0, 1), (true, true));
+    assert_eq!(passes(500, 1), (false, false));
+    assert_eq!(passes(999, 2), (false, true));
+    assert_eq!(passes(1000, 2), (true, false));
+}
+
+#[test]
+fn continue_if_goes_on_for_its_stop_delay() {
+    let definition = workflow(
+        json!([{"type": "WorkflowParameter", "name": "on"}]),
+        json!([
+            {"type": "ContinueIf", "name": "gate", "next_steps": ["$steps.a"], "stop_delay": 2,
+             "condition_statement": {"type": "StatementGroup", "statements": [{"type": "UnaryStatement",
+                 "operand": {"type": "DynamicOperand", "operand_name": "on"}, "operator": {"type": "(Boolean) is True"}}]},
+             "evaluation_parameters": {"on": "$inputs.on"}},
+            {"type": "PropertyDefinition", "name": "a", "data": "$inputs.on", "operations": [{"type": "ToString"}]}
+        ]),
+        json!([output("a", "$steps.a.output")]),
+    );
+    let mut run = compiled(&definition).instantiate();
+    let mut passes = |seconds: u64, on: bool| {
+        let inputs = BTreeMap::from([("on".to_owned(), RuntimeInput::One(Value::Bool(on)))]);
+        let now = Duration::from_secs(seconds);
+        run.run_batch(inputs, now, &mut FixedBoxes::three())
+            .unwrap();
+        !run.outputs_json()["a"].is_null()
+    };
+    assert!(!passes(0, false));
+    assert!(passes(10, true));
+    assert!(passes(12, false));
+    assert!(!passes(13, false));
+}
+
+#[test]
+fn every_block_of_the_folder_is_in_the_catalogue_with_a_schema() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/workflow/blocks");
+    let files = std::fs::read_dir(folder).unwrap().count() - 1;
+    let families: std::collections::BTreeSet<&str> = blocks::all()
+        .filter(|m| m.category != "test")
+        .map(|m| m.name().split('@').next().unwrap())
+        .collect();
+    // Labels and rich labels share a file.
+    assert_eq!(families.len(), files + 1);
+    for summary in catalogue() {
+        let details = details(&summary.r#type).unwrap();
+        assert!(!summary.summary.is_empty(), "{}", summary.r#type);
+        let properties = details.schema["properties"].as_object().unwrap();
+        for required in details.schema["required"].as_array().unwrap() {
+            assert!(properties.contains_key(required.as_str().unwrap()));
+        }
+    }
+}

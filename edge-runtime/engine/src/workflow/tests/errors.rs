@@ -1,0 +1,229 @@
+//! What is said about definitions that are wrong.
+
+use serde_json::{Value as Json, json};
+use watchkeeper_contract::workflow::WorkflowError;
+
+use super::super::validate;
+
+/// A good definition, changed by `change`, and what is wrong with it then.
+fn errors(change: impl FnOnce(&mut Json)) -> Vec<WorkflowError> {
+    let mut definition = json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"},
+            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.model.predictions"}
+        ],
+        "outputs": [{"type": "JsonField", "name": "tracked", "selector": "$steps.tracker.tracked_detections"}]
+    });
+    assert!(validate(&definition).ok);
+    change(&mut definition);
+    let report = validate(&definition);
+    assert!(!report.ok);
+    report.errors
+}
+
+/// Class, step, property and nearest spelling of the only error.
+fn only(errors: Vec<WorkflowError>) -> (String, String, String, String) {
+    let [one] = errors.as_slice() else {
+        panic!("one error expected: {errors:#?}");
+    };
+    let text = |t: &Option<String>| t.clone().unwrap_or_default();
+    (
+        one.class.clone(),
+        text(&one.step),
+        text(&one.property),
+        text(&one.nearest),
+    )
+}
+
+fn expect(found: Vec<WorkflowError>, class: &str, step: &str, property: &str, nearest: &str) {
+    let want = [class, step, property, nearest].map(str::to_owned);
+    let [a, b, c, d] = want;
+    assert_eq!(only(found), (a, b, c, d));
+}
+
+#[test]
+fn a_misspelt_block_gets_the_nearest_one() {
+    expect(
+        errors(|d| d["steps"][1]["type"] = json!("roboflow_core/byte_traker@v3")),
+        "WorkflowSyntaxError",
+        "tracker",
+        "type",
+        "roboflow_core/byte_tracker@v3",
+    );
+}
+
+#[test]
+fn a_misspelt_step_in_a_selector_gets_the_nearest_one() {
+    expect(
+        errors(|d| d["steps"][1]["detections"] = json!("$steps.modle.predictions")),
+        "InvalidReferenceTargetError",
+        "tracker",
+        "detections",
+        "model",
+    );
+}
+
+#[test]
+fn a_misspelt_output_in_a_selector_gets_the_nearest_one() {
+    expect(
+        errors(|d| d["outputs"][0]["selector"] = json!("$steps.tracker.tracked_detection")),
+        "InvalidReferenceTargetError",
+        "$outputs",
+        "tracked",
+        "tracked_detections",
+    );
+}
+
+#[test]
+fn a_misspelt_required_property_is_pointed_out() {
+    expect(
+        errors(|d| {
+            let step = d["steps"][1].as_object_mut().unwrap();
+            let value = step.remove("detections").unwrap();
+            step.insert("detection".to_owned(), value);
+        }),
+        "WorkflowSyntaxError",
+        "tracker",
+        "detections",
+        "detection",
+    );
+}
+
+#[test]
+fn data_of_another_kind_is_refused() {
+    let found = errors(|d| d["steps"][1]["detections"] = json!("$inputs.image"));
+    assert!(
+        found[0]
+            .allowed
+            .contains(&"object_detection_prediction".to_owned())
+    );
+    expect(found, "ReferenceTypeError", "tracker", "detections", "");
+}
+
+#[test]
+fn everything_wrong_is_told_at_once() {
+    let found = errors(|d| {
+        d["steps"][0]["confidence"] = json!("high");
+        d["steps"][1]["lost_track_buffer"] = json!([1]);
+        d["outputs"][0]["selector"] = json!("$steps.nowhere.x");
+        d["inputs"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"type": "WorkflowImage", "name": "image"}));
+    });
+    let classes: Vec<&str> = found.iter().map(|e| e.class.as_str()).collect();
+    assert_eq!(
+        classes,
+        [
+            "WorkflowSyntaxError",
+            "WorkflowSyntaxError",
+            "DuplicatedNameError",
+            "InvalidReferenceTargetError"
+        ]
+    );
+}
+
+#[test]
+fn steps_that_wait_for_each_other_are_refused() {
+    let found = errors(|d| {
+        d["steps"].as_array_mut().unwrap().extend([
+            json!({"type": "PropertyDefinition", "name": "a", "data": "$steps.b.output", "operations": []}),
+            json!({"type": "PropertyDefinition", "name": "b", "data": "$steps.a.output", "operations": []}),
+        ]);
+    });
+    expect(found, "ExecutionGraphStructureError", "a", "", "");
+}
+
+#[test]
+fn elements_of_different_batches_are_not_paired() {
+    let found = errors(|d| {
+        d["steps"].as_array_mut().unwrap().extend([
+            json!({"type": "test/split@v1", "name": "a", "data": "$inputs.image"}),
+            json!({"type": "test/split@v1", "name": "b", "data": "$inputs.image"}),
+            json!({"type": "test/pair@v1", "name": "pair", "data": "$steps.a.output", "other": "$steps.b.output"}),
+        ]);
+    });
+    assert_eq!(only(found).0, "StepInputLineageError");
+}
+
+#[test]
+fn inputs_of_different_depth_are_refused() {
+    let found = errors(|d| {
+        d["steps"].as_array_mut().unwrap().extend([
+            json!({"type": "test/split@v1", "name": "a", "data": "$inputs.image"}),
+            json!({"type": "test/pair@v1", "name": "pair", "data": "$steps.a.output", "other": "$inputs.image"}),
+        ]);
+    });
+    assert_eq!(only(found).0, "StepInputDimensionalityError");
+}
+
+#[test]
+fn a_decision_about_other_data_is_refused() {
+    let found = errors(|d| {
+        d["steps"].as_array_mut().unwrap().extend([
+            json!({"type": "test/split@v1", "name": "a", "data": "$inputs.image"}),
+            json!({"type": "SwitchCase", "name": "gate", "value": "$steps.a.output", "default_next_steps": ["$steps.c"]}),
+            json!({"type": "PropertyDefinition", "name": "c", "data": "$inputs.image", "operations": []}),
+        ]);
+    });
+    expect(found, "ControlFlowDefinitionError", "c", "", "");
+}
+
+#[test]
+fn a_target_of_two_branches_of_one_step_is_refused() {
+    let found = errors(|d| {
+        d["steps"].as_array_mut().unwrap().push(json!({
+            "type": "SwitchCase", "name": "gate", "value": 1,
+            "cases": {"1": "$steps.tracker"}, "default_next_steps": ["$steps.tracker"]
+        }));
+    });
+    expect(
+        found,
+        "ExecutionGraphStructureError",
+        "gate",
+        "default_next_steps",
+        "",
+    );
+}
+
+#[test]
+fn a_wrong_operation_is_told_with_what_is_allowed() {
+    let found = errors(|d| {
+        d["steps"].as_array_mut().unwrap().push(json!({
+            "type": "PropertyDefinition", "name": "n", "data": "$steps.model.predictions",
+            "operations": [{"type": "SequenceLenght"}]
+        }));
+    });
+    assert!(
+        found[0].message.contains("SequenceLength"),
+        "{}",
+        found[0].message
+    );
+    assert_eq!(only(found).0, "WorkflowSyntaxError");
+}
+
+#[test]
+fn a_newer_language_is_refused() {
+    expect(
+        errors(|d| d["version"] = json!("1.99.0")),
+        "NotSupportedExecutionEngineError",
+        "",
+        "version",
+        "",
+    );
+}
+
+#[test]
+fn what_is_no_definition_at_all_is_refused() {
+    for document in [
+        json!(null),
+        json!([]),
+        json!("x"),
+        json!({}),
+        json!({"steps": {}}),
+    ] {
+        assert!(!validate(&document).ok, "{document}");
+    }
+}

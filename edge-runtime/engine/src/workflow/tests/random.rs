@@ -1,0 +1,233 @@
+//! Random definitions, made of real blocks and real mistakes: they compile or are refused, and never panic.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::{Map, Value as Json, json};
+
+use super::super::manifest::{Property, Shape};
+use super::super::uql::{Chain, Env, apply};
+use super::super::{Value, blocks, compile, validate};
+use super::{FixedBoxes, frame};
+
+/// Makes definitions from a seed.
+struct Maker(fastrand::Rng);
+
+impl Maker {
+    fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+        &list[self.0.usize(..list.len())]
+    }
+
+    fn literal(&mut self) -> Json {
+        self.pick(&[
+            json!(null),
+            json!(true),
+            json!(-1),
+            json!(0.5),
+            json!(1e308),
+            json!(i64::MAX),
+            json!(""),
+            json!("person"),
+            json!("CENTER"),
+            json!("$"),
+            json!("$inputs.image"),
+            json!([]),
+            json!({}),
+            json!([[0, 0], [10, 0], [10, 10]]),
+            json!([[5, 0], [5, 99]]),
+            json!([["a"], null]),
+        ])
+        .clone()
+    }
+
+    fn operation(&mut self, depth: u8) -> Json {
+        let plain = [
+            "StringToLowerCase",
+            "SequenceLength",
+            "SequenceElementsCount",
+            "SequenceJoin",
+            "ToString",
+            "ToBoolean",
+            "DetectionsToDictionary",
+            "ConvertDictionaryToJSON",
+            "TimestampToISOFormat",
+        ];
+        let with = [
+            json!({"type": "ToNumber", "cast_to": "int"}),
+            json!({"type": "NumberRound", "decimal_digits": 2}),
+            json!({"type": "Divide", "other": 0.0}),
+            json!({"type": "Multiply", "other": 1e300}),
+            json!({"type": "StringSubSequence", "start": -5, "end": 2}),
+            json!({"type": "StringMatches", "regex": "^p"}),
+            json!({"type": "LookupTable", "lookup_table": {"person": 1}}),
+            json!({"type": "NumericSequenceAggregate", "function": "min", "neutral_value": 0}),
+            json!({"type": "SequenceAggregate", "mode": "most_common"}),
+            json!({"type": "DetectionsPropertyExtract", "property_name": "center"}),
+            json!({"type": "ExtractDetectionProperty", "property_name": "size"}),
+            json!({"type": "DetectionsOffset", "offset_x": 3, "offset_y": -900}),
+            json!({"type": "DetectionsRename", "class_map": {"person": "p"}, "strict": false}),
+            json!({"type": "DetectionsSelection", "mode": "left_most"}),
+            json!({"type": "SortDetections", "mode": "center_x"}),
+            json!({"type": "PickDetectionsByParentClass", "parent_class": "car"}),
+            json!({"type": "ExtractImageProperty", "property_name": "aspect_ratio"}),
+            json!({"type": "ExtractFrameMetadata", "property_name": "seconds_since_start"}),
+        ];
+        match self.0.u8(..4) {
+            0 => json!({"type": *self.pick(&plain)}),
+            1 if depth < 3 => {
+                json!({"type": "SequenceApply", "operations": self.chain(depth + 1)})
+            }
+            2 if depth < 3 => {
+                json!({"type": "DetectionsFilter", "filter_operation": self.group(depth + 1)})
+            }
+            _ => self.pick(&with).clone(),
+        }
+    }
+
+    fn chain(&mut self, depth: u8) -> Json {
+        (0..self.0.u8(..4)).map(|_| self.operation(depth)).collect()
+    }
+
+    fn group(&mut self, depth: u8) -> Json {
+        let comparators = [
+            "==",
+            "(Number) >",
+            "(Number) in range",
+            "(String) startsWith",
+            "in (Sequence)",
+            "any in (Sequence)",
+            "(Detection) in zone",
+        ];
+        let statement = json!({
+            "type": "BinaryStatement",
+            "left_operand": {"type": "DynamicOperand", "operations": self.chain(depth)},
+            "comparator": {"type": *self.pick(&comparators)},
+            "right_operand": {"type": "StaticOperand", "value": self.literal()},
+        });
+        json!({"type": "StatementGroup", "statements": [statement], "operator": "and"})
+    }
+
+    fn value(&mut self, property: &Property, selectors: &[String], steps: usize) -> Json {
+        if self.0.u8(..20) == 0 {
+            return self.literal();
+        }
+        let some_step = format!("$steps.s{}", self.0.usize(..steps + 1));
+        match property.shape {
+            Shape::Selector => json!(self.pick(selectors)),
+            _ if self.0.u8(..4) == 0 => json!(self.pick(selectors)),
+            Shape::Boolean => json!(self.0.bool()),
+            Shape::Integer(_) => json!(self.0.i64(-2..50)),
+            Shape::Number(..) => json!(self.0.f64()),
+            Shape::Choice(choices) => json!(self.pick(choices)),
+            Shape::List if self.0.bool() => json!([self.pick(selectors)]),
+            Shape::Dict => json!({"_": self.pick(selectors), "n": self.literal()}),
+            Shape::Steps => json!([some_step]),
+            Shape::StepCases => json!({"person": some_step}),
+            Shape::Grammar(_) => match property.name {
+                "operations" => self.chain(0),
+                "data_operations" => json!({"n": self.chain(0)}),
+                "switch" => json!({"type": "CasesDefinition",
+                    "cases": [{"type": "CaseDefinition", "condition": self.group(0), "result": {"type": "StaticCaseResult", "value": 1}}],
+                    "default": {"type": "DynamicCaseResult", "parameter_name": "_", "operations": self.chain(0)}}),
+                "rules" => json!([]),
+                _ => self.group(0),
+            },
+            _ => self.literal(),
+        }
+    }
+
+    fn definition(&mut self) -> Json {
+        let mut selectors: Vec<String> = ["image", "meta", "value", "boxes"]
+            .iter()
+            .map(|i| format!("$inputs.{i}"))
+            .collect();
+        let manifests: Vec<_> = blocks::all().collect();
+        let count = self.0.usize(1..8);
+        let mut steps = Vec::new();
+        for i in 0..count {
+            let manifest = *self.pick(&manifests);
+            let mut step = Map::new();
+            step.insert("type".to_owned(), json!(self.pick(manifest.types)));
+            step.insert("name".to_owned(), json!(format!("s{i}")));
+            for property in manifest.properties {
+                if property.required() || self.0.u8(..3) == 0 {
+                    // Prefer a source of a fitting kind, so that many definitions compile.
+                    let value = self.value(property, &selectors, count);
+                    step.insert(property.name.to_owned(), value);
+                }
+            }
+            selectors.extend(
+                manifest
+                    .outputs
+                    .iter()
+                    .map(|o| format!("$steps.s{i}.{}", o.name)),
+            );
+            steps.push(Json::Object(step));
+        }
+        let outputs: Vec<Json> = selectors
+            .iter()
+            .enumerate()
+            .map(|(i, s)| json!({"type": "JsonField", "name": format!("o{i}"), "selector": s}))
+            .collect();
+        json!({
+            "version": "1.0",
+            "inputs": [
+                {"type": "WorkflowImage", "name": "image"},
+                {"type": "WorkflowVideoMetadata", "name": "meta"},
+                {"type": "WorkflowParameter", "name": "value", "default_value": self.literal()},
+                {"type": "WorkflowParameter", "name": "boxes", "default_value": self.literal()}
+            ],
+            "steps": steps,
+            "outputs": outputs
+        })
+    }
+}
+
+#[test]
+fn many_random_definitions_compile_so_that_running_is_tested_too() {
+    let compiled = (0..1000)
+        .filter(|seed| validate(&Maker(fastrand::Rng::with_seed(*seed)).definition()).ok)
+        .count();
+    assert!(compiled >= 100, "only {compiled} of 1000 compile");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_random_definition_compiles_or_is_refused_but_never_panics(seed: u64) {
+        let definition = Maker(fastrand::Rng::with_seed(seed)).definition();
+        let report = validate(&definition);
+        prop_assert_eq!(&report, &validate(&definition), "validation is deterministic");
+        match compile(&definition, &BTreeMap::new()) {
+            Ok(compiled) => {
+                prop_assert!(report.ok);
+                let mut run = compiled.instantiate();
+                for number in 1..=3 {
+                    run.run(frame(number, [64, 48]), Duration::from_secs(number), &mut FixedBoxes::three());
+                }
+                prop_assert!(run.outputs_json().is_object());
+                if let Some(image) = run.output_image() {
+                    prop_assert_eq!(image.rgb().data.len(), 64 * 48 * 3);
+                }
+            }
+            Err(errors) => {
+                prop_assert!(!report.ok);
+                prop_assert!(!errors.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_random_chain_on_a_random_value_answers_or_fails_but_never_panics(seed: u64) {
+        let mut maker = Maker(fastrand::Rng::with_seed(seed));
+        let chain: Chain = serde_json::from_value(maker.chain(0)).unwrap();
+        let value = Value::from(maker.literal());
+        let env = Env { parameters: &Value::Null, element: &Value::Null };
+        if let Ok(result) = apply(&chain, value, &env) {
+            let text = result.to_json().to_string();
+            prop_assert!(!text.is_empty());
+        }
+    }
+}
