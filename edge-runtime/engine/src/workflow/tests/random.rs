@@ -6,7 +6,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
 
-use super::super::manifest::{Property, Shape};
+use super::super::kinds::{Kind, KindSet};
+use super::super::manifest::{Property, Selects, Shape};
 use super::super::uql::{Chain, Env, apply};
 use super::super::{Value, blocks, compile, validate};
 use super::{FixedBoxes, frame};
@@ -108,20 +109,39 @@ impl Maker {
         json!({"type": "StatementGroup", "statements": [statement], "operator": "and"})
     }
 
-    fn value(&mut self, property: &Property, selectors: &[String], steps: usize) -> Json {
-        if self.0.u8(..20) == 0 {
+    /// A selector for a property: mostly one whose data it takes.
+    fn source(&mut self, property: &Property, sources: &[(String, KindSet)]) -> Json {
+        let fitting: Vec<&String> = sources
+            .iter()
+            .filter(|(name, kinds)| {
+                kinds.fits(property.kinds)
+                    && (property.selects == Selects::Anything || name.starts_with("$inputs"))
+            })
+            .map(|(name, _)| name)
+            .collect();
+        if fitting.is_empty() || self.0.u8(..30) == 0 {
+            return json!(self.pick(sources).0);
+        }
+        json!(self.pick(&fitting))
+    }
+
+    fn value(&mut self, property: &Property, sources: &[(String, KindSet)], steps: usize) -> Json {
+        if self.0.u8(..60) == 0 {
             return self.literal();
         }
-        let some_step = format!("$steps.s{}", self.0.usize(..steps + 1));
+        let some_step = format!("$steps.s{}", self.0.usize(..steps));
+        let takes = property.selects != Selects::Nothing;
         match property.shape {
-            Shape::Selector => json!(self.pick(selectors)),
-            _ if self.0.u8(..4) == 0 => json!(self.pick(selectors)),
+            Shape::Selector => self.source(property, sources),
+            _ if takes && self.0.u8(..3) == 0 => self.source(property, sources),
             Shape::Boolean => json!(self.0.bool()),
             Shape::Integer(_) => json!(self.0.i64(-2..50)),
             Shape::Number(..) => json!(self.0.f64()),
             Shape::Choice(choices) => json!(self.pick(choices)),
-            Shape::List if self.0.bool() => json!([self.pick(selectors)]),
-            Shape::Dict => json!({"_": self.pick(selectors), "n": self.literal()}),
+            Shape::List if property.name == "data" => json!([self.source(property, sources)]),
+            Shape::List => json!([[0, 0], [30, 0], [30, 30]]),
+            Shape::Text => json!("person"),
+            Shape::Dict => json!({"_": self.source(property, sources), "n": 1}),
             Shape::Steps => json!([some_step]),
             Shape::StepCases => json!({"person": some_step}),
             Shape::Grammar(_) => match property.name {
@@ -138,10 +158,15 @@ impl Maker {
     }
 
     fn definition(&mut self) -> Json {
-        let mut selectors: Vec<String> = ["image", "meta", "value", "boxes"]
-            .iter()
-            .map(|i| format!("$inputs.{i}"))
-            .collect();
+        let mut sources: Vec<(String, KindSet)> = [
+            ("image", Kind::Image),
+            ("meta", Kind::VideoMetadata),
+            ("value", Kind::Any),
+            ("boxes", Kind::Any),
+        ]
+        .iter()
+        .map(|(name, kind)| (format!("$inputs.{name}"), KindSet::of(&[*kind])))
+        .collect();
         let manifests: Vec<_> = blocks::all().collect();
         let count = self.0.usize(1..8);
         let mut steps = Vec::new();
@@ -152,23 +177,22 @@ impl Maker {
             step.insert("name".to_owned(), json!(format!("s{i}")));
             for property in manifest.properties {
                 if property.required() || self.0.u8(..3) == 0 {
-                    // Prefer a source of a fitting kind, so that many definitions compile.
-                    let value = self.value(property, &selectors, count);
+                    let value = self.value(property, &sources, count);
                     step.insert(property.name.to_owned(), value);
                 }
             }
-            selectors.extend(
+            sources.extend(
                 manifest
                     .outputs
                     .iter()
-                    .map(|o| format!("$steps.s{i}.{}", o.name)),
+                    .map(|o| (format!("$steps.s{i}.{}", o.name), o.kinds)),
             );
             steps.push(Json::Object(step));
         }
-        let outputs: Vec<Json> = selectors
+        let outputs: Vec<Json> = sources
             .iter()
             .enumerate()
-            .map(|(i, s)| json!({"type": "JsonField", "name": format!("o{i}"), "selector": s}))
+            .map(|(i, (s, _))| json!({"type": "JsonField", "name": format!("o{i}"), "selector": s}))
             .collect();
         json!({
             "version": "1.0",
