@@ -1,6 +1,6 @@
 //! The loop: the one place where the agent's cores meet the world.
 //!
-//! Everything that can happen is one [`Event`]; a turn is: take one event, hand it to the cores, drain what they want
+//! Everything that can happen is one `Event`; a turn is: take one event, hand it to the cores, drain what they want
 //! done, wait for the next event or the smallest deadline. The systemd watchdog is fed by a finished turn, never by a
 //! side thread, so a stuck loop is noticed.
 //!

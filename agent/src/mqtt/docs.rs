@@ -81,7 +81,8 @@ pub fn render() -> String {
 }
 
 fn render_section(section: &Section) -> String {
-    let json = serde_json::to_string_pretty(&section.example).unwrap_or_default();
+    let order: Vec<&str> = section.members.iter().map(|(name, _)| *name).collect();
+    let json = pretty(&section.example, &order, 0);
     let mut out = format!(
         "\n## {}\n\n`{}` – {}\n\n{}\n\n```json\n{json}\n```\n\n",
         section.title, section.topic, section.how, section.about
@@ -91,6 +92,31 @@ fn render_section(section: &Section) -> String {
         let _ok = writeln!(out, "| `{name}` | {meaning} |");
     }
     out
+}
+
+/// Indented JSON whose outermost members stand in `order` and all others by name, whatever order the parser keeps.
+fn pretty(value: &Value, order: &[&str], depth: usize) -> String {
+    let Value::Object(object) = value else {
+        return match value {
+            Value::Array(items) if items.iter().any(Value::is_object) => {
+                let items: Vec<String> = items.iter().map(|v| pretty(v, &[], depth)).collect();
+                format!("[{}]", items.join(", "))
+            }
+            other => other.to_string(),
+        };
+    };
+    if object.is_empty() {
+        return "{}".to_owned();
+    }
+    let mut members: Vec<(&String, &Value)> = object.iter().collect();
+    let rank = |name: &str| order.iter().position(|n| *n == name).unwrap_or(usize::MAX);
+    members.sort_by(|a, b| (rank(a.0), a.0).cmp(&(rank(b.0), b.0)));
+    let pad = "  ".repeat(depth + 1);
+    let lines: Vec<String> = members
+        .into_iter()
+        .map(|(name, value)| format!("{pad}\"{name}\": {}", pretty(value, &[], depth + 1)))
+        .collect();
+    format!("{{\n{}\n{}}}", lines.join(",\n"), "  ".repeat(depth))
 }
 
 fn commands_note() -> String {
@@ -705,6 +731,15 @@ mod tests {
     fn every_member_of_every_message_is_explained() {
         for section in sections() {
             assert_eq!(mismatch(&section), (vec![], vec![]), "{}", section.title);
+        }
+    }
+
+    #[test]
+    fn every_example_is_printed_as_the_json_it_is() {
+        for section in sections() {
+            let printed: Value =
+                serde_json::from_str(&pretty(&section.example, &[], 0)).expect("json");
+            assert_eq!(printed, section.example, "{}", section.title);
         }
     }
 

@@ -1,7 +1,7 @@
 //! MQTT: what a box says, where, and over which session.
 //!
-//! [`topics`] is the only place that knows topic strings, [`payload`] the only one that knows what a message holds,
-//! [`session`] decides when to connect, [`retained`] keeps what the broker shall hold, [`link`] is the shell around
+//! `topics` is the only place that knows topic strings, [`payload`] the only one that knows what a message holds,
+//! [`session`] decides when to connect, `retained` keeps what the broker shall hold, [`link`] is the shell around
 //! `rumqttc`.
 
 mod docs;
