@@ -139,8 +139,12 @@ struct Bench {
 
 impl Bench {
     fn new(specs: &[RuleSpec]) -> Self {
+        Self::with(specs, &facts())
+    }
+
+    fn with(specs: &[RuleSpec], facts: &WorkflowFacts<'_>) -> Self {
         Self {
-            rules: RuleSet::new(specs, &facts()).unwrap(),
+            rules: RuleSet::new(specs, facts).unwrap(),
             frame: 0,
             ids: 0,
             local: LocalTime {
@@ -739,6 +743,81 @@ fn all_rules(cooldown_s: f64) -> Vec<RuleSpec> {
         ..rule(when)
     };
     conditions.into_iter().enumerate().map(named).collect()
+}
+
+#[test]
+fn one_scene_sets_off_every_kind_of_rule() {
+    let mut b = Bench::new(&all_rules(0.0));
+    b.hold(
+        3.0,
+        &Shot {
+            value: Some(1.0),
+            ..standing(3)
+        },
+    );
+    b.show(&Shot {
+        crossed_in: vec![2],
+        ..standing(3)
+    });
+    b.stand(3.0, 0);
+    b.finish();
+    let ended = b.changes.iter().filter(|c| c.phase == Phase::End);
+    let mut told: Vec<&str> = ended.map(|c| c.event.condition.as_str()).collect();
+    told.sort_unstable();
+    told.dedup();
+    assert_eq!(
+        told,
+        [
+            "appears", "count", "crosses", "enters", "leaves", "stays", "value"
+        ]
+    );
+}
+
+#[test]
+fn a_zone_that_shows_boxes_outside_of_it_is_left_when_their_time_is_zero() {
+    let mut facts = facts();
+    facts.zones[0].keeps_outside = true;
+    let mut b = Bench::with(&[rule(leaves())], &facts);
+    let timed = |t: f64| {
+        let mut shot = standing(1);
+        shot.boxes[0].extra = Some(Box::new(Extra {
+            time_in_zone: Some(t),
+            ..Extra::default()
+        }));
+        shot
+    };
+    b.hold(3.0, &timed(0.0));
+    b.hold(3.0, &timed(1.5));
+    assert!(b.changes.is_empty());
+    b.hold(3.0, &timed(0.0));
+    assert_eq!(b.phases(), NEW_END);
+}
+
+#[test]
+fn a_zone_that_reads_no_known_tracker_is_evidence_enough() {
+    let mut facts = facts();
+    facts.zones[0].detections = None;
+    let mut b = Bench::with(&[rule(stays(2.0))], &facts);
+    assert_eq!(b.rules.needs().len(), 1);
+    b.stand(3.0, 1);
+    assert_eq!(b.phases(), [Phase::New]);
+    assert!(b.changes[0].decision.verdict >= Verdict::Record);
+}
+
+#[test]
+fn a_doubtful_event_is_updated_when_the_evidence_has_grown() {
+    let mut b = Bench::new(&[rule(appears())]);
+    let mut shot = standing(1);
+    shot.boxes[0].confidence = 0.36;
+    b.hold(1.2, &shot);
+    assert_eq!(b.phases(), [Phase::New]);
+    let first = b.changes[0].decision.verdict;
+    assert!(first < Verdict::Record, "{first:?}");
+    shot.boxes[0].confidence = 0.9;
+    b.hold(4.0, &shot);
+    let last = b.changes.last().unwrap();
+    assert_eq!(last.phase, Phase::Update);
+    assert!(last.decision.verdict > first);
 }
 
 fn shot_strategy() -> impl Strategy<Value = Shot> {
