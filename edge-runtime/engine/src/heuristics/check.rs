@@ -1,6 +1,6 @@
 //! Rules as written → rules as watched: every name, selector and number is checked against the workflow, once.
 //!
-//! Invariant: what comes out of [`compile`] refers only to needs that exist, and holds only finite numbers.
+//! Invariant: what comes out of `compile` refers only to needs that exist, and holds only finite numbers.
 
 use std::collections::BTreeSet;
 use std::fmt;
