@@ -621,6 +621,19 @@ mod tests {
     }
 
     #[test]
+    fn example_in_the_readme_is_accepted() {
+        let readme = include_str!("../README.md");
+        let block = readme
+            .split("```")
+            .find_map(|part| part.strip_prefix("toml\n"));
+        let text = block
+            .expect("the readme has an example")
+            .replace("…64 hexadecimal digits…", &"0".repeat(64));
+        let manifest = Manifest::parse(Path::new("README.md"), &text).expect("a good example");
+        assert_eq!(manifest.labels.len(), 2);
+    }
+
+    #[test]
     fn broken_toml_names_its_line() {
         let message = refused("name = \"a\"\ntask = \n");
         assert!(message.contains("line 2"), "{message}");

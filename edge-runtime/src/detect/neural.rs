@@ -1,7 +1,8 @@
 //! The detector over a network: scale, infer, decode, suppress, map back.
 //!
 //! One value a stream; the network itself may be shared. Invariant: a stream holds its turn at the network only while it
-//! infers and reads the outputs in place; scaling and suppression of several streams run side by side.
+//! infers and reads the outputs in place; scaling and suppression of several streams run side by side. Times measure work:
+//! waiting for a turn is in none of them.
 
 use std::sync::Arc;
 use std::time::Instant;
