@@ -6,12 +6,13 @@
 //!
 //! Map: [`pool`] opens detectors; [`neural`] is the one over a network, with [`preprocess`] (planes to tensor, [`letterbox`]
 //! geometry), [`network`] (the back-end seam: [`rten`] and `ort`, chosen by [`backend`]), [`decode`] (tensors to boxes),
-//! [`nms`], and [`shared`] (streams take turns at one session).
+//! [`nms`], and [`shared`] (streams take turns at one session); [`motion`] is the one that needs no weights.
 
 pub mod backend;
 mod colour;
 pub mod decode;
 pub mod letterbox;
+pub mod motion;
 pub mod network;
 pub mod neural;
 pub mod nms;
@@ -23,8 +24,6 @@ pub mod rten;
 pub mod shared;
 #[cfg(test)]
 pub(crate) mod testing;
-
-pub mod motion;
 
 use std::fmt;
 use std::sync::Arc;

@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use watchkeeper_models::{Resolved, Zoo, ZooError};
+use watchkeeper_models::{MOTION, Resolved, Zoo, ZooError};
 
 use super::Detector;
 use super::backend::{self, BackendChoice, OrtPlaces};
+use super::motion::{MotionDetector, MotionSettings};
 use super::network::{LoadError, Network};
 use super::neural::NeuralDetector;
 use super::shared::Turnstile;
@@ -21,7 +22,7 @@ use super::shared::Turnstile;
 /// What a pipeline asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OpenRequest {
-    /// A name in the zoo, or a path to a model file.
+    /// `motion`, a name in the zoo, or a path to a model file.
     pub model: String,
     /// Which back end.
     pub backend: BackendChoice,
@@ -31,6 +32,8 @@ pub struct OpenRequest {
     pub models_dir: Option<PathBuf>,
     /// Where to look for ONNX Runtime besides the usual places.
     pub ort: OrtPlaces,
+    /// Times of the motion detector; networks have none.
+    pub motion: MotionSettings,
 }
 
 /// Why there is no detector. One sentence each.
@@ -61,6 +64,9 @@ impl DetectorPool {
     /// # Errors
     /// [`OpenError`]: the model is unknown, absent, damaged, not what its manifest says, or the back end is not here.
     pub fn open(&self, request: &OpenRequest) -> Result<Box<dyn Detector>, OpenError> {
+        if request.model == MOTION {
+            return Ok(Box::new(MotionDetector::new(request.motion)));
+        }
         let zoo = match &request.models_dir {
             Some(dir) => Zoo::with_dir(dir),
             None => Zoo::builtin(),
