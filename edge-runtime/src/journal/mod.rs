@@ -1,1 +1,419 @@
-//! Placeholder; its owner replaces this.
+//! The journal: events, durable before they are spoken of, and what to run after a restart.
+//!
+//! Owns the numbering and the hash chain of events, their retention, the stored sources and pipelines ([`Specs`]) and
+//! the kept pictures ([`media`]).
+//!
+//! Invariants:
+//! - an event is visible to readers and subscribers only after it is on stable storage;
+//! - numbers rise by exactly one, over restarts too, and no number is ever given twice, even when the store had to be
+//!   set aside (see [`reservation`]);
+//! - from [`Head::first`] to [`Head::last`] nothing is missing. Older records may still be there (critical ones are
+//!   kept longer) and a jump before `first` is what retention or damage left;
+//! - every loss that opening finds is told as a [`Loss`], to be appended as an event.
+//!
+//! Not here: deciding what is an event (see `pipeline`), HTTP (see `server`).
+
+mod chain;
+mod loss;
+pub mod media;
+mod record;
+mod reservation;
+mod retention;
+mod specs;
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use watchkeeper_contract::event::Event;
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_store::{
+    Batch, CorruptRecord, Keyspace, OpenOutcome, Options, SledStore, Store, StoreError, log_key,
+    log_seq,
+};
+
+pub use chain::{ChainError, Hash, verify};
+pub use loss::{Loss, Stamp};
+pub use record::StoredEvent;
+pub use retention::Limits;
+pub use specs::{Loaded, Specs, Unreadable};
+
+use record::HeadV1;
+use reservation::Reservation;
+use retention::{Item, Retention};
+
+const EVENTS: Keyspace = Keyspace::new("events");
+const META: Keyspace = Keyspace::new("journal");
+const HEAD: &[u8] = b"head";
+
+/// Records read from the store at a time while opening.
+const OPEN_PAGE: usize = 512;
+
+/// Most records that one read answers.
+pub const MAX_PAGE: usize = 1000;
+
+/// Why the journal can't do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The store refuses or is damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The file that keeps numbers from being given twice can't be written.
+    #[error("{path} can't be written: {source}")]
+    Reservation {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A record or a specification is not in words that this version knows.
+    #[error("{what} can't be read: {why}")]
+    Unreadable {
+        /// Which record.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// Where the journal stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Head {
+    /// From this number on nothing is missing.
+    pub first: EventSeq,
+    /// Last durable number; zero when nothing was ever written.
+    pub last: EventSeq,
+}
+
+/// Part of the journal, in rising order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventPage {
+    /// The records.
+    pub events: Vec<StoredEvent>,
+    /// Cursor to go on from: the last number that was looked at, also where its record is damaged.
+    pub next_after: EventSeq,
+    /// Where the journal stood.
+    pub head: Head,
+}
+
+/// Numbers for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JournalStats {
+    /// Events appended since the start.
+    pub appended: u64,
+    /// Appends that failed since the start.
+    pub failed: u64,
+    /// Records that retention dropped since the start.
+    pub dropped: u64,
+    /// Records kept.
+    pub records: u64,
+    /// Bytes of the kept records.
+    pub bytes: u64,
+}
+
+/// The journal. Shared by reference among threads; appending blocks until the disk has it.
+#[derive(Debug)]
+pub struct Journal {
+    store: Arc<dyn Store>,
+    writer: Mutex<Writer>,
+    head: watch::Sender<Head>,
+    specs: Specs,
+}
+
+#[derive(Debug)]
+struct Writer {
+    /// Last number given; ahead of the durable one while a sync runs.
+    last: u64,
+    hash: Hash,
+    first: u64,
+    retention: Retention,
+    reservation: Reservation,
+    stats: JournalStats,
+}
+
+impl Journal {
+    /// Opens the journal in the folder `state` and tells what was lost since it was closed.
+    ///
+    /// Blocks for as long as reading every record once takes.
+    ///
+    /// # Errors
+    /// When the folder is in use by another process, can't be written, or the disk is full.
+    pub fn open(state: &Path, limits: Limits) -> Result<(Self, Vec<Loss>), JournalError> {
+        let (store, report) = SledStore::open(&state.join("journal"), &Options::default())?;
+        Self::over(
+            Arc::new(store),
+            state,
+            limits,
+            &report.outcome,
+            &report.corrupt,
+        )
+    }
+
+    /// Runs over a store that is open. `outcome` and `corrupt` are what opening it found.
+    ///
+    /// # Errors
+    /// When the store can't be read or the folder `state` not be written.
+    pub fn over(
+        store: Arc<dyn Store>,
+        state: &Path,
+        limits: Limits,
+        outcome: &OpenOutcome,
+        corrupt: &[CorruptRecord],
+    ) -> Result<(Self, Vec<Loss>), JournalError> {
+        let reservation = Reservation::open(state)?;
+        let head = match store.get(META, HEAD) {
+            Ok(bytes) => bytes.map(|b| HeadV1::decode(&b)).transpose()?,
+            Err(StoreError::Corrupt { .. }) => None,
+            Err(e) => return Err(e.into()),
+        };
+        let mut retention = Retention::new(limits);
+        let found = scan_index(&*store, &mut retention)?;
+        let mut writer = Writer {
+            last: head.as_ref().map_or(0, |h| h.last).max(found.last),
+            hash: head.as_ref().map_or(found.hash, |h| h.hash),
+            first: head.as_ref().map_or(1, |h| h.first),
+            retention,
+            reservation,
+            stats: JournalStats::default(),
+        };
+        let mut losses = loss::of_store(outcome, corrupt, EVENTS.name());
+
+        // Records that were acknowledged may be gone, and their numbers may be out in the world: go on behind every
+        // number that can ever have been given.
+        let intact = matches!(outcome, OpenOutcome::Clean | OpenOutcome::Recovered { .. })
+            && (head.is_some() || writer.reservation.end() == 0);
+        if !intact && writer.reservation.end() > writer.last {
+            losses.push(Loss::numbers_skipped(
+                writer.last + 1,
+                writer.reservation.end(),
+            ));
+            writer.last = writer.reservation.end();
+            writer.first = writer.last + 1;
+        }
+        let expected = (writer.last + 1).saturating_sub(writer.first);
+        let present = writer.retention.count_from(writer.first);
+        if present < expected {
+            losses.push(Loss::records_missing(expected - present));
+            writer.first = writer.retention.first_without_hole(writer.last);
+        }
+        let (head, _) = watch::channel(writer.head());
+        let journal = Self {
+            specs: Specs::new(Arc::clone(&store)),
+            store,
+            writer: Mutex::new(writer),
+            head,
+        };
+        Ok((journal, losses))
+    }
+
+    /// Appends `events` in this order: gives each its number and hash, and returns them when they are durable.
+    /// Appends of several threads share one sync.
+    ///
+    /// # Errors
+    /// When the store refuses. What was not returned may still be in the journal when only the sync failed.
+    pub fn append(&self, mut events: Vec<Event>) -> Result<Vec<Event>, JournalError> {
+        if events.is_empty() {
+            return Ok(events);
+        }
+        let result = self.write(&mut events).and_then(|head| {
+            self.store.sync()?;
+            Ok(head)
+        });
+        let head = match result {
+            Ok(head) => head,
+            Err(error) => {
+                self.writer.lock().stats.failed += 1;
+                return Err(error);
+            }
+        };
+        self.writer.lock().stats.appended += events.len() as u64;
+        // A later append may have been published first; its sync covered this one.
+        self.head.send_if_modified(|published| {
+            let newer = head.last > published.last;
+            if newer {
+                *published = head;
+            }
+            newer
+        });
+        Ok(events)
+    }
+
+    fn write(&self, events: &mut [Event]) -> Result<Head, JournalError> {
+        let mut writer = self.writer.lock();
+        let (mut last, mut hash) = (writer.last, writer.hash);
+        writer.reservation.cover(last + events.len() as u64)?;
+
+        let mut batch = Batch::new();
+        let mut items = Vec::with_capacity(events.len());
+        for event in events.iter_mut() {
+            last += 1;
+            event.seq = EventSeq(last);
+            let (stored, next) = record::encode(event, &hash);
+            hash = next;
+            event.hash = hash.to_string();
+            items.push(Item {
+                seq: last,
+                bytes: stored.len() as u64,
+                critical: record::is_critical(event),
+            });
+            batch = batch.put(EVENTS, &log_key(last), &stored);
+        }
+        let drop = writer.retention.plan(&items);
+        for seq in &drop {
+            batch = batch.delete(EVENTS, &log_key(*seq));
+        }
+        let first = drop
+            .iter()
+            .max()
+            .map_or(writer.first, |seq| writer.first.max(seq + 1));
+        let head = HeadV1 { first, last, hash };
+        self.store.write(batch.put(META, HEAD, &head.encode()))?;
+
+        // Only now is it so: a refused batch leaves no trace.
+        writer.last = last;
+        writer.hash = hash;
+        writer.first = first;
+        writer.stats.dropped += drop.len() as u64;
+        writer.retention.apply(items, &drop);
+        Ok(writer.head())
+    }
+
+    /// Durable records after `after`, oldest first, at most `limit` (and never more than [`MAX_PAGE`]).
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn read_after(&self, after: EventSeq, limit: usize) -> Result<EventPage, JournalError> {
+        let head = self.head();
+        let mut page = EventPage {
+            events: Vec::new(),
+            next_after: after,
+            head,
+        };
+        let stored = self.store.scan(
+            EVENTS,
+            Bound::Excluded(&log_key(after.0)),
+            limit.clamp(1, MAX_PAGE),
+        )?;
+        for bad in &stored.corrupt {
+            tracing::error!(
+                seq = log_seq(&bad.key),
+                why = bad.why,
+                "event record is damaged"
+            );
+            if let Some(seq) = log_seq(&bad.key).filter(|seq| *seq <= head.last.0) {
+                page.next_after = page.next_after.max(EventSeq(seq));
+            }
+        }
+        for entry in stored.entries {
+            // Written but not yet durable: not to be spoken of.
+            let Some(seq) = log_seq(&entry.key).filter(|seq| *seq <= head.last.0) else {
+                continue;
+            };
+            page.next_after = page.next_after.max(EventSeq(seq));
+            match StoredEvent::decode(EventSeq(seq), &entry.value) {
+                Ok(event) => page.events.push(event),
+                Err(why) => tracing::error!(seq, why, "event record can't be read"),
+            }
+        }
+        Ok(page)
+    }
+
+    /// Where the journal stands.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        *self.head.borrow()
+    }
+
+    /// Tells of every advance of the durable head. A slow subscriber sees only the latest and reads what it missed with
+    /// [`Journal::read_after`]: nothing is queued for it, so nothing can be dropped.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<Head> {
+        self.head.subscribe()
+    }
+
+    /// Sources and pipelines as deployed.
+    #[must_use]
+    pub fn specs(&self) -> &Specs {
+        &self.specs
+    }
+
+    /// Numbers for metrics.
+    #[must_use]
+    pub fn stats(&self) -> JournalStats {
+        let writer = self.writer.lock();
+        JournalStats {
+            records: writer.retention.count(),
+            bytes: writer.retention.bytes(),
+            ..writer.stats
+        }
+    }
+
+    /// Bytes that the store's files take.
+    ///
+    /// # Errors
+    /// When the files can't be looked at.
+    pub fn size_on_disk(&self) -> Result<u64, JournalError> {
+        Ok(self.store.size_on_disk()?)
+    }
+}
+
+impl Writer {
+    fn head(&self) -> Head {
+        Head {
+            first: EventSeq(self.first),
+            last: EventSeq(self.last),
+        }
+    }
+}
+
+/// The last event record.
+#[derive(Debug)]
+struct Found {
+    last: u64,
+    hash: Hash,
+}
+
+/// Reads every record once to know sizes and severities.
+fn scan_index(store: &dyn Store, retention: &mut Retention) -> Result<Found, JournalError> {
+    let mut found = Found {
+        last: 0,
+        hash: Hash::ZERO,
+    };
+    let mut from: Option<Vec<u8>> = None;
+    loop {
+        let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let page = store.scan(EVENTS, bound, OPEN_PAGE)?;
+        let greatest = page
+            .entries
+            .iter()
+            .map(|e| &e.key)
+            .chain(page.corrupt.iter().map(|c| &c.key))
+            .max()
+            .cloned();
+        for entry in &page.entries {
+            if let Some(seq) = log_seq(&entry.key) {
+                if let Ok(event) = StoredEvent::decode(EventSeq(seq), &entry.value) {
+                    found = Found {
+                        last: seq,
+                        hash: event.hash(),
+                    };
+                }
+                let item = Item {
+                    seq,
+                    bytes: entry.value.len() as u64,
+                    critical: record::stored_as_critical(&entry.value),
+                };
+                retention.apply(vec![item], &[]);
+            }
+        }
+        match greatest {
+            Some(key) => from = Some(key),
+            None => return Ok(found),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! Which records have to go.
+//!
+//! Oldest first, within two bounds (records and bytes). Critical records outlive lesser ones: they go only when there
+//! is nothing else left, or when they alone fill half of a bound – so a flood of them can't push out all the rest
+//! for ever.
+//!
+//! Pure: knows numbers and sizes, touches nothing.
+
+use std::collections::VecDeque;
+
+/// Bounds of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most records kept.
+    pub max_events: u64,
+    /// Most bytes of records kept.
+    pub max_bytes: u64,
+}
+
+impl Default for Limits {
+    /// 50 000 records and 64 MiB: about a month at one event a minute.
+    fn default() -> Self {
+        Self {
+            max_events: 50_000,
+            max_bytes: 64 << 20,
+        }
+    }
+}
+
+/// What is known of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) seq: u64,
+    pub(super) bytes: u64,
+    pub(super) critical: bool,
+}
+
+/// Rising numbers with their sizes.
+#[derive(Debug, Default, Clone)]
+struct Lane {
+    items: VecDeque<(u64, u64)>,
+    bytes: u64,
+}
+
+impl Lane {
+    fn push(&mut self, item: &Item) {
+        self.items.push_back((item.seq, item.bytes));
+        self.bytes += item.bytes;
+    }
+
+    fn count(&self) -> u64 {
+        self.items.len() as u64
+    }
+
+    fn count_from(&self, first: u64) -> u64 {
+        (self.items.len() - self.items.partition_point(|(seq, _)| *seq < first)) as u64
+    }
+
+    fn contains(&self, seq: u64) -> bool {
+        self.items.binary_search_by_key(&seq, |(s, _)| *s).is_ok()
+    }
+}
+
+/// Index of everything that is kept.
+#[derive(Debug)]
+pub(super) struct Retention {
+    limits: Limits,
+    normal: Lane,
+    critical: Lane,
+}
+
+impl Retention {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            normal: Lane::default(),
+            critical: Lane::default(),
+        }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.normal.count() + self.critical.count()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.normal.bytes + self.critical.bytes
+    }
+
+    /// Records with numbers from `first` on.
+    pub(super) fn count_from(&self, first: u64) -> u64 {
+        self.normal.count_from(first) + self.critical.count_from(first)
+    }
+
+    /// Smallest number from which to `last` nothing is missing; `last + 1` when `last` itself is.
+    pub(super) fn first_without_hole(&self, last: u64) -> u64 {
+        let mut first = last + 1;
+        while first > 1 && (self.normal.contains(first - 1) || self.critical.contains(first - 1)) {
+            first -= 1;
+        }
+        first
+    }
+
+    /// Numbers to drop when `coming` is added. Never names one of `coming`.
+    pub(super) fn plan(&self, coming: &[Item]) -> Vec<u64> {
+        let sum = |critical: bool| {
+            coming
+                .iter()
+                .filter(|i| i.critical == critical)
+                .fold((0, 0), |(n, bytes), i| (n + 1, bytes + i.bytes))
+        };
+        let (normal, critical) = (sum(false), sum(true));
+        let mut normal = (self.normal.count() + normal.0, self.normal.bytes + normal.1);
+        let mut critical = (
+            self.critical.count() + critical.0,
+            self.critical.bytes + critical.1,
+        );
+        let (mut old_normal, mut old_critical) =
+            (self.normal.items.iter(), self.critical.items.iter());
+
+        let mut drop = Vec::new();
+        while normal.0 + critical.0 > self.limits.max_events
+            || normal.1 + critical.1 > self.limits.max_bytes
+        {
+            let flood =
+                critical.0 > self.limits.max_events / 2 || critical.1 > self.limits.max_bytes / 2;
+            let from_critical = if flood {
+                old_critical.next().map(|item| (item, true))
+            } else {
+                None
+            };
+            let next = from_critical
+                .or_else(|| old_normal.next().map(|item| (item, false)))
+                .or_else(|| old_critical.next().map(|item| (item, true)));
+            let Some(((seq, bytes), is_critical)) = next else {
+                break;
+            };
+            let lane = if is_critical {
+                &mut critical
+            } else {
+                &mut normal
+            };
+            lane.0 -= 1;
+            lane.1 -= bytes;
+            drop.push(*seq);
+        }
+        drop
+    }
+
+    /// Takes in `items` (rising, behind everything that is there) and forgets what [`Retention::plan`] named.
+    pub(super) fn apply(&mut self, items: Vec<Item>, drop: &[u64]) {
+        for item in &items {
+            if item.critical {
+                self.critical.push(item);
+            } else {
+                self.normal.push(item);
+            }
+        }
+        for seq in drop {
+            for lane in [&mut self.normal, &mut self.critical] {
+                if lane.items.front().is_some_and(|(s, _)| s == seq)
+                    && let Some((_, bytes)) = lane.items.pop_front()
+                {
+                    lane.bytes -= bytes;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn item(seq: u64, bytes: u64, critical: bool) -> Item {
+        Item {
+            seq,
+            bytes,
+            critical,
+        }
+    }
+
+    fn kept(r: &Retention) -> Vec<u64> {
+        let mut all: Vec<_> = r
+            .normal
+            .items
+            .iter()
+            .chain(&r.critical.items)
+            .map(|i| i.0)
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn run(limits: Limits, items: &[Item]) -> Retention {
+        let mut retention = Retention::new(limits);
+        for item in items {
+            let drop = retention.plan(&[*item]);
+            retention.apply(vec![*item], &drop);
+        }
+        retention
+    }
+
+    const TEN: Limits = Limits {
+        max_events: 10,
+        max_bytes: u64::MAX,
+    };
+
+    #[test]
+    fn the_oldest_go_first() {
+        let items: Vec<_> = (1..=13).map(|n| item(n, 1, false)).collect();
+        assert_eq!(kept(&run(TEN, &items)), (4..=13).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_critical_record_outlives_lesser_ones() {
+        let items: Vec<_> = (1..=30).map(|n| item(n, 1, n == 2)).collect();
+        assert!(kept(&run(TEN, &items)).contains(&2));
+    }
+
+    #[test]
+    fn a_flood_of_critical_records_leaves_room_for_the_rest() {
+        let items: Vec<_> = (1..=40).map(|n| item(n, 1, n % 4 != 0)).collect();
+        let retention = run(TEN, &items);
+        assert_eq!(retention.critical.count(), 5);
+        assert_eq!(retention.normal.count(), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn bounds_hold_and_the_newest_is_always_kept(
+            sizes in proptest::collection::vec((1..100_u64, any::<bool>()), 1..80),
+            max_events in 1..20_u64,
+            max_bytes in 100..1000_u64,
+        ) {
+            let limits = Limits { max_events, max_bytes };
+            let mut retention = Retention::new(limits);
+            for (n, (bytes, critical)) in (1..).zip(sizes) {
+                let new = item(n, bytes, critical);
+                let drop = retention.plan(&[new]);
+                prop_assert!(!drop.contains(&n));
+                retention.apply(vec![new], &drop);
+                prop_assert!(retention.count() <= max_events && retention.bytes() <= max_bytes);
+                prop_assert!(kept(&retention).contains(&n));
+                let bytes: u64 = retention.normal.items.iter().chain(&retention.critical.items).map(|i| i.1).sum();
+                prop_assert_eq!(bytes, retention.bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The journal's promises, on a store that can fail and lose power, and on the real one.
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use proptest::prelude::*;
+use watchkeeper_contract::event::{Decision, EVENT_SCHEMA, EventBody, Phase, Verdict};
+use watchkeeper_contract::id::EventId;
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_store::{FaultyStore, MemoryStore};
+
+use super::*;
+
+fn event(severity: Severity) -> Event {
+    Event {
+        schema: EVENT_SCHEMA,
+        id: EventId(ulid::Ulid::new()),
+        seq: EventSeq(0),
+        boot_id: "boot".to_owned(),
+        mono_ms: 12,
+        at: Wall {
+            unix_ms: 1_700_000_000_123,
+            quality: TimeQuality::Synced,
+        },
+        phase: Phase::New,
+        source: None,
+        pipeline: None,
+        severity,
+        body: EventBody::Loss {
+            from: "test".to_owned(),
+            count: 1,
+            message: "näher \"dran\"".to_owned(),
+        },
+        decision: Decision {
+            verdict: Verdict::Record,
+            // Numbers that a careless reader prints in another way than they were written.
+            confidence: 0.1 + 0.2,
+            reason: "because".to_owned(),
+        },
+        evidence: Vec::new(),
+        media: Vec::new(),
+        hash: String::new(),
+    }
+}
+
+fn infos(n: usize) -> Vec<Event> {
+    (0..n).map(|_| event(Severity::Info)).collect()
+}
+
+fn over(store: Arc<dyn Store>, state: &Path, limits: Limits) -> Journal {
+    let (journal, losses) = Journal::over(store, state, limits, &OpenOutcome::Clean, &[]).unwrap();
+    assert_eq!(losses, []);
+    journal
+}
+
+fn seqs(page: &EventPage) -> Vec<u64> {
+    page.events.iter().map(|e| e.seq.0).collect()
+}
+
+fn everything(journal: &Journal) -> Vec<StoredEvent> {
+    let mut all = Vec::new();
+    let mut after = EventSeq(0);
+    loop {
+        let page = journal.read_after(after, 7).unwrap();
+        if page.next_after == after {
+            return all;
+        }
+        after = page.next_after;
+        all.extend(page.events);
+    }
+}
+
+#[test]
+fn numbers_and_chain_go_on_over_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..3 {
+        let (journal, losses) = Journal::open(dir.path(), Limits::default()).unwrap();
+        assert_eq!(losses, []);
+        let appended = journal.append(infos(4)).unwrap();
+        assert_eq!(appended[0].seq, EventSeq(round * 4 + 1));
+        let all = everything(&journal);
+        assert_eq!(all.len() as u64, (round + 1) * 4);
+        verify(Some(Hash::ZERO), &all).unwrap();
+        assert_eq!(all.last().unwrap().event().unwrap(), appended[3]);
+    }
+}
+
+#[test]
+fn a_changed_a_removed_and_a_swapped_record_break_the_chain() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = over(Arc::new(MemoryStore::new()), dir.path(), Limits::default());
+    journal.append(infos(5)).unwrap();
+    let sound = everything(&journal);
+    verify(Some(Hash::ZERO), &sound).unwrap();
+
+    let (stored, _) = record::encode(&event(Severity::Critical), &sound[1].hash());
+    let mut changed = sound.clone();
+    changed[2] = StoredEvent::decode(EventSeq(3), &stored).unwrap();
+    assert_eq!(verify(Some(Hash::ZERO), &changed).unwrap_err().seq, 4);
+
+    let mut removed = sound.clone();
+    removed.remove(2);
+    assert!(verify(Some(Hash::ZERO), &removed).is_err());
+
+    let mut swapped = sound;
+    swapped.swap(1, 2);
+    assert!(verify(Some(Hash::ZERO), &swapped).is_err());
+}
+
+#[test]
+fn the_served_text_is_the_hashed_text_with_the_hash_at_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = over(Arc::new(MemoryStore::new()), dir.path(), Limits::default());
+    let appended = journal.append(infos(1)).unwrap();
+    let stored = &everything(&journal)[0];
+    let tail = format!(",\"hash\":\"{}\"}}", appended[0].hash);
+    let served = stored.json();
+    let canonical = format!("{}}}", served.strip_suffix(&tail).unwrap());
+    let by_hand = Hash::of(format!("{}{canonical}", "0".repeat(64)).as_bytes());
+    assert_eq!(by_hand.to_string(), appended[0].hash);
+}
+
+#[test]
+fn an_event_is_told_only_when_it_is_durable() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    let told = journal.subscribe();
+    journal.append(infos(1)).unwrap();
+    store.syncs.blow_at(1);
+    assert!(journal.append(infos(1)).is_err());
+    assert_eq!(told.borrow().last, EventSeq(1));
+    assert_eq!(seqs(&journal.read_after(EventSeq(0), 10).unwrap()), [1]);
+    assert_eq!(journal.stats().failed, 1);
+}
+
+#[test]
+fn a_refused_write_gives_no_number_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    store.writes.blow_at(1);
+    assert!(journal.append(infos(3)).is_err());
+    store.writes.mend();
+    assert_eq!(journal.append(infos(1)).unwrap()[0].seq, EventSeq(1));
+    verify(Some(Hash::ZERO), &everything(&journal)).unwrap();
+}
+
+#[test]
+fn a_power_cut_after_an_append_loses_nothing_that_was_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    journal.append(infos(3)).unwrap();
+    let after = over(Arc::new(store.power_cut()), dir.path(), Limits::default());
+    assert_eq!(after.head().last, EventSeq(3));
+    assert_eq!(after.append(infos(1)).unwrap()[0].seq, EventSeq(4));
+}
+
+#[test]
+fn what_retention_dropped_shows_in_the_first_number_and_critical_events_stay_longer() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let limits = Limits {
+        max_events: 6,
+        max_bytes: u64::MAX,
+    };
+    let journal = over(Arc::clone(&store) as _, dir.path(), limits);
+    journal.append(vec![event(Severity::Critical)]).unwrap();
+    for _ in 0..9 {
+        journal.append(infos(1)).unwrap();
+    }
+    let page = journal.read_after(EventSeq(0), 100).unwrap();
+    assert_eq!(seqs(&page), [1, 6, 7, 8, 9, 10]);
+    assert_eq!(
+        page.head,
+        Head {
+            first: EventSeq(6),
+            last: EventSeq(10)
+        }
+    );
+    assert_eq!(journal.stats().dropped, 4);
+    // The bound and the first number survive a restart, without a false alarm.
+    let after = over(store, dir.path(), limits);
+    assert_eq!(after.head(), page.head);
+    after.append(infos(1)).unwrap();
+    assert_eq!(after.head().first, EventSeq(7));
+}
+
+#[test]
+fn a_store_set_aside_is_told_and_no_number_is_given_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let (journal, _) = Journal::open(dir.path(), Limits::default()).unwrap();
+        journal.append(infos(5)).unwrap();
+    }
+    fs::write(dir.path().join("journal/data/conf"), [0xff; 64]).unwrap();
+    let (journal, losses) = Journal::open(dir.path(), Limits::default()).unwrap();
+    assert_eq!(losses.len(), 2, "{losses:?}");
+    assert!(losses[0].message.contains("set aside"), "{losses:?}");
+
+    let stamp = Stamp {
+        boot_id: "b".to_owned(),
+        mono_ms: 0,
+        at: Wall {
+            unix_ms: 0,
+            quality: TimeQuality::Unsynced,
+        },
+        id: EventId(ulid::Ulid::new()),
+    };
+    let told = journal.append(losses[0].events(&stamp)).unwrap();
+    assert!(told[0].seq > EventSeq(5));
+    assert_eq!(journal.head().first, told[0].seq);
+    drop(journal);
+    let (_, losses) = Journal::open(dir.path(), Limits::default()).unwrap();
+    assert_eq!(losses, [], "the alarm is raised once");
+}
+
+#[test]
+fn records_missing_from_the_middle_are_counted_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(MemoryStore::new());
+    over(Arc::clone(&store) as _, dir.path(), Limits::default())
+        .append(infos(6))
+        .unwrap();
+    store
+        .commit(Batch::new().delete(EVENTS, &log_key(3)))
+        .unwrap();
+
+    let open = || {
+        let store = Arc::clone(&store) as _;
+        Journal::over(
+            store,
+            dir.path(),
+            Limits::default(),
+            &OpenOutcome::Clean,
+            &[],
+        )
+        .unwrap()
+    };
+    let (journal, losses) = open();
+    assert_eq!(losses.iter().map(|l| l.count).collect::<Vec<_>>(), [1]);
+    assert_eq!(journal.head().first, EventSeq(4));
+    journal.append(infos(1)).unwrap();
+    drop(journal);
+    assert_eq!(open().1, []);
+}
+
+#[test]
+fn appends_of_many_threads_are_one_unbroken_chain() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = over(Arc::new(MemoryStore::new()), dir.path(), Limits::default());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    let appended = journal.append(infos(3)).unwrap();
+                    assert_eq!(appended[2].seq.0, appended[0].seq.0 + 2);
+                    assert!(journal.head().last >= appended[2].seq);
+                }
+            });
+        }
+    });
+    let all = everything(&journal);
+    assert_eq!(all.len(), 240);
+    verify(Some(Hash::ZERO), &all).unwrap();
+}
+
+#[derive(Debug, Clone)]
+enum Action {
+    Append(u8, bool),
+    FailWrite(u8),
+    FailSync(u8),
+    PowerCut,
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        6 => (1..5_u8, any::<bool>()).prop_map(|(n, c)| Action::Append(n, c)),
+        1 => (1..5_u8).prop_map(Action::FailWrite),
+        1 => (1..5_u8).prop_map(Action::FailSync),
+        2 => Just(Action::PowerCut),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_fails_no_number_is_told_twice_and_nothing_acknowledged_is_missing(
+        actions in proptest::collection::vec(action(), 1..40),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Arc::new(FaultyStore::new(MemoryStore::new()));
+        let (mut journal, _) = Journal::over(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean, &[]).unwrap();
+        let mut acknowledged: Vec<(u64, EventId)> = Vec::new();
+        for action in actions {
+            let (n, critical) = match action {
+                Action::Append(n, critical) => (n, critical),
+                Action::FailWrite(n) => { store.writes.blow_at(1); (n, false) }
+                Action::FailSync(n) => { store.syncs.blow_at(1); (n, false) }
+                Action::PowerCut => {
+                    let left = store.inner().power_cut();
+                    store = Arc::new(FaultyStore::new(left));
+                    journal = Journal::over(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean, &[]).unwrap().0;
+                    continue;
+                }
+            };
+            let severity = if critical { Severity::Critical } else { Severity::Info };
+            if let Ok(done) = journal.append((0..n).map(|_| event(severity)).collect()) {
+                acknowledged.extend(done.iter().map(|e| (e.seq.0, e.id)));
+            }
+            store.writes.mend();
+            store.syncs.mend();
+        }
+        prop_assert!(acknowledged.windows(2).all(|w| w[0].0 < w[1].0), "{acknowledged:?}");
+        let all: BTreeMap<u64, EventId> =
+            everything(&journal).iter().map(|e| (e.seq.0, e.event().unwrap().id)).collect();
+        for (seq, id) in acknowledged {
+            prop_assert_eq!(all.get(&seq), Some(&id));
+        }
+        verify(None, &everything(&journal)).unwrap();
+    }
+}
