@@ -1,1 +1,122 @@
-//! Placeholder; its owner replaces this.
+//! The runtime's API: HTTP/JSON over a Unix socket.
+//!
+//! Owns routes, refusals, the event stream, the OpenAPI description and the metrics. The file permission of the socket
+//! is the authority; whoever may open it may do everything.
+//!
+//! Invariants:
+//! - every refusal, of the router's too, is a [`Problem`](watchkeeper_contract::problem::Problem) as JSON;
+//! - every route is in the OpenAPI description, because both come from the same attribute;
+//! - a client can't make the runtime hold more than one page of events, one request body of [`MAX_BODY`] bytes and
+//!   one piece of a file;
+//! - no request blocks the async threads: everything behind [`Runtime`] runs on the blocking pool.
+//!
+//! Not here: what a source, a pipeline or a model is. The server talks to the rest through [`Runtime`] alone.
+
+mod about;
+mod body;
+mod catalogue;
+mod events;
+pub mod metrics;
+mod openapi;
+mod pipelines;
+mod refusal;
+mod runtime;
+mod socket;
+mod sources;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use tokio::sync::{Semaphore, watch};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use openapi::document;
+pub use runtime::Runtime;
+pub use socket::{Server, SocketError};
+
+/// Largest request body, in bytes.
+pub const MAX_BODY: usize = 1 << 20;
+
+/// Most clients that may follow the event stream at a time; the next one is refused.
+pub const MAX_FOLLOWERS: usize = 32;
+
+/// What every handler sees.
+#[derive(Clone)]
+struct App {
+    runtime: Arc<dyn Runtime>,
+    followers: Arc<Semaphore>,
+    /// True once the server shuts down; streams end then.
+    closing: watch::Receiver<bool>,
+}
+
+impl App {
+    /// Runs `work` on the blocking pool.
+    async fn ask<T, F>(&self, work: F) -> Result<T, refusal::Refusal>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+    {
+        let runtime = Arc::clone(&self.runtime);
+        tokio::task::spawn_blocking(move || work(&*runtime))
+            .await
+            .map_err(|error| {
+                tracing::error!(%error, "request failed inside");
+                refusal::internal()
+            })
+    }
+}
+
+fn api() -> OpenApiRouter<App> {
+    let v1 = OpenApiRouter::new()
+        .routes(routes!(sources::list))
+        .routes(routes!(sources::get, sources::put, sources::delete))
+        .routes(routes!(sources::frame))
+        .routes(routes!(sources::snapshot))
+        .routes(routes!(pipelines::list, pipelines::create))
+        .routes(routes!(pipelines::get, pipelines::put, pipelines::delete))
+        .routes(routes!(pipelines::pause))
+        .routes(routes!(pipelines::resume))
+        .routes(routes!(pipelines::results))
+        .routes(routes!(pipelines::recording))
+        .routes(routes!(pipelines::frame))
+        .routes(routes!(events::page))
+        .routes(routes!(events::stream))
+        .routes(routes!(catalogue::validate))
+        .routes(routes!(catalogue::blocks))
+        .routes(routes!(catalogue::block))
+        .routes(routes!(catalogue::block_by_path))
+        .routes(routes!(catalogue::models))
+        .routes(routes!(about::media))
+        .routes(routes!(about::health))
+        .routes(routes!(about::metrics))
+        .routes(routes!(about::openapi));
+    OpenApiRouter::with_openapi(openapi::base()).nest("/v1", v1)
+}
+
+/// The whole API over `runtime`. Streams end when `closing` becomes true.
+pub fn router(runtime: Arc<dyn Runtime>, closing: watch::Receiver<bool>) -> Router {
+    let (router, _) = api().split_for_parts();
+    router
+        .fallback(refusal::unknown_route)
+        .method_not_allowed_fallback(refusal::wrong_method)
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .with_state(App {
+            runtime,
+            followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
+            closing,
+        })
+}
+
+/// Ready when the server shuts down, or is gone without having said so.
+async fn closed(mut closing: watch::Receiver<bool>) {
+    while !*closing.borrow_and_update() {
+        if closing.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! Routes about the runtime itself, and kept pictures.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use watchkeeper_contract::health::Health;
+
+use super::refusal::Refusal;
+use super::{App, metrics, openapi};
+use crate::journal::media;
+
+/// A picture that changes with every request.
+pub(super) fn jpeg(bytes: Vec<u8>) -> Response {
+    (
+        [
+            (CONTENT_TYPE, media::CONTENT_TYPE),
+            (CACHE_CONTROL, "no-store"),
+        ],
+        bytes,
+    )
+        .into_response()
+}
+
+/// A kept picture. It never changes; it goes when room is needed.
+#[utoipa::path(get, path = "/media/{id}", tag = "events",
+    params(("id" = String, Path, description = "Id from an event or a snapshot")),
+    responses((status = 200, content_type = "image/jpeg", body = [u8])))]
+pub(super) async fn media(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let bytes = app.ask(move |r| r.media().read(&id)).await??;
+    Ok((
+        [
+            (CONTENT_TYPE, media::CONTENT_TYPE),
+            (CACHE_CONTROL, "private, immutable, max-age=86400"),
+        ],
+        bytes,
+    )
+        .into_response())
+}
+
+/// How the runtime is.
+#[utoipa::path(get, path = "/health", tag = "runtime", responses((status = 200, body = Health)))]
+pub(super) async fn health(State(app): State<App>) -> Result<Json<Health>, Refusal> {
+    Ok(Json(app.ask(|r| r.health()).await?))
+}
+
+/// Metrics in the OpenMetrics text format, as Prometheus reads it.
+#[utoipa::path(get, path = "/metrics", tag = "runtime",
+    responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
+pub(super) async fn metrics(State(app): State<App>) -> Result<Response, Refusal> {
+    let text = app.ask(|r| r.metrics()).await?;
+    Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+}
+
+/// This description.
+#[utoipa::path(get, path = "/openapi.json", tag = "runtime",
+    responses((status = 200, content_type = "application/json", body = Object)))]
+pub(super) async fn openapi() -> Json<serde_json::Value> {
+    Json(openapi::document())
+}

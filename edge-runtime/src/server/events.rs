@@ -1,0 +1,207 @@
+//! The journal over HTTP: pages, and a stream that resumes where a client left off.
+//!
+//! A follower has a cursor and no queue: it reads pages from the journal at its own pace, so a slow one costs one page
+//! of memory and misses nothing that retention still has. A jump in the numbers shows what it has not.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::{Query, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::sse::{self, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use serde::Deserialize;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use watchkeeper_contract::event::Event;
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::problem::ProblemCode;
+
+use super::refusal::Refusal;
+use super::{App, MAX_FOLLOWERS, body, closed};
+use crate::journal::{Head, MAX_PAGE, StoredEvent};
+
+/// Records that a page has when no limit is asked for.
+const DEFAULT_LIMIT: u64 = 100;
+/// Records that a follower holds at most.
+const FOLLOW_PAGE: usize = 64;
+/// A comment goes out after this much silence, so that both ends notice a dead connection.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Answer header: from this number on nothing is missing.
+const FIRST: HeaderName = HeaderName::from_static("watchkeeper-first-seq");
+/// Answer header: last number of the journal.
+const LAST: HeaderName = HeaderName::from_static("watchkeeper-last-seq");
+
+/// Where to begin and how much to answer.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PageQuery {
+    /// Number of the last event that the client has; default 0, the beginning.
+    #[param(value_type = Option<u64>)]
+    after: Option<String>,
+    /// Most events in the answer, 1 to 1000; default 100.
+    #[param(value_type = Option<u64>)]
+    limit: Option<String>,
+}
+
+/// Where to begin.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StreamQuery {
+    /// Number of the last event that the client has; default 0, the beginning. The header `Last-Event-ID` goes before it.
+    #[param(value_type = Option<u64>)]
+    after: Option<String>,
+}
+
+/// Events after a number, oldest first. The headers `watchkeeper-first-seq` and `watchkeeper-last-seq` say from which
+/// number on nothing is missing and which is the last.
+#[utoipa::path(get, path = "/events", tag = "events", params(PageQuery),
+    responses((status = 200, body = Vec<Event>)))]
+pub(super) async fn page(
+    State(app): State<App>,
+    Query(query): Query<PageQuery>,
+) -> Result<Response, Refusal> {
+    let after = body::number("after", query.after.as_deref(), 0)?;
+    let limit = body::number("limit", query.limit.as_deref(), DEFAULT_LIMIT)?;
+    let limit = usize::try_from(limit)
+        .unwrap_or(MAX_PAGE)
+        .clamp(1, MAX_PAGE);
+    let page = app
+        .ask(move |r| r.journal().read_after(EventSeq(after), limit))
+        .await??;
+    not_ahead(after, page.head)?;
+    let mut json = String::from("[");
+    for (n, event) in page.events.iter().enumerate() {
+        if n > 0 {
+            json.push(',');
+        }
+        json.push_str(&event.json());
+    }
+    json.push(']');
+    let mut response = ([(CONTENT_TYPE, "application/json")], json).into_response();
+    note_head(&mut response, page.head);
+    Ok(response)
+}
+
+/// Events after a number, then each new one as soon as it is durable, as server-sent events: `id` is the number, `data`
+/// the event. After a lost connection the client sends the last number as `Last-Event-ID` (or `after`).
+#[utoipa::path(get, path = "/events/stream", tag = "events", params(StreamQuery),
+    responses((status = 200, content_type = "text/event-stream", body = String)))]
+pub(super) async fn stream(
+    State(app): State<App>,
+    Query(query): Query<StreamQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let resumed = headers.get("last-event-id").and_then(|v| v.to_str().ok());
+    let after = match resumed {
+        Some(text) => body::number("Last-Event-ID", Some(text), 0)?,
+        None => body::number("after", query.after.as_deref(), 0)?,
+    };
+    let permit = app.followers.clone().try_acquire_owned().map_err(|_| {
+        Refusal::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            ProblemCode::Limit,
+            format!("{MAX_FOLLOWERS} clients follow the events already; close one and try again"),
+        )
+    })?;
+    let advances = app.runtime.journal().subscribe();
+    let head = *advances.borrow();
+    not_ahead(after, head)?;
+
+    let follower = Follower {
+        closing: app.closing.clone(),
+        app,
+        advances,
+        after: EventSeq(after),
+        page: VecDeque::new(),
+        _permit: permit,
+    };
+    let events = stream::unfold(follower, |mut follower| async move {
+        let event = follower.next().await?;
+        Some((Ok::<_, Infallible>(event), follower))
+    });
+    let mut response = Sse::new(events)
+        .keep_alive(KeepAlive::new().interval(HEARTBEAT))
+        .into_response();
+    response.headers_mut().insert(
+        CACHE_CONTROL,
+        axum::http::HeaderValue::from_static("no-store"),
+    );
+    note_head(&mut response, head);
+    Ok(response)
+}
+
+/// One client of the stream.
+struct Follower {
+    app: App,
+    advances: watch::Receiver<Head>,
+    closing: watch::Receiver<bool>,
+    after: EventSeq,
+    page: VecDeque<StoredEvent>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Follower {
+    /// The next event; `None` ends the stream, and the client comes back with its cursor.
+    async fn next(&mut self) -> Option<sse::Event> {
+        loop {
+            if let Some(event) = self.page.pop_front() {
+                return Some(
+                    sse::Event::default()
+                        .id(event.seq.to_string())
+                        .data(event.json()),
+                );
+            }
+            // Seen before reading: what comes while we read wakes us again.
+            self.advances.borrow_and_update();
+            let after = self.after;
+            let read = self
+                .app
+                .ask(move |r| r.journal().read_after(after, FOLLOW_PAGE))
+                .await;
+            let page = match read {
+                Ok(Ok(page)) => page,
+                Ok(Err(error)) => {
+                    tracing::error!(%error, "event stream ends");
+                    return None;
+                }
+                Err(_) => return None,
+            };
+            let moved = page.next_after > self.after;
+            self.after = page.next_after;
+            self.page = page.events.into();
+            if moved {
+                continue;
+            }
+            tokio::select! {
+                changed = self.advances.changed() => changed.ok()?,
+                () = closed(self.closing.clone()) => return None,
+            }
+        }
+    }
+}
+
+/// A cursor from another journal would wait for ever.
+fn not_ahead(after: u64, head: Head) -> Result<(), Refusal> {
+    if after <= head.last.0 {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        StatusCode::CONFLICT,
+        ProblemCode::Conflict,
+        format!(
+            "event {after} is ahead of this journal, which ends at {}; it is another journal, begin again with after={}",
+            head.last,
+            head.first.0.saturating_sub(1)
+        ),
+    )
+    .at("after", after.to_string()))
+}
+
+fn note_head(response: &mut Response, head: Head) {
+    let headers = response.headers_mut();
+    headers.insert(FIRST, head.first.0.into());
+    headers.insert(LAST, head.last.0.into());
+}

@@ -1,0 +1,183 @@
+//! Routes about pipelines.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use tokio::io::AsyncReadExt;
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
+use watchkeeper_contract::problem::ProblemCode;
+
+use super::about::jpeg;
+use super::refusal::Refusal;
+use super::{App, body};
+
+/// Piece of a file that is held in memory while it is sent, in bytes.
+const PIECE: usize = 64 * 1024;
+
+/// Every pipeline.
+#[utoipa::path(get, path = "/pipelines", tag = "pipelines", responses((status = 200, body = Vec<PipelineStatus>)))]
+pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<PipelineStatus>>, Refusal> {
+    Ok(Json(app.ask(|r| r.pipelines()).await?))
+}
+
+/// Deploys a workflow on a source; refused when the name is taken.
+#[utoipa::path(post, path = "/pipelines", tag = "pipelines", request_body = PipelineSpec,
+    responses((status = 201, body = PipelineStatus)))]
+pub(super) async fn create(
+    State(app): State<App>,
+    body: body::Body,
+) -> Result<(StatusCode, Json<PipelineStatus>), Refusal> {
+    let spec: PipelineSpec = body::read(body::json(body)?)?;
+    let status = app.ask(move |r| r.create_pipeline(spec, false)).await??;
+    Ok((StatusCode::CREATED, Json(status)))
+}
+
+/// One pipeline.
+#[utoipa::path(get, path = "/pipelines/{id}", tag = "pipelines",
+    params(("id" = PipelineId, Path, description = "Name of the pipeline")),
+    responses((status = 200, body = PipelineStatus)))]
+pub(super) async fn get(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<PipelineStatus>, Refusal> {
+    let id: PipelineId = body::name(&id)?;
+    let wanted = id.clone();
+    app.ask(move |r| r.pipelines().into_iter().find(|p| p.spec.id == wanted))
+        .await?
+        .map(Json)
+        .ok_or_else(|| {
+            Refusal::new(
+                StatusCode::NOT_FOUND,
+                ProblemCode::NotFound,
+                format!("there is no pipeline {id}; GET /v1/pipelines lists them"),
+            )
+        })
+}
+
+/// Deploys a workflow, in place of the pipeline of that name. The body may leave out `id`.
+#[utoipa::path(put, path = "/pipelines/{id}", tag = "pipelines",
+    params(("id" = PipelineId, Path, description = "Name of the pipeline")),
+    request_body = PipelineSpec,
+    responses((status = 200, body = PipelineStatus)))]
+pub(super) async fn put(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    body: body::Body,
+) -> Result<Json<PipelineStatus>, Refusal> {
+    let id: PipelineId = body::name(&id)?;
+    let spec: PipelineSpec = body::read_named(body::json(body)?, id.as_str())?;
+    Ok(Json(
+        app.ask(move |r| r.create_pipeline(spec, true)).await??,
+    ))
+}
+
+/// Stops and forgets a pipeline.
+#[utoipa::path(delete, path = "/pipelines/{id}", tag = "pipelines",
+    params(("id" = PipelineId, Path, description = "Name of the pipeline")),
+    responses((status = 204, description = "It is gone")))]
+pub(super) async fn delete(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    let id: PipelineId = body::name(&id)?;
+    app.ask(move |r| r.delete_pipeline(&id)).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Stops taking frames and keeps everything else; holds over a restart.
+#[utoipa::path(post, path = "/pipelines/{id}/pause", tag = "pipelines",
+    params(("id" = PipelineId, Path, description = "Name of the pipeline")),
+    responses((status = 200, body = PipelineStatus)))]
+pub(super) async fn pause(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<PipelineStatus>, Refusal> {
+    let id: PipelineId = body::name(&id)?;
+    Ok(Json(app.ask(move |r| r.pause_pipeline(&id)).await??))
+}
+
+/// Takes frames again.
+#[utoipa::path(post, path = "/pipelines/{id}/resume", tag = "pipelines",
+    params(("id" = PipelineId, Path, description = "Name of the pipeline")),
+    responses((status = 200, body = PipelineStatus)))]
+pub(super) async fn resume(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<PipelineStatus>, Refusal> {
+    let id: PipelineId = body::name(&id)?;
+    Ok(Json(app.ask(move |r| r.resume_pipeline(&id)).await??))
+}
+
+/// What it has seen so far: counts, visits, the workflow's last outputs.
+#[utoipa::path(get, path = "/pipelines/{id}/results", tag = "pipelines",
+    params(("id" = PipelineId, Path, description = "Name of the pipeline")),
+    responses((status = 200, body = PipelineResults)))]
+pub(super) async fn results(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<PipelineResults>, Refusal> {
+    let id: PipelineId = body::name(&id)?;
+    Ok(Json(app.ask(move |r| r.results(&id)).await??))
+}
+
+/// Latest frame with what the workflow draws.
+#[utoipa::path(get, path = "/pipelines/{id}/frame.jpg", tag = "pipelines",
+    params(("id" = PipelineId, Path, description = "Name of the pipeline")),
+    responses((status = 200, content_type = "image/jpeg", body = [u8])))]
+pub(super) async fn frame(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let id: PipelineId = body::name(&id)?;
+    Ok(jpeg(app.ask(move |r| r.pipeline_frame_jpeg(&id)).await??))
+}
+
+/// The annotated video, once it is finished.
+#[utoipa::path(get, path = "/pipelines/{id}/recording", tag = "pipelines",
+    params(("id" = PipelineId, Path, description = "Name of the pipeline")),
+    responses((status = 200, content_type = "video/mp4", body = [u8])))]
+pub(super) async fn recording(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let id: PipelineId = body::name(&id)?;
+    let path = app.ask(move |r| r.recording(&id)).await??;
+    let unreadable = |error: std::io::Error| {
+        tracing::warn!(path = %path.display(), %error, "recording not readable");
+        Refusal::new(
+            StatusCode::NOT_FOUND,
+            ProblemCode::NotFound,
+            format!("the recording can't be read: {error}"),
+        )
+    };
+    let file = tokio::fs::File::open(&path).await.map_err(unreadable)?;
+    let length = file.metadata().await.map_err(unreadable)?.len();
+    let content_type = match path.extension().and_then(|e| e.to_str()) {
+        Some("mp4") => "video/mp4",
+        Some("mkv") => "video/x-matroska",
+        Some("webm") => "video/webm",
+        _ => "application/octet-stream",
+    };
+    // The length was promised; what is appended meanwhile is not sent.
+    let pieces = stream::try_unfold(file.take(length), |mut file| async move {
+        let mut piece = Vec::with_capacity(PIECE);
+        let read = (&mut file)
+            .take(PIECE as u64)
+            .read_to_end(&mut piece)
+            .await?;
+        Ok::<_, std::io::Error>((read > 0).then_some((piece, file)))
+    });
+    Ok((
+        [
+            (CONTENT_TYPE, content_type.to_owned()),
+            (CONTENT_LENGTH, length.to_string()),
+        ],
+        Body::from_stream(pieces),
+    )
+        .into_response())
+}

@@ -1,0 +1,159 @@
+//! The Unix socket: bound with the right permission, never taken from a living server, removed at the end.
+
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::UnixListener;
+use tokio::sync::watch;
+
+use super::{Runtime, closed, router};
+
+/// Owner and group may connect.
+const MODE: u32 = 0o660;
+
+/// Longest path of a socket in bytes: `sun_path` has 108, one of them for the end (unix(7)).
+const MAX_PATH: usize = 107;
+
+/// How long requests in flight may take when the server ends.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Why the server can't listen.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// A living server has it.
+    #[error("{path} is served by another process; stop that one or choose another socket")]
+    InUse {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// Something that is not a socket is in the way.
+    #[error("{path} is there and not a socket; remove it or choose another path")]
+    NotASocket {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path does not fit into a socket address.
+    #[error("the socket path {path} is too long; the system takes at most {MAX_PATH} bytes")]
+    TooLong {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("{path}: could not {what}: {source}")]
+    Io {
+        /// File or folder.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A bound socket. Requests wait in the kernel until [`Server::run`]; the file goes when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    listener: UnixListener,
+    _file: SocketFile,
+}
+
+#[derive(Debug)]
+struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.0) {
+            tracing::debug!(path = %self.0.display(), %error, "socket file stays");
+        }
+    }
+}
+
+impl Server {
+    /// Listens on `path` with mode 0660. What a dead server left there is replaced.
+    ///
+    /// # Errors
+    /// When a living server has the socket, the path is no socket's, or the system refuses. Needs a tokio runtime.
+    pub fn bind(path: &Path) -> Result<Self, SocketError> {
+        let io = |what| {
+            let path = path.to_owned();
+            move |source| SocketError::Io { path, what, source }
+        };
+        // Bound under another name first: under its own it never has a wider permission than it should.
+        let mut fresh = path.as_os_str().to_owned();
+        fresh.push(".new");
+        let fresh = PathBuf::from(fresh);
+        if fresh.as_os_str().len() > MAX_PATH {
+            return Err(SocketError::TooLong {
+                path: path.to_owned(),
+            });
+        }
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(io("make the folder"))?;
+        }
+        match fs::symlink_metadata(path) {
+            Ok(found) if !found.file_type().is_socket() => {
+                return Err(SocketError::NotASocket {
+                    path: path.to_owned(),
+                });
+            }
+            Ok(_) if UnixStream::connect(path).is_ok() => {
+                return Err(SocketError::InUse {
+                    path: path.to_owned(),
+                });
+            }
+            Ok(_) => {
+                tracing::info!(path = %path.display(), "replacing the socket of a dead server")
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(io("look at it")(source)),
+        }
+        match fs::remove_file(&fresh) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io("tidy up")(e)),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&fresh).map_err(io("listen"))?;
+        fs::set_permissions(&fresh, fs::Permissions::from_mode(MODE))
+            .and_then(|()| fs::rename(&fresh, path))
+            .map_err(io("set its permission"))?;
+        Ok(Self {
+            listener,
+            _file: SocketFile(path.to_owned()),
+        })
+    }
+
+    /// Serves `runtime` until `shutdown` is ready. Event streams end then; other requests get a few seconds to finish.
+    ///
+    /// # Errors
+    /// When the system takes the socket away.
+    pub async fn run(
+        self,
+        runtime: Arc<dyn Runtime>,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let (close, closing) = watch::channel(false);
+        let app = router(runtime, closing.clone());
+        tokio::spawn(async move {
+            shutdown.await;
+            close.send_replace(true);
+        });
+        let serving =
+            axum::serve(self.listener, app).with_graceful_shutdown(closed(closing.clone()));
+        let deadline = async move {
+            closed(closing).await;
+            tokio::time::sleep(DRAIN).await;
+        };
+        tokio::select! {
+            result = async { serving.await } => result,
+            () = deadline => {
+                tracing::warn!("requests were cut off at the end");
+                Ok(())
+            }
+        }
+    }
+}

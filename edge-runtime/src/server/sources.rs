@@ -1,0 +1,95 @@
+//! Routes about sources.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use watchkeeper_contract::event::Media;
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::source::{SourceSpec, SourceStatus};
+
+use super::about::jpeg;
+use super::refusal::Refusal;
+use super::{App, body};
+
+/// Every source.
+#[utoipa::path(get, path = "/sources", tag = "sources", responses((status = 200, body = Vec<SourceStatus>)))]
+pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<SourceStatus>>, Refusal> {
+    Ok(Json(app.ask(|r| r.sources()).await?))
+}
+
+/// One source.
+#[utoipa::path(get, path = "/sources/{id}", tag = "sources",
+    params(("id" = SourceId, Path, description = "Name of the source")),
+    responses((status = 200, body = SourceStatus)))]
+pub(super) async fn get(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<SourceStatus>, Refusal> {
+    let id: SourceId = body::name(&id)?;
+    let wanted = id.clone();
+    app.ask(move |r| r.sources().into_iter().find(|s| s.spec.id == wanted))
+        .await?
+        .map(Json)
+        .ok_or_else(|| {
+            Refusal::new(
+                StatusCode::NOT_FOUND,
+                ProblemCode::NotFound,
+                format!("there is no source {id}; GET /v1/sources lists them"),
+            )
+        })
+}
+
+/// Adds a source, or replaces the one of that name. The body may leave out `id`.
+#[utoipa::path(put, path = "/sources/{id}", tag = "sources",
+    params(("id" = SourceId, Path, description = "Name of the source")),
+    request_body = SourceSpec,
+    responses((status = 200, body = SourceStatus)))]
+pub(super) async fn put(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    body: body::Body,
+) -> Result<Json<SourceStatus>, Refusal> {
+    let id: SourceId = body::name(&id)?;
+    let spec: SourceSpec = body::read_named(body::json(body)?, id.as_str())?;
+    Ok(Json(app.ask(move |r| r.put_source(spec)).await??))
+}
+
+/// Removes a source; refused while a pipeline watches it.
+#[utoipa::path(delete, path = "/sources/{id}", tag = "sources",
+    params(("id" = SourceId, Path, description = "Name of the source")),
+    responses((status = 204, description = "It is gone")))]
+pub(super) async fn delete(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    let id: SourceId = body::name(&id)?;
+    app.ask(move |r| r.delete_source(&id)).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Latest frame as it came.
+#[utoipa::path(get, path = "/sources/{id}/frame.jpg", tag = "sources",
+    params(("id" = SourceId, Path, description = "Name of the source")),
+    responses((status = 200, content_type = "image/jpeg", body = [u8])))]
+pub(super) async fn frame(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let id: SourceId = body::name(&id)?;
+    Ok(jpeg(app.ask(move |r| r.source_frame_jpeg(&id)).await??))
+}
+
+/// Keeps the latest frame as media.
+#[utoipa::path(post, path = "/sources/{id}/snapshot", tag = "sources",
+    params(("id" = SourceId, Path, description = "Name of the source")),
+    responses((status = 201, body = Media)))]
+pub(super) async fn snapshot(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<Media>), Refusal> {
+    let id: SourceId = body::name(&id)?;
+    let media = app.ask(move |r| r.snapshot(&id)).await??;
+    Ok((StatusCode::CREATED, Json(media)))
+}

@@ -1,0 +1,779 @@
+//! The API over a real Unix socket, with a small runtime behind it.
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use watchkeeper_contract::event::{
+    Decision, EVENT_SCHEMA, Event, EventBody, Media, MediaKind, Phase, Verdict,
+};
+use watchkeeper_contract::health::{Health, HealthState};
+use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
+use watchkeeper_contract::model::ModelInfo;
+use watchkeeper_contract::pipeline::{
+    PipelineResults, PipelineSpec, PipelineState, PipelineStatus,
+};
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceState, SourceStatus};
+use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_contract::workflow::{BlockDetails, BlockSummary, ValidateReport};
+
+use super::metrics::Metrics;
+use super::*;
+use crate::journal::media::{MediaLimits, MediaStore};
+use crate::journal::{Journal, Limits};
+
+const NOW: Wall = Wall {
+    unix_ms: 1_700_000_000_000,
+    quality: TimeQuality::Synced,
+};
+
+/// Keeps what it is told and shows it again.
+struct Little {
+    journal: Journal,
+    media: MediaStore,
+    metrics: Metrics,
+    folder: PathBuf,
+    sources: Mutex<BTreeMap<SourceId, SourceStatus>>,
+    pipelines: Mutex<BTreeMap<PipelineId, PipelineStatus>>,
+}
+
+fn missing(what: &str) -> Problem {
+    Problem::new(404, ProblemCode::NotFound, format!("there is no {what}"))
+}
+
+impl Little {
+    fn change(&self, id: &PipelineId, state: PipelineState) -> Result<PipelineStatus, Problem> {
+        let mut pipelines = self.pipelines.lock().unwrap();
+        let pipeline = pipelines.get_mut(id).ok_or_else(|| missing("pipeline"))?;
+        pipeline.state = state;
+        Ok(pipeline.clone())
+    }
+}
+
+impl Runtime for Little {
+    fn sources(&self) -> Vec<SourceStatus> {
+        self.sources.lock().unwrap().values().cloned().collect()
+    }
+    fn put_source(&self, spec: SourceSpec) -> Result<SourceStatus, Problem> {
+        let status = SourceStatus {
+            spec: spec.clone(),
+            state: SourceState::Idle,
+            since: NOW,
+            size: None,
+            nominal_fps: None,
+            counters: SourceCounters::default(),
+        };
+        self.sources.lock().unwrap().insert(spec.id, status.clone());
+        Ok(status)
+    }
+    fn delete_source(&self, id: &SourceId) -> Result<(), Problem> {
+        let gone = self.sources.lock().unwrap().remove(id);
+        gone.map(|_| ()).ok_or_else(|| missing("source"))
+    }
+    fn pipelines(&self) -> Vec<PipelineStatus> {
+        self.pipelines.lock().unwrap().values().cloned().collect()
+    }
+    fn create_pipeline(
+        &self,
+        spec: PipelineSpec,
+        replace: bool,
+    ) -> Result<PipelineStatus, Problem> {
+        let mut pipelines = self.pipelines.lock().unwrap();
+        if pipelines.contains_key(&spec.id) && !replace {
+            return Err(Problem::new(
+                409,
+                ProblemCode::Conflict,
+                "the name is taken",
+            ));
+        }
+        assert_ne!(spec.id.as_str(), "panics", "a bug behind the API");
+        let status = PipelineStatus {
+            spec: spec.clone(),
+            state: PipelineState::Running,
+            since: NOW,
+            detector: None,
+            results: PipelineResults::default(),
+        };
+        pipelines.insert(spec.id, status.clone());
+        Ok(status)
+    }
+    fn pause_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
+        self.change(id, PipelineState::Paused)
+    }
+    fn resume_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
+        self.change(id, PipelineState::Running)
+    }
+    fn delete_pipeline(&self, id: &PipelineId) -> Result<(), Problem> {
+        let gone = self.pipelines.lock().unwrap().remove(id);
+        gone.map(|_| ()).ok_or_else(|| missing("pipeline"))
+    }
+    fn results(&self, id: &PipelineId) -> Result<PipelineResults, Problem> {
+        let pipelines = self.pipelines.lock().unwrap();
+        pipelines
+            .get(id)
+            .map(|p| p.results.clone())
+            .ok_or_else(|| missing("pipeline"))
+    }
+    fn source_frame_jpeg(&self, id: &SourceId) -> Result<Vec<u8>, Problem> {
+        let known = self.sources.lock().unwrap().contains_key(id);
+        known
+            .then(|| b"clean jpeg".to_vec())
+            .ok_or_else(|| missing("source"))
+    }
+    fn pipeline_frame_jpeg(&self, _: &PipelineId) -> Result<Vec<u8>, Problem> {
+        Err(Problem::new(503, ProblemCode::NotReady, "no frame yet"))
+    }
+    fn snapshot(&self, id: &SourceId) -> Result<Media, Problem> {
+        let jpeg = self.source_frame_jpeg(id)?;
+        Ok(self
+            .media
+            .put(MediaKind::Clean, NOW.unix_ms, &jpeg)
+            .unwrap())
+    }
+    fn recording(&self, _: &PipelineId) -> Result<PathBuf, Problem> {
+        Ok(self.folder.join("recording.mp4"))
+    }
+    fn validate(&self, _: &Value) -> ValidateReport {
+        ValidateReport {
+            ok: true,
+            ..ValidateReport::default()
+        }
+    }
+    fn blocks(&self) -> Vec<BlockSummary> {
+        Vec::new()
+    }
+    fn block(&self, block_type: &str) -> Option<BlockDetails> {
+        (block_type == "roboflow_core/byte_tracker@v3").then(|| BlockDetails {
+            summary: BlockSummary {
+                r#type: block_type.to_owned(),
+                aliases: Vec::new(),
+                category: "tracking".to_owned(),
+                summary: "tracks".to_owned(),
+            },
+            schema: json!({}),
+            outputs: BTreeMap::new(),
+        })
+    }
+    fn models(&self) -> Vec<ModelInfo> {
+        Vec::new()
+    }
+    fn health(&self) -> Health {
+        Health {
+            state: HealthState::Up,
+            reasons: Vec::new(),
+            version: "0".to_owned(),
+            boot_id: "b".to_owned(),
+            uptime_s: 1.0,
+            pid: 1,
+            last_seq: self.journal.head().last,
+        }
+    }
+    fn metrics(&self) -> String {
+        self.metrics.encode(&self.journal, &self.media)
+    }
+    fn journal(&self) -> &Journal {
+        &self.journal
+    }
+    fn media(&self) -> &MediaStore {
+        &self.media
+    }
+}
+
+/// A served [`Little`] and a client that speaks plain HTTP/1.1.
+struct Bench {
+    folder: tempfile::TempDir,
+    little: Arc<Little>,
+    stop: Option<oneshot::Sender<()>>,
+    served: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(": ")?;
+            key.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+
+    /// The refusal, which every status from 400 on must be.
+    fn problem(&self) -> Problem {
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json")
+        );
+        let problem: Problem = serde_json::from_slice(&self.body).unwrap();
+        assert_eq!(problem.status, self.status);
+        problem
+    }
+}
+
+impl Bench {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (journal, losses) = Journal::open(folder.path(), Limits::default()).unwrap();
+        assert_eq!(losses, []);
+        let limits = MediaLimits {
+            max_bytes: 1 << 20,
+            min_free_bytes: 0,
+        };
+        let little = Arc::new(Little {
+            journal,
+            media: MediaStore::open(folder.path(), limits).unwrap(),
+            metrics: Metrics::new(),
+            folder: folder.path().to_owned(),
+            sources: Mutex::default(),
+            pipelines: Mutex::default(),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let server = Server::bind(&folder.path().join("runtime.sock")).unwrap();
+        let runtime = Arc::clone(&little) as Arc<dyn Runtime>;
+        let served = tokio::spawn(server.run(runtime, async move {
+            drop(stopped.await);
+        }));
+        Self {
+            folder,
+            little,
+            stop: Some(stop),
+            served,
+        }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("runtime.sock")
+    }
+
+    fn connect(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> UnixStream {
+        let mut stream = UnixStream::connect(self.socket()).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: runtime\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        // A server that refuses a large body may close before it has read all of it.
+        drop(stream.write_all(body));
+        stream
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: &str) -> Answer {
+        let mut stream = self.connect(method, path, "", body.as_bytes());
+        tokio::task::spawn_blocking(move || {
+            let mut bytes = Vec::new();
+            drop(stream.read_to_end(&mut bytes));
+            let at = bytes.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
+            let head = String::from_utf8(bytes[..at].to_vec()).unwrap();
+            let mut body = bytes[at + 4..].to_vec();
+            if head.to_lowercase().contains("transfer-encoding: chunked") {
+                body = unchunk(&body);
+            }
+            Answer {
+                status: head[9..12].parse().unwrap(),
+                head,
+                body,
+            }
+        })
+        .await
+        .unwrap()
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, "").await
+    }
+
+    async fn append(&self, n: usize) {
+        let little = Arc::clone(&self.little);
+        tokio::task::spawn_blocking(move || {
+            little
+                .journal
+                .append((0..n).map(|_| event()).collect())
+                .unwrap();
+        })
+        .await
+        .unwrap();
+    }
+
+    /// Follows the stream until `n` events came, then hangs up. Answers their ids.
+    async fn follow(&self, path: &str, headers: &str, n: usize) -> Vec<u64> {
+        let stream = self.connect("GET", path, headers, b"");
+        tokio::task::spawn_blocking(move || {
+            let mut ids = Vec::new();
+            let mut lines = BufReader::new(stream).lines();
+            while ids.len() < n {
+                let line = lines.next().expect("the stream goes on").unwrap();
+                if let Some(id) = line.strip_prefix("id: ") {
+                    ids.push(id.parse().unwrap());
+                } else if let Some(data) = line.strip_prefix("data: ") {
+                    let event: Event = serde_json::from_str(data).unwrap();
+                    assert!(event.seq.0 > 0 && event.hash.len() == 64);
+                }
+            }
+            ids
+        })
+        .await
+        .unwrap()
+    }
+}
+
+fn unchunk(mut body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    while let Some(at) = body.windows(2).position(|w| w == b"\r\n") {
+        let len = usize::from_str_radix(std::str::from_utf8(&body[..at]).unwrap(), 16).unwrap();
+        out.extend_from_slice(&body[at + 2..at + 2 + len]);
+        body = &body[at + 4 + len..];
+    }
+    out
+}
+
+fn event() -> Event {
+    Event {
+        schema: EVENT_SCHEMA,
+        id: EventId(ulid::Ulid::new()),
+        seq: EventSeq(0),
+        boot_id: "b".to_owned(),
+        mono_ms: 0,
+        at: NOW,
+        phase: Phase::New,
+        source: None,
+        pipeline: None,
+        severity: Severity::Info,
+        body: EventBody::Loss {
+            from: "t".to_owned(),
+            count: 1,
+            message: "m".to_owned(),
+        },
+        decision: Decision {
+            verdict: Verdict::Record,
+            confidence: 1.0,
+            reason: "r".to_owned(),
+        },
+        evidence: Vec::new(),
+        media: Vec::new(),
+        hash: String::new(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_is_added_shown_photographed_and_removed() {
+    let bench = Bench::start();
+    let put = bench
+        .ask("PUT", "/v1/sources/gate", r#"{"uri": "demo:"}"#)
+        .await;
+    assert_eq!(put.status, 200);
+    assert_eq!(put.json()["spec"]["id"], "gate");
+    assert_eq!(
+        bench
+            .get("/v1/sources")
+            .await
+            .json()
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(bench.get("/v1/sources/gate").await.json(), put.json());
+    let frame = bench.get("/v1/sources/gate/frame.jpg").await;
+    assert_eq!(
+        (frame.body.as_slice(), frame.header("content-type")),
+        (&b"clean jpeg"[..], Some("image/jpeg"))
+    );
+
+    let media = bench.ask("POST", "/v1/sources/gate/snapshot", "").await;
+    assert_eq!(media.status, 201);
+    let id = media.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        bench.get(&format!("/v1/media/{id}")).await.body,
+        b"clean jpeg"
+    );
+
+    assert_eq!(
+        bench.ask("DELETE", "/v1/sources/gate", "").await.status,
+        204
+    );
+    assert_eq!(
+        bench.get("/v1/sources/gate").await.problem().code,
+        ProblemCode::NotFound
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pipeline_goes_through_its_life() {
+    let bench = Bench::start();
+    let spec = r#"{"id": "people", "source": "gate", "workflow": {"version": "1.0"}}"#;
+    assert_eq!(bench.ask("POST", "/v1/pipelines", spec).await.status, 201);
+    let again = bench.ask("POST", "/v1/pipelines", spec).await;
+    assert_eq!(again.problem().code, ProblemCode::Conflict);
+    assert_eq!(
+        bench.ask("PUT", "/v1/pipelines/people", spec).await.status,
+        200
+    );
+    let paused = bench.ask("POST", "/v1/pipelines/people/pause", "").await;
+    assert_eq!(paused.json()["state"]["state"], "paused");
+    let resumed = bench.ask("POST", "/v1/pipelines/people/resume", "").await;
+    assert_eq!(resumed.json()["state"]["state"], "running");
+    assert_eq!(
+        bench.get("/v1/pipelines/people/results").await.json()["frames"],
+        0
+    );
+    assert_eq!(
+        bench
+            .get("/v1/pipelines/people/frame.jpg")
+            .await
+            .problem()
+            .code,
+        ProblemCode::NotReady
+    );
+
+    let video = vec![7; 300_000];
+    std::fs::write(bench.folder.path().join("recording.mp4"), &video).unwrap();
+    let recording = bench.get("/v1/pipelines/people/recording").await;
+    assert!(recording.body == video, "{} bytes", recording.body.len());
+    assert_eq!(recording.header("content-type"), Some("video/mp4"));
+
+    assert_eq!(
+        bench.ask("DELETE", "/v1/pipelines/people", "").await.status,
+        204
+    );
+    assert_eq!(bench.get("/v1/pipelines").await.json(), json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_refusal_is_a_problem_that_says_where() {
+    let bench = Bench::start();
+    let large = format!(r#"{{"uri": "{}"}}"#, "x".repeat(MAX_BODY));
+    let cases = [
+        ("GET", "/v1/nothing", "", 404, None),
+        ("GET", "/", "", 404, None),
+        ("PATCH", "/v1/sources", "", 405, None),
+        ("PUT", "/v1/sources/gate", "", 400, None),
+        ("PUT", "/v1/sources/gate", "{not json", 400, None),
+        ("PUT", "/v1/sources/gate", "{}", 400, Some("uri")),
+        (
+            "PUT",
+            "/v1/sources/gate",
+            r#"{"uri": "demo:", "max_fps": "ten"}"#,
+            400,
+            Some("max_fps"),
+        ),
+        (
+            "PUT",
+            "/v1/sources/gate",
+            r#"{"id": "yard", "uri": "demo:"}"#,
+            400,
+            Some("id"),
+        ),
+        ("PUT", "/v1/sources/gate", large.as_str(), 413, None),
+        ("GET", "/v1/sources/Not%20A%20Name", "", 400, Some("id")),
+        ("GET", "/v1/events?after=soon", "", 400, Some("after")),
+        ("GET", "/v1/events?after=99", "", 409, Some("after")),
+        ("GET", "/v1/events/stream?after=99", "", 409, Some("after")),
+        ("GET", "/v1/media/..%2F..%2Fjournal", "", 404, None),
+        ("GET", "/v1/blocks/none", "", 404, None),
+        (
+            "POST",
+            "/v1/pipelines",
+            r#"{"id": "panics", "source": "s", "workflow": {}}"#,
+            500,
+            None,
+        ),
+    ];
+    for (method, path, body, status, field) in cases {
+        let answer = bench.ask(method, path, body).await;
+        assert_eq!(answer.status, status, "{method} {path}: {}", answer.head);
+        let problem = answer.problem();
+        assert_eq!(
+            problem.field.as_deref(),
+            field,
+            "{method} {path}: {problem:?}"
+        );
+        assert!(!problem.detail.is_empty());
+    }
+    let wrong = bench.ask("PATCH", "/v1/sources", "").await;
+    assert!(
+        wrong
+            .header("allow")
+            .is_some_and(|allow| allow.contains("GET")),
+        "{}",
+        wrong.head
+    );
+    assert_eq!(
+        bench.get("/v1/health").await.status,
+        200,
+        "the panic was one request's"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_of_events_follow_each_other_and_say_where_the_journal_stands() {
+    let bench = Bench::start();
+    bench.append(5).await;
+    let page = bench.get("/v1/events?after=1&limit=3").await;
+    let seqs: Vec<_> = page
+        .json()
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["seq"].as_u64().unwrap())
+        .collect();
+    assert_eq!(seqs, [2, 3, 4]);
+    assert_eq!(page.header("watchkeeper-first-seq"), Some("1"));
+    assert_eq!(page.header("watchkeeper-last-seq"), Some("5"));
+    let typed: Vec<Event> = serde_json::from_slice(&page.body).unwrap();
+    assert_eq!(typed.len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_is_cut_resumes_without_a_gap_and_without_a_double() {
+    let bench = Bench::start();
+    bench.append(100).await;
+    let mut seen = bench.follow("/v1/events/stream?after=0", "", 70).await;
+    let resume = format!("last-event-id: {}\r\n", seen.last().unwrap());
+    // While nobody listens, more comes; and more again while the client is back.
+    bench.append(10).await;
+    let (more, ()) = tokio::join!(
+        bench.follow("/v1/events/stream?after=0", &resume, 60),
+        async {
+            for _ in 0..20 {
+                bench.append(1).await;
+            }
+        }
+    );
+    seen.extend(more);
+    assert_eq!(seen, (1..=130).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_follower_too_many_is_refused_and_a_place_becomes_free_again() {
+    let bench = Bench::start();
+    bench.append(1).await;
+    let mut held = Vec::new();
+    for _ in 0..MAX_FOLLOWERS {
+        let mut stream = bench.connect("GET", "/v1/events/stream", "", b"");
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).unwrap();
+        assert_eq!(&first, b"HTTP/1.1 200");
+        held.push(stream);
+    }
+    assert_eq!(
+        bench.get("/v1/events/stream").await.problem().code,
+        ProblemCode::Limit
+    );
+    drop(held.pop());
+    // The server notices the closed connection when it next writes or reads.
+    loop {
+        bench.append(1).await;
+        let mut stream = bench.connect("GET", "/v1/events/stream", "", b"");
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).unwrap();
+        if &first == b"HTTP/1.1 200" {
+            break;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_the_server_ends_streams_and_removes_the_socket() {
+    let mut bench = Bench::start();
+    bench.append(1).await;
+    let mut stream = bench.connect("GET", "/v1/events/stream", "", b"");
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+
+    bench.stop.take().unwrap().send(()).unwrap();
+    let rest = tokio::task::spawn_blocking(move || {
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap();
+        rest
+    })
+    .await
+    .unwrap();
+    assert!(
+        rest.ends_with(b"0\r\n\r\n"),
+        "a regular end, not a broken connection"
+    );
+    (&mut bench.served).await.unwrap().unwrap();
+    assert!(!bench.socket().exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_owner_and_group_may_connect_and_a_living_server_keeps_its_socket() {
+    let bench = Bench::start();
+    let mode = std::fs::metadata(bench.socket())
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o660);
+    assert!(matches!(
+        Server::bind(&bench.socket()),
+        Err(SocketError::InUse { .. })
+    ));
+    assert_eq!(bench.get("/v1/health").await.status, 200);
+}
+
+#[tokio::test]
+async fn what_a_dead_server_left_is_replaced_and_other_files_are_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.sock");
+    // Bound and dropped without removing the file, as a killed process does.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    drop(Server::bind(&path).unwrap());
+
+    std::fs::write(&path, "precious").unwrap();
+    assert!(matches!(
+        Server::bind(&path),
+        Err(SocketError::NotASocket { .. })
+    ));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+
+    let long = dir.path().join("x".repeat(120));
+    assert!(matches!(
+        Server::bind(&long),
+        Err(SocketError::TooLong { .. })
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_block_is_found_by_its_type_in_both_spellings() {
+    let bench = Bench::start();
+    for path in [
+        "/v1/blocks/roboflow_core%2Fbyte_tracker@v3",
+        "/v1/blocks/roboflow_core/byte_tracker@v3",
+    ] {
+        assert_eq!(
+            bench.get(path).await.json()["type"],
+            "roboflow_core/byte_tracker@v3"
+        );
+    }
+    assert_eq!(bench.get("/v1/models").await.json(), json!([]));
+    assert_eq!(
+        bench
+            .ask("POST", "/v1/workflows/validate", "{}")
+            .await
+            .json()["ok"],
+        true
+    );
+    let metrics = bench.get("/v1/metrics").await;
+    assert!(String::from_utf8_lossy(&metrics.body).contains("watchkeeper_journal_last_seq 0"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+async fn curl_speaks_to_the_socket() {
+    let bench = Bench::start();
+    let socket = bench.socket();
+    let curl = tokio::task::spawn_blocking(move || {
+        std::process::Command::new("curl")
+            .args(["--silent", "--fail", "--max-time", "20", "--unix-socket"])
+            .arg(socket)
+            .args([
+                "-X",
+                "PUT",
+                "-d",
+                r#"{"uri":"demo:"}"#,
+                "http://localhost/v1/sources/gate",
+            ])
+            .output()
+    })
+    .await
+    .unwrap();
+    let Ok(curl) = curl else {
+        eprintln!("SKIPPED: curl_speaks_to_the_socket (no curl here)");
+        return;
+    };
+    assert!(curl.status.success());
+    let status: Value = serde_json::from_slice(&curl.stdout).unwrap();
+    assert_eq!(status["spec"]["uri"], "demo:");
+}
+
+#[test]
+fn every_route_is_described_and_every_reference_leads_somewhere() {
+    let document = document();
+    let described: std::collections::BTreeSet<String> = document["paths"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .flat_map(|(path, item)| {
+            item.as_object()
+                .unwrap()
+                .keys()
+                .map(move |method| format!("{method} {path}"))
+        })
+        .collect();
+    let expected = [
+        "get /v1/sources",
+        "get /v1/sources/{id}",
+        "put /v1/sources/{id}",
+        "delete /v1/sources/{id}",
+        "get /v1/sources/{id}/frame.jpg",
+        "post /v1/sources/{id}/snapshot",
+        "get /v1/pipelines",
+        "post /v1/pipelines",
+        "get /v1/pipelines/{id}",
+        "put /v1/pipelines/{id}",
+        "delete /v1/pipelines/{id}",
+        "post /v1/pipelines/{id}/pause",
+        "post /v1/pipelines/{id}/resume",
+        "get /v1/pipelines/{id}/results",
+        "get /v1/pipelines/{id}/recording",
+        "get /v1/pipelines/{id}/frame.jpg",
+        "get /v1/events",
+        "get /v1/events/stream",
+        "get /v1/media/{id}",
+        "post /v1/workflows/validate",
+        "get /v1/blocks",
+        "get /v1/blocks/{type}",
+        "get /v1/blocks/{type}/{name}",
+        "get /v1/models",
+        "get /v1/health",
+        "get /v1/metrics",
+        "get /v1/openapi.json",
+    ];
+    let expected: std::collections::BTreeSet<String> = expected.map(str::to_owned).into();
+    assert_eq!(described, expected);
+
+    let text = document.to_string();
+    for reference in text.split("\"$ref\":\"#").skip(1) {
+        let pointer = reference.split('"').next().unwrap();
+        assert!(
+            document.pointer(pointer).is_some(),
+            "{pointer} leads nowhere"
+        );
+    }
+    // It is a description that its own library can read back.
+    let _: utoipa::openapi::OpenApi = serde_json::from_value(document.clone()).unwrap();
+    for operation in document["paths"]
+        .as_object()
+        .unwrap()
+        .values()
+        .flat_map(|p| p.as_object().unwrap().values())
+    {
+        assert!(operation["responses"]["default"].is_object());
+        assert!(
+            operation["summary"].is_string() || operation["description"].is_string(),
+            "{operation}"
+        );
+    }
+}
