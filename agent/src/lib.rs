@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod backoff;
 pub mod broker;
+pub mod cli;
 pub mod clock;
 pub mod command;
 pub mod mqtt;

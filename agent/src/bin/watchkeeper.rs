@@ -1,1 +1,7 @@
-fn main() {}
+//! The command `watchkeeper`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    watchkeeper_agent::cli::main()
+}

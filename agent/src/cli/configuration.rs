@@ -1,0 +1,252 @@
+//! The configuration for the command: read, checked, shown.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use watchkeeper_config::{Backend, Config, ConfigError, LoadRequest, Origin, load};
+
+use super::args::{ConfigAction, Global};
+use super::exit::{Exit, Failure};
+use super::output::Output;
+
+/// Where models are when nobody said otherwise.
+const SYSTEM_MODELS: &str = "/var/lib/watchkeeper/models";
+
+/// Reads the configuration with the flags of the command line on top.
+pub(super) fn read(global: &Global) -> Result<Config, Failure> {
+    load(&request(global, None)).map_err(wrong)
+}
+
+fn request(global: &Global, file: Option<&Path>) -> LoadRequest {
+    let text = |path: &PathBuf| path.display().to_string();
+    let file = file.map(Path::to_owned).or_else(|| global.config.clone());
+    LoadRequest::from_process(file)
+        .with(
+            "--socket",
+            "runtime.socket",
+            global.socket.as_ref().map(text),
+        )
+        .with(
+            "--models-dir",
+            "models.dir",
+            global.models_dir.as_ref().map(text),
+        )
+}
+
+fn wrong(errors: Vec<ConfigError>) -> Failure {
+    let sentence = match errors.len() {
+        1 => "the configuration is wrong".to_owned(),
+        count => format!("the configuration is wrong in {count} places"),
+    };
+    Failure::new(Exit::BadInput, sentence).with(errors.iter().map(ToString::to_string))
+}
+
+/// The models folder: the configured one; for an ordinary user on a machine without an installation one in their home.
+pub(super) fn models_dir(config: &Config) -> PathBuf {
+    let configured = &config.models.dir;
+    if configured != Path::new(SYSTEM_MODELS) || configured.is_dir() {
+        return configured.clone();
+    }
+    let data = std::env::var_os("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share")));
+    match data {
+        Some(data) => data.join("watchkeeper/models"),
+        None => configured.clone(),
+    }
+}
+
+/// `watchkeeper config`.
+pub(super) fn run(action: ConfigAction, global: &Global, out: &Output) -> Result<(), Failure> {
+    match action {
+        ConfigAction::Check { file } => check(&request(global, file.as_deref()), out),
+        ConfigAction::Show => {
+            let config = read(global)?;
+            for warning in &config.warnings {
+                out.note(warning.to_string());
+            }
+            let shown = shown(&config);
+            out.both(&shown, || {
+                toml::to_string_pretty(&shown).unwrap_or_default()
+            });
+            Ok(())
+        }
+    }
+}
+
+fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
+    let (errors, warnings, config) = match load(request) {
+        Ok(config) => (Vec::new(), config.warnings.clone(), Some(config)),
+        Err(errors) => (errors, Vec::new(), None),
+    };
+    let report = json!({
+        "ok": errors.is_empty() && warnings.is_empty(),
+        "errors": errors.iter().map(error_object).collect::<Vec<_>>(),
+        "warnings": warnings.iter().map(error_object).collect::<Vec<_>>(),
+    });
+    out.object(&report);
+    match config {
+        None => Err(wrong(errors)),
+        Some(config) if warnings.is_empty() => {
+            out.line(format!(
+                "the configuration is right: box {} at {}, {} sources, {} pipelines",
+                config.box_id,
+                config.site,
+                config.sources.len(),
+                config.pipelines.len()
+            ));
+            Ok(())
+        }
+        Some(_) => {
+            let sentence = "the daemons would run without what is wrong here";
+            let lines = warnings.iter().map(ToString::to_string);
+            Err(Failure::new(Exit::BadInput, sentence).with(lines))
+        }
+    }
+}
+
+fn error_object(error: &ConfigError) -> Value {
+    let (kind, name) = match &error.origin {
+        Origin::File(path) => ("file", path.display().to_string()),
+        Origin::Variable(name) => ("variable", name.clone()),
+        Origin::Flag(name) => ("flag", name.clone()),
+        Origin::Default => ("default", String::new()),
+    };
+    json!({
+        "key": error.key, "found": error.found, "problem": error.problem, "allowed": error.allowed,
+        "nearest": error.nearest, "from": {"kind": kind, "name": name},
+        "message": error.to_string(),
+    })
+}
+
+/// What holds in the end, in the shape of the file; secrets are `***`.
+fn shown(config: &Config) -> Value {
+    let mut inference = json!({
+        "backend": match config.inference.backend {
+            Backend::Auto => "auto",
+            Backend::Rten => "rten",
+            Backend::Ort => "ort",
+        },
+    });
+    set(&mut inference, "threads", config.inference.threads);
+    set(
+        &mut inference,
+        "ort_library",
+        config.inference.ort_library.as_ref(),
+    );
+    let mut shown = json!({
+        "box": {"site": config.site, "id": config.box_id},
+        "runtime": {
+            "socket": config.runtime_socket,
+            "socket_mode": format!("{:04o}", config.socket_mode),
+            "state_dir": config.state_dir,
+            "media_bytes": config.media.max_bytes,
+            "journal_events": config.journal.max_events,
+            "journal_bytes": config.journal.max_bytes,
+            "inference": inference,
+        },
+        "agent": {
+            "outbox_events": config.agent.outbox_events,
+            "outbox_bytes": config.agent.outbox_bytes,
+            "telemetry_s": config.agent.telemetry.as_secs_f64(),
+        },
+    });
+    let mut models = json!({"dir": models_dir(config)});
+    set(&mut models, "default", config.models.default.as_ref());
+    shown["models"] = models;
+    if let Some(mqtt) = &config.mqtt {
+        let mut section = json!({
+            "host": mqtt.host, "port": mqtt.port, "client_id": mqtt.client_id, "tls": mqtt.tls,
+            "keep_alive_s": mqtt.keep_alive.as_secs(),
+        });
+        set(&mut section, "username", mqtt.username.as_ref());
+        set(&mut section, "ca_file", mqtt.ca_file.as_ref());
+        set(
+            &mut section,
+            "password",
+            mqtt.password.as_ref().map(|_| "***"),
+        );
+        shown["mqtt"] = section;
+    }
+    for source in &config.sources {
+        let mut section = serde_json::to_value(source).unwrap_or_default();
+        section["uri"] = json!(without_credential(&source.uri));
+        shown["sources"][source.id.as_str()] = without_id(section);
+    }
+    for pipeline in &config.pipelines {
+        let section = serde_json::to_value(pipeline).unwrap_or_default();
+        shown["pipelines"][pipeline.id.as_str()] = without_id(section);
+    }
+    shown
+}
+
+/// Sets a key unless there is no value: TOML has no null.
+fn set(section: &mut Value, key: &str, value: Option<impl serde::Serialize>) {
+    if let Some(value) = value {
+        section[key] = json!(value);
+    }
+}
+
+fn without_id(mut section: Value) -> Value {
+    if let Some(map) = section.as_object_mut() {
+        map.remove("id");
+    }
+    section
+}
+
+/// An address with user name and password replaced. What can't be read as an address but holds an `@` is hidden whole.
+fn without_credential(uri: &str) -> String {
+    match url::Url::parse(uri) {
+        Ok(mut url) if !url.username().is_empty() || url.password().is_some() => {
+            let is_hidden = url.set_username("***").is_ok() && url.set_password(None).is_ok();
+            if is_hidden {
+                url.to_string()
+            } else {
+                "***".to_owned()
+            }
+        }
+        Ok(_) => uri.to_owned(),
+        Err(_) if uri.contains("://") && uri.contains('@') => "***".to_owned(),
+        Err(_) => uri.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+    use super::*;
+
+    #[test]
+    fn what_is_shown_holds_no_secret_and_loads_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("wk.toml");
+        let text = "[mqtt]\nhost = \"b\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n";
+        std::fs::write(&file, text).unwrap();
+        let request = LoadRequest {
+            file: Some(file.clone()),
+            hostname: "h".to_owned(),
+            ..LoadRequest::default()
+        };
+        let shown = toml::to_string_pretty(&shown(&load(&request).unwrap())).unwrap();
+        assert!(!shown.contains("hunter2"), "{shown}");
+        std::fs::write(&file, &shown).unwrap();
+        let again = load(&request).unwrap();
+        assert_eq!(again.sources.len(), 1);
+        assert_eq!(again.warnings, []);
+    }
+
+    #[test]
+    fn an_address_without_a_credential_is_shown_as_it_is() {
+        for uri in [
+            "demo:?seed=7",
+            "/dev/video0",
+            "rtsp://cam/stream",
+            "clips/a.mp4",
+        ] {
+            assert_eq!(without_credential(uri), uri);
+        }
+        assert_eq!(without_credential("rtsp://u:p@cam/1"), "rtsp://***@cam/1");
+        assert_eq!(without_credential("rtsp://u:p@[bad/1"), "***");
+    }
+}

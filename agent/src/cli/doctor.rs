@@ -1,0 +1,421 @@
+//! `watchkeeper doctor`: what is missing on this machine, and the command that mends it.
+//!
+//! A [`Finding`] is `ok`, `advice` (it works without) or `problem` (something will not work). The exit code is 1 where
+//! there is a problem. The hardware is asked through `watchkeeper-board`, GStreamer through the runtime's own check.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_board::{clock, identity, profile, storage, thermal};
+use watchkeeper_config::{Backend, Config};
+use watchkeeper_models::Zoo;
+
+use super::configuration::models_dir;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+use super::run::find;
+
+/// Free space below which the journal and pictures are in danger, in bytes.
+const LITTLE_SPACE: u64 = 1 << 30;
+/// Temperature at which boards begin to slow down (NVIDIA states 85 to 99 °C for Orin's zones), in degrees Celsius.
+const HOT: f64 = 85.0;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Level {
+    /// As it should be.
+    Ok,
+    /// It works without.
+    Advice,
+    /// Something will not work.
+    Problem,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Finding {
+    level: Level,
+    what: String,
+    /// Command or action that mends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+impl Finding {
+    fn ok(what: impl Into<String>) -> Self {
+        Self {
+            level: Level::Ok,
+            what: what.into(),
+            remedy: None,
+        }
+    }
+
+    fn advice(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            level: Level::Advice,
+            what: what.into(),
+            remedy: Some(remedy.into()),
+        }
+    }
+
+    fn problem(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            level: Level::Problem,
+            what: what.into(),
+            remedy: Some(remedy.into()),
+        }
+    }
+}
+
+/// Looks at everything.
+pub(super) fn run(config: Result<Config, Failure>, out: &Output) -> Result<(), Failure> {
+    let root = Path::new("/");
+    let mut findings = vec![board(root)];
+    findings.extend(programs());
+    findings.extend(media());
+    match &config {
+        Ok(config) => {
+            findings.extend(configuration(config));
+            findings.push(onnxruntime(config));
+            findings.push(models(config));
+            findings.push(folder("state folder", &config.state_dir));
+            findings.push(socket(&config.runtime_socket));
+            findings.push(space(&config.state_dir));
+        }
+        Err(failure) => findings.push(Finding::problem(
+            failure.to_string(),
+            "watchkeeper config check",
+        )),
+    }
+    findings.extend(cameras(root));
+    findings.push(wall_clock(root));
+    findings.push(heat(root));
+    report(&findings, out)
+}
+
+fn report(findings: &[Finding], out: &Output) -> Result<(), Failure> {
+    for finding in findings {
+        let mark = match finding.level {
+            Level::Ok => "ok     ",
+            Level::Advice => "advice ",
+            Level::Problem => "PROBLEM",
+        };
+        out.both(finding, || match &finding.remedy {
+            Some(remedy) => format!("{mark}  {}\n         -> {remedy}", finding.what),
+            None => format!("{mark}  {}", finding.what),
+        });
+    }
+    match findings
+        .iter()
+        .filter(|f| f.level == Level::Problem)
+        .count()
+    {
+        0 => Ok(()),
+        1 => Err(Failure::new(Exit::Failed, "one problem was found")),
+        count => Err(Failure::new(
+            Exit::Failed,
+            format!("{count} problems were found"),
+        )),
+    }
+}
+
+fn board(root: &Path) -> Finding {
+    let kind = match profile::detect(root) {
+        profile::Profile::Jetson => "Jetson",
+        profile::Profile::Generic => "generic",
+    };
+    let model = identity::read(root)
+        .model
+        .unwrap_or_else(|| "unnamed hardware".to_owned());
+    Finding::ok(format!("board: {model} ({kind})"))
+}
+
+fn programs() -> Vec<Finding> {
+    ["watchkeeper-runtime", "watchkeeper-agent"]
+        .into_iter()
+        .map(|name| match find(name) {
+            Some(path) => Finding::ok(format!("{name}: {}", path.display())),
+            None => Finding::problem(
+                format!("{name} is neither beside this program nor on PATH"),
+                format!("cargo build --release -p {name}"),
+            ),
+        })
+        .collect()
+}
+
+/// One GStreamer element that is missing, as `watchkeeper-runtime --check-media` lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct MissingElement {
+    element: String,
+    package: String,
+    needed_for: String,
+}
+
+fn media() -> Vec<Finding> {
+    let Some(runtime) = find("watchkeeper-runtime") else {
+        return Vec::new();
+    };
+    let asked = Command::new(&runtime).arg("--check-media").output();
+    match asked {
+        Ok(output) if output.status.success() => match serde_json::from_slice(&output.stdout) {
+            Ok(missing) => missing_elements(missing),
+            Err(e) => vec![Finding::problem(
+                format!(
+                    "{} --check-media answered something else: {e}",
+                    runtime.display()
+                ),
+                "install runtime and command of the same version",
+            )],
+        },
+        // A library that the loader does not find is named on standard error.
+        Ok(output) => vec![Finding::problem(
+            format!(
+                "watchkeeper-runtime does not start: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            ),
+            "apt-get install libgstreamer1.0-0 libgstreamer-plugins-base1.0-0",
+        )],
+        Err(e) => vec![Finding::problem(
+            format!("watchkeeper-runtime does not start: {e}"),
+            format!("chmod +x {}", runtime.display()),
+        )],
+    }
+}
+
+fn missing_elements(missing: Vec<MissingElement>) -> Vec<Finding> {
+    if missing.is_empty() {
+        return vec![Finding::ok("GStreamer: every element is here")];
+    }
+    missing
+        .into_iter()
+        .map(|m| {
+            Finding::problem(
+                format!(
+                    "GStreamer element {} is missing, needed for {}",
+                    m.element, m.needed_for
+                ),
+                format!("apt-get install {}", m.package),
+            )
+        })
+        .collect()
+}
+
+fn configuration(config: &Config) -> Vec<Finding> {
+    if config.warnings.is_empty() {
+        return vec![Finding::ok("configuration: right")];
+    }
+    let mend = "correct it; `watchkeeper config check` says whether it is right";
+    config
+        .warnings
+        .iter()
+        .map(|w| Finding::problem(format!("configuration: {w}"), mend))
+        .collect()
+}
+
+fn onnxruntime(config: &Config) -> Finding {
+    let found = config
+        .inference
+        .ort_library
+        .clone()
+        .filter(|path| path.is_file())
+        .or_else(|| library("libonnxruntime.so"));
+    let remedy = "set runtime.inference.ort_library to a libonnxruntime.so (it is in the Python package onnxruntime)";
+    match (found, config.inference.backend) {
+        (Some(path), _) => Finding::ok(format!("ONNX Runtime: {}", path.display())),
+        (None, Backend::Ort) => Finding::problem(
+            "ONNX Runtime is not here, and runtime.inference.backend asks for it",
+            remedy,
+        ),
+        (None, Backend::Auto | Backend::Rten) => Finding::advice(
+            "ONNX Runtime is not here; models run on the built-in engine, at about half the speed",
+            remedy,
+        ),
+    }
+}
+
+/// A shared library in the folders of the loader.
+fn library(name: &str) -> Option<PathBuf> {
+    let arch = std::env::consts::ARCH;
+    let set = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let fixed = ["/usr/local/lib", "/usr/lib", "/lib", "/usr/lib64"].map(PathBuf::from);
+    let multiarch = [
+        format!("/usr/lib/{arch}-linux-gnu"),
+        format!("/lib/{arch}-linux-gnu"),
+    ]
+    .map(PathBuf::from);
+    std::env::split_paths(&set)
+        .chain(fixed)
+        .chain(multiarch)
+        .filter_map(|dir| std::fs::read_dir(dir).ok())
+        .flat_map(|entries| entries.filter_map(Result::ok))
+        .find(|entry| entry.file_name().to_string_lossy().starts_with(name))
+        .map(|entry| entry.path())
+}
+
+fn models(config: &Config) -> Finding {
+    let dir = models_dir(config);
+    let zoo = Zoo::with_dir(&dir);
+    let here = zoo
+        .manifests()
+        .filter(|m| zoo.file_of(&m.name).is_some_and(|f| f.is_file()));
+    let here: Vec<&str> = here.map(|m| m.name.as_str()).collect();
+    if here.is_empty() {
+        return Finding::advice(
+            format!(
+                "no model is in {}; the built-in motion detector watches",
+                dir.display()
+            ),
+            "watchkeeper models pull yolox-nano",
+        );
+    }
+    Finding::ok(format!("models in {}: {}", dir.display(), here.join(", ")))
+}
+
+/// Whether this user can write a folder, or the one above where it is not there yet.
+fn folder(what: &str, path: &Path) -> Finding {
+    use rustix::fs::{Access, access};
+    let shown = path.display();
+    if path.is_dir() {
+        return match access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK) {
+            Ok(()) => Finding::ok(format!("{what} {shown}: writable")),
+            Err(_) => Finding::problem(
+                format!("{what} {shown} can't be written by this user"),
+                format!("sudo chown -R $(id -un) {shown}    (or run as the user watchkeeper)"),
+            ),
+        };
+    }
+    let above = path
+        .ancestors()
+        .skip(1)
+        .find(|p| p.is_dir())
+        .unwrap_or(Path::new("/"));
+    match access(above, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => Finding::ok(format!("{what} {shown}: not there yet, it will be made")),
+        Err(_) => Finding::advice(
+            format!("{what} {shown} is not there, and this user can't make it"),
+            format!("sudo install -d -o $(id -un) {shown}    (`watchkeeper run` needs none)"),
+        ),
+    }
+}
+
+fn socket(path: &Path) -> Finding {
+    use rustix::fs::{Access, access};
+    let shown = path.display();
+    if !path.exists() {
+        return Finding::advice(
+            format!("socket {shown}: no runtime is running"),
+            "sudo systemctl start watchkeeper-runtime    (`watchkeeper run` needs none)",
+        );
+    }
+    if access(path, Access::READ_OK | Access::WRITE_OK).is_err() {
+        return Finding::problem(
+            format!("socket {shown} is not open to this user"),
+            "sudo usermod -aG watchkeeper $(id -un)    (then log in again)",
+        );
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => Finding::ok(format!("socket {shown}: a runtime listens")),
+        Err(e) => Finding::problem(
+            format!("socket {shown} is there, but nobody listens: {e}"),
+            "sudo systemctl restart watchkeeper-runtime",
+        ),
+    }
+}
+
+fn space(state_dir: &Path) -> Finding {
+    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    match storage::space(state_dir) {
+        Ok(space) if space.free < LITTLE_SPACE => Finding::problem(
+            format!(
+                "only {:.1} GiB are free for the state folder",
+                gib(space.free)
+            ),
+            "free some space, or lower runtime.media_bytes and runtime.journal_bytes",
+        ),
+        Ok(space) => Finding::ok(format!("free space: {:.1} GiB", gib(space.free))),
+        Err(e) => Finding::problem(
+            e.to_string(),
+            "make the state folder, or set runtime.state_dir",
+        ),
+    }
+}
+
+fn cameras(root: &Path) -> Vec<Finding> {
+    use rustix::fs::{Access, access};
+    profile::video_devices(root)
+        .into_iter()
+        .map(
+            |path| match access(&path, Access::READ_OK | Access::WRITE_OK) {
+                Ok(()) => Finding::ok(format!("camera {}: open to this user", path.display())),
+                Err(_) => Finding::problem(
+                    format!("camera {} is not open to this user", path.display()),
+                    "sudo usermod -aG video $(id -un)    (then log in again)",
+                ),
+            },
+        )
+        .collect()
+}
+
+fn wall_clock(root: &Path) -> Finding {
+    let remedy = "sudo timedatectl set-ntp true";
+    match clock::state(root, jiff::Timestamp::now().as_second()) {
+        clock::ClockState::Synced => Finding::ok("clock: synchronised"),
+        clock::ClockState::Unknown => Finding::advice(
+            "clock: nobody says that it is synchronised; events are stamped as estimated",
+            remedy,
+        ),
+        clock::ClockState::Wrong => {
+            Finding::problem("clock: the date is before this program was written", remedy)
+        }
+    }
+}
+
+fn heat(root: &Path) -> Finding {
+    match thermal::hottest(root) {
+        Some(zone) if zone.temperature.0 >= HOT => Finding::problem(
+            format!(
+                "temperature: {} is at {:.0} °C; the board slows down",
+                zone.name, zone.temperature.0
+            ),
+            "see to its cooling",
+        ),
+        Some(zone) => Finding::ok(format!(
+            "temperature: {:.0} °C ({})",
+            zone.temperature.0, zone.name
+        )),
+        None => Finding::ok("temperature: this machine has no sensor"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_element_comes_with_the_package_that_brings_it() {
+        let listed = r#"[{"element": "avdec_h264", "package": "gstreamer1.0-libav", "needed_for": "H.264"}]"#;
+        let findings = missing_elements(serde_json::from_str(listed).unwrap_or_default());
+        assert_eq!(findings[0].level, Level::Problem);
+        assert_eq!(
+            findings[0].remedy.as_deref(),
+            Some("apt-get install gstreamer1.0-libav")
+        );
+    }
+
+    #[test]
+    fn advice_is_no_failure_and_a_problem_is() {
+        let out = Output::new(true);
+        assert_eq!(report(&[Finding::advice("a", "b")], &out), Ok(()));
+        let failure = report(&[Finding::problem("a", "b")], &out);
+        assert_eq!(failure.map_err(|f| f.exit), Err(Exit::Failed));
+    }
+
+    #[test]
+    fn a_folder_is_judged_by_the_nearest_one_that_exists() {
+        let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+        let deep = dir.path().join("a/b");
+        assert_eq!(folder("state folder", &deep).level, Level::Ok);
+    }
+}

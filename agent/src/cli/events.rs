@@ -1,0 +1,216 @@
+//! Events as lines for people, and the command that prints them.
+
+use futures_util::StreamExt;
+use serde_json::Value;
+use watchkeeper_contract::event::{Event, EventBody, Phase, Verdict};
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::rule::Severity;
+
+use super::args::EventArgs;
+use super::exit::Failure;
+use super::output::Output;
+use crate::runtime_client::{FeedItem, RuntimeClient};
+
+/// Which time a line begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// Seconds of the source, for a run.
+    Source,
+    /// Local date and time, for the journal.
+    Wall,
+}
+
+/// Prints one record: its line for people, all of it for programs.
+pub(super) fn show(event: &Event, clock: Clock, out: &Output) {
+    if out.is_json() {
+        out.object(&object(event));
+    } else if let Some(line) = line(event, clock) {
+        out.line(line);
+    }
+}
+
+/// The record with `"type": "event"`.
+fn object(event: &Event) -> Value {
+    let mut value = serde_json::to_value(event).unwrap_or_default();
+    value["type"] = Value::from("event");
+    value
+}
+
+/// The line of a record; none where it says nothing new to a person (updates, the end of what has no duration).
+fn line(event: &Event, clock: Clock) -> Option<String> {
+    let when = match (clock, &event.body) {
+        (Clock::Source, EventBody::Rule(rule)) => format!("{:8.1} s", rule.pts_s),
+        (Clock::Source, EventBody::SourceOutage { .. } | EventBody::Loss { .. }) => {
+            format!("{:>10}", "-")
+        }
+        (Clock::Wall, _) => format!("{:>8}  {}", event.seq, local_time(event.at.unix_ms)),
+    };
+    let mark = match event.severity {
+        Severity::Info => " ",
+        Severity::Warning => "!",
+        Severity::Critical => "‼",
+    };
+    let text = match (&event.body, event.phase) {
+        (_, Phase::Update) => return None,
+        (EventBody::Rule(rule), Phase::New) => {
+            format!("{}: {}  [{}]", rule.rule, rule.reason, decision(event))
+        }
+        (EventBody::Rule(rule), Phase::End) => match (rule.condition.as_str(), rule.dwell_s) {
+            ("crosses" | "enters" | "leaves", _) => return None,
+            (_, Some(dwell_s)) => format!("{}: over after {dwell_s:.1} s", rule.rule),
+            (_, None) => format!("{}: over", rule.rule),
+        },
+        (EventBody::SourceOutage { message, .. }, Phase::New) => {
+            format!("{}: {message}", source(event))
+        }
+        (EventBody::SourceOutage { lasted_s, .. }, Phase::End) => match lasted_s {
+            Some(lasted_s) => format!("{}: back after {lasted_s:.1} s", source(event)),
+            None => format!("{}: back", source(event)),
+        },
+        (
+            EventBody::Loss {
+                from,
+                count,
+                message,
+            },
+            Phase::New | Phase::End,
+        ) => {
+            format!("{count} lost from {from}: {message}")
+        }
+    };
+    Some(format!("{when} {mark} {text}"))
+}
+
+fn source(event: &Event) -> &str {
+    event.source.as_ref().map_or("source", |s| s.as_str())
+}
+
+fn decision(event: &Event) -> String {
+    let verdict = match event.decision.verdict {
+        Verdict::Discard => "discard",
+        Verdict::Escalate => "escalate",
+        Verdict::Review => "review",
+        Verdict::Record => "record",
+        Verdict::Act => "act",
+    };
+    format!("{verdict} {:.2}", event.decision.confidence)
+}
+
+/// Local date and time to the second.
+pub(super) fn local_time(unix_ms: i64) -> String {
+    match jiff::Timestamp::from_millisecond(unix_ms) {
+        Ok(at) => at
+            .to_zoned(jiff::tz::TimeZone::system())
+            .strftime("%F %T")
+            .to_string(),
+        Err(_) => format!("{unix_ms} ms"),
+    }
+}
+
+/// `watchkeeper events`.
+pub(super) async fn run(
+    args: EventArgs,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let after = match args.after {
+        Some(after) => EventSeq(after),
+        None => {
+            let last = client.health().await?.last_seq;
+            EventSeq(last.0.saturating_sub(u64::from(args.limit)))
+        }
+    };
+    let mut last = after;
+    for event in client.events(after, args.limit).await? {
+        last = event.seq;
+        show(&event, Clock::Wall, out);
+    }
+    if !args.follow {
+        return Ok(());
+    }
+    let mut feed = client.follow_events(last);
+    let mut is_lost = false;
+    loop {
+        let item = tokio::select! {
+            item = feed.next() => item,
+            _ = tokio::signal::ctrl_c() => None,
+        };
+        match item {
+            Some(FeedItem::Record(event)) => show(&event, Clock::Wall, out),
+            Some(FeedItem::Unreadable { seq, cause }) => {
+                out.note(format!("event {seq} can't be read: {cause}"));
+            }
+            Some(FeedItem::Connected { .. }) => {
+                if std::mem::take(&mut is_lost) {
+                    out.note("connected again");
+                }
+            }
+            Some(FeedItem::Lost { error, .. }) => {
+                if !std::mem::replace(&mut is_lost, true) {
+                    out.note(error.to_string());
+                }
+            }
+            None => return Ok(()),
+        }
+        if out.is_closed() {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(phase: &str, body: Value) -> Event {
+        serde_json::from_value(json!({
+            "schema": 1, "id": "01JABCDEFGHJKMNPQRSTVWXYZ0", "seq": 7, "boot_id": "b", "mono_ms": 0,
+            "at": {"unix_ms": 0, "quality": "synced"}, "phase": phase, "source": "gate", "severity": "info",
+            "body": body,
+            "decision": {"verdict": "record", "confidence": 0.874, "reason": "r"},
+            "evidence": [], "hash": "",
+        }))
+        .unwrap()
+    }
+
+    fn crossing() -> Value {
+        json!({
+            "kind": "rule", "rule": "door", "condition": "crosses", "reason": "person 4 crossed door (in)",
+            "tracks": [4], "frame": 120, "pts_s": 4.04,
+        })
+    }
+
+    #[test]
+    fn a_crossing_is_one_line_with_its_time_reason_and_decision() {
+        let line = line(&event("new", crossing()), Clock::Source).unwrap();
+        assert_eq!(
+            line,
+            "     4.0 s   door: person 4 crossed door (in)  [record 0.87]"
+        );
+    }
+
+    #[test]
+    fn the_end_of_what_has_no_duration_is_not_a_line() {
+        assert_eq!(line(&event("end", crossing()), Clock::Source), None);
+        assert_eq!(line(&event("update", crossing()), Clock::Source), None);
+    }
+
+    #[test]
+    fn an_outage_is_told_at_its_beginning_and_end() {
+        let body = json!({"kind": "source_outage", "cause": "refused", "message": "connection refused", "lasted_s": 9.96});
+        let begin = line(&event("new", body.clone()), Clock::Source).unwrap();
+        assert!(begin.ends_with("gate: connection refused"), "{begin}");
+        let end = line(&event("end", body), Clock::Source).unwrap();
+        assert!(end.ends_with("gate: back after 10.0 s"), "{end}");
+    }
+
+    #[test]
+    fn an_event_for_programs_carries_its_type_and_everything_else() {
+        let object = object(&event("new", crossing()));
+        assert_eq!(object["type"], "event");
+        assert_eq!(object["body"]["rule"], "door");
+    }
+}

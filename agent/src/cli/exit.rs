@@ -1,0 +1,161 @@
+//! Exit codes of the command, and the failure that carries one.
+//!
+//! Invariant: scripts may rely on the numbers; a code keeps its meaning for ever. `docs/cli.md` lists exactly these.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use watchkeeper_contract::problem::ProblemCode;
+
+use crate::runtime_client::ClientError;
+
+/// How the command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Ok,
+    /// Tried and failed.
+    Failed,
+    /// The request itself is wrong: a flag, a file, a name, a definition.
+    BadInput,
+    /// The runtime is not reachable or could not be started.
+    NoRuntime,
+    /// The source failed: no frames could be had from it.
+    Source,
+}
+
+impl Exit {
+    /// Every code, in the order of the numbers.
+    pub const ALL: [Self; 5] = [
+        Self::Ok,
+        Self::Failed,
+        Self::BadInput,
+        Self::NoRuntime,
+        Self::Source,
+    ];
+
+    /// The number.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Failed => 1,
+            Self::BadInput => 2,
+            Self::NoRuntime => 3,
+            Self::Source => 4,
+        }
+    }
+
+    /// What it means, for the document.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Ok => "Done. For `run`: the source ended normally, `--for` passed, or Ctrl-C.",
+            Self::Failed => "Tried and failed; the sentence on standard error says why.",
+            Self::BadInput => {
+                "The request itself is wrong: a flag, a missing file, a file that is no video, an unknown model, a \
+                 workflow that does not compile."
+            }
+            Self::NoRuntime => {
+                "The runtime is not reachable, or a program that `run` needs was not found or did not start."
+            }
+            Self::Source => {
+                "The source failed: refused, unreachable, wrong password, or it broke off while it was read."
+            }
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// A failure: the code, the sentence, and lines of detail below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Exit code.
+    pub exit: Exit,
+    /// One sentence.
+    pub sentence: String,
+    /// More lines, such as each error of a file.
+    pub details: Vec<String>,
+}
+
+impl Failure {
+    /// A failure with one sentence.
+    #[must_use]
+    pub fn new(exit: Exit, sentence: impl Into<String>) -> Self {
+        Self {
+            exit,
+            sentence: sentence.into(),
+            details: Vec::new(),
+        }
+    }
+
+    /// The request itself is wrong.
+    #[must_use]
+    pub fn input(sentence: impl Into<String>) -> Self {
+        Self::new(Exit::BadInput, sentence)
+    }
+
+    /// Adds lines of detail.
+    #[must_use]
+    pub fn with(mut self, details: impl IntoIterator<Item = String>) -> Self {
+        self.details.extend(details);
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)?;
+        for line in &self.details {
+            write!(f, "\n  {line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let exit = match &error {
+            ClientError::Unreachable { .. } => Exit::NoRuntime,
+            ClientError::Timeout { .. }
+            | ClientError::Broken { .. }
+            | ClientError::Answer { .. }
+            | ClientError::Write { .. }
+            | ClientError::Setup(_) => Exit::Failed,
+            ClientError::Refused(problem) => match problem.code {
+                ProblemCode::InvalidRequest
+                | ProblemCode::NotFound
+                | ProblemCode::Conflict
+                | ProblemCode::InvalidWorkflow
+                | ProblemCode::Model => Exit::BadInput,
+                ProblemCode::NotReady
+                | ProblemCode::Storage
+                | ProblemCode::Limit
+                | ProblemCode::Internal => Exit::Failed,
+            },
+        };
+        let details = error.problem().map(|problem| {
+            let field = problem.field.as_ref().map(|field| match &problem.value {
+                Some(value) => format!("{field} = {value}"),
+                None => field.clone(),
+            });
+            let allowed = (!problem.allowed.is_empty())
+                .then(|| format!("allowed: {}", problem.allowed.join(", ")));
+            let workflow = problem
+                .workflow_errors
+                .iter()
+                .map(super::workflow::one_line);
+            field.into_iter().chain(allowed).chain(workflow).collect()
+        });
+        Self {
+            exit,
+            sentence: error.to_string(),
+            details: details.unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Completion scripts, man pages and `docs/cli.md`, all from the declaration of the flags.
+
+use std::path::Path;
+
+use clap::CommandFactory;
+
+use super::args::Cli;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+
+/// `watchkeeper completions`.
+pub(super) fn completions(shell: clap_complete::Shell, out: &Output) {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "watchkeeper", &mut script);
+    out.line(String::from_utf8_lossy(&script).trim_end());
+}
+
+/// `watchkeeper man`.
+pub(super) fn man(dir: Option<&Path>, out: &Output) -> Result<(), Failure> {
+    let failed =
+        |e: std::io::Error| Failure::new(Exit::Failed, format!("can't write the man pages: {e}"));
+    match dir {
+        Some(dir) => {
+            std::fs::create_dir_all(dir).map_err(failed)?;
+            clap_mangen::generate_to(Cli::command(), dir).map_err(failed)?;
+            out.line(format!("the man pages are in {}", dir.display()));
+        }
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command())
+                .render(&mut page)
+                .map_err(failed)?;
+            out.line(String::from_utf8_lossy(&page).trim_end());
+        }
+    }
+    Ok(())
+}
+
+/// `docs/cli.md` as Markdown.
+#[must_use]
+pub fn document() -> String {
+    let mut doc = String::from(HEAD);
+    doc.push_str("| Code | Meaning |\n|---|---|\n");
+    for exit in Exit::ALL {
+        doc.push_str(&format!("| {} | {} |\n", exit.code(), exit.meaning()));
+    }
+    doc.push_str(JSON);
+    doc.push_str("\n## Commands\n");
+    let mut command = Cli::command().term_width(100);
+    command.build();
+    describe(&mut command, "watchkeeper", &mut doc);
+    doc
+}
+
+fn describe(command: &mut clap::Command, path: &str, doc: &mut String) {
+    // Help ends some lines with blanks; a document that is compared to the byte must not depend on them.
+    let help = command.render_long_help().to_string();
+    let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+    doc.push_str(&format!(
+        "\n### {path}\n\n```text\n{}\n```\n",
+        help.join("\n").trim_end()
+    ));
+    for sub in command.get_subcommands_mut() {
+        if !sub.is_hide_set() && sub.get_name() != "help" {
+            let path = format!("{path} {}", sub.get_name());
+            describe(sub, &path, doc);
+        }
+    }
+}
+
+const HEAD: &str = "# The command `watchkeeper`
+
+<!-- Generated from agent/src/cli; UPDATE_DOCS=1 cargo test -p watchkeeper-agent document rewrites it. -->
+
+Results go to standard output, notes and errors to standard error. `watchkeeper completions bash|zsh|fish` prints a
+completion script, `watchkeeper man --dir DIR` writes man pages.
+
+## Exit codes
+
+";
+
+const JSON: &str = r#"
+## JSON
+
+With `--json` standard output holds one object a line and nothing else. `run` prints
+
+    {"type":"note","message":…}                      something worth knowing
+    {"type":"event","id":…,"seq":…,"phase":…,…}      a record of the journal, as it happens
+    {"type":"summary","frames":…,"seconds":…,"fps":…,"tracks":…,
+     "lines":{NAME:{"in":…,"out":…}},
+     "zones":{NAME:{"visits":[{"track":…,"enter_s":…,"dwell_s":…}]}},
+     "events":…}                                     always the last line
+
+`seconds` is source time, `fps` are frames a second of processing. A crossing is `in` when it leads from the right hand of
+the line to its left hand, looking from its start to its end. A zone lists its latest 1000 visits; `enter_s` is source time.
+A run that fails before the first frame prints no summary; the sentence on standard error and the exit code say why.
+"#;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+    use super::*;
+
+    #[test]
+    fn the_document_of_the_command_is_current() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cli.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, document()).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            written == document(),
+            "docs/cli.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-agent document"
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! The command `watchkeeper`: flags → checked request → answer and exit code.
+//!
+//! Map: [`args`] is what a person types, [`exit`] what a script gets back, `output` the only place that writes;
+//! `run` is the whole house for one watch, `remote` asks a runtime that is there, the rest works without one.
+
+pub mod args;
+mod configuration;
+mod doctor;
+mod events;
+pub mod exit;
+pub mod manual;
+mod models;
+pub mod output;
+mod remote;
+pub mod run;
+mod workflow;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use watchkeeper_config::Config;
+
+use crate::broker::run_embedded;
+use crate::runtime_client::RuntimeClient;
+use args::{Cli, Command, WorkflowAction};
+use exit::{Exit, Failure};
+use output::Output;
+
+/// Runs the command with this process's arguments.
+#[must_use]
+pub fn main() -> ExitCode {
+    // clap prints usage errors itself, with exit code 2, and help and version with 0.
+    let cli = Cli::parse();
+    let out = Output::new(cli.global.json);
+    match answer(cli, &out) {
+        Ok(()) => Exit::Ok.into(),
+        Err(failure) => {
+            out.end_live_line();
+            out.failure(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+/// Carries out one command.
+fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
+    let Cli { global, command } = cli;
+    // First those that need neither configuration nor runtime.
+    let command = match command {
+        Command::Completions { shell } => {
+            manual::completions(shell, out);
+            return Ok(());
+        }
+        Command::Man { dir } => return manual::man(dir.as_deref(), out),
+        Command::Workflow {
+            action: WorkflowAction::Validate { file },
+        } => {
+            return workflow::check(&file, out);
+        }
+        Command::Blocks { block } => return workflow::blocks(block.as_deref(), out),
+        Command::Config { action } => return configuration::run(action, &global, out),
+        Command::Doctor => return doctor::run(configuration::read(&global), out),
+        Command::Broker { port } => return broker(port),
+        other => other,
+    };
+    let config = configuration::read(&global)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(Exit::Failed, format!("can't start: {e}")))?;
+    runtime.block_on(online(command, &config, global.verbose, out))
+}
+
+/// Commands that talk to a runtime or the network.
+async fn online(
+    command: Command,
+    config: &Config,
+    verbose: bool,
+    out: &Output,
+) -> Result<(), Failure> {
+    let models_dir = configuration::models_dir(config);
+    let client = RuntimeClient::new(&config.runtime_socket)?;
+    match command {
+        Command::Run(args) => run::run(&args, config, &models_dir, out, verbose).await,
+        Command::Models { action } => models::run(action, &models_dir, out).await,
+        Command::Status => remote::status(&client, out).await,
+        Command::Sources { action } => remote::sources(action, &client, out).await,
+        Command::Pipelines { action } => remote::pipelines(action, &client, out).await,
+        Command::Events(args) => events::run(args, &client, out).await,
+        Command::Frame(args) => remote::frame(&args, &client, out).await,
+        // Answered before a runtime was needed.
+        Command::Blocks { .. }
+        | Command::Workflow { .. }
+        | Command::Config { .. }
+        | Command::Doctor
+        | Command::Completions { .. }
+        | Command::Man { .. }
+        | Command::Broker { .. } => Ok(()),
+    }
+}
+
+/// Serves as the broker of `run` until standard input closes, which is when the parent ends.
+fn broker(port: u16) -> Result<(), Failure> {
+    let (ended, end) = std::sync::mpsc::channel();
+    let parent_gone = ended.clone();
+    std::thread::spawn(move || {
+        std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).ok();
+        parent_gone.send(Ok(())).ok();
+    });
+    std::thread::spawn(move || {
+        let Err(error) = run_embedded(port);
+        ended
+            .send(Err(Failure::new(Exit::Failed, error.to_string())))
+            .ok();
+    });
+    end.recv().unwrap_or(Ok(()))
+}

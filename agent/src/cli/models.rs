@@ -1,0 +1,312 @@
+//! `watchkeeper models`, and the HTTP half of a pull. The other half – resume, bounds, checksum, rename – is sans-IO in
+//! `watchkeeper-models`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, RANGE};
+use serde_json::json;
+use watchkeeper_contract::model::ModelState;
+use watchkeeper_models::zoo::{Against, Verified};
+use watchkeeper_models::{Download, Downloaded, MOTION, PullPlan, Start, Trust, Zoo};
+
+use super::args::ModelAction;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+
+/// Longest silence of a server.
+const SILENCE: Duration = Duration::from_secs(30);
+/// Attempts at one file; each continues where the last broke off.
+const ATTEMPTS: u32 = 4;
+
+/// `watchkeeper models`.
+pub(super) async fn run(
+    action: Option<ModelAction>,
+    models_dir: &Path,
+    out: &Output,
+) -> Result<(), Failure> {
+    let mut zoo = Zoo::with_dir(models_dir);
+    for problem in zoo.problems() {
+        out.note(problem.to_string());
+    }
+    match action.unwrap_or(ModelAction::List) {
+        ModelAction::List => list(&zoo, out),
+        ModelAction::Pull {
+            name,
+            trust,
+            sha256,
+        } => {
+            let trust = match (trust, sha256) {
+                (_, Some(hex)) => Trust::Sum(
+                    hex.parse()
+                        .map_err(|e| Failure::input(format!("--sha256 {hex}: {e}")))?,
+                ),
+                (true, None) => Trust::FirstUse,
+                (false, None) => Trust::KnownOnly,
+            };
+            let plan = zoo.pull_plan(&name, trust).map_err(bad_input)?;
+            let done = pull(plan, out).await?;
+            let value = json!({"model": name, "file": done.path, "sha256": done.sha256.to_string(), "bytes": done.bytes});
+            out.both(&value, || {
+                format!(
+                    "{name} is in {}, sha256 {}",
+                    done.path.display(),
+                    done.sha256
+                )
+            });
+        }
+        ModelAction::Verify { names } => return verify(&zoo, names, out),
+        ModelAction::Add {
+            file,
+            manifest,
+            like,
+        } => {
+            let added = zoo
+                .add(&file, manifest.as_deref(), like.as_deref())
+                .map_err(bad_input)?;
+            let name = &added.manifest.name;
+            let value = json!({"model": name, "file": added.path});
+            out.both(&value, || format!("{name} is in {}", added.path.display()));
+        }
+    }
+    Ok(())
+}
+
+fn bad_input(error: watchkeeper_models::ZooError) -> Failure {
+    Failure::input(error.to_string())
+}
+
+fn list(zoo: &Zoo, out: &Output) {
+    let models = zoo.list();
+    models.iter().for_each(|model| out.object(model));
+    let rows = models.iter().map(|model| {
+        let state = match &model.state {
+            ModelState::Builtin => "built in".to_owned(),
+            ModelState::Present { path } => path.clone(),
+            ModelState::Absent => "not here".to_owned(),
+        };
+        let input = model
+            .input
+            .map_or_else(|| "any".to_owned(), |[w, h]| format!("{w}x{h}"));
+        vec![
+            model.name.clone(),
+            input,
+            model.labels.len().to_string(),
+            model.licence.clone().unwrap_or_else(|| "–".to_owned()),
+            state,
+        ]
+    });
+    out.table(&["model", "input", "classes", "licence", "file"], rows);
+}
+
+fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
+    let names = if names.is_empty() {
+        let here = |state: &ModelState| matches!(state, ModelState::Present { .. });
+        zoo.list()
+            .into_iter()
+            .filter(|m| here(&m.state))
+            .map(|m| m.name)
+            .collect()
+    } else {
+        names
+    };
+    if names.is_empty() {
+        out.note("no model file is here");
+    }
+    let mut wrong = Vec::new();
+    for name in names {
+        if name == MOTION {
+            continue;
+        }
+        match zoo.verify(&name) {
+            Ok(Verified {
+                path,
+                sha256,
+                bytes,
+                against,
+            }) => {
+                let against = match against {
+                    Against::Manifest => "the zoo",
+                    Against::Record => "when it was put here",
+                    Against::Nothing => "nothing: its checksum is not known",
+                };
+                let value = json!({"model": name, "file": path, "sha256": sha256.to_string(), "bytes": bytes, "against": against});
+                out.both(&value, || format!("{name}: {sha256}, as in {against}"));
+            }
+            Err(e) => wrong.push(e.to_string()),
+        }
+    }
+    match wrong.len() {
+        0 => Ok(()),
+        count => Err(
+            Failure::new(Exit::Failed, format!("{count} of the files are not right")).with(wrong),
+        ),
+    }
+}
+
+/// Fetches one file, continuing after interruptions.
+async fn pull(plan: PullPlan, out: &Output) -> Result<Downloaded, Failure> {
+    let failed = |e: &dyn std::fmt::Display| Failure::new(Exit::Failed, e.to_string());
+    let client = reqwest::Client::builder()
+        .read_timeout(SILENCE)
+        .connect_timeout(SILENCE)
+        .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|e| failed(&e))?;
+    let mut attempt = 1;
+    loop {
+        let mut download = Download::open(plan.clone()).map_err(|e| failed(&e))?;
+        let bar = out.byte_bar(download.expected());
+        bar.set_message(plan.name.clone());
+        bar.set_position(download.offset());
+        let transferred = if download.is_complete() {
+            Ok(())
+        } else {
+            transfer(&client, &plan.url, &mut download, &bar).await
+        };
+        out.end_live_line();
+        match transferred {
+            Ok(()) => return download.finish().map_err(|e| failed(&e)),
+            Err(Interrupted::Final(failure)) => return Err(failure),
+            Err(Interrupted::Passing(why)) if attempt < ATTEMPTS => {
+                out.note(format!("{why}; continuing"));
+                tokio::time::sleep(Duration::from_secs(1) * attempt).await;
+                attempt += 1;
+            }
+            Err(Interrupted::Passing(why)) => {
+                let sentence = format!(
+                    "can't fetch {}: {why}; run the command again to continue",
+                    plan.url
+                );
+                return Err(Failure::new(Exit::Failed, sentence));
+            }
+        }
+    }
+}
+
+/// Why a transfer ended early.
+enum Interrupted {
+    /// Trying again will not help.
+    Final(Failure),
+    /// Trying again may help.
+    Passing(String),
+}
+
+async fn transfer(
+    client: &reqwest::Client,
+    url: &str,
+    download: &mut Download,
+    bar: &indicatif::ProgressBar,
+) -> Result<(), Interrupted> {
+    let stop = |e: watchkeeper_models::DownloadError| {
+        Interrupted::Final(Failure::new(Exit::Failed, e.to_string()))
+    };
+    let broken = |e: reqwest::Error| Interrupted::Passing(innermost(&e));
+    let mut request = client.get(url);
+    if download.offset() > 0 {
+        request = request.header(RANGE, format!("bytes={}-", download.offset()));
+    }
+    let mut response = request.send().await.map_err(broken)?;
+    let start = match begin(response.status(), response.headers(), download.offset()) {
+        Ok(start) => start,
+        Err(why) if response.status().is_server_error() => return Err(Interrupted::Passing(why)),
+        Err(why) => {
+            let sentence = format!("{url} answered {why}");
+            return Err(Interrupted::Final(Failure::new(Exit::Failed, sentence)));
+        }
+    };
+    download.start(start).map_err(stop)?;
+    if let (Some(total), None) = (download.expected(), bar.length()) {
+        bar.set_length(total);
+    }
+    if start == Start::Nothing {
+        return Ok(());
+    }
+    while let Some(bytes) = response.chunk().await.map_err(broken)? {
+        bar.set_position(download.accept(&bytes).map_err(stop)?);
+    }
+    Ok(())
+}
+
+/// Reads how an answer begins (RFC 9110, sections 14.4 and 15.3.7). An answer to a range that is not the one asked for
+/// is refused: its bytes would end up in the wrong place.
+fn begin(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<Start, String> {
+    let number = |name| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
+    match status {
+        StatusCode::OK => Ok(Start::Whole {
+            length: number(CONTENT_LENGTH),
+        }),
+        StatusCode::PARTIAL_CONTENT => {
+            let range = headers
+                .get(CONTENT_RANGE)
+                .and_then(|r| r.to_str().ok())
+                .unwrap_or_default();
+            let from = range
+                .strip_prefix("bytes ")
+                .and_then(|r| r.split('-').next());
+            if from.and_then(|f| f.parse().ok()) == Some(offset) {
+                Ok(Start::Rest {
+                    length: number(CONTENT_LENGTH),
+                })
+            } else {
+                Err(format!(
+                    "another part than the one from byte {offset}: {range:?}"
+                ))
+            }
+        }
+        StatusCode::RANGE_NOT_SATISFIABLE if offset > 0 => Ok(Start::Nothing),
+        other => Err(other.to_string()),
+    }
+}
+
+/// The last cause of an error, which says most.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(k, v)| {
+                let name = reqwest::header::HeaderName::from_static(k);
+                (name, reqwest::header::HeaderValue::from_static(v))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn an_answer_to_the_range_that_was_asked_for_continues() {
+        let headers = headers(&[
+            ("content-range", "bytes 100-199/200"),
+            ("content-length", "100"),
+        ]);
+        let start = begin(StatusCode::PARTIAL_CONTENT, &headers, 100);
+        assert_eq!(start, Ok(Start::Rest { length: Some(100) }));
+        assert!(begin(StatusCode::PARTIAL_CONTENT, &headers, 50).is_err());
+    }
+
+    #[test]
+    fn a_server_that_knows_no_ranges_starts_again() {
+        let headers = headers(&[("content-length", "200")]);
+        assert_eq!(
+            begin(StatusCode::OK, &headers, 100),
+            Ok(Start::Whole { length: Some(200) })
+        );
+    }
+
+    #[test]
+    fn a_page_that_is_missing_is_a_refusal() {
+        let refused = begin(StatusCode::NOT_FOUND, &HeaderMap::new(), 0);
+        assert_eq!(refused, Err("404 Not Found".to_owned()));
+        assert!(begin(StatusCode::RANGE_NOT_SATISFIABLE, &HeaderMap::new(), 0).is_err());
+    }
+}

@@ -1,0 +1,188 @@
+//! The one place that writes to the terminal.
+//!
+//! Results go to standard output, everything else to standard error. With `--json` standard output holds one object a
+//! line and nothing else.
+//!
+//! Invariant: a reader that went away (`| head`) is no failure; it is remembered, and long-running commands stop.
+
+use std::cell::{Cell, RefCell};
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use comfy_table::{ContentArrangement, Table};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::exit::Failure;
+
+/// Where the command writes.
+#[derive(Debug)]
+pub struct Output {
+    json: bool,
+    closed: Cell<bool>,
+    bar: RefCell<Option<ProgressBar>>,
+}
+
+impl Output {
+    /// An output for people, or for programs.
+    #[must_use]
+    pub fn new(json: bool) -> Self {
+        Self {
+            json,
+            closed: Cell::new(false),
+            bar: RefCell::new(None),
+        }
+    }
+
+    /// Whether programs read it.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether nobody reads it any more.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.get()
+    }
+
+    /// One line of result for people; nothing with `--json`.
+    pub fn line(&self, text: impl AsRef<str>) {
+        if !self.json {
+            self.write(text.as_ref());
+        }
+    }
+
+    /// One object of result for programs; nothing without `--json`.
+    pub fn object(&self, value: &impl Serialize) {
+        if self.json {
+            // Every value written here is made of maps with text keys, which always serialise.
+            self.write(&serde_json::to_string(value).unwrap_or_default());
+        }
+    }
+
+    /// A result in both forms.
+    pub fn both(&self, value: &impl Serialize, text: impl FnOnce() -> String) {
+        if self.json {
+            self.object(value);
+        } else {
+            self.write(&text());
+        }
+    }
+
+    /// A table for people; nothing with `--json`.
+    pub fn table(&self, headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+        if !self.json {
+            self.write(&table(headers, rows));
+        }
+    }
+
+    /// Something worth knowing that is not the result.
+    pub fn note(&self, text: impl AsRef<str>) {
+        let text = text.as_ref();
+        if self.json {
+            self.object(&serde_json::json!({"type": "note", "message": text}));
+        } else {
+            self.aside(&format!("note: {text}"));
+        }
+    }
+
+    /// The failure that ends the command.
+    pub fn failure(&self, failure: &Failure) {
+        self.aside(&format!("watchkeeper: {failure}"));
+    }
+
+    /// Lines on standard error.
+    pub fn aside(&self, text: &str) {
+        self.around_bar(|| {
+            // Nothing can be told to anybody when standard error is gone.
+            writeln!(std::io::stderr(), "{text}").ok();
+        });
+    }
+
+    fn write(&self, text: &str) {
+        self.around_bar(|| {
+            let mut out = std::io::stdout().lock();
+            if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
+                self.closed.set(true);
+            }
+        });
+    }
+
+    fn around_bar(&self, write: impl FnOnce()) {
+        match self.bar.borrow().as_ref() {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
+    /// Begins a live line on standard error, where that is a terminal. Other lines are written above it.
+    #[must_use]
+    pub fn live_line(&self) -> ProgressBar {
+        let bar = if std::io::stderr().is_terminal() {
+            ProgressBar::new_spinner()
+        } else {
+            ProgressBar::hidden()
+        };
+        bar.enable_steady_tick(Duration::from_millis(120));
+        self.bar.replace(Some(bar.clone()));
+        bar
+    }
+
+    /// Begins a progress bar over `total` bytes on standard error, where that is a terminal; a line that moves when the
+    /// total is not known.
+    #[must_use]
+    pub fn byte_bar(&self, total: Option<u64>) -> ProgressBar {
+        let bar = self.live_line();
+        if let Some(total) = total {
+            bar.set_length(total);
+            let template = "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style.progress_chars("=> "));
+            }
+        } else if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {bytes}") {
+            bar.set_style(style);
+        }
+        bar
+    }
+
+    /// Removes the live line or bar.
+    pub fn end_live_line(&self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A table as text, without frames around the cells.
+#[must_use]
+pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table
+        .load_style(comfy_table::presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(headers.iter().map(|h| h.to_uppercase()));
+    for row in rows {
+        table.add_row(row);
+    }
+    let text = table.to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_a_header_and_no_frame() {
+        let text = table(
+            &["name", "count"],
+            [vec!["door".to_owned(), "3".to_owned()]],
+        );
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].starts_with("NAME"), "{text}");
+        assert!(lines[1].starts_with("door"), "{text}");
+    }
+}

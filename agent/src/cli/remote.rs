@@ -1,0 +1,306 @@
+//! Commands that ask the runtime of this box: status, sources, pipelines, frames, blocks.
+
+use serde_json::json;
+use watchkeeper_contract::health::HealthState;
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
+use watchkeeper_contract::source::{
+    Blindness, Pace, RtspTransport, SourceSpec, SourceState, SourceStatus,
+};
+
+use super::args::{FrameArgs, PipelineAction, SourceAction};
+use super::events::local_time;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+use crate::runtime_client::RuntimeClient;
+
+/// `watchkeeper status`.
+pub(super) async fn status(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
+    let health = client.health().await?;
+    let sources = client.sources().await?;
+    let pipelines = client.pipelines().await?;
+    out.object(&json!({"health": health, "sources": sources, "pipelines": pipelines}));
+    let state = match health.state {
+        HealthState::Up => "up",
+        HealthState::Degraded => "degraded",
+    };
+    out.line(format!(
+        "runtime {} is {state}, for {}, pid {}, last event {}",
+        health.version,
+        duration(health.uptime_s),
+        health.pid,
+        health.last_seq
+    ));
+    for reason in &health.reasons {
+        out.line(format!("  {reason}"));
+    }
+    if !sources.is_empty() {
+        out.line("");
+        source_table(&sources, out);
+    }
+    if !pipelines.is_empty() {
+        out.line("");
+        pipeline_table(&pipelines, out);
+    }
+    Ok(())
+}
+
+/// `watchkeeper sources`.
+pub(super) async fn sources(
+    action: Option<SourceAction>,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    match action.unwrap_or(SourceAction::List) {
+        SourceAction::List => {
+            let sources = client.sources().await?;
+            sources.iter().for_each(|source| out.object(source));
+            source_table(&sources, out);
+        }
+        SourceAction::Add {
+            id,
+            uri,
+            native,
+            max_fps,
+            udp,
+        } => {
+            let spec = SourceSpec {
+                id,
+                uri: absolute(uri),
+                pace: if native { Pace::Native } else { Pace::Fast },
+                max_fps,
+                rtsp_transport: if udp {
+                    RtspTransport::Udp
+                } else {
+                    RtspTransport::Tcp
+                },
+            };
+            let status = client.put_source(&spec).await?;
+            out.both(&status, || {
+                format!("source {} is {}", spec.id, source_state(&status.state))
+            });
+        }
+        SourceAction::Remove { id } => {
+            client.delete_source(&id).await?;
+            out.both(&json!({"removed": id}), || {
+                format!("source {id} is removed")
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The runtime has another working folder: a file of ours needs its whole path.
+fn absolute(uri: String) -> String {
+    match std::fs::canonicalize(&uri) {
+        Ok(path) if !uri.starts_with("/dev/") => path.display().to_string(),
+        Ok(_) | Err(_) => uri,
+    }
+}
+
+/// `watchkeeper pipelines`.
+pub(super) async fn pipelines(
+    action: Option<PipelineAction>,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let changed = match action.unwrap_or(PipelineAction::List) {
+        PipelineAction::List => {
+            let pipelines = client.pipelines().await?;
+            pipelines.iter().for_each(|pipeline| out.object(pipeline));
+            pipeline_table(&pipelines, out);
+            return Ok(());
+        }
+        PipelineAction::Show { id } => {
+            let status = client.pipeline(&id).await?;
+            out.object(&status);
+            show_pipeline(&status, out);
+            return Ok(());
+        }
+        PipelineAction::Delete { id } => {
+            client.delete_pipeline(&id).await?;
+            out.both(&json!({"removed": id}), || {
+                format!("pipeline {id} is deleted")
+            });
+            return Ok(());
+        }
+        PipelineAction::Create { file } => {
+            let text = std::fs::read_to_string(&file)
+                .map_err(|e| Failure::input(format!("can't read {}: {e}", file.display())))?;
+            let spec: PipelineSpec = serde_json::from_str(&text)
+                .map_err(|e| Failure::input(format!("{} is no pipeline: {e}", file.display())))?;
+            client.put_pipeline(&spec).await?
+        }
+        PipelineAction::Pause { id } => client.pause_pipeline(&id).await?,
+        PipelineAction::Resume { id } => client.resume_pipeline(&id).await?,
+    };
+    out.both(&changed, || {
+        format!(
+            "pipeline {} is {}",
+            changed.spec.id,
+            pipeline_state(&changed.state)
+        )
+    });
+    Ok(())
+}
+
+/// `watchkeeper frame`.
+pub(super) async fn frame(
+    args: &FrameArgs,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let bytes = match (&args.source, &args.pipeline) {
+        (_, Some(pipeline)) => client.pipeline_frame(pipeline).await?,
+        (Some(source), None) => client.source_frame(source).await?,
+        (None, None) => {
+            return Err(Failure::input(
+                "name a source, or a pipeline with --pipeline",
+            ));
+        }
+    };
+    let path = args.output.display();
+    std::fs::write(&args.output, &bytes)
+        .map_err(|e| Failure::new(Exit::Failed, format!("can't write {path}: {e}")))?;
+    let written = json!({"file": args.output, "bytes": bytes.len()});
+    out.both(&written, || format!("{path}: {} bytes", bytes.len()));
+    Ok(())
+}
+
+fn source_table(sources: &[SourceStatus], out: &Output) {
+    let rows = sources.iter().map(|source| {
+        let size = source
+            .size
+            .map_or_else(|| "–".to_owned(), |[w, h]| format!("{w}x{h}"));
+        vec![
+            source.spec.id.to_string(),
+            source_state(&source.state),
+            format!("since {}", local_time(source.since.unix_ms)),
+            size,
+            format!("{:.1}", source.counters.fps),
+            source.counters.frames.to_string(),
+            source.counters.dropped.to_string(),
+            source.spec.uri.clone(),
+        ]
+    });
+    let headers = [
+        "source", "state", "since", "size", "fps", "frames", "dropped", "address",
+    ];
+    out.table(&headers, rows);
+}
+
+fn source_state(state: &SourceState) -> String {
+    match state {
+        SourceState::Connecting { attempt } => format!("connecting ({attempt})"),
+        SourceState::Live { blind: None } => "live".to_owned(),
+        SourceState::Live {
+            blind: Some(Blindness::Frozen),
+        } => "live, picture frozen".to_owned(),
+        SourceState::Live {
+            blind: Some(Blindness::Black),
+        } => "live, picture black".to_owned(),
+        SourceState::Lost {
+            message,
+            retry_in_s,
+            ..
+        } => {
+            format!("lost: {message}; next attempt in {retry_in_s:.0} s")
+        }
+        SourceState::Ended => "ended".to_owned(),
+        SourceState::Failed { message, .. } => format!("failed: {message}"),
+        SourceState::Idle => "idle".to_owned(),
+    }
+}
+
+fn pipeline_state(state: &PipelineState) -> String {
+    match state {
+        PipelineState::Starting => "starting".to_owned(),
+        PipelineState::Running => "running".to_owned(),
+        PipelineState::Paused => "paused".to_owned(),
+        PipelineState::Ended => "ended".to_owned(),
+        PipelineState::Failed { message } => format!("failed: {message}"),
+    }
+}
+
+fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
+    let rows = pipelines.iter().map(|pipeline| {
+        vec![
+            pipeline.spec.id.to_string(),
+            pipeline_state(&pipeline.state),
+            pipeline.spec.source.to_string(),
+            pipeline.detector.clone().unwrap_or_else(|| "–".to_owned()),
+            pipeline.results.frames.to_string(),
+            pipeline.results.tracks.to_string(),
+            pipeline.results.events.to_string(),
+        ]
+    });
+    let headers = [
+        "pipeline", "state", "source", "detector", "frames", "tracks", "events",
+    ];
+    out.table(&headers, rows);
+}
+
+fn show_pipeline(status: &PipelineStatus, out: &Output) {
+    pipeline_table(std::slice::from_ref(status), out);
+    let results = &status.results;
+    let lines = results
+        .lines
+        .iter()
+        .map(|(name, count)| vec![name.clone(), count.r#in.to_string(), count.out.to_string()]);
+    if !results.lines.is_empty() {
+        out.line("");
+        out.table(&["line", "in", "out"], lines);
+    }
+    let zones = results.zones.iter().map(|(name, zone)| {
+        vec![
+            name.clone(),
+            zone.count.to_string(),
+            zone.present.to_string(),
+        ]
+    });
+    if !results.zones.is_empty() {
+        out.line("");
+        out.table(&["zone", "visits", "present"], zones);
+    }
+    let stages = results
+        .stages_ms
+        .iter()
+        .map(|(name, ms)| vec![name.clone(), format!("{ms:.2}")]);
+    if !results.stages_ms.is_empty() {
+        out.line("");
+        out.table(&["stage", "ms a frame"], stages);
+    }
+    for (step, error) in &results.step_errors {
+        out.line(format!(
+            "step {step} failed {} times: {}",
+            error.count, error.message
+        ));
+    }
+}
+
+/// A duration for people, in its two largest units.
+fn duration(seconds: f64) -> String {
+    let s = seconds.max(0.0) as u64;
+    match (s / 86_400, s / 3600 % 24, s / 60 % 60, s % 60) {
+        (0, 0, 0, s) => format!("{s} s"),
+        (0, 0, m, s) => format!("{m} min {s} s"),
+        (0, h, m, _) => format!("{h} h {m} min"),
+        (d, h, ..) => format!("{d} d {h} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_told_in_its_two_largest_units() {
+        for (seconds, text) in [
+            (5.9, "5 s"),
+            (65.0, "1 min 5 s"),
+            (3_700.0, "1 h 1 min"),
+            (90_000.0, "1 d 1 h"),
+        ] {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The temporary house a run lives in: a state folder, a configuration, and the daemons in it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use watchkeeper_config::{Backend, Config};
+use watchkeeper_contract::health::Health;
+
+use super::children::{Program, find, free_port};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::output::Output;
+use crate::runtime_client::RuntimeClient;
+
+/// How long the runtime may take to answer.
+const START: Duration = Duration::from_secs(30);
+
+/// State folder, daemons and a client of the runtime.
+#[derive(Debug)]
+pub(super) struct House {
+    /// Client of the runtime.
+    pub(super) client: RuntimeClient,
+    /// Health at the start: new events come after its `last_seq`.
+    pub(super) health: Health,
+    runtime: Program,
+    /// Agent and broker; a run goes on without them.
+    others: Vec<Program>,
+    state: StateDir,
+}
+
+/// The state folder.
+#[derive(Debug)]
+enum StateDir {
+    /// Removed at the end.
+    Temporary(tempfile::TempDir),
+    /// Kept.
+    Kept(PathBuf),
+}
+
+impl StateDir {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Temporary(dir) => dir.path(),
+            Self::Kept(path) => path,
+        }
+    }
+}
+
+impl House {
+    /// Opens the house: makes the state folder, starts the daemons and waits until the runtime answers.
+    pub(super) async fn open(
+        config: &Config,
+        models_dir: &Path,
+        keep: Option<&Path>,
+        broker: Option<&(String, u16)>,
+        out: &Output,
+        verbose: bool,
+    ) -> Result<Self, Failure> {
+        let runtime_program = find("watchkeeper-runtime").ok_or_else(|| {
+            Failure::new(
+                Exit::NoRuntime,
+                "watchkeeper-runtime is neither beside this program nor on PATH; `cargo build -p watchkeeper-runtime` makes it",
+            )
+        })?;
+        let state = state_dir(keep)?;
+        let dir = state.path().to_path_buf();
+        let mut others = Vec::new();
+        let broker = match broker {
+            Some((host, port)) => Some((host.clone(), *port)),
+            None => match start_broker(&dir, verbose) {
+                Ok((program, port)) => {
+                    others.push(program);
+                    Some(("127.0.0.1".to_owned(), port))
+                }
+                Err(failure) => {
+                    out.note(format!("no broker of our own: {failure}"));
+                    None
+                }
+            },
+        };
+        let file = write_config(&dir, config, models_dir, broker.as_ref())?;
+        let args = [
+            OsStr::new("--config"),
+            file.as_os_str(),
+            OsStr::new("--exit-with-parent"),
+        ];
+        let mut runtime = Program::start(
+            "watchkeeper-runtime",
+            &runtime_program,
+            &args,
+            &dir,
+            verbose,
+        )?;
+        if broker.is_some() {
+            let agent = find("watchkeeper-agent")
+                .map(|program| Program::start("watchkeeper-agent", &program, &args, &dir, verbose));
+            match agent {
+                Some(Ok(agent)) => others.push(agent),
+                Some(Err(failure)) => out.note(format!("nothing is published: {failure}")),
+                None => out.note(
+                    "nothing is published: watchkeeper-agent is neither beside this program nor on PATH",
+                ),
+            }
+        }
+        let client = RuntimeClient::new(dir.join("runtime.sock"))?;
+        let health = wait_until_up(&client, &mut runtime).await?;
+        Ok(Self {
+            client,
+            health,
+            runtime,
+            others,
+            state,
+        })
+    }
+
+    /// The failure when the runtime has died. A dead agent or broker is told once and the run goes on.
+    pub(super) fn death(&mut self, out: &Output) -> Option<Failure> {
+        self.others.retain_mut(|program| match program.death() {
+            Some(failure) => {
+                out.note(failure.to_string());
+                false
+            }
+            None => true,
+        });
+        self.runtime.death()
+    }
+
+    /// Stops the daemons, the agent first, and removes the state unless it is kept.
+    pub(super) async fn close(mut self, out: &Output) {
+        while let Some(program) = self.others.pop() {
+            program.stop().await;
+        }
+        self.runtime.stop().await;
+        match self.state {
+            StateDir::Kept(path) => out.note(format!(
+                "journal, pictures and logs are in {}",
+                path.display()
+            )),
+            StateDir::Temporary(dir) => {
+                if let Err(e) = dir.close() {
+                    out.note(format!("the temporary state could not be removed: {e}"));
+                }
+            }
+        }
+    }
+}
+
+fn state_dir(keep: Option<&Path>) -> Result<StateDir, Failure> {
+    let failed = |what: String, e: std::io::Error| {
+        Failure::new(Exit::Failed, format!("can't make {what}: {e}"))
+    };
+    match keep {
+        Some(path) => {
+            std::fs::create_dir_all(path).map_err(|e| failed(path.display().to_string(), e))?;
+            let path =
+                std::path::absolute(path).map_err(|e| failed(path.display().to_string(), e))?;
+            Ok(StateDir::Kept(path))
+        }
+        None => tempfile::Builder::new()
+            .prefix("watchkeeper-run-")
+            .tempdir()
+            .map(StateDir::Temporary)
+            .map_err(|e| failed("a temporary folder".to_owned(), e)),
+    }
+}
+
+fn start_broker(dir: &Path, verbose: bool) -> Result<(Program, u16), Failure> {
+    let failed = |e: std::io::Error| Failure::new(Exit::Failed, e.to_string());
+    let port = free_port().map_err(failed)?;
+    let this = std::env::current_exe().map_err(failed)?;
+    let port_text = port.to_string();
+    let args = [
+        OsStr::new("broker"),
+        OsStr::new("--port"),
+        OsStr::new(&port_text),
+    ];
+    Ok((
+        Program::start("watchkeeper-broker", &this, &args, dir, verbose)?,
+        port,
+    ))
+}
+
+/// Writes the configuration of the run: the box's own engine and models, everything else in the state folder.
+fn write_config(
+    dir: &Path,
+    config: &Config,
+    models_dir: &Path,
+    broker: Option<&(String, u16)>,
+) -> Result<PathBuf, Failure> {
+    let mut inference = json!({
+        "backend": match config.inference.backend {
+            Backend::Auto => "auto",
+            Backend::Rten => "rten",
+            Backend::Ort => "ort",
+        },
+    });
+    if let Some(threads) = config.inference.threads {
+        inference["threads"] = json!(threads);
+    }
+    if let Some(library) = &config.inference.ort_library {
+        inference["ort_library"] = json!(library);
+    }
+    let models_dir = std::path::absolute(models_dir).unwrap_or_else(|_| models_dir.to_owned());
+    let mut file = json!({
+        "box": {"site": "run", "id": config.box_id},
+        "runtime": {
+            "socket": dir.join("runtime.sock"),
+            "socket_mode": "0600",
+            "state_dir": dir.join("state"),
+            "inference": inference,
+        },
+        "models": {"dir": models_dir},
+    });
+    if let Some((host, port)) = broker {
+        file["mqtt"] = json!({"host": host, "port": port});
+    }
+    let path = dir.join("watchkeeper.toml");
+    let text = toml::to_string(&file).map_err(|e| {
+        Failure::new(
+            Exit::Failed,
+            format!("can't write the configuration of the run: {e}"),
+        )
+    })?;
+    std::fs::write(&path, text)
+        .map_err(|e| Failure::new(Exit::Failed, format!("can't write {}: {e}", path.display())))?;
+    Ok(path)
+}
+
+async fn wait_until_up(client: &RuntimeClient, runtime: &mut Program) -> Result<Health, Failure> {
+    let begun = Instant::now();
+    loop {
+        if let Ok(health) = client.health().await {
+            return Ok(health);
+        }
+        if let Some(mut failure) = runtime.death() {
+            failure.sentence = format!("the runtime did not start: {}", failure.sentence);
+            return Err(failure);
+        }
+        if begun.elapsed() > START {
+            let sentence = format!("the runtime did not answer within {} s", START.as_secs());
+            return Err(Failure::new(Exit::NoRuntime, sentence).with(runtime.last_lines()));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

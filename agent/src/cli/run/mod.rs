@@ -1,0 +1,173 @@
+//! `watchkeeper run`: the whole house for one watch.
+//!
+//! Flags are checked into a [`request`], the daemons are started in a temporary [`house`], the source and the pipeline
+//! are created, the run is [`follow`]ed to its end, and everything is put away again.
+
+mod children;
+mod follow;
+mod house;
+mod plan;
+mod request;
+pub mod shape;
+mod summary;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use watchkeeper_config::Config;
+use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::source::{RtspTransport, SourceSpec};
+use watchkeeper_models::Zoo;
+
+pub(crate) use children::find;
+use follow::{Followed, Limit, Outcome};
+use house::House;
+use request::RunRequest;
+use summary::Summary;
+
+use super::args::RunArgs;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+
+/// How long the runtime may take to finish the video file.
+const FINISH_VIDEO: Duration = Duration::from_secs(30);
+
+/// Runs one watch from the flags to the summary.
+///
+/// # Errors
+/// [`Failure`] with the exit code of its kind.
+pub(super) async fn run(
+    args: &RunArgs,
+    config: &Config,
+    models_dir: &Path,
+    out: &Output,
+    verbose: bool,
+) -> Result<(), Failure> {
+    let zoo = Zoo::with_dir(models_dir);
+    let request = request::check(args, &zoo, config.models.default.as_deref())?;
+    for note in &request.notes {
+        out.note(note);
+    }
+    let keep = request.keep_state.as_deref();
+    let broker = request.broker.as_ref();
+    let mut house = House::open(config, models_dir, keep, broker, out, verbose).await?;
+    let ended = watch(&mut house, &request, out).await;
+    house.close(out).await;
+    let Outcome { results, failure } = ended?;
+    match failure {
+        // Without a frame there is nothing to sum up.
+        Some(failure) if results.frames == 0 => Err(failure),
+        failure => {
+            let summary = Summary::from(&results);
+            out.both(&summary, || summary.text());
+            failure.map_or(Ok(()), Err)
+        }
+    }
+}
+
+async fn watch(house: &mut House, request: &RunRequest, out: &Output) -> Result<Outcome, Failure> {
+    let source = name(SourceId::new("source"))?;
+    let pipeline = name(PipelineId::new("watch"))?;
+    house
+        .client
+        .put_source(&SourceSpec {
+            id: source.clone(),
+            uri: request.uri.clone(),
+            pace: request.pace,
+            max_fps: None,
+            rtsp_transport: RtspTransport::default(),
+        })
+        .await?;
+    house
+        .client
+        .put_pipeline(&PipelineSpec {
+            id: pipeline.clone(),
+            source: source.clone(),
+            workflow: request.workflow.clone(),
+            parameters: BTreeMap::new(),
+            model: request.model.clone(),
+            rules: request.rules.clone(),
+            detect: DetectMode::default(),
+            record: request.video.is_some(),
+            show: request.show,
+            paused: true,
+        })
+        .await?;
+    let followed = Followed {
+        source,
+        pipeline,
+        is_local: request.is_local,
+        limit: request.seconds.map(|seconds| {
+            if request.by_source_time {
+                Limit::SourceTime(seconds)
+            } else {
+                Limit::Clock(seconds)
+            }
+        }),
+    };
+    let mut outcome = follow::follow(house, &followed, out).await?;
+    if let (Some(video), true) = (&request.video, outcome.results.frames > 0)
+        && let Err(failure) = fetch_video(house, &followed.pipeline, video, out).await
+    {
+        outcome.failure.get_or_insert(failure);
+    }
+    Ok(outcome)
+}
+
+/// Names written in this file are valid; a change that breaks one is found by every run.
+fn name<T, E: std::fmt::Display>(parsed: Result<T, E>) -> Result<T, Failure> {
+    parsed.map_err(|e| Failure::new(Exit::Failed, e.to_string()))
+}
+
+/// Copies the annotated video out of the state folder, waiting until its file is finished.
+async fn fetch_video(
+    house: &House,
+    pipeline: &PipelineId,
+    video: &Path,
+    out: &Output,
+) -> Result<(), Failure> {
+    let cannot = |e: std::io::Error| {
+        Failure::new(
+            Exit::Failed,
+            format!("can't write {}: {e}", video.display()),
+        )
+    };
+    let folder = match video.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let part = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
+    let bar = out.live_line();
+    bar.set_message("finishing the video");
+    let deadline = tokio::time::Instant::now() + FINISH_VIDEO;
+    loop {
+        let file = part.reopen().map_err(cannot)?;
+        file.set_len(0).map_err(cannot)?;
+        let mut file = tokio::fs::File::from_std(file);
+        match house.client.recording(pipeline, &mut file).await {
+            Ok(_) => break,
+            Err(e) => {
+                let is_early = e.problem().is_some_and(|p| p.code == ProblemCode::NotReady);
+                if !is_early || tokio::time::Instant::now() > deadline {
+                    out.end_live_line();
+                    return Err(e.into());
+                }
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    out.end_live_line();
+    readable_by_all(part.as_file()).map_err(cannot)?;
+    part.persist(video).map_err(|e| cannot(e.error))?;
+    out.note(format!("the annotated video is {}", video.display()));
+    Ok(())
+}
+
+/// A temporary file is private; a video that a person asked for has the usual permissions.
+fn readable_by_all(file: &std::fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}

@@ -1,0 +1,388 @@
+//! From the checked flags of `run` to what the runtime is asked to do. Pure: files were read before, nothing is started.
+//!
+//! Invariant: a workflow that is built here has one step for each line and zone, named like it, so that counts, events
+//! and drawings carry the names a person chose.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use watchkeeper_contract::rule::{Condition, CrossDirection, Gates, RuleSpec, Severity};
+
+use super::shape::{NamedLine, NamedZone};
+
+/// Selector of what the tracker of a built workflow gives.
+const TRACKED: &str = "$steps.tracker.tracked_detections";
+/// Seconds in a zone after which a visit is worth an event.
+const STAY_S: f64 = 5.0;
+/// Lowest score of a detection unless a person says otherwise: the lower bound of ByteTrack's second association
+/// (Zhang et al., ECCV 2022, section 3), which keeps tracks alive through weak detections.
+const CONFIDENCE: f64 = 0.1;
+/// Block by which a workflow declares rules itself, whatever its version.
+const EVENT_SINK: &str = "watchkeeper/event_sink@";
+/// Overlap above which non-maximum suppression removes a box: YOLOX's own value.
+const IOU: f64 = 0.45;
+
+/// What to watch for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Watch {
+    /// Classes; empty for all.
+    pub(super) classes: Vec<String>,
+    /// Lines to count at.
+    pub(super) lines: Vec<NamedLine>,
+    /// Zones to time.
+    pub(super) zones: Vec<NamedZone>,
+    /// Lowest score of a detection.
+    pub(super) confidence: Option<f64>,
+}
+
+/// Two lines or zones of the same name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the name {0:?} is used twice; every line and zone needs a name of its own")]
+pub(super) struct DuplicateName(String);
+
+/// Refuses a name that is used twice.
+///
+/// # Errors
+/// [`DuplicateName`] with the first such name.
+pub(super) fn unique_names(watch: &Watch) -> Result<(), DuplicateName> {
+    let mut seen = BTreeSet::new();
+    let lines = watch.lines.iter().map(|l| &l.name);
+    let zones = watch.zones.iter().map(|z| &z.name);
+    match lines.chain(zones).find(|name| !seen.insert(name.as_str())) {
+        Some(name) => Err(DuplicateName(name.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Builds the workflow: detect, track, count at each line, time in each zone, draw.
+#[must_use]
+pub(super) fn workflow(watch: &Watch, model: &str) -> Value {
+    let mut steps = vec![detect_step(watch, model), tracker_step()];
+    steps.extend(watch.lines.iter().map(line_step));
+    steps.extend(watch.zones.iter().map(zone_step));
+    let mut canvas = "$inputs.image".to_owned();
+    for mut step in drawing_steps(watch) {
+        let name = step["name"].as_str().unwrap_or_default().to_owned();
+        step["image"] = json!(canvas);
+        canvas = format!("$steps.{name}.image");
+        steps.push(step);
+    }
+    let mut outputs = vec![output("tracked", TRACKED), output("annotated", &canvas)];
+    for line in &watch.lines {
+        for side in ["count_in", "count_out"] {
+            outputs.push(output(
+                &format!("{}_{side}", line.name),
+                &format!("$steps.{}.{side}", line.name),
+            ));
+        }
+    }
+    for zone in &watch.zones {
+        let selector = format!("$steps.{}.timed_detections", zone.name);
+        outputs.push(output(&zone.name, &selector));
+    }
+    json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": steps,
+        "outputs": outputs,
+    })
+}
+
+fn detect_step(watch: &Watch, model: &str) -> Value {
+    let mut step = json!({
+        "type": "roboflow_core/roboflow_object_detection_model@v2",
+        "name": "detect",
+        "images": "$inputs.image",
+        "model_id": model,
+        "confidence": watch.confidence.unwrap_or(CONFIDENCE),
+        "iou_threshold": IOU,
+    });
+    if !watch.classes.is_empty() {
+        step["class_filter"] = json!(watch.classes);
+    }
+    step
+}
+
+fn tracker_step() -> Value {
+    json!({
+        "type": "roboflow_core/byte_tracker@v3",
+        "name": "tracker",
+        "image": "$inputs.image",
+        "detections": "$steps.detect.predictions",
+    })
+}
+
+fn line_step(line: &NamedLine) -> Value {
+    json!({
+        "type": "roboflow_core/line_counter@v2",
+        "name": line.name,
+        "image": "$inputs.image",
+        "detections": TRACKED,
+        "line_segment": [pixel(line.from), pixel(line.to)],
+    })
+}
+
+fn zone_step(zone: &NamedZone) -> Value {
+    json!({
+        "type": "roboflow_core/time_in_zone@v3",
+        "name": zone.name,
+        "image": "$inputs.image",
+        "detections": TRACKED,
+        "zone": zone.points.iter().copied().map(pixel).collect::<Vec<_>>(),
+    })
+}
+
+fn drawing_steps(watch: &Watch) -> Vec<Value> {
+    let mut steps = vec![
+        json!({
+            "type": "roboflow_core/trace_visualization@v1",
+            "name": "traces",
+            "predictions": TRACKED,
+            "color_axis": "TRACK",
+        }),
+        json!({
+            "type": "roboflow_core/bounding_box_visualization@v1",
+            "name": "boxes",
+            "predictions": TRACKED,
+            "color_axis": "TRACK",
+        }),
+        json!({
+            "type": "roboflow_core/label_visualization@v1",
+            "name": "labels",
+            "predictions": TRACKED,
+            "color_axis": "TRACK",
+            "text": "Class and Confidence",
+        }),
+    ];
+    steps.extend(watch.zones.iter().map(|zone| {
+        json!({
+            "type": "roboflow_core/polygon_zone_visualization@v1",
+            "name": format!("draw-{}", zone.name),
+            "zone": zone.points.iter().copied().map(pixel).collect::<Vec<_>>(),
+        })
+    }));
+    steps.extend(watch.lines.iter().map(|line| {
+        json!({
+            "type": "roboflow_core/line_counter_visualization@v1",
+            "name": format!("draw-{}", line.name),
+            "zone": [pixel(line.from), pixel(line.to)],
+            "count_in": format!("$steps.{}.count_in", line.name),
+            "count_out": format!("$steps.{}.count_out", line.name),
+        })
+    }));
+    steps
+}
+
+fn output(name: &str, selector: &str) -> Value {
+    json!({"type": "JsonField", "name": name, "selector": selector})
+}
+
+/// A point as the workflow language has it: whole pixels stay whole numbers.
+fn pixel(point: [f64; 2]) -> Value {
+    let number = |n: f64| {
+        if n.fract() == 0.0 && n.abs() < 1e9 {
+            json!(n as i64)
+        } else {
+            json!(n)
+        }
+    };
+    json!([number(point[0]), number(point[1])])
+}
+
+/// The rules that follow from a workflow that declares none by an event sink of its own: crossings of each line counter, visits of each zone, and what appears where
+/// there is neither.
+#[must_use]
+pub(super) fn default_rules(workflow: &Value) -> Vec<RuleSpec> {
+    let mut rules = Vec::new();
+    let mut tracker = None;
+    for step in workflow["steps"].as_array().into_iter().flatten() {
+        let (Some(block), Some(name)) = (step["type"].as_str(), step["name"].as_str()) else {
+            continue;
+        };
+        if block.starts_with(EVENT_SINK) {
+            return Vec::new();
+        }
+        if is_block(block, "line_counter", "LineCounter") {
+            rules.push(rule(
+                name.to_owned(),
+                Condition::Crosses {
+                    line: name.to_owned(),
+                    direction: CrossDirection::Any,
+                },
+            ));
+        } else if is_block(block, "time_in_zone", "TimeInZone") {
+            let zone = name.to_owned();
+            rules.push(rule(
+                format!("{name}-enters"),
+                Condition::Enters { zone: zone.clone() },
+            ));
+            rules.push(rule(
+                format!("{name}-stays"),
+                Condition::Stays {
+                    zone,
+                    for_s: STAY_S,
+                },
+            ));
+        } else if is_block(block, "byte_tracker", "ByteTracker") {
+            tracker = Some(name);
+        }
+    }
+    if let (true, Some(tracker)) = (rules.is_empty(), tracker) {
+        let detections = format!("$steps.{tracker}.tracked_detections");
+        rules.push(rule(
+            "appears".to_owned(),
+            Condition::Appears { detections },
+        ));
+    }
+    rules
+}
+
+/// Whether a step's type is some version of a block, by its full name or an old short one.
+fn is_block(found: &str, name: &str, short: &str) -> bool {
+    let base = found.split('@').next().unwrap_or_default();
+    base == format!("roboflow_core/{name}") || base == short || base == name
+}
+
+fn rule(name: String, when: Condition) -> RuleSpec {
+    RuleSpec {
+        name,
+        when,
+        classes: Vec::new(),
+        confidence: None,
+        schedule: None,
+        cooldown_s: 0.0,
+        severity: Severity::Info,
+        gates: Gates::default(),
+    }
+}
+
+/// The model named by the detection steps of a definition, where it is the same text in all of them.
+#[must_use]
+pub(super) fn named_model(workflow: &Value) -> Option<&str> {
+    let steps = workflow["steps"].as_array()?;
+    let mut names = steps.iter().filter_map(|step| step["model_id"].as_str());
+    let first = names.next()?;
+    names.all(|name| name == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+    use super::*;
+
+    fn watch(lines: &[&str], zones: &[&str], classes: &[&str]) -> Watch {
+        Watch {
+            classes: classes.iter().map(|c| (*c).to_owned()).collect(),
+            lines: lines.iter().map(|l| l.parse().unwrap()).collect(),
+            zones: zones.iter().map(|z| z.parse().unwrap()).collect(),
+            confidence: None,
+        }
+    }
+
+    #[test]
+    fn the_built_workflow_is_the_one_kept_beside_this_test() {
+        let watch = watch(
+            &["door:0,218,640,218", "gate:10.5,0,10,480"],
+            &["desk:100,100,500,100,500,400"],
+            &["person", "car"],
+        );
+        let built = workflow(&watch, "yolox-nano");
+        let text = format!("{}\n", serde_json::to_string_pretty(&built).unwrap());
+        let golden =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/run/golden/watch.json");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&golden, &text).unwrap();
+        }
+        let kept = std::fs::read_to_string(&golden).unwrap();
+        assert!(
+            kept == text,
+            "UPDATE_GOLDEN=1 rewrites {}\n{text}",
+            golden.display()
+        );
+    }
+
+    #[test]
+    fn the_built_workflow_compiles() {
+        let watch = watch(&["l:0,0,9,9"], &["z:0,0,9,0,9,9"], &["person"]);
+        let report = watchkeeper_engine::workflow::validate(&workflow(&watch, "yolox-nano"));
+        assert!(report.ok, "{:#?}", report.errors);
+    }
+
+    #[test]
+    fn a_workflow_with_an_event_sink_of_its_own_gets_no_rules_from_us() {
+        let own = json!({"steps": [
+            {"type": "roboflow_core/line_counter@v2", "name": "a"},
+            {"type": "watchkeeper/event_sink@v1", "name": "b", "rules": []},
+        ]});
+        assert_eq!(default_rules(&own), []);
+    }
+
+    #[test]
+    fn every_class_is_watched_where_none_is_named() {
+        let built = workflow(&watch(&[], &[], &[]), "motion");
+        assert!(built["steps"][0].get("class_filter").is_none());
+    }
+
+    #[test]
+    fn every_selector_of_a_built_workflow_leads_to_an_earlier_step() {
+        let built = workflow(&watch(&["l:0,0,9,9"], &["z:0,0,9,0,9,9"], &[]), "motion");
+        let mut known = vec!["$inputs.image".to_owned()];
+        for step in built["steps"].as_array().unwrap() {
+            for (key, value) in step.as_object().unwrap() {
+                let Some(selector) = value.as_str().filter(|v| v.starts_with('$')) else {
+                    continue;
+                };
+                let root = selector.rsplit_once('.').map_or(selector, |(root, _)| root);
+                assert!(
+                    known.iter().any(|k| k == root || k == selector),
+                    "{key} of {} names {selector}",
+                    step["name"]
+                );
+            }
+            known.push(format!("$steps.{}", step["name"].as_str().unwrap()));
+        }
+    }
+
+    #[test]
+    fn a_line_makes_a_crossing_rule_and_a_zone_makes_enter_and_stay_rules() {
+        let built = workflow(&watch(&["l:0,0,9,9"], &["z:0,0,9,0,9,9"], &[]), "motion");
+        let names: Vec<String> = default_rules(&built).into_iter().map(|r| r.name).collect();
+        assert_eq!(names, ["l", "z-enters", "z-stays"]);
+    }
+
+    #[test]
+    fn without_line_and_zone_whatever_appears_is_an_event() {
+        let rules = default_rules(&workflow(&watch(&[], &[], &[]), "motion"));
+        assert_eq!(
+            rules[0].when,
+            Condition::Appears {
+                detections: "$steps.tracker.tracked_detections".to_owned()
+            }
+        );
+    }
+
+    #[test]
+    fn rules_follow_from_the_short_block_names_of_older_workflows_too() {
+        let old = json!({"steps": [
+            {"type": "LineCounter", "name": "a"},
+            {"type": "roboflow_core/time_in_zone@v1", "name": "b"},
+            {"type": "roboflow_core/line_counter_visualization@v1", "name": "c"},
+        ]});
+        let names: Vec<String> = default_rules(&old).into_iter().map(|r| r.name).collect();
+        assert_eq!(names, ["a", "b-enters", "b-stays"]);
+    }
+
+    #[test]
+    fn a_name_used_for_a_line_and_a_zone_is_refused() {
+        let twice = watch(&["a:0,0,9,9"], &["a:0,0,9,0,9,9"], &[]);
+        assert_eq!(unique_names(&twice), Err(DuplicateName("a".to_owned())));
+    }
+
+    #[test]
+    fn the_model_of_a_definition_is_found_only_where_all_steps_agree() {
+        let one = workflow(&watch(&[], &[], &[]), "yolox-nano");
+        assert_eq!(named_model(&one), Some("yolox-nano"));
+        let two = json!({"steps": [{"model_id": "a"}, {"model_id": "b"}]});
+        assert_eq!(named_model(&two), None);
+    }
+}

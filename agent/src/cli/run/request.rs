@@ -1,0 +1,404 @@
+//! Second stage of the flags of `run`: files read, names checked, the model chosen. Nothing is started before this passed.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_contract::source::Pace;
+use watchkeeper_models::{MOTION, Zoo};
+
+use super::plan::{self, Watch};
+use crate::cli::args::RunArgs;
+use crate::cli::exit::{Exit, Failure};
+
+/// Model taken where none is named and its file is here.
+const PREFERRED_MODEL: &str = "yolox-nano";
+
+/// A run that can be started.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RunRequest {
+    /// Address of the source, absolute where it is a file.
+    pub(super) uri: String,
+    /// Whether it is a file or folder on this machine.
+    pub(super) is_local: bool,
+    /// Pace of the source.
+    pub(super) pace: Pace,
+    /// Whether the source could go faster than real time and is let to.
+    pub(super) by_source_time: bool,
+    /// The workflow.
+    pub(super) workflow: Value,
+    /// Model that takes the place of the workflow's.
+    pub(super) model: Option<String>,
+    /// What to make events of.
+    pub(super) rules: Vec<RuleSpec>,
+    /// When to stop, in seconds.
+    pub(super) seconds: Option<f64>,
+    /// Annotated video to write.
+    pub(super) video: Option<PathBuf>,
+    /// Whether to show a window.
+    pub(super) show: bool,
+    /// Where to keep the state.
+    pub(super) keep_state: Option<PathBuf>,
+    /// Broker to publish to.
+    pub(super) broker: Option<(String, u16)>,
+    /// Things to tell before the start.
+    pub(super) notes: Vec<String>,
+}
+
+/// Checks the flags.
+///
+/// # Errors
+/// [`Exit::BadInput`] with one sentence.
+pub(super) fn check(
+    args: &RunArgs,
+    zoo: &Zoo,
+    default_model: Option<&str>,
+) -> Result<RunRequest, Failure> {
+    let mut notes = Vec::new();
+    let (uri, is_local) = source(&args.source)?;
+    let given = args.workflow.as_deref().map(read_workflow).transpose()?;
+    let model = choose_model(args, zoo, default_model, given.as_ref(), &mut notes)?;
+    let workflow = match given {
+        Some(workflow) => workflow,
+        None => build(args, &model, zoo, &mut notes)?,
+    };
+    let rules = match args.rule.as_slice() {
+        [] => plan::default_rules(&workflow),
+        texts => rules(texts)?,
+    };
+    if let Some(video) = &args.video {
+        check_video(video)?;
+    }
+    let by_source_time = !args.native && (is_local || uri.starts_with("demo:"));
+    Ok(RunRequest {
+        uri,
+        is_local,
+        pace: if args.native {
+            Pace::Native
+        } else {
+            Pace::Fast
+        },
+        by_source_time,
+        workflow,
+        model: model.and_then(|m| m.replaces),
+        rules,
+        seconds: args.seconds,
+        video: args.video.clone(),
+        show: args.show,
+        keep_state: args.keep_state.clone(),
+        broker: args.mqtt.as_deref().map(broker).transpose()?,
+        notes,
+    })
+}
+
+/// The address, and whether it is a file or folder here.
+fn source(text: &str) -> Result<(String, bool), Failure> {
+    let has_scheme = text.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric())
+    });
+    if text.starts_with("/dev/") || (has_scheme && !Path::new(text).exists()) {
+        return Ok((text.to_owned(), false));
+    }
+    match std::fs::canonicalize(text) {
+        Ok(path) => Ok((path.display().to_string(), true)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            Err(Failure::input(format!("no such file or folder: {text}")))
+        }
+        Err(e) => Err(Failure::input(format!("can't open {text}: {e}"))),
+    }
+}
+
+/// Reads a definition and checks it with the engine that would run it, so that a mistake is told before anything starts.
+fn read_workflow(path: &Path) -> Result<Value, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Failure::input(format!("can't read the workflow {shown}: {e}")))?;
+    let definition = serde_json::from_str(&text)
+        .map_err(|e| Failure::input(format!("{shown} is not JSON: {e}")))?;
+    let report = watchkeeper_engine::workflow::validate(&definition);
+    if report.ok {
+        return Ok(definition);
+    }
+    let lines = report.errors.iter().map(crate::cli::workflow::one_line);
+    Err(Failure::input(format!("{shown} does not compile")).with(lines))
+}
+
+/// A model that was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Model {
+    /// Name of its manifest, or `motion`.
+    name: String,
+    /// What takes the place of the workflow's model; absent where the workflow's own stays.
+    replaces: Option<String>,
+}
+
+impl Model {
+    fn motion() -> Self {
+        Self {
+            name: MOTION.to_owned(),
+            replaces: Some(MOTION.to_owned()),
+        }
+    }
+}
+
+fn choose_model(
+    args: &RunArgs,
+    zoo: &Zoo,
+    default_model: Option<&str>,
+    workflow: Option<&Value>,
+    notes: &mut Vec<String>,
+) -> Result<Option<Model>, Failure> {
+    if let Some(wanted) = args.model.as_deref() {
+        return resolve(zoo, wanted).map(Some);
+    }
+    if let Some(workflow) = workflow {
+        match plan::named_model(workflow) {
+            Some(name) if name == MOTION || zoo.resolve(name).is_ok() => return Ok(None),
+            // Without a detection step, or with several models, the runtime decides.
+            None => return Ok(None),
+            Some(name) => notes.push(format!("the workflow's model {name:?} is not here")),
+        }
+    }
+    if let Some(wanted) = default_model {
+        return resolve(zoo, wanted).map(Some);
+    }
+    if let Ok(model) = resolve(zoo, PREFERRED_MODEL) {
+        return Ok(Some(model));
+    }
+    notes.push(format!(
+        "the built-in motion detector watches whatever moves; `watchkeeper models pull {PREFERRED_MODEL}` brings a \
+         network that knows people and cars"
+    ));
+    Ok(Some(Model::motion()))
+}
+
+fn resolve(zoo: &Zoo, wanted: &str) -> Result<Model, Failure> {
+    if wanted == MOTION {
+        return Ok(Model::motion());
+    }
+    let resolved = zoo
+        .resolve(wanted)
+        .map_err(|e| Failure::input(e.to_string()))?;
+    let replaces = if zoo.manifest(wanted).is_some() {
+        wanted.to_owned()
+    } else {
+        std::path::absolute(&resolved.path)
+            .map_err(|e| Failure::input(format!("can't use {wanted}: {e}")))?
+            .display()
+            .to_string()
+    };
+    Ok(Model {
+        name: resolved.manifest.name.clone(),
+        replaces: Some(replaces),
+    })
+}
+
+fn build(
+    args: &RunArgs,
+    model: &Option<Model>,
+    zoo: &Zoo,
+    notes: &mut Vec<String>,
+) -> Result<Value, Failure> {
+    let name = model.as_ref().map_or(MOTION, |m| m.name.as_str());
+    let mut watch = Watch {
+        classes: args
+            .watch
+            .iter()
+            .map(|c| c.trim().to_owned())
+            .filter(|c| !c.is_empty())
+            .collect(),
+        lines: args.line.clone(),
+        zones: args.zone.clone(),
+        confidence: args.confidence,
+    };
+    plan::unique_names(&watch).map_err(|e| Failure::input(e.to_string()))?;
+    if name == MOTION {
+        if !watch.classes.is_empty() {
+            notes.push(format!(
+                "the motion detector knows no classes; --watch {} is left out",
+                watch.classes.join(",")
+            ));
+            watch.classes.clear();
+        }
+    } else if let Some(path_or_name) = model.as_ref().and_then(|m| m.replaces.as_deref())
+        && let Ok(resolved) = zoo.resolve(path_or_name)
+    {
+        let labels: Vec<&str> = resolved.manifest.labels.iter().map(AsRef::as_ref).collect();
+        check_classes(&watch.classes, &labels, name)?;
+    }
+    Ok(plan::workflow(&watch, name))
+}
+
+fn check_classes(classes: &[String], labels: &[&str], model: &str) -> Result<(), Failure> {
+    for class in classes {
+        if labels.is_empty() || labels.contains(&class.as_str()) {
+            continue;
+        }
+        let nearest = labels
+            .iter()
+            .map(|label| (strsim::jaro_winkler(class, label), label))
+            .filter(|(near, _)| *near > 0.7)
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, label)| format!("; did you mean {label}?"))
+            .unwrap_or_default();
+        return Err(Failure::input(format!(
+            "{model} does not know the class {class:?}{nearest}"
+        ))
+        .with([format!("it knows {}", labels.join(", "))]));
+    }
+    Ok(())
+}
+
+fn rules(texts: &[String]) -> Result<Vec<RuleSpec>, Failure> {
+    let mut rules = Vec::new();
+    for text in texts {
+        let json = match text.strip_prefix('@') {
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|e| Failure::input(format!("can't read the rules {path}: {e}")))?,
+            None => text.clone(),
+        };
+        let wrong = |e: serde_json::Error| Failure::input(format!("--rule {text}: {e}"));
+        let value: Value = serde_json::from_str(&json).map_err(wrong)?;
+        if value.is_array() {
+            rules.extend(serde_json::from_value::<Vec<RuleSpec>>(value).map_err(wrong)?);
+        } else {
+            rules.push(serde_json::from_value(value).map_err(wrong)?);
+        }
+    }
+    Ok(rules)
+}
+
+fn check_video(path: &Path) -> Result<(), Failure> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if path.is_dir() {
+        return Err(Failure::input(format!(
+            "--video {} is a folder",
+            path.display()
+        )));
+    }
+    if !parent.is_dir() {
+        let folder = parent.display();
+        return Err(Failure::input(format!(
+            "--video: there is no folder {folder}"
+        )));
+    }
+    Ok(())
+}
+
+fn broker(text: &str) -> Result<(String, u16), Failure> {
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, "1883"));
+    match port.parse::<u16>() {
+        Ok(port) if port > 0 && !host.is_empty() => Ok((host.to_owned(), port)),
+        _ => Err(Failure::new(
+            Exit::BadInput,
+            format!("--mqtt {text} is not HOST:PORT, such as broker.local:1883"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::args::{Cli, Command};
+
+    fn run(args: &[&str]) -> Result<RunRequest, Failure> {
+        let line = ["watchkeeper", "run"].iter().chain(args);
+        match Cli::try_parse_from(line).unwrap().command {
+            Command::Run(args) => check(&args, &Zoo::builtin(), None),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn refusal(args: &[&str]) -> String {
+        let failure = run(args).unwrap_err();
+        assert_eq!(failure.exit, Exit::BadInput, "{args:?}");
+        failure.to_string()
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_with_one_sentence_before_anything_starts() {
+        for (args, part) in [
+            (
+                &["/nonexistent.mp4"][..],
+                "no such file or folder: /nonexistent.mp4",
+            ),
+            (&["demo:", "--model", "yolox-nono"], "yolox-nano"),
+            (
+                &["demo:", "--model", "yolox-nano"],
+                "models pull yolox-nano",
+            ),
+            (
+                &["demo:", "--model", "/nonexistent.onnx"],
+                "/nonexistent.onnx",
+            ),
+            (
+                &["demo:", "--workflow", "/nonexistent.json"],
+                "/nonexistent.json",
+            ),
+            (
+                &["demo:", "--line", "a:0,0,1,1", "--zone", "a:0,0,9,0,9,9"],
+                "used twice",
+            ),
+            (&["demo:", "--rule", "{\"nam\": 1}"], "nam"),
+            (&["demo:", "--video", "/nonexistent/out.mp4"], "no folder"),
+            (&["demo:", "--mqtt", "broker:x"], "HOST:PORT"),
+        ] {
+            let message = refusal(args);
+            assert!(message.contains(part), "{args:?}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_selector_is_named_before_anything_starts() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("w.json");
+        let mut workflow = plan::workflow(&Watch::default(), MOTION);
+        workflow["steps"][1]["detections"] = serde_json::json!("$steps.detcet.predictions");
+        std::fs::write(&file, workflow.to_string()).unwrap();
+        let file = file.display().to_string();
+        let message = refusal(&["demo:", "--workflow", &file]);
+        assert!(message.contains("detcet"), "{message}");
+    }
+
+    #[test]
+    fn the_motion_detector_is_taken_with_a_note_where_no_network_is_here() {
+        let request = run(&["demo:"]).unwrap();
+        assert_eq!(request.model.as_deref(), Some(MOTION));
+        assert_eq!(request.notes.len(), 1);
+    }
+
+    #[test]
+    fn classes_are_left_out_with_a_note_for_the_motion_detector() {
+        let request = run(&["demo:", "--model", "motion", "--watch", "person,car"]).unwrap();
+        assert!(request.workflow["steps"][0].get("class_filter").is_none());
+        assert!(
+            request.notes[0].contains("person,car"),
+            "{:?}",
+            request.notes
+        );
+    }
+
+    #[test]
+    fn a_misspelt_class_is_refused_with_the_nearest_one() {
+        let wrong = ["persom".to_owned()];
+        let failure = check_classes(&wrong, &["person", "car"], "m").unwrap_err();
+        assert!(
+            failure.sentence.contains("did you mean person?"),
+            "{failure}"
+        );
+    }
+
+    #[test]
+    fn only_recordings_that_run_free_are_timed_by_their_own_clock() {
+        assert!(run(&["demo:"]).unwrap().by_source_time);
+        assert!(!run(&["demo:", "--native"]).unwrap().by_source_time);
+        assert!(!run(&["rtsp://cam/1"]).unwrap().by_source_time);
+        assert!(!run(&["/dev/video0"]).unwrap().by_source_time);
+    }
+}

@@ -1,0 +1,218 @@
+//! Lines and zones as a person types them, parsed into shapes that cannot be wrong.
+//!
+//! Coordinates are pixels of the source, origin at the top left; a line or zone may reach outside the picture.
+
+use std::str::FromStr;
+
+/// Steps of the workflow that `--watch` builds; a line or zone can't take these names.
+pub const RESERVED: [&str; 5] = ["detect", "tracker", "boxes", "labels", "traces"];
+/// Beginning of the names of drawing steps.
+pub const RESERVED_PREFIX: &str = "draw-";
+/// Longest name of a line or zone.
+const MAX_NAME: usize = 40;
+
+/// `NAME:x1,y1,x2,y2`: a directed line, from its start to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedLine {
+    /// Name, also of the workflow step.
+    pub name: String,
+    /// Start in pixels.
+    pub from: [f64; 2],
+    /// End in pixels.
+    pub to: [f64; 2],
+}
+
+/// `NAME:x1,y1,x2,y2,x3,y3,…`: a polygon of at least three corners, closed by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedZone {
+    /// Name, also of the workflow step.
+    pub name: String,
+    /// Corners in pixels.
+    pub points: Vec<[f64; 2]>,
+}
+
+/// Why a line or zone was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ShapeError {
+    /// There is no colon.
+    #[error("has no name; write NAME:{0}, such as {1}")]
+    NoName(&'static str, &'static str),
+    /// The name holds other characters.
+    #[error(
+        "name {0:?} is not allowed; use 1 to 40 letters, digits, '-' and '_', beginning with a letter"
+    )]
+    BadName(String),
+    /// The name means another step.
+    #[error(
+        "name {0:?} is taken by a step of the workflow that is built; use another, such as {0}1"
+    )]
+    Reserved(String),
+    /// A coordinate is no number.
+    #[error("coordinate {0:?} is not a number of pixels")]
+    NotANumber(String),
+    /// The wrong number of coordinates.
+    #[error("has {found} coordinates; {wanted}")]
+    Count {
+        /// How many there are.
+        found: usize,
+        /// What there should be.
+        wanted: &'static str,
+    },
+    /// The line has no length.
+    #[error("begins and ends at the same point; give two different points")]
+    NoLength,
+    /// The corners of the zone lie on one line.
+    #[error("encloses no area; give at least three corners that do not lie on one line")]
+    NoArea,
+}
+
+fn split<'t>(
+    text: &'t str,
+    form: &'static str,
+    example: &'static str,
+) -> Result<(String, Vec<&'t str>), ShapeError> {
+    let (name, rest) = text
+        .split_once(':')
+        .ok_or(ShapeError::NoName(form, example))?;
+    let head_ok = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
+    let all_ok = name
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    if !head_ok || !all_ok || name.len() > MAX_NAME {
+        return Err(ShapeError::BadName(name.chars().take(80).collect()));
+    }
+    if RESERVED.contains(&name) || name.starts_with(RESERVED_PREFIX) {
+        return Err(ShapeError::Reserved(name.to_owned()));
+    }
+    Ok((name.to_owned(), rest.split(',').map(str::trim).collect()))
+}
+
+fn points(parts: &[&str]) -> Result<Vec<[f64; 2]>, ShapeError> {
+    let numbers = parts
+        .iter()
+        .map(|text| match text.parse::<f64>() {
+            Ok(n) if n.is_finite() => Ok(n),
+            _ => Err(ShapeError::NotANumber((*text).to_owned())),
+        })
+        .collect::<Result<Vec<f64>, _>>()?;
+    let (pairs, _) = numbers.as_chunks::<2>();
+    Ok(pairs.to_vec())
+}
+
+impl FromStr for NamedLine {
+    type Err = ShapeError;
+
+    fn from_str(text: &str) -> Result<Self, ShapeError> {
+        let (name, parts) = split(text, "x1,y1,x2,y2", "door:0,200,640,200")?;
+        let found = parts.len();
+        match *points(&parts)? {
+            [from, to] if found == 4 && from != to => Ok(Self { name, from, to }),
+            [_, _] if found == 4 => Err(ShapeError::NoLength),
+            _ => Err(ShapeError::Count {
+                found,
+                wanted: "a line has four: x1,y1,x2,y2",
+            }),
+        }
+    }
+}
+
+impl FromStr for NamedZone {
+    type Err = ShapeError;
+
+    fn from_str(text: &str) -> Result<Self, ShapeError> {
+        let (name, parts) = split(text, "x1,y1,x2,y2,x3,y3", "desk:0,0,100,0,100,100,0,100")?;
+        let found = parts.len();
+        let points = points(&parts)?;
+        if found % 2 != 0 || points.len() < 3 {
+            return Err(ShapeError::Count {
+                found,
+                wanted: "a zone has an x and a y for each of at least three corners",
+            });
+        }
+        if area(&points) < 1.0 {
+            return Err(ShapeError::NoArea);
+        }
+        Ok(Self { name, points })
+    }
+}
+
+/// Area of a polygon in square pixels, by the shoelace formula.
+fn area(points: &[[f64; 2]]) -> f64 {
+    let next = points.iter().cycle().skip(1);
+    let twice: f64 = points
+        .iter()
+        .zip(next)
+        .map(|(a, b)| a[0] * b[1] - b[0] * a[1])
+        .sum();
+    (twice / 2.0).abs()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn line(text: &str) -> Result<NamedLine, ShapeError> {
+        text.parse()
+    }
+
+    fn zone(text: &str) -> Result<NamedZone, ShapeError> {
+        text.parse()
+    }
+
+    #[test]
+    fn a_line_keeps_its_direction() {
+        let line = line("door:10,20,30.5,-40").unwrap();
+        assert_eq!((line.from, line.to), ([10.0, 20.0], [30.5, -40.0]));
+    }
+
+    #[test]
+    fn a_bad_line_says_what_to_write_instead() {
+        for (text, part) in [
+            ("0,0,1,1", "NAME:x1,y1,x2,y2"),
+            ("my door:0,0,1,1", "letters, digits"),
+            (":0,0,1,1", "letters, digits"),
+            ("tracker:0,0,1,1", "tracker1"),
+            ("draw-x:0,0,1,1", "taken"),
+            ("a:0,0,1", "has 3 coordinates"),
+            ("a:0,0,1,1,2", "has 5 coordinates"),
+            ("a:0,0,x,1", "\"x\" is not a number"),
+            ("a:0,0,inf,1", "\"inf\" is not a number"),
+            ("a:5,5,5,5", "same point"),
+        ] {
+            let message = line(text).unwrap_err().to_string();
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_zone_needs_three_corners_that_enclose_something() {
+        assert_eq!(zone("z:0,0,10,0,10,10").unwrap().points.len(), 3);
+        assert!(matches!(
+            zone("z:0,0,10,0"),
+            Err(ShapeError::Count { found: 4, .. })
+        ));
+        assert!(matches!(
+            zone("z:0,0,10,0,10,10,4"),
+            Err(ShapeError::Count { found: 7, .. })
+        ));
+        assert_eq!(zone("z:0,0,10,10,20,20"), Err(ShapeError::NoArea));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_parsed_or_refused_without_a_panic(text in ".{0,60}") {
+            drop(line(&text));
+            drop(zone(&text));
+        }
+
+        #[test]
+        fn what_was_written_is_what_is_understood(x1 in -1e4..1e4f64, y1 in -1e4..1e4f64, x2 in -1e4..1e4f64) {
+            let parsed = line(&format!("l:{x1},{y1},{x2},{}", y1 + 1.0)).unwrap();
+            prop_assert_eq!(parsed.from, [x1, y1]);
+            prop_assert_eq!(parsed.to, [x2, y1 + 1.0]);
+        }
+    }
+}

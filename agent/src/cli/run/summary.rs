@@ -1,0 +1,175 @@
+//! What `run` says at the end. The JSON form is read by evaluation scripts: its keys are fixed.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use watchkeeper_contract::id::TrackId;
+use watchkeeper_contract::pipeline::{LineCount, PipelineResults, Visit};
+
+use crate::cli::output::table;
+
+/// The last line of `run --json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Summary {
+    r#type: &'static str,
+    /// Frames processed.
+    frames: u64,
+    /// Source time covered, in seconds.
+    seconds: f64,
+    /// Frames a second of processing, on the clock.
+    fps: f64,
+    /// Different confirmed tracks.
+    tracks: u64,
+    /// Counts by line.
+    lines: BTreeMap<String, LineCount>,
+    /// Visits by zone.
+    zones: BTreeMap<String, Zone>,
+    /// Events journaled.
+    events: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Zone {
+    visits: Vec<ZoneVisit>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct ZoneVisit {
+    track: TrackId,
+    enter_s: f64,
+    dwell_s: f64,
+}
+
+impl From<&Visit> for ZoneVisit {
+    fn from(visit: &Visit) -> Self {
+        Self {
+            track: visit.track,
+            enter_s: millis(visit.enter_s),
+            dwell_s: millis(visit.dwell_s),
+        }
+    }
+}
+
+/// Seconds to the millisecond: what lies below is noise of the arithmetic.
+fn millis(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
+}
+
+impl From<&PipelineResults> for Summary {
+    fn from(results: &PipelineResults) -> Self {
+        let fps = if results.elapsed_s > 0.0 {
+            results.frames as f64 / results.elapsed_s
+        } else {
+            0.0
+        };
+        let zones = results.zones.iter().map(|(name, zone)| {
+            let visits = zone.visits.iter().map(ZoneVisit::from).collect();
+            (name.clone(), Zone { visits })
+        });
+        Self {
+            r#type: "summary",
+            frames: results.frames,
+            seconds: millis(results.source_s),
+            fps: (fps * 10.0).round() / 10.0,
+            tracks: results.tracks,
+            lines: results.lines.clone(),
+            zones: zones.collect(),
+            events: results.events,
+        }
+    }
+}
+
+impl Summary {
+    /// The same for people.
+    #[must_use]
+    pub(super) fn text(&self) -> String {
+        let mut out = format!(
+            "\n{} frames, {:.1} s of the source at {:.1} frames/s; {} tracks, {} events",
+            self.frames, self.seconds, self.fps, self.tracks, self.events
+        );
+        if !self.lines.is_empty() {
+            let rows = self.lines.iter().map(|(name, count)| {
+                vec![name.clone(), count.r#in.to_string(), count.out.to_string()]
+            });
+            out.push_str("\n\n");
+            out.push_str(&table(&["line", "in", "out"], rows));
+        }
+        if !self.zones.is_empty() {
+            let rows = self.zones.iter().map(|(name, zone)| {
+                let dwell: Vec<f64> = zone.visits.iter().map(|v| v.dwell_s).collect();
+                let longest = dwell.iter().copied().fold(0.0, f64::max);
+                let mean = dwell.iter().sum::<f64>() / (dwell.len().max(1) as f64);
+                vec![
+                    name.clone(),
+                    dwell.len().to_string(),
+                    format!("{mean:.1} s"),
+                    format!("{longest:.1} s"),
+                ]
+            });
+            out.push_str("\n\n");
+            out.push_str(&table(&["zone", "visits", "mean", "longest"], rows));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use watchkeeper_contract::pipeline::ZoneVisits;
+
+    fn results() -> PipelineResults {
+        PipelineResults {
+            frames: 300,
+            source_s: 10.000_4,
+            elapsed_s: 4.0,
+            tracks: 7,
+            lines: BTreeMap::from([("door".to_owned(), LineCount { r#in: 2, out: 1 })]),
+            zones: BTreeMap::from([(
+                "desk".to_owned(),
+                ZoneVisits {
+                    count: 1,
+                    present: 0,
+                    visits: vec![Visit {
+                        track: TrackId(4),
+                        enter_s: 1.5,
+                        dwell_s: 3.25,
+                    }],
+                },
+            )]),
+            events: 5,
+            ..PipelineResults::default()
+        }
+    }
+
+    #[test]
+    fn the_json_summary_has_exactly_the_keys_that_scripts_read() {
+        let summary = serde_json::to_value(Summary::from(&results())).unwrap_or_default();
+        assert_eq!(
+            summary,
+            json!({
+                "type": "summary", "frames": 300, "seconds": 10.0, "fps": 75.0, "tracks": 7,
+                "lines": {"door": {"in": 2, "out": 1}},
+                "zones": {"desk": {"visits": [{"track": 4, "enter_s": 1.5, "dwell_s": 3.25}]}},
+                "events": 5,
+            })
+        );
+    }
+
+    #[test]
+    fn a_run_without_a_frame_has_a_summary_of_zeros() {
+        let summary = Summary::from(&PipelineResults::default());
+        assert_eq!(summary.fps, 0.0);
+        assert!(summary.text().contains("0 frames"));
+    }
+
+    #[test]
+    fn the_text_names_every_line_and_zone() {
+        let text = Summary::from(&results()).text();
+        assert!(
+            text.contains("door") && text.contains("desk") && text.contains("3.2 s"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Commands about workflows that need no runtime: the definition is checked by the same engine that would run it.
+
+use std::path::Path;
+
+use watchkeeper_contract::workflow::{ValidateReport, WorkflowError};
+use watchkeeper_engine::workflow::{catalogue, details, validate};
+
+use super::exit::{Exit, Failure};
+use super::output::Output;
+
+/// One error as a line.
+pub(in crate::cli) fn one_line(error: &WorkflowError) -> String {
+    let place = match (&error.step, &error.property) {
+        (Some(step), Some(property)) => format!("{step}.{property}: "),
+        (Some(place), None) | (None, Some(place)) => format!("{place}: "),
+        (None, None) => String::new(),
+    };
+    let mut line = format!("{place}{}", error.message);
+    if let Some(nearest) = error
+        .nearest
+        .as_ref()
+        .filter(|n| !error.message.contains(n.as_str()))
+    {
+        line.push_str(&format!("; did you mean {nearest}?"));
+    }
+    line
+}
+
+/// `watchkeeper workflow validate`. Its JSON is one [`ValidateReport`], whether the definition compiles or not.
+pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| Failure::input(format!("can't read {}: {e}", file.display())))?;
+    let report = match serde_json::from_str(&text) {
+        Ok(definition) => validate(&definition),
+        Err(e) => not_json(&e),
+    };
+    out.object(&report);
+    if report.ok {
+        let (steps, outputs) = (report.steps.len(), report.outputs.len());
+        out.line(format!(
+            "{} compiles: {steps} steps, {outputs} outputs",
+            file.display()
+        ));
+        return Ok(());
+    }
+    let sentence = format!("{} does not compile", file.display());
+    let lines = report.errors.iter().map(one_line);
+    Err(Failure::new(Exit::BadInput, sentence).with(lines))
+}
+
+/// A file that is no JSON, in the class Roboflow's compiler has for it.
+fn not_json(error: &serde_json::Error) -> ValidateReport {
+    ValidateReport {
+        ok: false,
+        errors: vec![WorkflowError {
+            class: "WorkflowDefinitionError".to_owned(),
+            step: None,
+            property: None,
+            message: format!("the file is not JSON: {error}"),
+            allowed: Vec::new(),
+            nearest: None,
+        }],
+        ..ValidateReport::default()
+    }
+}
+
+/// `watchkeeper blocks`.
+pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
+    let Some(wanted) = block else {
+        let blocks = catalogue();
+        blocks.iter().for_each(|block| out.object(block));
+        let rows = blocks.iter().map(|block| {
+            vec![
+                block.r#type.clone(),
+                block.category.clone(),
+                block.summary.clone(),
+            ]
+        });
+        out.table(&["block", "category", "what it does"], rows);
+        return Ok(());
+    };
+    let Some(found) = details(wanted) else {
+        let nearest = catalogue()
+            .into_iter()
+            .map(|block| (strsim::jaro_winkler(wanted, &block.r#type), block.r#type))
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, name)| format!("; did you mean {name}?"))
+            .unwrap_or_default();
+        return Err(Failure::input(format!("no block {wanted:?}{nearest}")));
+    };
+    out.object(&found);
+    out.line(format!(
+        "{}: {}",
+        found.summary.r#type, found.summary.summary
+    ));
+    if !found.summary.aliases.is_empty() {
+        out.line(format!("also {}", found.summary.aliases.join(", ")));
+    }
+    let properties = found.schema["properties"].as_object().into_iter().flatten();
+    let rows = properties.map(|(name, schema)| {
+        let text = |key: &str| schema.get(key).map(ToString::to_string).unwrap_or_default();
+        let text_of = |key: &str| schema[key].as_str().unwrap_or_default().to_owned();
+        vec![name.clone(), text("default"), text_of("description")]
+    });
+    out.line("");
+    out.table(&["property", "default", "meaning"], rows);
+    let outputs = found
+        .outputs
+        .iter()
+        .map(|(name, kinds)| vec![name.clone(), kinds.join(", ")]);
+    out.line("");
+    out.table(&["output", "kinds"], outputs);
+    Ok(())
+}
