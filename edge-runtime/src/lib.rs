@@ -7,12 +7,16 @@
 //! - [`pipeline`]: one frame through detector, compiled workflow, visits and heuristics;
 //! - [`media`]: JPEG snapshots and annotated videos;
 //! - [`journal`]: events, durable before they are spoken of, and the pipelines to run after a restart;
-//! - [`server`]: HTTP over the Unix socket.
+//! - [`server`]: HTTP over the Unix socket, [`api`]: what it answers;
+//! - [`daemon`]: the order of start and stop, [`clock`]: the wall clock.
 //!
 //! Invariants: only this crate knows GStreamer and ONNX, and their types stay inside [`capture`], [`media`] and
 //! [`detect`]; past [`detect`] a frame's pixels are only read to draw on a copy.
 
+pub mod api;
 pub mod capture;
+pub mod clock;
+pub mod daemon;
 pub mod detect;
 pub mod frame;
 pub mod journal;

@@ -1,1 +1,53 @@
-fn main() {}
+//! `watchkeeper-runtime`: wiring. Arguments → configuration → parts → run → exit code.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use watchkeeper_config::LoadRequest;
+use watchkeeper_runtime::daemon;
+
+/// Watches: capture, inference, workflows, journal. Serves HTTP on a Unix socket and needs neither the network nor the agent.
+#[derive(Debug, Parser)]
+#[command(name = "watchkeeper-runtime", version, about)]
+struct Args {
+    /// Configuration file; `docs/configuration.md` lists its keys.
+    #[arg(long, value_name = "FILE", env = watchkeeper_config::FILE_VARIABLE)]
+    config: Option<PathBuf>,
+    /// Stop when standard input reaches its end: a parent that dies takes this process with it.
+    #[arg(long)]
+    exit_with_parent: bool,
+    /// Write logs as JSON, one object a line.
+    #[arg(long)]
+    log_json: bool,
+    /// Print the GStreamer elements that are missing, as JSON, and exit.
+    #[arg(long)]
+    check_media: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if args.check_media {
+        return daemon::check_media();
+    }
+    daemon::init_logs(args.log_json);
+    let config = match watchkeeper_config::load(&LoadRequest::from_process(args.config)) {
+        Ok(config) => config,
+        Err(errors) => {
+            for error in &errors {
+                tracing::error!("{error}");
+            }
+            return ExitCode::from(daemon::EXIT_CONFIG);
+        }
+    };
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    match daemon::run(config, args.exit_with_parent) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

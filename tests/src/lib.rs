@@ -1,1 +1,4 @@
 //! The testbed: real servers that can be told to misbehave, and the daemons under test as child processes.
+
+pub mod broker;
+pub mod daemons;

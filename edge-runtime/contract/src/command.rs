@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::pipeline::PipelineSpec;
 use crate::id::{PipelineId, SourceId};
+use crate::pipeline::PipelineSpec;
 
 /// What may be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,9 +78,10 @@ impl CommandStatus {
     pub fn is_terminal(&self) -> bool {
         match self {
             Self::Accepted | Self::Executing => false,
-            Self::Successful { .. } | Self::Failed { .. } | Self::Rejected { .. } | Self::Expired => {
-                true
-            }
+            Self::Successful { .. }
+            | Self::Failed { .. }
+            | Self::Rejected { .. }
+            | Self::Expired => true,
         }
     }
 }

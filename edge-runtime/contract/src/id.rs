@@ -174,7 +174,18 @@ mod tests {
 
     #[test]
     fn a_name_that_could_climb_out_of_a_topic_or_a_folder_is_refused() {
-        for bad in ["", "Cam", "a/b", "..", "-a", "a b", "ä", "+", "#", &"x".repeat(41)] {
+        for bad in [
+            "",
+            "Cam",
+            "a/b",
+            "..",
+            "-a",
+            "a b",
+            "ä",
+            "+",
+            "#",
+            &"x".repeat(41),
+        ] {
             assert!(PipelineId::new(bad).is_err(), "{bad:?}");
         }
     }

@@ -1,1 +1,23 @@
-//! Placeholder; its owner replaces this.
+//! One frame's way: detector, compiled workflow, visits, rules, events.
+//!
+//! Owns deployed pipelines. In order of use:
+//! - [`plan`]: a [`PipelineSpec`](watchkeeper_contract::pipeline::PipelineSpec) checked once, into something that can run;
+//! - [`run`]: one frame through all of it, no thread and no clock inside;
+//! - [`worker`]: the thread that takes frames from a source and feeds them to it;
+//! - [`recorder`]: the one thread that makes events durable, with their pictures, in order;
+//! - [`manager`]: every source and pipeline of this box, and what the API may ask of them.
+//!
+//! Invariants: an event is handed to the recorder before the frame after it is taken; a full recorder makes cameras
+//! drop frames and files wait, it never loses an event; a pipeline that fails takes no other one with it.
+
+pub mod gate;
+pub mod host;
+pub mod manager;
+pub mod models;
+pub mod outage;
+pub mod pixels;
+pub mod plan;
+pub mod recorder;
+pub mod run;
+pub mod stages;
+pub mod worker;

@@ -247,13 +247,13 @@ impl Metrics {
         }
     }
 
-    /// A frame came out of the decoder of `source`.
-    pub fn frame(&self, source: &SourceId) {
+    /// `count` frames came out of the decoder of `source`.
+    pub fn frames(&self, source: &SourceId, count: u64) {
         self.frames.bump(
             of_source(source.as_str()),
             || of_source(OTHER),
             |c| {
-                c.inc();
+                c.inc_by(count);
             },
         );
     }
@@ -450,7 +450,7 @@ mod tests {
     fn what_was_bumped_is_in_the_text() {
         let metrics = Metrics::new();
         let gate = SourceId::new("gate").unwrap();
-        metrics.frame(&gate);
+        metrics.frames(&gate, 1);
         metrics.dropped(&gate, "slot", 3);
         metrics.source_state(&gate, &SourceState::Ended);
         metrics.inference("yolox-nano", Duration::from_millis(20));

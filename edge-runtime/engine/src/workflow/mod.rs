@@ -12,6 +12,7 @@ mod check;
 mod definition;
 mod drawing;
 mod error;
+mod facts;
 mod image;
 pub mod json;
 mod kinds;

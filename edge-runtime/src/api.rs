@@ -1,0 +1,211 @@
+//! What the API answers: the manager, the journal, the zoo and the catalogue behind the server's one trait.
+//!
+//! Invariant: nothing here knows HTTP; every refusal is a [`Problem`] that names the field and the remedy.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use watchkeeper_config::Config;
+use watchkeeper_contract::event::{Media, MediaKind};
+use watchkeeper_contract::health::{Health, HealthState};
+use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::model::ModelInfo;
+use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceStatus};
+use watchkeeper_contract::workflow::{BlockDetails, BlockSummary, ValidateReport};
+use watchkeeper_engine::workflow::{self, Pixels as _};
+
+use crate::clock;
+use crate::journal::Journal;
+use crate::journal::media::MediaStore;
+use crate::media::jpeg;
+use crate::pipeline::manager::Manager;
+use crate::pipeline::pixels::{FramePixels, to_image};
+use crate::server::Runtime;
+
+/// JPEG quality of frames that are looked at (0–100).
+const VIEW_QUALITY: u8 = 85;
+
+/// JPEG quality of snapshots that are kept (0–100).
+const KEEP_QUALITY: u8 = 92;
+
+/// How long a request for a frame waits for one.
+const FRAME_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The runtime as the server sees it.
+#[derive(Debug)]
+pub struct Api {
+    manager: Arc<Manager>,
+    media: Arc<MediaStore>,
+    config_warnings: Vec<String>,
+    /// What the counters of each source were at the last look.
+    counted: Mutex<BTreeMap<SourceId, SourceCounters>>,
+}
+
+impl Api {
+    /// Answers for `manager`.
+    #[must_use]
+    pub fn new(manager: Arc<Manager>, media: Arc<MediaStore>, config: &Config) -> Self {
+        Self {
+            manager,
+            media,
+            config_warnings: config.warnings.iter().map(ToString::to_string).collect(),
+            counted: Mutex::default(),
+        }
+    }
+
+    fn frame_jpeg(&self, id: &SourceId, quality: u8) -> Result<Vec<u8>, Problem> {
+        let frame = self.manager.frame(id, FRAME_PATIENCE)?;
+        encode(&FramePixels::new(frame.picture).rgb(), quality)
+    }
+}
+
+fn encode(rgb: &workflow::RgbPixels, quality: u8) -> Result<Vec<u8>, Problem> {
+    jpeg::encode(&to_image(rgb), quality).map_err(|e| {
+        Problem::new(
+            500,
+            ProblemCode::Internal,
+            format!("the picture can't be encoded: {e}"),
+        )
+    })
+}
+
+impl Runtime for Api {
+    fn sources(&self) -> Vec<SourceStatus> {
+        self.manager.sources()
+    }
+
+    fn put_source(&self, spec: SourceSpec) -> Result<SourceStatus, Problem> {
+        self.manager.put_source(spec)
+    }
+
+    fn delete_source(&self, id: &SourceId) -> Result<(), Problem> {
+        self.manager.delete_source(id)
+    }
+
+    fn pipelines(&self) -> Vec<PipelineStatus> {
+        self.manager.pipelines()
+    }
+
+    fn create_pipeline(
+        &self,
+        spec: PipelineSpec,
+        replace: bool,
+    ) -> Result<PipelineStatus, Problem> {
+        self.manager.create_pipeline(spec, replace)
+    }
+
+    fn pause_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
+        self.manager.pause(id)
+    }
+
+    fn resume_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
+        self.manager.resume(id)
+    }
+
+    fn delete_pipeline(&self, id: &PipelineId) -> Result<(), Problem> {
+        self.manager.delete_pipeline(id)
+    }
+
+    fn results(&self, id: &PipelineId) -> Result<PipelineResults, Problem> {
+        self.manager.results(id)
+    }
+
+    fn recording(&self, id: &PipelineId) -> Result<PathBuf, Problem> {
+        self.manager.worker(id)?.recording()
+    }
+
+    fn source_frame_jpeg(&self, id: &SourceId) -> Result<Vec<u8>, Problem> {
+        self.frame_jpeg(id, VIEW_QUALITY)
+    }
+
+    fn pipeline_frame_jpeg(&self, id: &PipelineId) -> Result<Vec<u8>, Problem> {
+        let worker = self.manager.worker(id)?;
+        let rgb = worker.latest_annotated().ok_or_else(|| {
+            Problem::new(
+                503,
+                ProblemCode::NotReady,
+                format!("pipeline {:?} has not processed a frame yet", id.as_str()),
+            )
+        })?;
+        encode(&rgb, VIEW_QUALITY)
+    }
+
+    fn snapshot(&self, id: &SourceId) -> Result<Media, Problem> {
+        let bytes = self.frame_jpeg(id, KEEP_QUALITY)?;
+        self.media
+            .put(MediaKind::Clean, clock::wall().unix_ms, &bytes)
+            .map_err(|e| {
+                Problem::new(
+                    507,
+                    ProblemCode::Storage,
+                    format!("the snapshot can't be kept: {e}"),
+                )
+            })
+    }
+
+    fn validate(&self, definition: &serde_json::Value) -> ValidateReport {
+        workflow::validate(definition)
+    }
+
+    fn blocks(&self) -> Vec<BlockSummary> {
+        workflow::catalogue()
+    }
+
+    fn block(&self, kind: &str) -> Option<BlockDetails> {
+        workflow::details(kind)
+    }
+
+    fn models(&self) -> Vec<ModelInfo> {
+        self.manager.parts().models.list()
+    }
+
+    fn health(&self) -> Health {
+        let mut reasons = self.config_warnings.clone();
+        reasons.extend(self.manager.troubles());
+        Health {
+            state: if reasons.is_empty() {
+                HealthState::Up
+            } else {
+                HealthState::Degraded
+            },
+            reasons,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            boot_id: self.manager.parts().boot_id.to_string(),
+            uptime_s: self.manager.parts().started.elapsed().as_secs_f64(),
+            pid: std::process::id(),
+            last_seq: self.manager.parts().journal.head().last,
+        }
+    }
+
+    fn metrics(&self) -> String {
+        let parts = self.manager.parts();
+        let mut counted = self.counted.lock();
+        for source in self.manager.sources() {
+            let id = &source.spec.id;
+            let seen = counted.entry(id.clone()).or_default();
+            let now = source.counters;
+            // A replaced source counts from zero again.
+            let grown = |now: u64, before: u64| if now >= before { now - before } else { now };
+            parts.metrics.frames(id, grown(now.frames, seen.frames));
+            parts
+                .metrics
+                .dropped(id, "slot", grown(now.dropped, seen.dropped));
+            parts.metrics.source_state(id, &source.state);
+            *seen = now;
+        }
+        parts.metrics.encode(&parts.journal, &self.media)
+    }
+
+    fn journal(&self) -> &Journal {
+        &self.manager.parts().journal
+    }
+
+    fn media(&self) -> &MediaStore {
+        &self.media
+    }
+}

@@ -1,0 +1,62 @@
+//! The wall clock: the only place of this crate that reads it.
+//!
+//! Invariant: a stamp always says how far it can be trusted. Logic never uses it; schedules and people do.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use parking_lot::Mutex;
+use watchkeeper_board::clock::ClockState;
+use watchkeeper_contract::rule::Weekday;
+use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_engine::heuristics::LocalTime;
+
+/// The time now, with its quality.
+#[must_use]
+pub fn wall() -> Wall {
+    let unix_ms = Timestamp::now().as_millisecond();
+    Wall {
+        unix_ms,
+        quality: quality(unix_ms),
+    }
+}
+
+/// The box's local time at `wall`, for schedules.
+#[must_use]
+pub fn local(wall: Wall) -> LocalTime {
+    let at = Timestamp::from_millisecond(wall.unix_ms).unwrap_or(Timestamp::UNIX_EPOCH);
+    let zoned: Zoned = at.to_zoned(TimeZone::system());
+    LocalTime {
+        weekday: match zoned.weekday() {
+            jiff::civil::Weekday::Monday => Weekday::Mon,
+            jiff::civil::Weekday::Tuesday => Weekday::Tue,
+            jiff::civil::Weekday::Wednesday => Weekday::Wed,
+            jiff::civil::Weekday::Thursday => Weekday::Thu,
+            jiff::civil::Weekday::Friday => Weekday::Fri,
+            jiff::civil::Weekday::Saturday => Weekday::Sat,
+            jiff::civil::Weekday::Sunday => Weekday::Sun,
+        },
+        minute_of_day: u16::from(zoned.hour().unsigned_abs()) * 60
+            + u16::from(zoned.minute().unsigned_abs()),
+    }
+}
+
+/// What the board says of its clock, asked at most once a minute: it changes rarely, frames come often.
+fn quality(unix_ms: i64) -> TimeQuality {
+    static KNOWN: Mutex<Option<(Instant, TimeQuality)>> = Mutex::new(None);
+    let mut known = KNOWN.lock();
+    if let Some((at, quality)) = *known
+        && at.elapsed() < Duration::from_secs(60)
+    {
+        return quality;
+    }
+    let quality = match watchkeeper_board::clock::state(Path::new("/"), unix_ms / 1000) {
+        ClockState::Synced => TimeQuality::Synced,
+        ClockState::Unknown => TimeQuality::Estimated,
+        ClockState::Wrong => TimeQuality::Unsynced,
+    };
+    *known = Some((Instant::now(), quality));
+    quality
+}

@@ -1,0 +1,210 @@
+//! The daemon's life: parts in a straight line, service, and the mirror of the line.
+//!
+//! Owns the order of start and stop. Invariants: `READY` is said when the last part is up; the watchdog is fed only after a turn that took the
+//! locks everybody takes; stopping ends pipelines before the recorder, and the recorder before the journal.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+use watchkeeper_config::Config;
+
+use crate::api::Api;
+use crate::capture;
+use crate::clock;
+use crate::journal::media::{MediaLimits, MediaStore};
+use crate::journal::{Journal, Limits, Stamp};
+use crate::pipeline::manager::{Manager, Parts};
+use crate::pipeline::models::Models;
+use crate::pipeline::recorder::Recorder;
+use crate::pipeline::worker::new_id;
+use crate::server::Server;
+use crate::server::metrics::Metrics;
+
+/// Exit code for a configuration that is not valid.
+pub const EXIT_CONFIG: u8 = 2;
+
+/// How long stopping waits for events that are not durable yet.
+const LAST_FLUSH: Duration = Duration::from_secs(10);
+
+/// Sends logs to standard error: for people, or as JSON. `RUST_LOG` chooses the level.
+pub fn init_logs(json: bool) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    if json {
+        builder.json().init();
+    } else {
+        builder.init();
+    }
+}
+
+/// Prints the GStreamer elements that are missing, as JSON.
+#[expect(clippy::print_stdout, reason = "this is the answer to a flag")]
+#[must_use]
+pub fn check_media() -> ExitCode {
+    match serde_json::to_string(&capture::check::missing_elements()) {
+        Ok(json) => {
+            println!("{json}");
+            ExitCode::SUCCESS
+        }
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Runs until a signal, or until standard input ends with `exit_with_parent`.
+///
+/// # Errors
+/// When a part can't be started; each message is one sentence that says what to do.
+pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let boot_id: Arc<str> = Arc::from(ulid::Ulid::new().to_string());
+    std::fs::create_dir_all(&config.state_dir).with_context(|| {
+        format!(
+            "the state folder {} can't be made (key runtime.state_dir)",
+            config.state_dir.display()
+        )
+    })?;
+
+    let limits = Limits {
+        max_events: config.journal.max_events,
+        max_bytes: config.journal.max_bytes,
+    };
+    let (journal, losses) = Journal::open(&config.state_dir, limits)?;
+    let journal = Arc::new(journal);
+    let media = Arc::new(MediaStore::open(
+        &config.state_dir,
+        MediaLimits {
+            max_bytes: config.media.max_bytes,
+            ..MediaLimits::default()
+        },
+    )?);
+    let metrics = Arc::new(Metrics::new());
+    let (recorder, recorder_thread) = Recorder::spawn(Arc::clone(&journal), Arc::clone(&media))?;
+    for loss in losses {
+        tracing::error!(from = loss.from, count = loss.count, "{}", loss.message);
+        let stamp = Stamp {
+            boot_id: boot_id.to_string(),
+            mono_ms: 0,
+            at: clock::wall(),
+            id: new_id(),
+        };
+        for event in loss.events(&stamp) {
+            recorder.record(event, None);
+        }
+    }
+
+    let manager = Arc::new(Manager::new(Parts {
+        journal: Arc::clone(&journal),
+        recorder: recorder.clone(),
+        models: Models::new(&config),
+        metrics: Arc::clone(&metrics),
+        state_dir: config.state_dir.clone(),
+        boot_id: Arc::clone(&boot_id),
+        started,
+    })?);
+    for trouble in manager.restore(&config.sources, &config.pipelines) {
+        tracing::warn!("{trouble}");
+    }
+
+    let api = Arc::new(Api::new(Arc::clone(&manager), Arc::clone(&media), &config));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("serve")
+        .enable_all()
+        .build()?;
+    let outcome = runtime.block_on(serve(&config, api, Arc::clone(&manager), exit_with_parent));
+    runtime.shutdown_timeout(Duration::from_secs(2));
+
+    manager.shut_down();
+    if !recorder.flush(LAST_FLUSH) {
+        recorder.give_up();
+    }
+    drop(manager);
+    drop(recorder);
+    if recorder_thread.is_finished() {
+        tracing::debug!("the recorder is done");
+    }
+    tracing::info!("stopped");
+    outcome
+}
+
+async fn serve(
+    config: &Config,
+    api: Arc<Api>,
+    manager: Arc<Manager>,
+    exit_with_parent: bool,
+) -> anyhow::Result<()> {
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = Server::bind(&config.runtime_socket)?;
+    let serving = tokio::spawn(server.run(api, async {
+        // A sender that is gone means the same as one that spoke.
+        drop(stopped.await);
+    }));
+    tracing::info!(socket = %config.runtime_socket.display(), "serving");
+    notify(&[sd_notify::NotifyState::Ready]);
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let watchdog = sd_notify::watchdog_enabled();
+    let mut beat = tokio::time::interval(watchdog.map_or(Duration::from_secs(10), |w| w / 3));
+    let parent = parent_gone(exit_with_parent);
+    tokio::pin!(parent);
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            () = &mut parent => break,
+            _ = beat.tick() => {
+                let manager = Arc::clone(&manager);
+                // Takes the locks that everybody takes: a deadlock starves the watchdog.
+                let turn = tokio::task::spawn_blocking(move || manager.troubles().len());
+                if let Ok(troubles) = turn.await {
+                    tracing::trace!(troubles, "alive");
+                    if watchdog.is_some() {
+                        notify(&[sd_notify::NotifyState::Watchdog]);
+                    }
+                }
+            }
+        }
+    }
+    notify(&[sd_notify::NotifyState::Stopping]);
+    tracing::info!("stopping");
+    // Event streams end here, so that nothing waits for a client.
+    drop(stop);
+    match tokio::time::timeout(Duration::from_secs(5), serving).await {
+        Ok(Ok(result)) => result.context("the API server failed"),
+        Ok(Err(error)) => Err(error).context("the API server broke"),
+        Err(_) => Ok(()),
+    }
+}
+
+fn notify(states: &[sd_notify::NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::debug!(%error, "the service manager can't be told");
+    }
+}
+
+/// Returns when standard input ends; never without `enabled`.
+async fn parent_gone(enabled: bool) {
+    if !enabled {
+        return std::future::pending().await;
+    }
+    let (gone, ended) = tokio::sync::oneshot::channel::<()>();
+    let watching = std::thread::Builder::new()
+        .name("parent".to_owned())
+        .spawn(move || {
+            let read = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            tracing::debug!(?read, "standard input has ended");
+            drop(gone);
+        });
+    match watching {
+        // The sender is dropped, never used: either answer means the end.
+        Ok(_) => drop(ended.await),
+        Err(error) => tracing::error!(%error, "the parent can't be watched"),
+    }
+}

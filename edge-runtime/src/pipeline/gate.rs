@@ -1,0 +1,210 @@
+//! The motion gate: is this frame worth the detector?
+//!
+//! Owns a coarse luma grid of the recent past. Sans-IO: a frame's luma plane and its time go in, a yes or no comes out.
+//! Invariant: silence never lasts longer than `refresh_s`, so a gate that is wrong costs seconds, not a night.
+//!
+//! The grid averages [`CELL_SAMPLES`]² spread samples a cell, which is blind to sensor noise, and compares with a running mean
+//! (a first-order background after Wren et al., Pfinder, 1997) that follows slow light.
+
+use crate::frame::{Picture, PixelFormat};
+
+/// Cells across and down. 16 by 9 pixels of a 1080p picture's 120 fit a person 30 m from a usual lens.
+const GRID: (usize, usize) = (32, 18);
+
+/// Samples across and down in one cell.
+const CELL_SAMPLES: usize = 4;
+
+/// Grey levels by which a cell must differ to count as moved; above the noise of a night picture after averaging.
+const CELL_DELTA: f32 = 6.0;
+
+/// Share of all cells above which a change is the light and not a thing.
+const GLOBAL_SHARE: f32 = 0.8;
+
+/// How fast the mean follows, per frame that shows no motion.
+const LEARNING: f32 = 0.05;
+
+/// Decides whether the detector runs.
+#[derive(Debug, Clone)]
+pub struct MotionGate {
+    refresh_s: f64,
+    mean: Vec<f32>,
+    now: Vec<f32>,
+    last_run_s: Option<f64>,
+    /// Motion keeps the gate open for a moment, so that a track is not cut by one still frame.
+    open_until_s: f64,
+}
+
+/// Seconds for which the gate stays open after the last motion.
+const LINGER_S: f64 = 1.0;
+
+impl MotionGate {
+    /// A gate that opens at least every `refresh_s` seconds.
+    #[must_use]
+    pub fn new(refresh_s: f64) -> Self {
+        Self {
+            refresh_s: if refresh_s.is_finite() {
+                refresh_s.max(0.0)
+            } else {
+                0.0
+            },
+            mean: Vec::new(),
+            now: Vec::with_capacity(GRID.0 * GRID.1),
+            last_run_s: None,
+            open_until_s: f64::NEG_INFINITY,
+        }
+    }
+
+    /// Whether the frame with this picture at `time_s` (seconds of source time) should be examined.
+    pub fn admit(&mut self, picture: &Picture, time_s: f64) -> bool {
+        coarse_luma(picture, &mut self.now);
+        let moved = if self.mean.len() == self.now.len() {
+            let changed = self
+                .mean
+                .iter()
+                .zip(&self.now)
+                .filter(|(mean, now)| (*mean - *now).abs() > CELL_DELTA)
+                .count();
+            let share = changed as f32 / self.now.len().max(1) as f32;
+            let rate = if share > GLOBAL_SHARE { 1.0 } else { LEARNING };
+            for (mean, now) in self.mean.iter_mut().zip(&self.now) {
+                *mean += (*now - *mean) * rate;
+            }
+            changed > 0 && share <= GLOBAL_SHARE
+        } else {
+            self.mean.clone_from(&self.now);
+            true
+        };
+        if moved {
+            self.open_until_s = time_s + LINGER_S;
+        }
+        let due = self
+            .last_run_s
+            .is_none_or(|last| time_s - last >= self.refresh_s || time_s < last);
+        let run = due || time_s <= self.open_until_s;
+        if run {
+            self.last_run_s = Some(time_s);
+        }
+        run
+    }
+}
+
+/// Fills `grid` with the mean luma (0–255) of each cell, row by row.
+fn coarse_luma(picture: &Picture, grid: &mut Vec<f32>) {
+    let plane = picture.planes.plane(0);
+    let step = match picture.format {
+        PixelFormat::I420 | PixelFormat::Nv12 => 1,
+        PixelFormat::Rgb => 3,
+    };
+    // The green channel stands for luma in RGB.
+    let offset = if step == 3 { 1 } else { 0 };
+    let (width, height) = (picture.width as usize, picture.height as usize);
+    grid.clear();
+    for row in 0..GRID.1 {
+        for column in 0..GRID.0 {
+            let mut sum = 0u32;
+            for sy in 0..CELL_SAMPLES {
+                let y = sample(row, sy, GRID.1, height);
+                for sx in 0..CELL_SAMPLES {
+                    let x = sample(column, sx, GRID.0, width);
+                    let at = y * plane.stride + x * step + offset;
+                    sum += u32::from(plane.data.get(at).copied().unwrap_or(0));
+                }
+            }
+            grid.push(sum as f32 / (CELL_SAMPLES * CELL_SAMPLES) as f32);
+        }
+    }
+}
+
+/// Pixel coordinate of sample `s` in cell `cell` of `cells` over `pixels`.
+fn sample(cell: usize, s: usize, cells: usize, pixels: usize) -> usize {
+    let steps = cells * CELL_SAMPLES;
+    ((cell * CELL_SAMPLES + s) * 2 + 1) * pixels / (steps * 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::frame::{ColorMatrix, Colorimetry, OwnedPlanes};
+
+    fn grey(value: u8, square: Option<(usize, usize, u8)>) -> Picture {
+        let (width, height) = (320usize, 180usize);
+        let mut luma = vec![value; width * height];
+        if let Some((left, top, level)) = square {
+            for y in top..top + 20 {
+                for x in left..left + 20 {
+                    luma[y * width + x] = level;
+                }
+            }
+        }
+        let chroma = vec![128; width / 2 * (height / 2)];
+        Picture {
+            width: width as u32,
+            height: height as u32,
+            format: PixelFormat::I420,
+            color: Colorimetry {
+                matrix: ColorMatrix::Bt601,
+                full_range: false,
+            },
+            planes: Arc::new(OwnedPlanes {
+                planes: vec![
+                    (luma, width),
+                    (chroma.clone(), width / 2),
+                    (chroma, width / 2),
+                ],
+            }),
+        }
+    }
+
+    #[test]
+    fn the_first_frame_is_always_examined() {
+        assert!(MotionGate::new(5.0).admit(&grey(100, None), 0.0));
+    }
+
+    #[test]
+    fn a_still_picture_is_examined_only_at_the_refresh() {
+        let mut gate = MotionGate::new(5.0);
+        let picture = grey(100, None);
+        let runs: Vec<u32> = (0..150u32)
+            .filter(|n| gate.admit(&picture, f64::from(*n) / 10.0))
+            .collect();
+        // The first second lingers, then one run each five seconds.
+        assert!(runs.contains(&0) && runs.len() < 15, "{runs:?}");
+        assert!(runs.iter().any(|n| (60..=61).contains(n)), "{runs:?}");
+    }
+
+    #[test]
+    fn a_thing_that_comes_in_opens_the_gate() {
+        let mut gate = MotionGate::new(60.0);
+        for n in 0..30 {
+            gate.admit(&grey(100, None), f64::from(n) / 10.0);
+        }
+        assert!(!gate.admit(&grey(100, None), 3.1));
+        assert!(gate.admit(&grey(100, Some((100, 60, 200))), 3.2));
+    }
+
+    #[test]
+    fn a_change_of_the_light_alone_does_not_hold_it_open() {
+        let mut gate = MotionGate::new(60.0);
+        for n in 0..30 {
+            gate.admit(&grey(100, None), f64::from(n) / 10.0);
+        }
+        for n in 30..40 {
+            assert!(
+                !gate.admit(&grey(150, None), f64::from(n) / 10.0),
+                "frame {n}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_picture_without_pixels_is_harmless() {
+        let mut gate = MotionGate::new(1.0);
+        let mut picture = grey(0, None);
+        picture.width = 0;
+        picture.height = 0;
+        picture.planes = Arc::new(OwnedPlanes::default());
+        assert!(gate.admit(&picture, 0.0));
+    }
+}

@@ -1,0 +1,753 @@
+//! Every source and pipeline of this box, and what the API may ask of them.
+//!
+//! Owns the two tables and their rules: a pipeline needs its source, a source with pipelines can't be deleted, a replaced source is found again by
+//! its pipelines. Invariants: what was accepted is stored before it is answered, so it is back after `kill -9`; a stored pipeline
+//! that can't run any more (its model is gone) is listed as failed with the reason, never forgotten; no lock is held while a thread is joined.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+use watchkeeper_contract::event::Event;
+use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
+use watchkeeper_contract::pipeline::{
+    PipelineResults, PipelineSpec, PipelineState, PipelineStatus,
+};
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::source::{SourceSpec, SourceStatus};
+
+use super::host::DetectHost;
+use super::models::Models;
+use super::outage::{self, Notice, Outages};
+use super::plan::{self, Plan};
+use super::recorder::Recorder;
+use super::run::Run;
+use super::worker::{Services, Subscribe, Worker, new_id};
+use crate::capture::mailbox::FrameReceiver;
+use crate::capture::source::{Deps, Source, SourceHandle, SourceNotice};
+use crate::clock;
+use crate::detect::Detector;
+use crate::journal::{Journal, Unreadable};
+use crate::server::metrics::Metrics;
+
+/// Most sources of one box.
+pub const MAX_SOURCES: usize = 64;
+
+/// Most pipelines of one box.
+pub const MAX_PIPELINES: usize = 128;
+
+/// Notices of sources that may wait for the thread that journals them.
+const NOTICES: usize = 256;
+
+/// What the manager is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Where events and specifications are kept.
+    pub journal: Arc<Journal>,
+    /// Where events go first.
+    pub recorder: Recorder,
+    /// Loads models.
+    pub models: Models,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Folder of the state; recordings lie below it.
+    pub state_dir: PathBuf,
+    /// Identity of this run of the runtime.
+    pub boot_id: Arc<str>,
+    /// When it started.
+    pub started: Instant,
+}
+
+enum Deployed {
+    Running(Arc<Worker>),
+    /// Stored, but it can't run here and now.
+    Broken {
+        spec: PipelineSpec,
+        message: String,
+    },
+}
+
+/// Sources by name; shared with the pipelines, which look themselves up here.
+#[derive(Debug, Default)]
+struct Sources {
+    table: RwLock<BTreeMap<SourceId, SourceHandle>>,
+}
+
+impl Subscribe for Sources {
+    fn subscribe(&self, source: &SourceId) -> Option<FrameReceiver> {
+        self.table.read().get(source).map(SourceHandle::subscribe)
+    }
+}
+
+/// Every source and pipeline of this box.
+pub struct Manager {
+    parts: Parts,
+    sources: Arc<Sources>,
+    pipelines: Mutex<BTreeMap<PipelineId, Deployed>>,
+    /// Serialises changes of the two tables with what is stored.
+    changes: Mutex<()>,
+    notices: SyncSender<(SourceId, SourceNotice)>,
+    outages: Arc<Mutex<Outages>>,
+}
+
+impl std::fmt::Debug for Manager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Manager")
+            .field("sources", &self.sources.table.read().len())
+            .field("pipelines", &self.pipelines.lock().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Manager {
+    /// An empty box, and the thread that journals its outages.
+    ///
+    /// # Errors
+    /// When the thread can't be started.
+    pub fn new(parts: Parts) -> std::io::Result<Self> {
+        let (notices, received) = mpsc::sync_channel(NOTICES);
+        let outages = Arc::new(Mutex::new(Outages::default()));
+        let journaling = OutageJournal {
+            outages: Arc::clone(&outages),
+            recorder: parts.recorder.clone(),
+            boot_id: Arc::clone(&parts.boot_id),
+            started: parts.started,
+        };
+        std::thread::Builder::new()
+            .name("outages".to_owned())
+            .spawn(move || journaling.run(&received))?;
+        Ok(Self {
+            parts,
+            sources: Arc::default(),
+            pipelines: Mutex::default(),
+            changes: Mutex::default(),
+            notices,
+            outages,
+        })
+    }
+
+    /// What the parts are, for whoever answers about them.
+    #[must_use]
+    pub fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    /// Brings back what was stored, then adds what the configuration file names; the file wins where both name the same.
+    ///
+    /// Returns one sentence for each thing that could not be brought back.
+    pub fn restore(&self, sources: &[SourceSpec], pipelines: &[PipelineSpec]) -> Vec<String> {
+        let mut troubles = Vec::new();
+        let specs = self.parts.journal.specs();
+        match specs.sources() {
+            Ok(stored) => {
+                troubles.extend(stored.unreadable.iter().map(unreadable));
+                for spec in stored.specs {
+                    self.open_source(spec);
+                }
+            }
+            Err(error) => troubles.push(format!("stored sources can't be read: {error}")),
+        }
+        for spec in sources {
+            self.open_source(spec.clone());
+        }
+        let mut wanted: BTreeMap<PipelineId, PipelineSpec> = BTreeMap::new();
+        match specs.pipelines() {
+            Ok(stored) => {
+                troubles.extend(stored.unreadable.iter().map(unreadable));
+                wanted.extend(stored.specs.into_iter().map(|s| (s.id.clone(), s)));
+            }
+            Err(error) => troubles.push(format!("stored pipelines can't be read: {error}")),
+        }
+        wanted.extend(pipelines.iter().map(|s| (s.id.clone(), s.clone())));
+        for (id, spec) in wanted {
+            let deployed = match self.build(&spec) {
+                Ok(worker) => Deployed::Running(Arc::new(worker)),
+                Err(problem) => {
+                    troubles.push(format!("pipeline {:?}: {problem}", id.as_str()));
+                    Deployed::Broken {
+                        spec,
+                        message: problem.to_string(),
+                    }
+                }
+            };
+            self.pipelines.lock().insert(id, deployed);
+        }
+        troubles
+    }
+
+    /// Every source.
+    #[must_use]
+    pub fn sources(&self) -> Vec<SourceStatus> {
+        let table = self.sources.table.read();
+        table.values().map(SourceHandle::status).collect()
+    }
+
+    /// One source.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is no such source.
+    pub fn source(&self, id: &SourceId) -> Result<SourceStatus, Problem> {
+        let table = self.sources.table.read();
+        table
+            .get(id)
+            .map(SourceHandle::status)
+            .ok_or_else(|| self.no_source(id))
+    }
+
+    /// Adds a source, or replaces the one of the same name; its pipelines go on with the new one.
+    ///
+    /// # Errors
+    /// [`Problem`] for an address that can't be read, too many sources, or a store that refuses.
+    pub fn put_source(&self, spec: SourceSpec) -> Result<SourceStatus, Problem> {
+        check_source(&spec)?;
+        let _change = self.changes.lock();
+        {
+            let table = self.sources.table.read();
+            if !table.contains_key(&spec.id) && table.len() >= MAX_SOURCES {
+                return Err(limit("sources", MAX_SOURCES));
+            }
+        }
+        self.parts
+            .journal
+            .specs()
+            .put_source(&spec)
+            .map_err(storage)?;
+        let id = spec.id.clone();
+        self.open_source(spec);
+        self.source(&id)
+    }
+
+    /// Removes a source.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is none, a pipeline still needs it, or the store refuses.
+    pub fn delete_source(&self, id: &SourceId) -> Result<(), Problem> {
+        let _change = self.changes.lock();
+        if !self.sources.table.read().contains_key(id) {
+            return Err(self.no_source(id));
+        }
+        let users: Vec<String> = self
+            .pipelines
+            .lock()
+            .iter()
+            .filter(|(_, deployed)| deployed.spec().source == *id)
+            .map(|(pipeline, _)| pipeline.to_string())
+            .collect();
+        if !users.is_empty() {
+            return Err(Problem::new(
+                409,
+                ProblemCode::Conflict,
+                format!(
+                    "source {:?} is watched by {}; delete {} first",
+                    id.as_str(),
+                    users.join(", "),
+                    if users.len() == 1 { "it" } else { "them" }
+                ),
+            )
+            .at("id", id.as_str()));
+        }
+        self.parts
+            .journal
+            .specs()
+            .delete_source(id)
+            .map_err(storage)?;
+        let gone = self.sources.table.write().remove(id);
+        drop(gone);
+        self.forget_outage(id);
+        Ok(())
+    }
+
+    /// Every pipeline.
+    #[must_use]
+    pub fn pipelines(&self) -> Vec<PipelineStatus> {
+        let all: Vec<_> = {
+            let table = self.pipelines.lock();
+            table.values().map(Deployed::handle).collect()
+        };
+        all.into_iter().map(Handle::status).collect()
+    }
+
+    /// One pipeline.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is no such pipeline.
+    pub fn pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
+        Ok(self.handle(id)?.status())
+    }
+
+    /// Numbers of one pipeline.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is no such pipeline.
+    pub fn results(&self, id: &PipelineId) -> Result<PipelineResults, Problem> {
+        Ok(self.handle(id)?.status().results)
+    }
+
+    /// Deploys a pipeline. With `replace` the one of the same name ends first, its open events with it.
+    ///
+    /// # Errors
+    /// [`Problem`] when the specification is not valid, its source or model is not here, the name is taken, or the store refuses; what ran
+    /// before then goes on running.
+    pub fn create_pipeline(
+        &self,
+        spec: PipelineSpec,
+        replace: bool,
+    ) -> Result<PipelineStatus, Problem> {
+        let _change = self.changes.lock();
+        let exists = {
+            let table = self.pipelines.lock();
+            if !table.contains_key(&spec.id) && table.len() >= MAX_PIPELINES {
+                return Err(limit("pipelines", MAX_PIPELINES));
+            }
+            table.contains_key(&spec.id)
+        };
+        if exists && !replace {
+            return Err(Problem::new(
+                409,
+                ProblemCode::Conflict,
+                format!(
+                    "there is a pipeline {:?} already; PUT replaces it",
+                    spec.id.as_str()
+                ),
+            )
+            .at("id", spec.id.as_str()));
+        }
+        // Everything that can fail comes before anything that changes.
+        let prepared = self.prepare(&spec)?;
+        self.parts
+            .journal
+            .specs()
+            .put_pipeline(&spec)
+            .map_err(storage)?;
+        let old = self.pipelines.lock().remove(&spec.id);
+        if let Some(Deployed::Running(worker)) = old {
+            worker.stop();
+        }
+        let worker = Arc::new(self.start(spec.clone(), prepared)?);
+        let status = worker.status();
+        self.pipelines
+            .lock()
+            .insert(spec.id, Deployed::Running(worker));
+        Ok(status)
+    }
+
+    /// Stops taking frames.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is no such pipeline or it can't run.
+    pub fn pause(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
+        self.set_paused(id, true)
+    }
+
+    /// Takes frames again.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is no such pipeline or it can't run.
+    pub fn resume(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
+        self.set_paused(id, false)
+    }
+
+    fn set_paused(&self, id: &PipelineId, paused: bool) -> Result<PipelineStatus, Problem> {
+        let _change = self.changes.lock();
+        let worker = self.worker(id)?;
+        let mut spec = worker.spec().clone();
+        spec.paused = paused;
+        self.parts
+            .journal
+            .specs()
+            .put_pipeline(&spec)
+            .map_err(storage)?;
+        if paused {
+            worker.pause();
+        } else {
+            worker.resume();
+        }
+        Ok(worker.status())
+    }
+
+    /// Ends a pipeline and forgets it.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is none or the store refuses.
+    pub fn delete_pipeline(&self, id: &PipelineId) -> Result<(), Problem> {
+        let _change = self.changes.lock();
+        self.handle(id)?;
+        self.parts
+            .journal
+            .specs()
+            .delete_pipeline(id)
+            .map_err(storage)?;
+        let gone = self.pipelines.lock().remove(id);
+        if let Some(Deployed::Running(worker)) = gone {
+            worker.stop();
+        }
+        Ok(())
+    }
+
+    /// The worker of a pipeline that runs.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is none or it can't run.
+    pub fn worker(&self, id: &PipelineId) -> Result<Arc<Worker>, Problem> {
+        match self.handle(id)? {
+            Handle::Running(worker) => Ok(worker),
+            Handle::Broken { message, .. } => Err(Problem::new(
+                409,
+                ProblemCode::NotReady,
+                format!("pipeline {:?} can't run: {message}", id.as_str()),
+            )),
+        }
+    }
+
+    /// A frame of `source` now: of a pipeline that watches it, or by looking for a moment.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is no such source or no frame comes within `patience`.
+    pub fn frame(
+        &self,
+        source: &SourceId,
+        patience: Duration,
+    ) -> Result<crate::frame::Frame, Problem> {
+        use crate::capture::mailbox::Recv;
+        let Some(receiver) = self.sources.subscribe(source) else {
+            return Err(self.no_source(source));
+        };
+        match receiver.recv(patience) {
+            Recv::Frame(frame) => Ok(frame),
+            Recv::Timeout => Err(Problem::new(
+                503,
+                ProblemCode::NotReady,
+                format!(
+                    "no frame came from source {:?} within {} s; GET /v1/sources/{} says why",
+                    source.as_str(),
+                    patience.as_secs(),
+                    source
+                ),
+            )),
+            Recv::Failed { message, .. } => Err(Problem::new(
+                503,
+                ProblemCode::NotReady,
+                format!("source {:?}: {message}", source.as_str()),
+            )),
+            Recv::Ended | Recv::Closed => Err(Problem::new(
+                503,
+                ProblemCode::NotReady,
+                format!("source {:?} has ended", source.as_str()),
+            )),
+        }
+    }
+
+    /// One sentence for each thing that is asked for and does not run.
+    #[must_use]
+    pub fn troubles(&self) -> Vec<String> {
+        use watchkeeper_contract::source::SourceState;
+        let mut troubles: Vec<String> = self.parts.recorder.trouble().into_iter().collect();
+        for status in self.sources() {
+            let id = &status.spec.id;
+            match status.state {
+                SourceState::Lost { message, .. } | SourceState::Failed { message, .. } => {
+                    troubles.push(format!("source {:?}: {message}", id.as_str()));
+                }
+                SourceState::Live { blind: Some(how) } => {
+                    troubles.push(format!("source {:?} shows nothing ({how:?})", id.as_str()));
+                }
+                SourceState::Live { blind: None }
+                | SourceState::Connecting { .. }
+                | SourceState::Ended
+                | SourceState::Idle => {}
+            }
+        }
+        for status in self.pipelines() {
+            if let PipelineState::Failed { message } = status.state {
+                troubles.push(format!("pipeline {:?}: {message}", status.spec.id.as_str()));
+            }
+        }
+        troubles
+    }
+
+    /// Ends everything: pipelines first, so that their events are durable, then sources.
+    pub fn shut_down(&self) {
+        let pipelines = std::mem::take(&mut *self.pipelines.lock());
+        for deployed in pipelines.values() {
+            if let Deployed::Running(worker) = deployed {
+                worker.stop();
+            }
+        }
+        let sources = std::mem::take(&mut *self.sources.table.write());
+        let ids: Vec<SourceId> = sources.keys().cloned().collect();
+        drop(sources);
+        for id in ids {
+            self.forget_outage(&id);
+        }
+    }
+
+    fn open_source(&self, spec: SourceSpec) {
+        let id = spec.id.clone();
+        let deps = Deps {
+            wall: Arc::new(clock::wall),
+            notices: Some(self.notices.clone()),
+            seed: fastrand::u64(..),
+            ..Deps::default()
+        };
+        let handle = Source::spawn(spec, deps);
+        let old = self.sources.table.write().insert(id.clone(), handle);
+        // Stopping the old one waits for its thread; nobody else should.
+        drop(old);
+        self.forget_outage(&id);
+    }
+
+    fn forget_outage(&self, id: &SourceId) {
+        let record = self
+            .outages
+            .lock()
+            .notice(Instant::now(), id, Notice::Forgotten, &mut new_id);
+        if let Some(record) = record {
+            let event = outage_event(id, record, &self.parts.boot_id, self.parts.started);
+            self.parts.recorder.record(event, None);
+        }
+    }
+
+    fn build(&self, spec: &PipelineSpec) -> Result<Worker, Problem> {
+        let prepared = self.prepare(spec)?;
+        self.start(spec.clone(), prepared)
+    }
+
+    fn prepare(&self, spec: &PipelineSpec) -> Result<Prepared, Problem> {
+        if !self.sources.table.read().contains_key(&spec.source) {
+            let mut problem = self.no_source(&spec.source);
+            problem.field = Some("source".to_owned());
+            return Err(problem);
+        }
+        let plan = plan::plan(spec)?;
+        let mut detectors: BTreeMap<String, Box<dyn Detector>> = BTreeMap::new();
+        let wanted: Vec<String> = match &spec.model {
+            Some(model) if !plan.models.is_empty() => vec![model.clone()],
+            _ => plan.models.clone(),
+        };
+        for model in wanted {
+            let detector = self.parts.models.open(&model).map_err(|error| {
+                Problem::new(422, ProblemCode::Model, error.to_string()).at(
+                    if spec.model.is_some() {
+                        "model"
+                    } else {
+                        "workflow"
+                    },
+                    model.clone(),
+                )
+            })?;
+            detectors.insert(model, detector);
+        }
+        Ok(Prepared { plan, detectors })
+    }
+
+    fn start(&self, spec: PipelineSpec, prepared: Prepared) -> Result<Worker, Problem> {
+        let host = DetectHost::new(prepared.detectors, spec.model.clone(), fastrand::u64(..));
+        let run = Run::new(prepared.plan, host, spec.detect);
+        let recording = if spec.record {
+            Some(self.recording_path(&spec.id)?)
+        } else {
+            None
+        };
+        let services = Services {
+            sources: Arc::clone(&self.sources) as Arc<dyn Subscribe>,
+            recorder: self.parts.recorder.clone(),
+            metrics: Arc::clone(&self.parts.metrics),
+            boot_id: Arc::clone(&self.parts.boot_id),
+            started: self.parts.started,
+        };
+        Worker::spawn(spec, run, recording, services).map_err(|e| {
+            Problem::new(
+                500,
+                ProblemCode::Internal,
+                format!("no thread for the pipeline: {e}"),
+            )
+        })
+    }
+
+    fn recording_path(&self, id: &PipelineId) -> Result<PathBuf, Problem> {
+        let folder: &Path = &self.parts.state_dir.join("recordings");
+        std::fs::create_dir_all(folder).map_err(|e| {
+            Problem::new(
+                507,
+                ProblemCode::Storage,
+                format!("{} can't be made: {e}", folder.display()),
+            )
+        })?;
+        Ok(folder.join(format!("{id}.mp4")))
+    }
+
+    fn handle(&self, id: &PipelineId) -> Result<Handle, Problem> {
+        let table = self.pipelines.lock();
+        table.get(id).map(Deployed::handle).ok_or_else(|| {
+            let known: Vec<String> = table.keys().map(ToString::to_string).collect();
+            let mut problem = Problem::new(
+                404,
+                ProblemCode::NotFound,
+                format!("there is no pipeline {:?}", id.as_str()),
+            )
+            .at("id", id.as_str());
+            problem.allowed = known;
+            problem
+        })
+    }
+
+    fn no_source(&self, id: &SourceId) -> Problem {
+        let mut problem = Problem::new(
+            404,
+            ProblemCode::NotFound,
+            format!("there is no source {:?}", id.as_str()),
+        )
+        .at("id", id.as_str());
+        problem.allowed = self
+            .sources
+            .table
+            .read()
+            .keys()
+            .map(ToString::to_string)
+            .collect();
+        problem
+    }
+}
+
+struct Prepared {
+    plan: Plan,
+    detectors: BTreeMap<String, Box<dyn Detector>>,
+}
+
+/// A pipeline without the table's lock.
+enum Handle {
+    Running(Arc<Worker>),
+    Broken {
+        spec: Box<PipelineSpec>,
+        message: String,
+    },
+}
+
+impl Handle {
+    fn status(self) -> PipelineStatus {
+        match self {
+            Self::Running(worker) => worker.status(),
+            Self::Broken { spec, message } => PipelineStatus {
+                spec: *spec,
+                state: PipelineState::Failed { message },
+                since: clock::wall(),
+                detector: None,
+                results: PipelineResults::default(),
+            },
+        }
+    }
+}
+
+impl Deployed {
+    fn spec(&self) -> &PipelineSpec {
+        match self {
+            Self::Running(worker) => worker.spec(),
+            Self::Broken { spec, .. } => spec,
+        }
+    }
+
+    fn handle(&self) -> Handle {
+        match self {
+            Self::Running(worker) => Handle::Running(Arc::clone(worker)),
+            Self::Broken { spec, message } => Handle::Broken {
+                spec: Box::new(spec.clone()),
+                message: message.clone(),
+            },
+        }
+    }
+}
+
+/// The thread that turns notices of sources into events.
+struct OutageJournal {
+    outages: Arc<Mutex<Outages>>,
+    recorder: Recorder,
+    boot_id: Arc<str>,
+    started: Instant,
+}
+
+impl OutageJournal {
+    fn run(&self, notices: &Receiver<(SourceId, SourceNotice)>) {
+        while let Ok((source, notice)) = notices.recv() {
+            let notice = match notice {
+                SourceNotice::Lost { cause, message, .. } => Notice::Lost { cause, message },
+                SourceNotice::Blind { kind, .. } => Notice::Blind(kind),
+                SourceNotice::Back { .. } | SourceNotice::Seeing { .. } => Notice::Seeing,
+            };
+            let record = self
+                .outages
+                .lock()
+                .notice(Instant::now(), &source, notice, &mut new_id);
+            if let Some(record) = record {
+                let event = outage_event(&source, record, &self.boot_id, self.started);
+                if !self.recorder.record(event, None) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn outage_event(
+    source: &SourceId,
+    record: outage::OutageRecord,
+    boot_id: &str,
+    started: Instant,
+) -> Event {
+    let (severity, decision, evidence) = outage::decision();
+    Event {
+        schema: watchkeeper_contract::event::EVENT_SCHEMA,
+        id: record.id,
+        seq: EventSeq::default(),
+        boot_id: boot_id.to_owned(),
+        mono_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        at: clock::wall(),
+        phase: record.phase,
+        source: Some(source.clone()),
+        pipeline: None,
+        severity,
+        body: record.body,
+        decision,
+        evidence,
+        media: Vec::new(),
+        hash: String::new(),
+    }
+}
+
+fn check_source(spec: &SourceSpec) -> Result<(), Problem> {
+    crate::capture::address::Address::parse(&spec.uri).map_err(|error| {
+        Problem::new(422, ProblemCode::InvalidRequest, error.to_string())
+            .at("uri", crate::capture::redact::uri(&spec.uri))
+    })?;
+    match spec.max_fps {
+        Some(fps) if !(fps.is_finite() && fps > 0.0 && fps <= 1000.0) => Err(Problem::new(
+            422,
+            ProblemCode::InvalidRequest,
+            format!("max_fps is {fps}; use a number over 0 and up to 1000, or leave it out"),
+        )
+        .at("max_fps", fps.to_string())),
+        _ => Ok(()),
+    }
+}
+
+fn unreadable(spec: &Unreadable) -> String {
+    format!("the stored {:?} can't be read: {}", spec.name, spec.why)
+}
+
+fn limit(what: &str, most: usize) -> Problem {
+    Problem::new(
+        409,
+        ProblemCode::Limit,
+        format!("{most} {what} are the most of one box; delete one first"),
+    )
+}
+
+fn storage(error: impl std::fmt::Display) -> Problem {
+    Problem::new(
+        507,
+        ProblemCode::Storage,
+        format!("nothing was changed, because it can't be stored: {error}"),
+    )
+}

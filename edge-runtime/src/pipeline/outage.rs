@@ -1,0 +1,225 @@
+//! Outages of sources as events: one `new` when a source is lost or blind, one `end` when it sees again.
+//!
+//! Owns which outages are open. Sans-IO: notices go in, event bodies come out. Invariant: each source has at most one open outage, and every outage
+//! that began ends, by the source's return or by the runtime stopping to watch it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use watchkeeper_contract::event::{Decision, EventBody, Evidence, Phase, Verdict};
+use watchkeeper_contract::id::{EventId, SourceId};
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::source::{Blindness, LossCause};
+
+/// What happened to a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// It stopped delivering.
+    Lost {
+        /// Why.
+        cause: LossCause,
+        /// One sentence, free of credentials.
+        message: String,
+    },
+    /// Frames come, but show nothing.
+    Blind(Blindness),
+    /// Frames come and show something.
+    Seeing,
+    /// Nobody watches it any more.
+    Forgotten,
+}
+
+/// One record to write.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutageRecord {
+    /// Identity of the outage.
+    pub id: EventId,
+    /// Begin, change of cause, or end.
+    pub phase: Phase,
+    /// What to say.
+    pub body: EventBody,
+}
+
+#[derive(Debug, Clone)]
+struct Open {
+    id: EventId,
+    since: Instant,
+    cause: Option<LossCause>,
+    message: String,
+}
+
+/// The open outages.
+#[derive(Debug, Default)]
+pub struct Outages {
+    open: BTreeMap<SourceId, Open>,
+}
+
+impl Outages {
+    /// Takes a notice about `source` at `now`.
+    pub fn notice(
+        &mut self,
+        now: Instant,
+        source: &SourceId,
+        notice: Notice,
+        new_id: &mut dyn FnMut() -> EventId,
+    ) -> Option<OutageRecord> {
+        match notice {
+            Notice::Lost { cause, message } => {
+                self.begin(now, source, Some(cause), message, new_id)
+            }
+            Notice::Blind(how) => {
+                let message = match how {
+                    Blindness::Frozen => "the picture is frozen",
+                    Blindness::Black => "the picture is black or one flat colour",
+                };
+                self.begin(now, source, None, message.to_owned(), new_id)
+            }
+            Notice::Seeing | Notice::Forgotten => {
+                let open = self.open.remove(source)?;
+                let lasted = now.saturating_duration_since(open.since);
+                Some(OutageRecord {
+                    id: open.id,
+                    phase: Phase::End,
+                    body: body(open.cause, open.message, Some(lasted)),
+                })
+            }
+        }
+    }
+
+    fn begin(
+        &mut self,
+        now: Instant,
+        source: &SourceId,
+        cause: Option<LossCause>,
+        message: String,
+        new_id: &mut dyn FnMut() -> EventId,
+    ) -> Option<OutageRecord> {
+        if let Some(open) = self.open.get_mut(source) {
+            // The same outage with another face (stalled, then refused) is worth an update; the same face is not.
+            if open.cause == cause {
+                return None;
+            }
+            open.cause = cause;
+            open.message.clone_from(&message);
+            return Some(OutageRecord {
+                id: open.id,
+                phase: Phase::Update,
+                body: body(cause, message, None),
+            });
+        }
+        let open = Open {
+            id: new_id(),
+            since: now,
+            cause,
+            message: message.clone(),
+        };
+        let id = open.id;
+        self.open.insert(source.clone(), open);
+        Some(OutageRecord {
+            id,
+            phase: Phase::New,
+            body: body(cause, message, None),
+        })
+    }
+}
+
+fn body(cause: Option<LossCause>, message: String, lasted: Option<Duration>) -> EventBody {
+    EventBody::SourceOutage {
+        cause,
+        message,
+        lasted_s: lasted.map(|d| (d.as_secs_f64() * 1e3).round() / 1e3),
+    }
+}
+
+/// The decision about an outage: the box knows it for certain.
+#[must_use]
+pub fn decision() -> (Severity, Decision, Vec<Evidence>) {
+    (
+        Severity::Warning,
+        Decision {
+            verdict: Verdict::Act,
+            confidence: 1.0,
+            reason: "the runtime's own observation of its source".to_owned(),
+        },
+        vec![Evidence {
+            source: "source_state".to_owned(),
+            confidence: 1.0,
+            weight: 1.0,
+            note: "observed, not inferred".to_owned(),
+        }],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids() -> impl FnMut() -> EventId {
+        let mut next = 0u128;
+        move || {
+            next += 1;
+            EventId(ulid::Ulid(next))
+        }
+    }
+
+    fn gate() -> SourceId {
+        SourceId::new("gate").unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    fn lost(cause: LossCause) -> Notice {
+        Notice::Lost {
+            cause,
+            message: format!("{cause:?}"),
+        }
+    }
+
+    #[test]
+    fn an_outage_begins_once_and_ends_with_its_length() {
+        let (mut outages, mut new_id, start) = (Outages::default(), ids(), Instant::now());
+        let begun = outages.notice(start, &gate(), lost(LossCause::Stalled), &mut new_id);
+        let begun = begun.map(|r| (r.id, r.phase));
+        assert!(matches!(begun, Some((_, Phase::New))));
+        let again = outages.notice(start, &gate(), lost(LossCause::Stalled), &mut new_id);
+        assert_eq!(again, None);
+        let after = start + Duration::from_millis(10_250);
+        let ended = outages.notice(after, &gate(), Notice::Seeing, &mut new_id);
+        let ended = ended.map(|r| (r.id, r.phase, r.body));
+        let Some((id, Phase::End, EventBody::SourceOutage { lasted_s, .. })) = ended else {
+            panic!("not an end: {ended:?}");
+        };
+        assert_eq!(Some(id), begun.map(|b| b.0));
+        assert_eq!(lasted_s, Some(10.25));
+    }
+
+    #[test]
+    fn another_cause_is_an_update_of_the_same_outage() {
+        let (mut outages, mut new_id, now) = (Outages::default(), ids(), Instant::now());
+        let first = outages.notice(now, &gate(), lost(LossCause::Stalled), &mut new_id);
+        let second = outages.notice(now, &gate(), lost(LossCause::Refused), &mut new_id);
+        let (Some(first), Some(second)) = (first, second) else {
+            panic!("both are worth a record");
+        };
+        assert_eq!(second.phase, Phase::Update);
+        assert_eq!(first.id, second.id);
+    }
+
+    #[test]
+    fn a_source_that_was_never_lost_has_nothing_to_end() {
+        let (mut outages, mut new_id) = (Outages::default(), ids());
+        let said = outages.notice(Instant::now(), &gate(), Notice::Seeing, &mut new_id);
+        assert_eq!(said, None);
+    }
+
+    #[test]
+    fn two_sources_do_not_share_an_outage() {
+        let (mut outages, mut new_id, now) = (Outages::default(), ids(), Instant::now());
+        let yard = SourceId::new("yard").unwrap_or_else(|e| panic!("{e}"));
+        let a = outages.notice(now, &gate(), lost(LossCause::Refused), &mut new_id);
+        let b = outages.notice(now, &yard, lost(LossCause::Refused), &mut new_id);
+        assert_ne!(a.map(|r| r.id), b.map(|r| r.id));
+        let ended = outages.notice(now, &yard, Notice::Seeing, &mut new_id);
+        assert!(ended.is_some());
+        let still = outages.notice(now, &gate(), Notice::Forgotten, &mut new_id);
+        assert!(still.is_some());
+    }
+}

@@ -1,0 +1,208 @@
+//! The one thread that makes events durable: pictures first, then the record, then the word.
+//!
+//! Owns the queue between the pipelines and the journal. Invariants: events reach the journal in the order in which each pipeline
+//! made them; the queue holds at most [`QUEUE`] of them (each may hold a frame's memory) and *blocks* when it is full, so that a slow disk costs
+//! frames and never events; an event whose pictures can't be kept is journaled without them; an event that the journal
+//! refuses is tried again until it is accepted or the process ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use watchkeeper_contract::event::{Event, Media, MediaKind};
+use watchkeeper_contract::time::Wall;
+use watchkeeper_engine::workflow::Pixels;
+
+use super::pixels::to_image;
+use crate::journal::Journal;
+use crate::journal::media::MediaStore;
+use crate::media::jpeg;
+
+/// Events that may wait. Small, because each can hold the memory of a frame.
+pub const QUEUE: usize = 16;
+
+/// At most this many events share one sync of the disk.
+const GROUP: usize = 16;
+
+/// Pause before the journal is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// JPEG quality of snapshots (0–100).
+const QUALITY: u8 = 88;
+
+/// Pictures that belong to an event, not yet converted.
+#[derive(Clone)]
+pub struct Pictures {
+    /// The frame as it came.
+    pub clean: Arc<dyn Pixels>,
+    /// The frame with the workflow's drawing.
+    pub annotated: Option<Arc<dyn Pixels>>,
+}
+
+impl std::fmt::Debug for Pictures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pictures")
+            .field("size", &self.clean.size())
+            .field("annotated", &self.annotated.is_some())
+            .finish()
+    }
+}
+
+enum Item {
+    Event(Box<Event>, Option<Pictures>),
+    Flush(SyncSender<()>),
+}
+
+/// Way to the thread. Clones share it; the thread ends when the last one is gone.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    queue: SyncSender<Item>,
+    trouble: Arc<Mutex<Option<String>>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Recorder {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the thread can't be started.
+    pub fn spawn(
+        journal: Arc<Journal>,
+        media: Arc<MediaStore>,
+    ) -> std::io::Result<(Self, JoinHandle<()>)> {
+        let (queue, items) = mpsc::sync_channel(QUEUE);
+        let recorder = Self {
+            queue,
+            trouble: Arc::default(),
+            stop: Arc::default(),
+        };
+        let mut worker = Worker {
+            journal,
+            media,
+            trouble: Arc::clone(&recorder.trouble),
+            stop: Arc::clone(&recorder.stop),
+        };
+        let thread = std::thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(move || worker.run(&items))?;
+        Ok((recorder, thread))
+    }
+
+    /// Hands an event over; waits while the queue is full. False when the recorder has stopped.
+    pub fn record(&self, event: Event, pictures: Option<Pictures>) -> bool {
+        self.queue
+            .send(Item::Event(Box::new(event), pictures))
+            .is_ok()
+    }
+
+    /// Waits until everything handed over before is durable. False when that did not happen in time.
+    pub fn flush(&self, timeout: Duration) -> bool {
+        let (done, wait) = mpsc::sync_channel(1);
+        self.queue.send(Item::Flush(done)).is_ok() && wait.recv_timeout(timeout).is_ok()
+    }
+
+    /// Why events are not being stored now, if they are not.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().clone()
+    }
+
+    /// Lets the thread end although the journal refuses what is still queued.
+    pub fn give_up(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Worker {
+    journal: Arc<Journal>,
+    media: Arc<MediaStore>,
+    trouble: Arc<Mutex<Option<String>>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Worker {
+    fn run(&mut self, items: &Receiver<Item>) {
+        while let Ok(first) = items.recv() {
+            let mut group = Vec::with_capacity(GROUP);
+            let mut flushes = Vec::new();
+            self.take(first, &mut group, &mut flushes);
+            while group.len() < GROUP {
+                match items.recv_timeout(Duration::ZERO) {
+                    Ok(item) => self.take(item, &mut group, &mut flushes),
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+                }
+            }
+            self.store(&group);
+            for done in flushes {
+                // Whoever waited may have given up; that is theirs to know.
+                if done.try_send(()).is_err() {
+                    tracing::debug!("nobody waits for the flush any more");
+                }
+            }
+        }
+    }
+
+    fn take(&self, item: Item, group: &mut Vec<Event>, flushes: &mut Vec<SyncSender<()>>) {
+        match item {
+            Item::Event(mut event, pictures) => {
+                if let Some(pictures) = pictures {
+                    event.media = self.keep(event.at, &pictures);
+                }
+                group.push(*event);
+            }
+            Item::Flush(done) => flushes.push(done),
+        }
+    }
+
+    fn keep(&self, at: Wall, pictures: &Pictures) -> Vec<Media> {
+        let mut kept = Vec::with_capacity(2);
+        let annotated = pictures.annotated.as_ref();
+        for (kind, pixels) in [
+            (MediaKind::Clean, Some(&pictures.clean)),
+            (MediaKind::Annotated, annotated),
+        ] {
+            let Some(pixels) = pixels else { continue };
+            match jpeg::encode(&to_image(&pixels.rgb()), QUALITY) {
+                Ok(bytes) => match self.media.put(kind, at.unix_ms, &bytes) {
+                    Ok(media) => kept.push(media),
+                    Err(error) => tracing::warn!(%error, "a snapshot could not be kept"),
+                },
+                Err(error) => tracing::warn!(%error, "a snapshot could not be encoded"),
+            }
+        }
+        kept
+    }
+
+    fn store(&self, group: &[Event]) {
+        if group.is_empty() {
+            return;
+        }
+        loop {
+            match self.journal.append(group.to_vec()) {
+                Ok(_) => {
+                    if self.trouble.lock().take().is_some() {
+                        tracing::info!("events are stored again");
+                    }
+                    return;
+                }
+                Err(error) => {
+                    let message = format!("events can't be stored: {error}");
+                    if self.trouble.lock().replace(message.clone()).is_none() {
+                        tracing::error!("{message}; they are kept in memory and tried again");
+                    }
+                    if self.stop.load(Ordering::Relaxed) {
+                        tracing::error!(
+                            lost = group.len(),
+                            "stopping with events that could not be stored"
+                        );
+                        return;
+                    }
+                    std::thread::sleep(RETRY);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! One frame through a pipeline: detector, workflow, visits, rules.
+//!
+//! Owns the memory of one pipeline: the execution with its trackers and counters, the visits of its zones, the state of its rules.
+//! No thread, no clock, no socket: frames go in, changes of events come out. Invariant: the same frames in the same order give the
+//! same counts and events (identities apart), whatever the machine's speed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use watchkeeper_contract::id::{EventId, TrackId};
+use watchkeeper_contract::pipeline::{DetectMode, LineCount, PipelineResults, StepError};
+use watchkeeper_engine::analytics::visits::{DEFAULT_GRACE_S, Visits};
+use watchkeeper_engine::heuristics::{Change, Input, LocalTime, Moment, NeedKind, RuleSet};
+use watchkeeper_engine::workflow::{Execution, ImageValue, Pixels, SlotId, VideoMeta};
+
+use super::gate::MotionGate;
+use super::host::DetectHost;
+use super::pixels::FramePixels;
+use super::plan::Plan;
+use super::stages::{Stage, StageTimes};
+use crate::frame::Frame;
+
+/// Tracks remembered for counting different ones; ids rise, so the forgotten ones are the oldest.
+const TRACKS_REMEMBERED: usize = 4096;
+
+/// What one frame brought.
+#[derive(Debug)]
+pub struct FrameOutcome {
+    /// False when the detection mode skipped this frame.
+    pub processed: bool,
+    /// What happened to events.
+    pub changes: Vec<Change>,
+    /// The frame as it came, to be converted by whoever needs it.
+    pub clean: Arc<dyn Pixels>,
+    /// The workflow's last drawing, to be rendered by whoever needs it.
+    pub annotated: Option<Arc<dyn Pixels>>,
+}
+
+/// A pipeline in motion.
+#[derive(Debug)]
+pub struct Run {
+    execution: Execution,
+    host: DetectHost,
+    rules: RuleSet,
+    needs: Vec<(SlotId, NeedKind)>,
+    lines: Vec<(String, SlotId, SlotId)>,
+    zones: Vec<(String, SlotId, Visits)>,
+    tracked: Vec<SlotId>,
+    seen: BTreeSet<TrackId>,
+    gate: Option<MotionGate>,
+    every_s: Option<f64>,
+    last_run_s: Option<f64>,
+    first_pts: Option<Duration>,
+    last: Option<Moment>,
+    results: PipelineResults,
+    stages: StageTimes,
+}
+
+impl Run {
+    /// A run of `plan`, with the detectors in `host`.
+    #[must_use]
+    pub fn new(plan: Plan, host: DetectHost, detect: DetectMode) -> Self {
+        let execution = plan.compiled.instantiate();
+        let (gate, every_s) = match detect {
+            DetectMode::Always => (None, None),
+            DetectMode::OnMotion { refresh_s } => (Some(MotionGate::new(refresh_s)), None),
+            DetectMode::Periodic { every_s } => (None, Some(every_s)),
+        };
+        let mut results = PipelineResults::default();
+        for (name, ..) in &plan.lines {
+            results.lines.insert(name.clone(), LineCount::default());
+        }
+        for (name, _) in &plan.zones {
+            results.zones.insert(name.clone(), Default::default());
+        }
+        Self {
+            execution,
+            host,
+            rules: plan.rules,
+            needs: plan.needs,
+            lines: plan.lines,
+            zones: plan
+                .zones
+                .into_iter()
+                .map(|(name, slot)| (name, slot, Visits::new(DEFAULT_GRACE_S)))
+                .collect(),
+            tracked: plan.tracked,
+            seen: BTreeSet::new(),
+            gate,
+            every_s,
+            last_run_s: None,
+            first_pts: None,
+            last: None,
+            results,
+            stages: StageTimes::default(),
+        }
+    }
+
+    /// What detects, such as `yolox-nano on rten`.
+    #[must_use]
+    pub fn detector(&self) -> Option<String> {
+        self.host.describe()
+    }
+
+    /// Processes one frame. `local` is the box's local time, for schedules.
+    pub fn process(
+        &mut self,
+        frame: &Frame,
+        local: LocalTime,
+        new_id: &mut dyn FnMut() -> EventId,
+    ) -> FrameOutcome {
+        let time_s = frame.pts.as_secs_f64();
+        let clean: Arc<dyn Pixels> = Arc::new(FramePixels::new(frame.picture.clone()));
+        if self.is_skipped(time_s) {
+            return FrameOutcome {
+                processed: false,
+                changes: Vec::new(),
+                clean,
+                annotated: None,
+            };
+        }
+        let hold = self
+            .gate
+            .as_mut()
+            .is_some_and(|gate| !gate.admit(&frame.picture, time_s));
+
+        let started = Instant::now();
+        self.host.begin(frame, &clean, hold);
+        let image = ImageValue::new(
+            Arc::clone(&clean),
+            VideoMeta {
+                video_identifier: frame.id.source.as_str().into(),
+                frame_number: frame.id.seq,
+                frame_timestamp: frame.wall.unix_ms as f64 / 1e3,
+                fps: frame.fps,
+                comes_from_video_file: frame.recorded,
+            },
+        );
+        let report = self.execution.run(image, frame.pts, &mut self.host);
+        let times = self.host.end();
+        let workflow = started.elapsed();
+        for (stage, spent) in [
+            (Stage::Preprocess, times.preprocess),
+            (Stage::Infer, times.infer),
+            (Stage::Postprocess, times.postprocess),
+        ] {
+            self.stages.add(stage, spent);
+        }
+        let detecting = times.preprocess + times.infer + times.postprocess;
+        self.stages
+            .add(Stage::Workflow, workflow.saturating_sub(detecting));
+        for error in report.errors {
+            let entry = self
+                .results
+                .step_errors
+                .entry(error.step)
+                .or_insert_with(|| StepError {
+                    count: 0,
+                    message: String::new(),
+                });
+            entry.count += 1;
+            entry.message = error.message;
+        }
+
+        let started = Instant::now();
+        self.count(time_s);
+        let moment = Moment {
+            time_s,
+            frame: frame.id.seq,
+            size: [frame.picture.width, frame.picture.height],
+            local,
+        };
+        let inputs: Vec<Input<'_>> = self
+            .needs
+            .iter()
+            .map(|(slot, kind)| input(&self.execution, *slot, *kind))
+            .collect();
+        let changes = self.rules.observe(&moment, &inputs, new_id);
+        self.last = Some(moment);
+        self.stages.add(Stage::Heuristics, started.elapsed());
+
+        let first = *self.first_pts.get_or_insert(frame.pts);
+        self.results.frames += 1;
+        self.results.source_s = frame.pts.saturating_sub(first).as_secs_f64();
+        FrameOutcome {
+            processed: true,
+            changes,
+            clean,
+            annotated: self.execution.output_image(),
+        }
+    }
+
+    /// The source ended or the pipeline stops: open events end.
+    pub fn finish(&mut self, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
+        let Some(last) = self.last else {
+            return Vec::new();
+        };
+        for (name, _, visits) in &mut self.zones {
+            visits.finish();
+            self.results.zones.insert(name.clone(), visits.summary());
+        }
+        self.rules.finish(&last, new_id)
+    }
+
+    /// Accounts time that was spent on handing results over.
+    pub fn spent_on_output(&mut self, spent: Duration) {
+        self.stages.add(Stage::Output, spent);
+        self.stages.frame_done();
+    }
+
+    /// Numbers so far. Event counts and elapsed time are the worker's to fill in.
+    #[must_use]
+    pub fn results(&self) -> PipelineResults {
+        let mut results = self.results.clone();
+        for (name, _, visits) in &self.zones {
+            results.zones.insert(name.clone(), visits.summary());
+        }
+        results.stages_ms = self.stages.means_ms();
+        results.discarded = self.rules.discarded();
+        results.outputs = self.execution.outputs_json();
+        results
+    }
+
+    fn is_skipped(&mut self, time_s: f64) -> bool {
+        let Some(every) = self.every_s else {
+            return false;
+        };
+        // A tolerance of a millisecond keeps "every second" on the frame of that second.
+        let due = self
+            .last_run_s
+            .is_none_or(|last| time_s - last >= every - 1e-3 || time_s < last);
+        if due {
+            self.last_run_s = Some(time_s);
+        }
+        !due
+    }
+
+    fn count(&mut self, time_s: f64) {
+        for slot in &self.tracked {
+            let Some(detections) = self.execution.detections(*slot) else {
+                continue;
+            };
+            for track in detections.boxes.iter().filter_map(|d| d.track) {
+                if self.seen.insert(track) {
+                    self.results.tracks += 1;
+                    if self.seen.len() > TRACKS_REMEMBERED {
+                        self.seen.pop_first();
+                    }
+                }
+            }
+        }
+        for (name, count_in, count_out) in &self.lines {
+            if let Some(line) = self.results.lines.get_mut(name) {
+                line.r#in = whole(self.execution.number(*count_in)).unwrap_or(line.r#in);
+                line.out = whole(self.execution.number(*count_out)).unwrap_or(line.out);
+            }
+        }
+        for (_, slot, visits) in &mut self.zones {
+            let boxes = self
+                .execution
+                .detections(*slot)
+                .map_or(&[][..], |detections| &detections.boxes);
+            visits.observe(boxes.iter().filter_map(|d| d.track), time_s);
+        }
+    }
+}
+
+fn whole(number: Option<f64>) -> Option<u64> {
+    number
+        .filter(|n| n.is_finite() && *n >= 0.0)
+        .map(|n| n as u64)
+}
+
+fn input(execution: &Execution, slot: SlotId, kind: NeedKind) -> Input<'_> {
+    match kind {
+        NeedKind::Detections => execution
+            .detections(slot)
+            .map_or(Input::Missing, Input::Detections),
+        NeedKind::Number => execution.number(slot).map_or(Input::Missing, Input::Number),
+        NeedKind::Boolean => execution
+            .boolean(slot)
+            .map_or(Input::Missing, Input::Boolean),
+        NeedKind::NumberOrBoolean => match (execution.boolean(slot), execution.number(slot)) {
+            (Some(b), _) => Input::Boolean(b),
+            (None, Some(n)) => Input::Number(n),
+            (None, None) => Input::Missing,
+        },
+    }
+}

@@ -1,0 +1,105 @@
+//! What each stage of a frame costs: sums and means, nothing more.
+//!
+//! Invariant: fixed memory, whatever the number of frames.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The stages of one frame, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Scaling, colour and layout for the network.
+    Preprocess,
+    /// The network, or the background model of the motion detector.
+    Infer,
+    /// Decoding and suppression.
+    Postprocess,
+    /// The workflow's other steps: tracking, lines, zones.
+    Workflow,
+    /// Visits, rules, decisions.
+    Heuristics,
+    /// Drawing, encoding and handing over what is to be kept.
+    Output,
+}
+
+impl Stage {
+    /// Every stage.
+    pub const ALL: [Self; 6] = [
+        Self::Preprocess,
+        Self::Infer,
+        Self::Postprocess,
+        Self::Workflow,
+        Self::Heuristics,
+        Self::Output,
+    ];
+
+    /// Name in results and metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Preprocess => "preprocess",
+            Self::Infer => "infer",
+            Self::Postprocess => "postprocess",
+            Self::Workflow => "workflow",
+            Self::Heuristics => "heuristics",
+            Self::Output => "output",
+        }
+    }
+}
+
+/// Time spent by stage.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StageTimes {
+    sums: [Duration; Stage::ALL.len()],
+    frames: u64,
+}
+
+impl StageTimes {
+    /// Adds time to a stage of the current frame.
+    pub fn add(&mut self, stage: Stage, spent: Duration) {
+        if let Some(sum) = self.sums.get_mut(stage as usize) {
+            *sum += spent;
+        }
+    }
+
+    /// Ends the current frame.
+    pub fn frame_done(&mut self) {
+        self.frames += 1;
+    }
+
+    /// Mean milliseconds a frame of each stage; empty before the first frame.
+    #[must_use]
+    pub fn means_ms(&self) -> BTreeMap<String, f64> {
+        if self.frames == 0 {
+            return BTreeMap::new();
+        }
+        Stage::ALL
+            .iter()
+            .zip(&self.sums)
+            .map(|(stage, sum)| {
+                let mean = sum.as_secs_f64() * 1e3 / self.frames as f64;
+                (stage.name().to_owned(), mean)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_over_all_frames_also_those_that_skipped_a_stage() {
+        let mut times = StageTimes::default();
+        times.add(Stage::Infer, Duration::from_millis(10));
+        times.frame_done();
+        times.frame_done();
+        let infer = times.means_ms().get("infer").copied();
+        assert_eq!(infer, Some(5.0));
+    }
+
+    #[test]
+    fn nothing_is_said_before_the_first_frame() {
+        assert!(StageTimes::default().means_ms().is_empty());
+    }
+}

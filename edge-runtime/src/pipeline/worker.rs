@@ -1,0 +1,519 @@
+//! The thread of one pipeline: takes frames, runs them through, hands on what they brought.
+//!
+//! Owns the pipeline's state as the API shows it. Invariants: the thread holds a subscription only while it wants frames, so a paused pipeline
+//! costs its source nothing; `Ended` is said only after the last event is durable, so whoever sees it has seen everything;
+//! a panic in one pipeline ends that pipeline with a message and nothing else.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use watchkeeper_contract::event::{EVENT_SCHEMA, Event, EventBody, Phase};
+use watchkeeper_contract::id::{EventId, EventSeq, SourceId};
+use watchkeeper_contract::pipeline::{
+    PipelineResults, PipelineSpec, PipelineState, PipelineStatus,
+};
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::time::Wall;
+use watchkeeper_engine::heuristics::Change;
+use watchkeeper_engine::workflow::{Pixels, RgbPixels};
+
+use super::pixels::to_image;
+use super::recorder::{Pictures, Recorder};
+use super::run::{FrameOutcome, Run};
+use crate::capture::mailbox::{FrameReceiver, Recv};
+use crate::clock;
+use crate::frame::Frame;
+use crate::media::video::VideoWriter;
+use crate::media::window::Window;
+use crate::server::metrics::Metrics;
+
+/// How long the thread waits for a frame before it looks whether it should stop.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// How long the end of a pipeline waits for its last events to be durable.
+const FLUSH: Duration = Duration::from_secs(30);
+
+/// Where a pipeline gets its frames; the manager answers, so that a replaced source is found again.
+pub trait Subscribe: Send + Sync {
+    /// A subscription to `source`, or `None` while there is no such source.
+    fn subscribe(&self, source: &SourceId) -> Option<FrameReceiver>;
+}
+
+/// What every pipeline thread needs from the rest.
+#[derive(Clone)]
+pub struct Services {
+    /// Sources by name.
+    pub sources: Arc<dyn Subscribe>,
+    /// Where events go.
+    pub recorder: Recorder,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Identity of this run of the runtime.
+    pub boot_id: Arc<str>,
+    /// When it started.
+    pub started: Instant,
+}
+
+impl std::fmt::Debug for Services {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Services")
+            .field("boot_id", &self.boot_id)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Run,
+    Pause,
+    Stop,
+}
+
+#[derive(Debug)]
+struct Status {
+    state: PipelineState,
+    since: Wall,
+    events: u64,
+    first_frame: Option<Instant>,
+    last_frame: Option<Instant>,
+}
+
+#[derive(Clone, Default)]
+struct Latest {
+    clean: Option<Arc<dyn Pixels>>,
+    annotated: Option<Arc<dyn Pixels>>,
+}
+
+struct Shared {
+    /// The last part of the annotated video that is complete.
+    recorded: Mutex<Option<PathBuf>>,
+    wish: Mutex<Wish>,
+    wished: Condvar,
+    status: Mutex<Status>,
+    run: Mutex<Run>,
+    latest: Mutex<Latest>,
+}
+
+/// A pipeline and its thread.
+pub struct Worker {
+    spec: PipelineSpec,
+    shared: Arc<Shared>,
+    detector: Option<String>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker")
+            .field("spec", &self.spec.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// Starts the thread of `spec` over `run`. `recording` is where the annotated video goes if one is wanted.
+    ///
+    /// # Errors
+    /// When the thread can't be started.
+    pub fn spawn(
+        spec: PipelineSpec,
+        run: Run,
+        recording: Option<PathBuf>,
+        services: Services,
+    ) -> std::io::Result<Self> {
+        let detector = run.detector();
+        let shared = Arc::new(Shared {
+            recorded: Mutex::default(),
+            wish: Mutex::new(if spec.paused { Wish::Pause } else { Wish::Run }),
+            wished: Condvar::new(),
+            status: Mutex::new(Status {
+                state: if spec.paused {
+                    PipelineState::Paused
+                } else {
+                    PipelineState::Starting
+                },
+                since: clock::wall(),
+                events: 0,
+                first_frame: None,
+                last_frame: None,
+            }),
+            run: Mutex::new(run),
+            latest: Mutex::default(),
+        });
+        let body = Body {
+            spec: spec.clone(),
+            shared: Arc::clone(&shared),
+            services,
+            video: None,
+            window: None,
+            recording,
+            parts: 0,
+        };
+        let thread = std::thread::Builder::new()
+            .name(format!("pipe-{}", spec.id))
+            .spawn(move || body.guarded())?;
+        Ok(Self {
+            spec,
+            shared,
+            detector,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// What was deployed.
+    #[must_use]
+    pub fn spec(&self) -> &PipelineSpec {
+        &self.spec
+    }
+
+    /// What it is doing.
+    #[must_use]
+    pub fn status(&self) -> PipelineStatus {
+        let results = self.results();
+        let status = self.shared.status.lock();
+        PipelineStatus {
+            spec: self.spec.clone(),
+            state: status.state.clone(),
+            since: status.since,
+            detector: self.detector.clone(),
+            results,
+        }
+    }
+
+    /// What it has seen.
+    #[must_use]
+    pub fn results(&self) -> PipelineResults {
+        let mut results = self.shared.run.lock().results();
+        let status = self.shared.status.lock();
+        results.events = status.events;
+        if let (Some(first), Some(last)) = (status.first_frame, status.last_frame) {
+            results.elapsed_s = last.saturating_duration_since(first).as_secs_f64();
+        }
+        results
+    }
+
+    /// The last processed frame, drawn upon where the workflow draws.
+    #[must_use]
+    pub fn latest_annotated(&self) -> Option<Arc<RgbPixels>> {
+        let latest = self.shared.latest.lock().clone();
+        latest.annotated.or(latest.clean).map(|pixels| pixels.rgb())
+    }
+
+    /// Where the annotated video is, once it is complete.
+    ///
+    /// # Errors
+    /// [`Problem`] when none was asked for or it is still being written.
+    pub fn recording(&self) -> Result<PathBuf, Problem> {
+        if !self.spec.record {
+            return Err(Problem::new(
+                404,
+                ProblemCode::NotFound,
+                format!(
+                    "pipeline {:?} records no video; deploy it with \"record\": true",
+                    self.spec.id.as_str()
+                ),
+            ));
+        }
+        self.shared.recorded.lock().clone().ok_or_else(|| {
+            Problem::new(
+                409,
+                ProblemCode::NotReady,
+                "the video is complete when the pipeline has ended or is paused",
+            )
+        })
+    }
+
+    /// Stops taking frames until [`Worker::resume`].
+    pub fn pause(&self) {
+        self.wish(Wish::Pause);
+    }
+
+    /// Takes frames again.
+    pub fn resume(&self) {
+        self.wish(Wish::Run);
+    }
+
+    /// Ends the pipeline and waits for its thread: its open events end and are durable.
+    pub fn stop(&self) {
+        self.wish(Wish::Stop);
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            tracing::error!(pipeline = %self.spec.id, "the pipeline's thread panicked while stopping");
+        }
+    }
+
+    fn wish(&self, wish: Wish) {
+        let mut now = self.shared.wish.lock();
+        if *now != Wish::Stop {
+            *now = wish;
+        }
+        self.shared.wished.notify_all();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Why the thread stops.
+enum End {
+    /// The source came to its end.
+    SourceEnded,
+    /// The source can't come back.
+    SourceFailed(String),
+    /// Somebody asked.
+    Stopped,
+}
+
+struct Body {
+    spec: PipelineSpec,
+    shared: Arc<Shared>,
+    services: Services,
+    video: Option<VideoWriter>,
+    window: Option<Window>,
+    /// Folder and stem of the annotated video's parts; each pause ends one.
+    recording: Option<PathBuf>,
+    parts: u32,
+}
+
+impl Body {
+    fn guarded(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let id = self.spec.id.clone();
+        if catch_unwind(AssertUnwindSafe(|| self.main())).is_err() {
+            tracing::error!(pipeline = %id, "a fault of ours ended the pipeline; the others go on");
+            set_state(
+                &shared,
+                PipelineState::Failed {
+                    message: "a fault of ours ended this pipeline; delete and create it again, and report the log"
+                        .to_owned(),
+                },
+            );
+        }
+    }
+
+    fn main(&mut self) {
+        let end = self.frames();
+        let changes = self.shared.run.lock().finish(&mut new_id);
+        self.hand_over(changes, None);
+        self.end_of_video();
+        self.window = None;
+        if !self.services.recorder.flush(FLUSH) {
+            tracing::warn!(pipeline = %self.spec.id, "the last events are not durable yet");
+        }
+        let state = match end {
+            End::SourceEnded | End::Stopped => PipelineState::Ended,
+            End::SourceFailed(message) => PipelineState::Failed { message },
+        };
+        tracing::info!(pipeline = %self.spec.id, ?state, "pipeline ended");
+        set_state(&self.shared, state);
+    }
+
+    fn frames(&mut self) -> End {
+        loop {
+            match self.next_wish() {
+                Wish::Run => {}
+                Wish::Pause => continue,
+                Wish::Stop => return End::Stopped,
+            }
+            let Some(receiver) = self.services.sources.subscribe(&self.spec.source) else {
+                // The source was deleted under us, which the manager refuses; a replacement is on its way.
+                std::thread::sleep(PATIENCE);
+                continue;
+            };
+            let end = self.take_from(&receiver);
+            self.end_of_video();
+            if let Some(end) = end {
+                return end;
+            }
+        }
+    }
+
+    /// Waits while paused; answers what to do now.
+    fn next_wish(&self) -> Wish {
+        let mut wish = self.shared.wish.lock();
+        if *wish == Wish::Pause {
+            set_state(&self.shared, PipelineState::Paused);
+            self.shared
+                .wished
+                .wait_while(&mut wish, |w| *w == Wish::Pause);
+        }
+        if *wish == Wish::Run {
+            let fresh = self.shared.status.lock().first_frame.is_none();
+            let state = if fresh {
+                PipelineState::Starting
+            } else {
+                PipelineState::Running
+            };
+            set_state(&self.shared, state);
+        }
+        *wish
+    }
+
+    /// Takes frames until something else is wanted; `Some` ends the pipeline.
+    fn take_from(&mut self, receiver: &FrameReceiver) -> Option<End> {
+        while *self.shared.wish.lock() == Wish::Run {
+            match receiver.recv(PATIENCE) {
+                Recv::Frame(frame) => self.one(&frame),
+                Recv::Timeout => {}
+                Recv::Ended => return Some(End::SourceEnded),
+                Recv::Failed { message, .. } => return Some(End::SourceFailed(message)),
+                Recv::Closed => return None,
+            }
+        }
+        None
+    }
+
+    fn one(&mut self, frame: &Frame) {
+        let began = Instant::now();
+        let outcome = {
+            let mut run = self.shared.run.lock();
+            run.process(frame, clock::local(frame.wall), &mut new_id)
+        };
+        if !outcome.processed {
+            return;
+        }
+        let handing = Instant::now();
+        let FrameOutcome {
+            changes,
+            clean,
+            annotated,
+            ..
+        } = outcome;
+        let pictures = Pictures { clean, annotated };
+        self.hand_over(changes, Some(&pictures));
+        self.draw(frame, &pictures);
+        *self.shared.latest.lock() = Latest {
+            clean: Some(pictures.clean),
+            annotated: pictures.annotated,
+        };
+        self.shared.run.lock().spent_on_output(handing.elapsed());
+        let done = Instant::now();
+        let spent = done.saturating_duration_since(began);
+        self.services.metrics.stage("pipeline", spent);
+        let mut status = self.shared.status.lock();
+        status.last_frame = Some(done);
+        if status.first_frame.is_none() {
+            status.first_frame = Some(began);
+            status.state = PipelineState::Running;
+            status.since = clock::wall();
+        }
+    }
+
+    fn hand_over(&mut self, changes: Vec<Change>, pictures: Option<&Pictures>) {
+        for change in changes {
+            if change.phase == Phase::New {
+                self.services.metrics.event(change.decision.verdict);
+            }
+            let with = (change.phase == Phase::New)
+                .then(|| pictures.cloned())
+                .flatten();
+            let draft = Event {
+                schema: EVENT_SCHEMA,
+                id: change.id,
+                seq: EventSeq::default(),
+                boot_id: self.services.boot_id.to_string(),
+                mono_ms: u64::try_from(self.services.started.elapsed().as_millis())
+                    .unwrap_or(u64::MAX),
+                at: clock::wall(),
+                phase: change.phase,
+                source: Some(self.spec.source.clone()),
+                pipeline: Some(self.spec.id.clone()),
+                severity: change.severity,
+                body: EventBody::Rule(Box::new(change.event)),
+                decision: change.decision,
+                evidence: change.evidence,
+                media: Vec::new(),
+                hash: String::new(),
+            };
+            if self.services.recorder.record(draft, with) {
+                if change.phase == Phase::New {
+                    self.shared.status.lock().events += 1;
+                }
+            } else {
+                tracing::error!(pipeline = %self.spec.id, "the recorder has stopped; an event is lost");
+            }
+        }
+    }
+
+    /// Completes the part of the annotated video that is being written, if one is.
+    fn end_of_video(&mut self) {
+        let Some(video) = self.video.take() else {
+            return;
+        };
+        match video.finish() {
+            Ok(path) => *self.shared.recorded.lock() = Some(path),
+            Err(error) => {
+                tracing::warn!(pipeline = %self.spec.id, %error, "the annotated video is not complete");
+            }
+        }
+    }
+
+    fn draw(&mut self, frame: &Frame, pictures: &Pictures) {
+        if self.recording.is_none() && !self.spec.show {
+            return;
+        }
+        let rgb = pictures.annotated.as_ref().unwrap_or(&pictures.clean).rgb();
+        let fps = frame.fps.unwrap_or(25.0);
+        if let Some(path) = &self.recording {
+            if self.video.is_none() {
+                self.parts += 1;
+                let path = path.with_extension(format!("{}.mp4", self.parts));
+                match VideoWriter::create(&path, [rgb.width, rgb.height], fps) {
+                    Ok(writer) => self.video = Some(writer),
+                    Err(error) => {
+                        tracing::error!(pipeline = %self.spec.id, %error, "no annotated video");
+                        self.recording = None;
+                    }
+                }
+            }
+            if let Some(video) = &mut self.video
+                && let Err(error) = video.push(to_image(&rgb), frame.pts)
+            {
+                tracing::error!(pipeline = %self.spec.id, %error, "the annotated video stops here");
+                self.video = None;
+                self.recording = None;
+            }
+        }
+        if self.spec.show {
+            if self.window.is_none() {
+                match Window::open([rgb.width, rgb.height], fps) {
+                    Ok(window) => self.window = Some(window),
+                    Err(error) => {
+                        tracing::error!(pipeline = %self.spec.id, %error, "no window");
+                        self.spec.show = false;
+                    }
+                }
+            }
+            if let Some(window) = &mut self.window
+                && let Err(error) = window.show(to_image(&rgb), frame.pts)
+            {
+                tracing::warn!(pipeline = %self.spec.id, %error, "the window was closed");
+                self.window = None;
+                self.spec.show = false;
+            }
+        }
+    }
+}
+
+fn set_state(shared: &Shared, state: PipelineState) {
+    let mut status = shared.status.lock();
+    if status.state != state {
+        status.state = state;
+        status.since = clock::wall();
+    }
+}
+
+/// A fresh identity for an event.
+#[must_use]
+pub fn new_id() -> EventId {
+    EventId(ulid::Ulid::new())
+}

@@ -1,0 +1,346 @@
+//! The daemons under test as child processes, with a folder of their own and a socket in it.
+//!
+//! Invariant: whatever a test does, its children die with it; nothing outside the temporary folder is touched.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything may take to come up on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A program of this workspace, built beside the running test.
+///
+/// # Errors
+/// When it was not built; `./test` builds everything first.
+pub fn program(name: &str) -> anyhow::Result<PathBuf> {
+    let exe = std::env::current_exe()?;
+    let folder = exe
+        .parent()
+        .and_then(Path::parent)
+        .context("the test runs outside a target folder")?;
+    let path = folder.join(name);
+    ensure!(
+        path.exists(),
+        "{} is not built; run ./test, or cargo build --workspace first",
+        path.display()
+    );
+    Ok(path)
+}
+
+/// The folder of real footage, or `None` after saying what is skipped.
+#[expect(clippy::print_stderr, reason = "a skip must be loud")]
+#[must_use]
+pub fn data(what: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("WATCHKEEPER_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data"),
+        PathBuf::from,
+    );
+    if folder.join("video").is_dir() {
+        Some(folder)
+    } else {
+        eprintln!(
+            "SKIPPED: {what} (no footage at {}; set WATCHKEEPER_DATA)",
+            folder.display()
+        );
+        None
+    }
+}
+
+/// Waits until `done` answers something.
+///
+/// # Errors
+/// When it does not within [`PATIENCE`].
+pub fn wait_for<T>(what: &str, done: impl FnMut() -> Option<T>) -> anyhow::Result<T> {
+    wait_up_to(PATIENCE, what, done)
+}
+
+/// Waits up to `patience` until `done` answers something.
+///
+/// # Errors
+/// When it does not.
+pub fn wait_up_to<T>(
+    patience: Duration,
+    what: &str,
+    mut done: impl FnMut() -> Option<T>,
+) -> anyhow::Result<T> {
+    let until = Instant::now() + patience;
+    loop {
+        if let Some(answer) = done() {
+            return Ok(answer);
+        }
+        if Instant::now() > until {
+            bail!("waited {patience:?} in vain: {what}");
+        }
+        std::thread::sleep(Duration::from_millis(25));
+    }
+}
+
+/// A child process that is killed when it is dropped.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `command`; both its outputs go to `log`, its input stays open.
+    ///
+    /// # Errors
+    /// When it can't be started.
+    pub fn start(mut command: Command, log: &Path) -> anyhow::Result<Self> {
+        let file = File::options().create(true).append(true).open(log)?;
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .spawn()
+            .with_context(|| format!("{command:?}"))?;
+        Ok(Self {
+            child,
+            log: log.to_path_buf(),
+        })
+    }
+
+    /// Ends it without warning, as a power cut would.
+    ///
+    /// # Errors
+    /// When it can't be waited for.
+    pub fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Asks it to stop by closing its input, and waits.
+    ///
+    /// # Errors
+    /// When it does not stop, or not with success.
+    pub fn stop(mut self) -> anyhow::Result<()> {
+        drop(self.child.stdin.take());
+        let status = wait_for("the process to stop", || {
+            self.child.try_wait().ok().flatten()
+        })?;
+        ensure!(status.success(), "{status}: {}", self.log_text());
+        Ok(())
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Everything it wrote so far.
+    #[must_use]
+    pub fn log_text(&self) -> String {
+        let mut text = String::new();
+        if let Ok(mut file) = File::open(&self.log)
+            && file.read_to_string(&mut text).is_err()
+        {
+            text.push_str("(log is not text)");
+        }
+        text
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // A child that is gone already can't be killed; that is what we want anyway.
+        if self.child.kill().is_ok() {
+            drop(self.child.wait());
+        }
+    }
+}
+
+/// A box of its own: state folder, configuration file, socket.
+#[derive(Debug)]
+pub struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    /// A box whose configuration file holds `extra` besides the places of its state and socket.
+    ///
+    /// # Errors
+    /// When the temporary folder can't be written.
+    pub fn new(extra: &str) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("wk").tempdir()?;
+        let bench = Self { folder };
+        bench.configure(extra)?;
+        Ok(bench)
+    }
+
+    /// Rewrites the configuration file.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn configure(&self, extra: &str) -> anyhow::Result<()> {
+        let text = format!(
+            "[box]\nsite = \"test\"\nid = \"bench\"\n\n[runtime]\nstate_dir = {:?}\nsocket = {:?}\n\n{extra}",
+            self.path("state"),
+            self.socket()
+        );
+        fs::write(self.config(), text)?;
+        Ok(())
+    }
+
+    /// A path in the box's folder.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The configuration file.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.path("watchkeeper.toml")
+    }
+
+    /// The runtime's socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.path("runtime.sock")
+    }
+
+    /// Starts the runtime and waits until it answers.
+    ///
+    /// # Errors
+    /// When it does not come up; the message holds its log.
+    pub fn runtime(&self) -> anyhow::Result<Process> {
+        let mut command = Command::new(program("watchkeeper-runtime")?);
+        command
+            .arg("--config")
+            .arg(self.config())
+            .arg("--exit-with-parent");
+        let mut process = Process::start(command, &self.path("runtime.log"))?;
+        let up = wait_for("the runtime to answer", || {
+            if !process.is_running() {
+                return Some(false);
+            }
+            self.get("/v1/health").ok().map(|_| true)
+        });
+        match up {
+            Ok(true) => Ok(process),
+            Ok(false) => bail!("the runtime ended: {}", process.log_text()),
+            Err(error) => bail!("{error}: {}", process.log_text()),
+        }
+    }
+
+    /// Starts the agent.
+    ///
+    /// # Errors
+    /// When it can't be started.
+    pub fn agent(&self) -> anyhow::Result<Process> {
+        let mut command = Command::new(program("watchkeeper-agent")?);
+        command
+            .arg("--config")
+            .arg(self.config())
+            .arg("--exit-with-parent");
+        Process::start(command, &self.path("agent.log"))
+    }
+
+    /// One request over the socket: method, path, body; answers status and body.
+    ///
+    /// # Errors
+    /// When nobody listens or the answer is not HTTP.
+    pub fn request(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> anyhow::Result<(u16, Vec<u8>)> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(async {
+            let client = reqwest::Client::builder()
+                .unix_socket(self.socket())
+                .timeout(PATIENCE)
+                .build()?;
+            let method = reqwest::Method::from_bytes(method.as_bytes())?;
+            let mut request = client.request(method, format!("http://runtime{path}"));
+            if let Some(body) = body {
+                request = request.json(body);
+            }
+            let response = request.send().await?;
+            let status = response.status().as_u16();
+            Ok((status, response.bytes().await?.to_vec()))
+        })
+    }
+
+    /// `GET` of JSON.
+    ///
+    /// # Errors
+    /// When the answer is not a success or not JSON.
+    pub fn get(&self, path: &str) -> anyhow::Result<Value> {
+        self.json("GET", path, None)
+    }
+
+    /// Any method with JSON both ways; an empty answer is `null`.
+    ///
+    /// # Errors
+    /// When the answer is not a success or not JSON.
+    pub fn json(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+        let (status, bytes) = self.request(method, path, body)?;
+        ensure!(
+            (200..300).contains(&status),
+            "{method} {path}: {status}: {}",
+            String::from_utf8_lossy(&bytes)
+        );
+        if bytes.is_empty() {
+            return Ok(Value::Null);
+        }
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+
+    /// Every event of the journal, page by page.
+    ///
+    /// # Errors
+    /// When a page can't be read.
+    pub fn events(&self) -> anyhow::Result<Vec<Value>> {
+        let mut events: Vec<Value> = Vec::new();
+        loop {
+            let after = events
+                .last()
+                .and_then(|e| e.get("seq"))
+                .and_then(Value::as_u64)
+                .unwrap_or(0);
+            let page = self.get(&format!("/v1/events?after={after}&limit=500"))?;
+            let page = page
+                .get("events")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
+            if page.is_empty() {
+                return Ok(events);
+            }
+            events.extend(page);
+        }
+    }
+}
+
+/// The output of `watchkeeper run … --json`, line by line.
+///
+/// # Errors
+/// When it can't be started or a line is not JSON.
+pub fn run_json(arguments: &[&str]) -> anyhow::Result<(i32, Vec<Value>, String)> {
+    let out = Command::new(program("watchkeeper")?)
+        .arg("run")
+        .args(arguments)
+        .arg("--json")
+        .stdin(Stdio::null())
+        .output()?;
+    let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+    let lines = String::from_utf8(out.stdout)?
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<Vec<Value>, _>>()
+        .with_context(|| errors.clone())?;
+    Ok((out.status.code().unwrap_or(-1), lines, errors))
+}

@@ -1,0 +1,161 @@
+//! What was acknowledged survives `kill -9` of everything, and a foreign subscriber sees every journaled event.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use watchkeeper_tests::broker::Mosquitto;
+use watchkeeper_tests::daemons::{Bench, wait_for, wait_up_to};
+
+/// The demo scene in a loop of its own pace, so that events keep coming for as long as the test runs.
+const SCENE: &str = "demo:?seconds=600";
+
+fn workflow() -> Value {
+    json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "motion"},
+            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.model.predictions"}
+        ],
+        "outputs": [{"type": "JsonField", "name": "tracked", "selector": "$steps.tracker.tracked_detections"}]
+    })
+}
+
+fn deploy(bench: &Bench) -> anyhow::Result<()> {
+    bench.json(
+        "PUT",
+        "/v1/sources/street",
+        Some(&json!({"id": "street", "uri": SCENE, "pace": "native"})),
+    )?;
+    bench.json(
+        "POST",
+        "/v1/pipelines",
+        Some(&json!({
+            "id": "watch", "source": "street", "workflow": workflow(),
+            "rules": [{"name": "somebody", "when": {"kind": "appears", "detections": "$steps.tracker.tracked_detections"}}]
+        })),
+    )?;
+    Ok(())
+}
+
+fn seqs(events: &[Value]) -> Vec<u64> {
+    events
+        .iter()
+        .filter_map(|e| e.get("seq").and_then(Value::as_u64))
+        .collect()
+}
+
+fn wait_for_events(bench: &Bench, more_than: usize) -> anyhow::Result<Vec<Value>> {
+    wait_up_to(Duration::from_secs(60), "events", || {
+        bench.events().ok().filter(|e| e.len() > more_than)
+    })
+}
+
+#[test]
+fn a_killed_runtime_comes_back_with_its_pipelines_and_without_a_gap() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let runtime = bench.runtime()?;
+    deploy(&bench)?;
+    let before = wait_for_events(&bench, 3)?;
+    runtime.kill()?;
+
+    let _runtime = bench.runtime()?;
+    let after = wait_for_events(&bench, before.len() + 3)?;
+    let seqs = seqs(&after);
+    let expected: Vec<u64> = (1..=seqs.len() as u64).collect();
+    assert_eq!(seqs, expected, "numbers rise by one over the kill");
+    assert_eq!(
+        after.get(..before.len()),
+        Some(&before[..]),
+        "what was read before the kill is still the same"
+    );
+    let pipelines = bench.get("/v1/pipelines")?;
+    let state = pipelines.pointer("/0/state/state").and_then(Value::as_str);
+    assert_eq!(state, Some("running"), "{pipelines}");
+    Ok(())
+}
+
+#[test]
+fn every_journaled_event_reaches_the_broker_over_kills_and_an_outage() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let mut broker = Mosquitto::start(&bench.path("broker"))?;
+    bench.configure(&format!(
+        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
+        broker.port
+    ))?;
+    let subscriber = broker.subscribe("watchkeeper/v1/test/bench/cam/+/ev/#")?;
+    let runtime = bench.runtime()?;
+    let agent = bench.agent()?;
+    deploy(&bench)?;
+    wait_for("the first message", || {
+        (!subscriber.messages().is_empty()).then_some(())
+    })?;
+
+    // The agent dies in the middle of its work; then the runtime; then the broker is away for a while.
+    agent.kill()?;
+    wait_for_events(&bench, bench.events()?.len() + 2)?;
+    let _agent = bench.agent()?;
+    runtime.kill()?;
+    let runtime = bench.runtime()?;
+    wait_for_events(&bench, bench.events()?.len() + 2)?;
+    broker.down()?;
+    wait_for_events(&bench, bench.events()?.len() + 2)?;
+    broker.up()?;
+    // A foreign client reconnects by itself; its persistent session queues what it missed.
+    wait_for_events(&bench, bench.events()?.len() + 1)?;
+
+    // Quiet from here on, so that there is an end to wait for.
+    bench.json("DELETE", "/v1/pipelines/watch", None)?;
+    let journal = bench.events()?;
+    let wanted: BTreeSet<u64> = seqs(&journal).into_iter().collect();
+    let missing = || {
+        let seen: BTreeSet<u64> = subscriber
+            .messages()
+            .iter()
+            .filter_map(|(_, payload)| serde_json::from_str::<Value>(payload).ok())
+            .filter_map(|v| v.get("seq").and_then(Value::as_u64))
+            .collect();
+        wanted.difference(&seen).copied().collect::<Vec<u64>>()
+    };
+    let all = wait_up_to(Duration::from_secs(60), "every event at the broker", || {
+        missing().is_empty().then_some(())
+    });
+    assert!(all.is_ok(), "missing at the subscriber: {:?}", missing());
+    runtime.stop()?;
+    Ok(())
+}
+
+#[test]
+fn a_second_runtime_on_the_same_state_is_refused_with_one_sentence() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let _first = bench.runtime()?;
+    let second = bench.runtime();
+    let said = match second {
+        // It answered, because the first one did; its own process must have ended all the same.
+        Ok(mut process) => {
+            wait_for("the second to end", || {
+                (!process.is_running()).then_some(())
+            })?;
+            process.log_text()
+        }
+        Err(error) => error.to_string(),
+    };
+    assert!(said.contains("in use"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn a_state_folder_that_cannot_be_written_is_said_in_one_sentence() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    // A file where the folder should be: unwritable for every user, root included.
+    std::fs::write(bench.path("state"), b"not a folder")?;
+    let Err(error) = bench.runtime() else {
+        anyhow::bail!("it started");
+    };
+    let said = error.to_string();
+    assert!(said.contains("state"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    Ok(())
+}
