@@ -36,6 +36,8 @@ const LUMA_STEP: f32 = 9.0;
 const CHROMA_STEP: f32 = 9.0;
 /// Mean absolute deviations of noise that a step must exceed besides.
 const NOISE_FACTOR: f32 = 3.0;
+/// Share of a change of light that a cell may not follow: highlights clip, and cameras bend their tone curve.
+const LIGHT_ERROR: f32 = 0.4;
 /// Noise assumed before any is measured.
 const NOISE_START: f32 = 1.5;
 /// Most that feedback raises a threshold, as a factor on it.
@@ -155,10 +157,11 @@ impl Background {
         let (y, u, v) = (&now.y[..n], &now.u[..n], &now.v[..n]);
         let (by, bu, bv) = (&self.back.y[..n], &self.back.u[..n], &self.back.v[..n]);
         let (noise, lift, contrast) = (&self.noise[..n], &self.lift[..n], &mut contrast[..n]);
+        let unsure = LIGHT_ERROR * (light.gain - 1.0).abs();
         for i in 0..n {
             let expected = by[i] * light.gain;
             let step = |base: f32| (base + NOISE_FACTOR * noise[i]) * lift[i];
-            let dy = (y[i] - expected).abs() / step(LUMA_STEP);
+            let dy = (y[i] - expected).abs() / (step(LUMA_STEP) + unsure * expected);
             let dc = (u[i] - bu[i] - light.du).abs() + (v[i] - bv[i] - light.dv).abs();
             let dc = dc / step(CHROMA_STEP);
             contrast[i] = dy.max(dc);

@@ -9,10 +9,10 @@
 use super::objects::{Edges, height, width};
 
 /// Change a frame of the logarithm of width over height, above which a thing at the border is still a sliver.
-const SLIVER: f32 = 0.15;
+const SLIVER: f32 = 0.18;
 /// Change a frame of the same that a tracker follows: with a gain of 0.1 it lags ten times as much, which leaves
-/// an overlap of two thirds; they drop a box at a half.
-const PACE: f32 = 0.045;
+/// an overlap of six tenths; they drop a box at a half.
+const PACE: f32 = 0.05;
 /// Frames before a change of shape means anything.
 const FIRST: u32 = 3;
 
