@@ -15,6 +15,8 @@
 
 mod background;
 mod blobs;
+#[cfg(test)]
+mod clips;
 mod entry;
 mod light;
 mod mask;

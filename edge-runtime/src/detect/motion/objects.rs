@@ -133,8 +133,8 @@ impl Object {
         };
         self.hits += 1;
         self.unseen = 0.0;
-        for i in 0..4 {
-            let off = measured[i] - self.edges[i];
+        for (i, measured) in measured.into_iter().enumerate() {
+            let off = measured - self.edges[i];
             let (a, b) = if self.hits == 2 {
                 (1.0, 1.0)
             } else {
@@ -299,9 +299,9 @@ impl Objects {
         }
         for o in self.list.iter_mut().filter(|o| o.core == Some(index)) {
             let mut m = o.edges;
-            for i in 0..4 {
+            for (i, m) in m.iter_mut().enumerate() {
                 if o.edges[i] == extreme[i] {
-                    m[i] = blob[i];
+                    *m = blob[i];
                 }
             }
             o.measured = Some(m);
