@@ -115,3 +115,12 @@ fn cars_on_a_suburban_road_under_trees_are_counted() {
         assert!(down.abs_diff(8) <= 1, "{down}");
     }
 }
+
+#[test]
+fn vehicles_on_a_motorway_are_counted() {
+    // By eye: 23 on the near carriageway, give or take one.
+    if let Some((away, towards)) = count_clip("bgs_highway02.avi", [0.0, 144.0], [320.0, 144.0]) {
+        assert!(away.abs_diff(23) <= 2, "{away}");
+        assert_eq!(towards, 0);
+    }
+}

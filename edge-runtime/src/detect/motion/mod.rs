@@ -53,6 +53,9 @@ const FEWEST_CELLS: f32 = 6.0;
 /// Seconds between frames when the source does not say, and the bounds put on what it says.
 const FRAME_TIME: (f32, f32, f32) = (0.04, 0.001, 1.0);
 
+/// Presentation time that runs so many times faster than the count of frames has leapt.
+const LEAP: f32 = 4.0;
+
 /// The detector's times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MotionSettings {
@@ -84,8 +87,10 @@ pub struct MotionDetector {
     filters: Filters,
     labeller: Labeller,
     objects: Objects,
-    /// Size and layout of the last picture and its time; absent before the first.
-    last: Option<(u32, u32, Duration)>,
+    /// Size of the last picture; absent before the first.
+    last: Option<(u32, u32)>,
+    /// Number and presentation time of the last frame.
+    clock: Option<(u64, Duration)>,
     /// Share of foreground in the last picture.
     busy: f32,
 }
@@ -124,21 +129,42 @@ impl MotionDetector {
             labeller: Labeller::default(),
             objects: Objects::default(),
             last: None,
+            clock: None,
             busy: 0.0,
         }
     }
 
-    /// One picture at `pts`; `dt` in seconds since the one before.
-    fn step(&mut self, picture: &Picture, pts: Duration, dt: f32) {
+    /// Seconds since the last frame. Containers round presentation times and even repeat them, which would make every
+    /// speed wild, so the frame's number and the nominal rate say it where they can; presentation time where there is
+    /// no rate, or where it has leapt, as over a reconnect.
+    fn since_last(&self, frame: &Frame) -> f32 {
+        let (usual, least, most) = FRAME_TIME;
+        let rate = frame.fps.filter(|f| *f > 0.0);
+        let nominal = rate.map_or(usual, |f| 1.0 / f as f32);
+        let Some((seq, pts)) = self.clock else {
+            return nominal;
+        };
+        let counted = nominal * frame.id.seq.saturating_sub(seq).clamp(1, 1000) as f32;
+        let stamped = frame.pts.saturating_sub(pts).as_secs_f32();
+        let leapt = stamped > LEAP * counted;
+        let dt = if leapt || (rate.is_none() && stamped > 0.0) {
+            stamped
+        } else {
+            counted
+        };
+        dt.clamp(least, most)
+    }
+
+    /// One picture; `dt` in seconds since the one before.
+    fn step(&mut self, picture: &Picture, dt: f32) {
         let now = Planes {
             y: &self.small.y,
             u: &self.small.u,
             v: &self.small.v,
         };
         let (w, cells) = (self.small.width, self.small.y.len());
-        let same =
-            matches!(self.last, Some((pw, ph, _)) if (pw, ph) == (picture.width, picture.height));
-        self.last = Some((picture.width, picture.height, pts));
+        let same = matches!(self.last, Some(size) if size == (picture.width, picture.height));
+        self.last = Some((picture.width, picture.height));
         if !same {
             self.background.reset(now);
             self.objects.clear();
@@ -258,16 +284,9 @@ impl Detector for MotionDetector {
             message: e.to_string(),
         })?;
         let reduced = Instant::now();
-        let (usual, least, most) = FRAME_TIME;
-        let nominal = frame
-            .fps
-            .filter(|f| *f > 0.0)
-            .map_or(usual, |f| 1.0 / f as f32);
-        let dt = match self.last {
-            Some((_, _, pts)) if frame.pts > pts => (frame.pts - pts).as_secs_f32(),
-            _ => nominal,
-        };
-        self.step(picture, frame.pts, dt.clamp(least, most));
+        let dt = self.since_last(frame);
+        self.clock = Some((frame.id.seq, frame.pts));
+        self.step(picture, dt);
         let found = Instant::now();
         self.report(picture, params, out);
         Ok(DetectTimes {
