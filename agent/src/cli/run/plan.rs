@@ -17,6 +17,12 @@ const STAY_S: f64 = 5.0;
 /// Lowest score of a detection unless a person says otherwise: the lower bound of ByteTrack's second association
 /// (Zhang et al., ECCV 2022, section 3), which keeps tracks alive through weak detections.
 const CONFIDENCE: f64 = 0.1;
+/// Score from which a network's box counts as certain; a track begins 0.1 above it. The block's own 0.25 begins tracks on
+/// the fragments into which a small network breaks a long vehicle, and the fragment then takes over its identity
+/// in the middle of a line. Boxes below still keep a track alive.
+const ACTIVATION: f64 = 0.4;
+/// The detector whose scores mean something else: contrast and persistence, not likeness.
+const MOTION: &str = "motion";
 /// Block by which a workflow declares rules itself, whatever its version.
 const EVENT_SINK: &str = "watchkeeper/event_sink@";
 /// Overlap above which non-maximum suppression removes a box: YOLOX's own value.
@@ -57,7 +63,7 @@ pub(super) fn unique_names(watch: &Watch) -> Result<(), DuplicateName> {
 /// Builds the workflow: detect, track, count at each line, time in each zone, draw.
 #[must_use]
 pub(super) fn workflow(watch: &Watch, model: &str) -> Value {
-    let mut steps = vec![detect_step(watch, model), tracker_step()];
+    let mut steps = vec![detect_step(watch, model), tracker_step(model)];
     steps.extend(watch.lines.iter().map(line_step));
     steps.extend(watch.zones.iter().map(zone_step));
     let mut canvas = "$inputs.image".to_owned();
@@ -103,13 +109,17 @@ fn detect_step(watch: &Watch, model: &str) -> Value {
     step
 }
 
-fn tracker_step() -> Value {
-    json!({
+fn tracker_step(model: &str) -> Value {
+    let mut step = json!({
         "type": "roboflow_core/byte_tracker@v3",
         "name": "tracker",
         "image": "$inputs.image",
         "detections": "$steps.detect.predictions",
-    })
+    });
+    if model != MOTION {
+        step["track_activation_threshold"] = json!(ACTIVATION);
+    }
+    step
 }
 
 fn line_step(line: &NamedLine) -> Value {
