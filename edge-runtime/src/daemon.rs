@@ -154,6 +154,8 @@ async fn serve(
     let mut beat = tokio::time::interval(watchdog.map_or(Duration::from_secs(10), |w| w / 3));
     let parent = parent_gone(exit_with_parent);
     tokio::pin!(parent);
+    let recorder = manager.parts().recorder.clone();
+    let mut broken = Ok(());
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
@@ -169,6 +171,12 @@ async fn serve(
                         notify(&[sd_notify::NotifyState::Watchdog]);
                     }
                 }
+                if recorder.is_broken() {
+                    broken = Err(anyhow::anyhow!(
+                        "the disk failed in the middle of a write; stopping, so that the store is checked at the next start"
+                    ));
+                    break;
+                }
             }
         }
     }
@@ -177,9 +185,9 @@ async fn serve(
     // Event streams end here, so that nothing waits for a client.
     drop(stop);
     match tokio::time::timeout(Duration::from_secs(5), serving).await {
-        Ok(Ok(result)) => result.context("the API server failed"),
-        Ok(Err(error)) => Err(error).context("the API server broke"),
-        Err(_) => Ok(()),
+        Ok(Ok(result)) => broken.and(result.context("the API server failed")),
+        Ok(Err(error)) => broken.and(Err(error).context("the API server broke")),
+        Err(_) => broken,
     }
 }
 

@@ -15,10 +15,11 @@ use parking_lot::Mutex;
 use watchkeeper_contract::event::{Event, Media, MediaKind};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::workflow::Pixels;
+use watchkeeper_store::StoreError;
 
 use super::pixels::to_image;
-use crate::journal::Journal;
 use crate::journal::media::MediaStore;
+use crate::journal::{Journal, JournalError};
 use crate::media::jpeg;
 
 /// Events that may wait. Small, because each can hold the memory of a frame.
@@ -62,6 +63,7 @@ pub struct Recorder {
     queue: SyncSender<Item>,
     trouble: Arc<Mutex<Option<String>>>,
     stop: Arc<AtomicBool>,
+    broken: Arc<AtomicBool>,
 }
 
 impl Recorder {
@@ -78,12 +80,14 @@ impl Recorder {
             queue,
             trouble: Arc::default(),
             stop: Arc::default(),
+            broken: Arc::default(),
         };
         let mut worker = Worker {
             journal,
             media,
             trouble: Arc::clone(&recorder.trouble),
             stop: Arc::clone(&recorder.stop),
+            broken: Arc::clone(&recorder.broken),
         };
         let thread = std::thread::Builder::new()
             .name("recorder".to_owned())
@@ -110,6 +114,12 @@ impl Recorder {
         self.trouble.lock().clone()
     }
 
+    /// Whether the store can't be trusted any more, so that going on would be a lie: the process should end and be started again.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
     /// Lets the thread end although the journal refuses what is still queued.
     pub fn give_up(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -121,6 +131,7 @@ struct Worker {
     media: Arc<MediaStore>,
     trouble: Arc<Mutex<Option<String>>>,
     stop: Arc<AtomicBool>,
+    broken: Arc<AtomicBool>,
 }
 
 impl Worker {
@@ -192,6 +203,9 @@ impl Worker {
                     let message = format!("events can't be stored: {error}");
                     if self.trouble.lock().replace(message.clone()).is_none() {
                         tracing::error!("{message}; they are kept in memory and tried again");
+                    }
+                    if matches!(error, JournalError::Store(StoreError::Poisoned { .. })) {
+                        self.broken.store(true, Ordering::Relaxed);
                     }
                     if self.stop.load(Ordering::Relaxed) {
                         tracing::error!(
