@@ -2,3 +2,6 @@
 
 pub mod broker;
 pub mod daemons;
+pub mod http;
+pub mod rtsp;
+pub mod watch;

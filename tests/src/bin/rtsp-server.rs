@@ -1,0 +1,165 @@
+//! An RTSP camera that can be told to misbehave.
+//!
+//! Serves a test pattern for ever, or an H.264 MP4 file once per client in real time without encoding it again (it does
+//! not loop: a client sees the end of the stream and may come again), on 127.0.0.1. Prints `READY rtsp://…` when it
+//! listens. Reads commands from standard input, one a line: `stall` (stay connected, send nothing), `resume`, `refuse`
+//! (close everything, stop listening), `accept`, `quit`; the end of the input quits too, so that it never outlives the
+//! test that started it.
+
+use std::io::{BufRead, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Parser;
+use gstreamer as gst;
+use gstreamer::glib;
+use gstreamer::prelude::{Cast, ElementExt, GstBinExt, PadExtManual};
+use gstreamer_rtsp_server as rtsp;
+use gstreamer_rtsp_server::prelude::{
+    RTSPAuthExt, RTSPMediaExt, RTSPMediaFactoryExt, RTSPMediaFactoryExtManual, RTSPMountPointsExt,
+    RTSPServerExt, RTSPServerExtManual,
+};
+
+/// An RTSP camera that can be told to misbehave.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Port to listen on; 0 takes a free one.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// H.264 MP4 file to serve once per client; a test pattern without it.
+    #[arg(long)]
+    file: Option<PathBuf>,
+    /// User name that clients must give.
+    #[arg(long, requires = "password")]
+    user: Option<String>,
+    /// Password that clients must give.
+    #[arg(long, requires = "user")]
+    password: Option<String>,
+}
+
+const PATTERN: &str = "videotestsrc is-live=true pattern=smpte ! \
+    video/x-raw,format=I420,width=320,height=240,framerate=15/1 ! \
+    x264enc tune=zerolatency speed-preset=ultrafast key-int-max=15 ! \
+    rtph264pay name=pay0 pt=96 config-interval=1";
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    gst::init().context("gstreamer does not start")?;
+    let stalled = Arc::new(AtomicBool::new(false));
+    let server = rtsp::RTSPServer::new();
+    server.set_address("127.0.0.1");
+    server.set_service(&args.port.to_string());
+    let factory = factory(&args, &stalled)?;
+    if let (Some(user), Some(password)) = (&args.user, &args.password) {
+        protect(&server, &factory, user, password);
+    }
+    let mounts = server
+        .mount_points()
+        .context("server without mount points")?;
+    mounts.add_factory("/live", factory);
+
+    let mut listening = Some(server.attach(None).context("port is taken")?);
+    // A free port was chosen by now; later the same one must be taken again.
+    let port = u16::try_from(server.bound_port()).context("server is not bound")?;
+    server.set_service(&port.to_string());
+    say(&format!("READY rtsp://127.0.0.1:{port}/live"))?;
+
+    let (lines, commands) = std::sync::mpsc::sync_channel(8);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if lines.send(line).is_err() {
+                return;
+            }
+        }
+        drop(lines.send("quit".to_owned()));
+    });
+    let context = glib::MainContext::default();
+    loop {
+        // The server works inside `iteration`; between two the commands are looked at.
+        while context.iteration(false) {}
+        let Ok(command) = commands.recv_timeout(Duration::from_millis(5)) else {
+            continue;
+        };
+        match command.trim() {
+            "stall" => stalled.store(true, Ordering::Relaxed),
+            "resume" => stalled.store(false, Ordering::Relaxed),
+            "refuse" => {
+                if let Some(source) = listening.take() {
+                    source.remove();
+                }
+                server.client_filter(Some(&mut |_, _| rtsp::RTSPFilterResult::Remove));
+            }
+            "accept" => {
+                if listening.is_none() {
+                    listening = Some(server.attach(None).context("port is taken")?);
+                }
+            }
+            "quit" => return Ok(()),
+            other => bail!("unknown command {other:?}"),
+        }
+        say(&format!("DONE {}", command.trim()))?;
+    }
+}
+
+fn say(line: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}
+
+fn factory(args: &Args, stalled: &Arc<AtomicBool>) -> anyhow::Result<rtsp::RTSPMediaFactory> {
+    let factory = rtsp::RTSPMediaFactory::new();
+    match &args.file {
+        Some(path) => {
+            let path = path
+                .canonicalize()
+                .with_context(|| format!("{}", path.display()))?;
+            let path = path.display().to_string().replace('"', "\\\"");
+            factory.set_launch(&format!(
+                "( filesrc location=\"{path}\" ! qtdemux ! h264parse config-interval=-1 ! rtph264pay name=pay0 pt=96 )"
+            ));
+        }
+        None => factory.set_launch(&format!("( {PATTERN} )")),
+    }
+    let stalled = stalled.clone();
+    factory.connect_media_configure(move |_, media| {
+        let bin = media.element().downcast::<gst::Bin>().ok();
+        let pad = bin
+            .and_then(|bin| bin.by_name("pay0"))
+            .and_then(|pay| pay.static_pad("src"));
+        let Some(pad) = pad else { return };
+        let stalled = stalled.clone();
+        let kinds = gst::PadProbeType::BUFFER | gst::PadProbeType::BUFFER_LIST;
+        pad.add_probe(kinds, move |_, _| {
+            if stalled.load(Ordering::Relaxed) {
+                gst::PadProbeReturn::Drop
+            } else {
+                gst::PadProbeReturn::Ok
+            }
+        });
+    });
+    Ok(factory)
+}
+
+fn protect(
+    server: &rtsp::RTSPServer,
+    factory: &rtsp::RTSPMediaFactory,
+    user: &str,
+    password: &str,
+) {
+    let token = rtsp::RTSPToken::builder()
+        .field("media.factory.role", "viewer")
+        .build();
+    let auth = rtsp::RTSPAuth::new();
+    auth.add_basic(&rtsp::RTSPAuth::make_basic(user, password), &token);
+    server.set_auth(Some(&auth));
+    factory.add_role_from_structure(
+        &gst::Structure::builder("viewer")
+            .field("media.factory.access", true)
+            .field("media.factory.construct", true)
+            .build(),
+    );
+}

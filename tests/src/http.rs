@@ -1,0 +1,177 @@
+//! A controllable MJPEG camera over HTTP.
+//!
+//! Serves `multipart/x-mixed-replace` with ten JPEGs a second at `/live`, 404 elsewhere, 401 without the login where
+//! one is set. Invariant: nothing listens any more once it is dropped.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use watchkeeper_runtime::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
+use watchkeeper_runtime::media::jpeg;
+
+/// Between two pictures.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Width and height of the pictures in pixels.
+pub const SIZE: [u32; 2] = [160, 96];
+
+/// A running camera. Dropping it closes every connection.
+#[derive(Debug)]
+pub struct HttpCamera {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// What a browser would send as `Authorization`.
+    login: Option<String>,
+    pictures: Vec<Vec<u8>>,
+    stalled: AtomicBool,
+    closed: AtomicBool,
+}
+
+impl HttpCamera {
+    /// Starts on a free port of 127.0.0.1. `login` is the value of the `Authorization` header that clients must send,
+    /// like `Basic dmlld2VyOnJpZ2h0LW9uZQ==`.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub fn start(login: Option<&str>) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            login: login.map(str::to_owned),
+            pictures: (0..16).map(picture).collect::<anyhow::Result<_>>()?,
+            stalled: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        });
+        let for_thread = shared.clone();
+        let thread = std::thread::spawn(move || {
+            let mut clients = Vec::new();
+            for stream in listener.incoming().map_while(Result::ok) {
+                if for_thread.closed.load(Ordering::Relaxed) {
+                    break;
+                }
+                let shared = for_thread.clone();
+                clients.push(std::thread::spawn(move || {
+                    // A client that leaves is no fault of the camera.
+                    drop(serve(stream, &shared));
+                }));
+            }
+            for client in clients {
+                drop(client.join());
+            }
+        });
+        Ok(Self {
+            address,
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Address of `path` on this camera; `login` as in `user:password`.
+    #[must_use]
+    pub fn uri(&self, login: Option<&str>, path: &str) -> String {
+        let login = login.map_or_else(String::new, |login| format!("{login}@"));
+        format!("http://{login}{}{path}", self.address)
+    }
+
+    /// Stops sending pictures without closing a connection, or goes on.
+    pub fn stall(&self, stalled: bool) {
+        self.shared.stalled.store(stalled, Ordering::Relaxed);
+    }
+}
+
+impl Drop for HttpCamera {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Relaxed);
+        // Wakes the listener.
+        drop(TcpStream::connect(self.address));
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+fn serve(mut stream: TcpStream, shared: &Shared) -> anyhow::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(5)))?;
+    let mut lines = BufReader::new(stream.try_clone()?).lines();
+    let request = lines.next().context("no request")??;
+    let mut authorization = None;
+    for line in lines {
+        let line = line?;
+        if line.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("authorization")
+        {
+            authorization = Some(value.trim().to_owned());
+        }
+    }
+    if shared.login.is_some() && authorization != shared.login {
+        let text = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"camera\"\r\n\
+            Content-Length: 0\r\nConnection: close\r\n\r\n";
+        return Ok(stream.write_all(text.as_bytes())?);
+    }
+    if request.split(' ').nth(1) != Some("/live") {
+        let text = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        return Ok(stream.write_all(text.as_bytes())?);
+    }
+    stream.write_all(
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\
+        Content-Type: multipart/x-mixed-replace; boundary=picture\r\n\r\n",
+    )?;
+    for jpeg in shared.pictures.iter().cycle() {
+        while shared.stalled.load(Ordering::Relaxed) && !shared.closed.load(Ordering::Relaxed) {
+            std::thread::sleep(INTERVAL);
+        }
+        if shared.closed.load(Ordering::Relaxed) {
+            break;
+        }
+        let length = jpeg.len();
+        write!(
+            stream,
+            "--picture\r\nContent-Type: image/jpeg\r\nContent-Length: {length}\r\n\r\n"
+        )?;
+        stream.write_all(jpeg)?;
+        stream.write_all(b"\r\n")?;
+        std::thread::sleep(INTERVAL);
+    }
+    Ok(())
+}
+
+/// A bright column that walks over a grey slope.
+fn picture(number: u32) -> anyhow::Result<Vec<u8>> {
+    let [width, height] = SIZE;
+    let column = number * width / 16;
+    let pixels = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+    let data = pixels
+        .flat_map(|(x, y)| {
+            let lit = (column..column + 10).contains(&x);
+            let slope = u8::try_from(40 + y).unwrap_or(u8::MAX);
+            [if lit { 250 } else { slope }; 3]
+        })
+        .collect();
+    let picture = Picture {
+        width,
+        height,
+        format: PixelFormat::Rgb,
+        color: Colorimetry {
+            matrix: ColorMatrix::Bt601,
+            full_range: true,
+        },
+        planes: Arc::new(OwnedPlanes {
+            planes: vec![(data, width as usize * 3)],
+        }),
+    };
+    Ok(jpeg::encode(&jpeg::to_rgb(&picture)?, 80)?)
+}

@@ -1,0 +1,124 @@
+//! A controllable RTSP camera in a process of its own, so that a test can kill it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, bail};
+
+/// What the camera serves and to whom.
+#[derive(Debug, Clone, Default)]
+pub struct RtspOptions {
+    /// Port on 127.0.0.1; absent: a free one.
+    pub port: Option<u16>,
+    /// H.264 MP4 served once per client in real time; absent: a test pattern of 320 × 240 at 15 frames a second.
+    pub file: Option<PathBuf>,
+    /// User name and password that clients must give.
+    pub login: Option<(String, String)>,
+}
+
+/// A running camera. Dropping it kills it.
+#[derive(Debug)]
+pub struct RtspServer {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    uri: String,
+}
+
+impl RtspServer {
+    /// Starts the camera from its program (`env!("CARGO_BIN_EXE_rtsp-server")` in tests of this crate) and waits until
+    /// it listens.
+    ///
+    /// # Errors
+    /// When the program does not start or the port is taken.
+    pub fn start(program: &Path, options: &RtspOptions) -> anyhow::Result<Self> {
+        let mut command = Command::new(program);
+        command
+            .arg("--port")
+            .arg(options.port.unwrap_or(0).to_string());
+        if let Some(file) = &options.file {
+            command.arg("--file").arg(file);
+        }
+        if let Some((user, password)) = &options.login {
+            command.args(["--user", user, "--password", password]);
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{} does not start", program.display()))?;
+        let input = child.stdin.take().context("camera without input")?;
+        let output = child.stdout.take().context("camera without output")?;
+        let mut server = Self {
+            child,
+            input,
+            output: BufReader::new(output),
+            uri: String::new(),
+        };
+        server.uri = server.answer("READY ")?;
+        Ok(server)
+    }
+
+    /// Address without a login.
+    #[must_use]
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// Address with this login.
+    #[must_use]
+    pub fn uri_with(&self, user: &str, password: &str) -> String {
+        self.uri
+            .replacen("rtsp://", &format!("rtsp://{user}:{password}@"), 1)
+    }
+
+    /// Port it listens on.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        let (_, rest) = self.uri.rsplit_once(':')?;
+        rest.split('/').next()?.parse().ok()
+    }
+
+    /// Gives a command and waits until it is carried out: `stall`, `resume`, `refuse` or `accept`.
+    ///
+    /// # Errors
+    /// When the camera is gone.
+    pub fn tell(&mut self, command: &str) -> anyhow::Result<()> {
+        writeln!(self.input, "{command}").context("camera is gone")?;
+        self.input.flush().context("camera is gone")?;
+        let done = self.answer("DONE ")?;
+        if done != command {
+            bail!("camera answered {done:?} to {command:?}");
+        }
+        Ok(())
+    }
+
+    /// Kills it like a power cut.
+    ///
+    /// # Errors
+    /// When it can't be killed.
+    pub fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    fn answer(&mut self, prefix: &str) -> anyhow::Result<String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        match line.trim().strip_prefix(prefix) {
+            Some(rest) => Ok(rest.to_owned()),
+            None => bail!("camera said {line:?}"),
+        }
+    }
+}
+
+impl Drop for RtspServer {
+    fn drop(&mut self) {
+        // It may be gone already.
+        if self.child.kill().is_ok() {
+            drop(self.child.wait());
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A source under test with everything it says.
+
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::source::{LossCause, Pace, RtspTransport, SourceSpec};
+use watchkeeper_runtime::capture::mailbox::{FrameReceiver, Recv};
+use watchkeeper_runtime::capture::source::{Deps, Source, SourceHandle, SourceNotice};
+use watchkeeper_runtime::frame::Frame;
+
+/// A running source with one subscriber.
+#[derive(Debug)]
+pub struct Watched {
+    /// The source.
+    pub handle: SourceHandle,
+    /// The subscriber.
+    pub frames: FrameReceiver,
+    /// What the source told.
+    pub notices: Receiver<(SourceId, SourceNotice)>,
+    /// How long anything that must happen may take.
+    pub patience: Duration,
+}
+
+impl Watched {
+    /// Opens the source at this address, RTSP over TCP.
+    ///
+    /// # Errors
+    /// Never for well-formed names.
+    pub fn start(uri: &str) -> anyhow::Result<Self> {
+        Self::start_over(uri, RtspTransport::Tcp)
+    }
+
+    /// Opens the source at this address over this transport.
+    ///
+    /// # Errors
+    /// Never for well-formed names.
+    pub fn start_over(uri: &str, transport: RtspTransport) -> anyhow::Result<Self> {
+        let (sender, notices) = sync_channel(64);
+        let deps = Deps {
+            notices: Some(sender),
+            ..Deps::default()
+        };
+        let spec = SourceSpec {
+            id: SourceId::new("cam").context("name of the source")?,
+            uri: uri.to_owned(),
+            pace: Pace::Fast,
+            max_fps: None,
+            rtsp_transport: transport,
+        };
+        let handle = Source::spawn(spec, deps);
+        let frames = handle.subscribe();
+        Ok(Self {
+            handle,
+            frames,
+            notices,
+            patience: Duration::from_secs(30),
+        })
+    }
+
+    /// The next frame.
+    ///
+    /// # Errors
+    /// When none comes.
+    pub fn frame(&self) -> anyhow::Result<Frame> {
+        match self.frames.recv(self.patience) {
+            Recv::Frame(frame) => Ok(frame),
+            other => {
+                let state = self.handle.status().state;
+                bail!("no frame but {other:?}, source is {state:?}")
+            }
+        }
+    }
+
+    /// Why the source was lost; the next notice must say so.
+    ///
+    /// # Errors
+    /// When there is none or another notice.
+    pub fn lost(&self) -> anyhow::Result<(LossCause, String)> {
+        match self.notice()? {
+            SourceNotice::Lost { cause, message, .. } => Ok((cause, message)),
+            other => bail!("not lost but {other:?}"),
+        }
+    }
+
+    /// For how long the source was lost; the next notice must say that it is back.
+    ///
+    /// # Errors
+    /// When there is none or another notice.
+    pub fn back(&self) -> anyhow::Result<Duration> {
+        match self.notice()? {
+            SourceNotice::Back { lasted, .. } => Ok(lasted),
+            other => bail!("not back but {other:?}"),
+        }
+    }
+
+    fn notice(&self) -> anyhow::Result<SourceNotice> {
+        let notice = self.notices.recv_timeout(self.patience);
+        Ok(notice.context("the source said nothing")?.1)
+    }
+}
