@@ -87,6 +87,10 @@ pub(super) fn of_gst(error: &gst::glib::Error, debug: &str) -> LossCause {
             _ => LossCause::Other,
         };
     }
+    // "Internal data stream error": some element returned an error without saying which, a source as well as a decoder.
+    if error.kind::<gst::StreamError>() == Some(gst::StreamError::Failed) {
+        return LossCause::Other;
+    }
     if error.kind::<gst::StreamError>().is_some() || error.kind::<gst::CoreError>().is_some() {
         return LossCause::Codec;
     }
@@ -199,6 +203,8 @@ mod tests {
         let error =
             gst::glib::Error::new(gst::StreamError::TypeNotFound, "could not determine type");
         assert_eq!(of_gst(&error, ""), LossCause::Codec);
+        let error = gst::glib::Error::new(gst::StreamError::Failed, "Internal data stream error.");
+        assert_eq!(of_gst(&error, ""), LossCause::Other);
     }
 
     #[test]

@@ -4,59 +4,24 @@
 //! something else); nothing but the first video stream is decoded; credentials are given as properties, never in an
 //! address, because elements print addresses; dropping the feed stops the pipeline.
 
-use std::path::Path;
+mod pipeline;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gstreamer as gst;
-use gstreamer::prelude::{
-    Cast, ElementExt, ElementExtManual, GObjectExtManualGst, GstBinExtManual, GstObjectExt,
-    ObjectExt, PadExt, PadExtManual,
-};
+use gstreamer::prelude::ElementExt;
 use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use gstreamer_video::prelude::VideoFrameExt;
 use url::Url;
-use watchkeeper_contract::source::{LossCause, RtspTransport};
+use watchkeeper_contract::source::LossCause;
 
-use super::address::Credentials;
+pub(super) use self::pipeline::Origin;
 use super::cause;
 use super::feed::{Broken, Feed, Raw, Step};
 use crate::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, Plane, Planes};
-
-/// Pictures that may wait between GStreamer and the source's thread.
-const WAITING: u32 = 2;
-
-/// Order and loss of RTP packets are mended within this time.
-const RTSP_LATENCY_MS: u32 = 100;
-
-/// How long a network element may wait for an answer, seconds; below the supervisor's own deadline, so that the
-/// element's more exact error comes first.
-const NETWORK_TIMEOUT_S: u32 = 8;
-
-/// What to open.
-pub(super) enum Origin<'a> {
-    File {
-        path: &'a Path,
-        native_pace: bool,
-    },
-    Rtsp {
-        url: &'a Url,
-        credentials: Option<&'a Credentials>,
-        transport: RtspTransport,
-    },
-    Http {
-        url: &'a Url,
-        credentials: Option<&'a Credentials>,
-        native_pace: bool,
-    },
-    V4l2 {
-        device: &'a Path,
-        size: Option<[u32; 2]>,
-        fps: Option<u32>,
-    },
-}
 
 /// What the streaming threads tell the feed.
 #[derive(Default)]
@@ -90,7 +55,7 @@ impl GstFeed {
         gst::init().map_err(|e| fault(&format!("GStreamer does not start: {e}")))?;
         let signs = Arc::new(Signs::default());
         let pipeline = gst::Pipeline::new();
-        let sink = tail(&pipeline, origin)?;
+        let sink = pipeline::build(&pipeline, origin, &signs)?;
         let (place, kind) = match origin {
             Origin::File { path, .. } => (path.display().to_string(), Kind::File),
             Origin::Rtsp { url, .. } | Origin::Http { url, .. } => {
@@ -98,7 +63,6 @@ impl GstFeed {
             }
             Origin::V4l2 { device, .. } => (device.display().to_string(), Kind::Device),
         };
-        head(&pipeline, origin, &signs)?;
         let bus = pipeline
             .bus()
             .ok_or_else(|| fault("pipeline without a bus"))?;
@@ -197,7 +161,9 @@ impl GstFeed {
         let (Some(buffer), Some(caps)) = (buffer, caps) else {
             return Err(fault("a picture without data or layout"));
         };
-        let pts = buffer.pts().map(Duration::from);
+        // Parts carry no times; what elements make up for them follows a rate that nobody announced.
+        let timed = !self.signs.multipart.load(Ordering::Relaxed);
+        let pts = buffer.pts().filter(|_| timed).map(Duration::from);
         if self.layout.as_ref().is_none_or(|(known, _)| *known != caps) {
             let info = gst_video::VideoInfo::from_caps(&caps)
                 .map_err(|e| fault(&format!("pictures of an unknown layout: {e}")))?;
@@ -211,7 +177,7 @@ impl GstFeed {
             gst_video::VideoFormat::Nv12 => PixelFormat::Nv12,
             other => return Err(fault(&format!("pictures of the unexpected layout {other}"))),
         };
-        let fps = nominal_fps(info);
+        let fps = nominal_fps(info).filter(|_| timed);
         let (width, height, color) = (info.width(), info.height(), colorimetry(info));
         let frame = gst_video::VideoFrame::from_buffer_readable(buffer, info)
             .map_err(|_| fault("a picture that can't be mapped to memory"))?;
@@ -302,200 +268,6 @@ fn sentence_part(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| {
         first.to_lowercase().chain(chars).collect()
     })
-}
-
-fn make(name: &str) -> Result<gst::Element, Broken> {
-    gst::ElementFactory::make(name)
-        .build()
-        .map_err(|_| cause::of_missing_element(name))
-}
-
-fn add(pipeline: &gst::Pipeline, elements: &[&gst::Element]) -> Result<(), Broken> {
-    pipeline
-        .add_many(elements)
-        .and_then(|()| gst::Element::link_many(elements))
-        .map_err(|e| fault(&format!("pipeline can't be built: {e}")))
-}
-
-/// Converter and sink, named for [`link_video`].
-fn tail(pipeline: &gst::Pipeline, origin: &Origin<'_>) -> Result<gst_app::AppSink, Broken> {
-    let convert = make("videoconvert")?;
-    make("appsink")?;
-    let (sync, drop) = match origin {
-        Origin::File { native_pace, .. } | Origin::Http { native_pace, .. } => {
-            (*native_pace, *native_pace)
-        }
-        Origin::Rtsp { .. } | Origin::V4l2 { .. } => (false, true),
-    };
-    let caps = gst_video::VideoCapsBuilder::new()
-        .format_list([gst_video::VideoFormat::I420, gst_video::VideoFormat::Nv12])
-        .build();
-    let sink = gst_app::AppSink::builder()
-        .caps(&caps)
-        .max_buffers(WAITING)
-        .sync(sync)
-        .drop(drop)
-        .build();
-    // Tells decoders that padded rows are welcome, which spares them a copy of every picture.
-    if let Some(pad) = sink.static_pad("sink") {
-        pad.add_probe(gst::PadProbeType::QUERY_DOWNSTREAM, |_, info| {
-            if let Some(query) = info.query_mut()
-                && let gst::QueryViewMut::Allocation(allocation) = query.view_mut()
-            {
-                allocation.add_allocation_meta::<gst_video::VideoMeta>(None);
-                return gst::PadProbeReturn::Handled;
-            }
-            gst::PadProbeReturn::Ok
-        });
-    }
-    pipeline
-        .add_many([&convert, sink.upcast_ref()])
-        .and_then(|()| convert.link(&sink))
-        .map_err(|e| fault(&format!("pipeline can't be built: {e}")))?;
-    Ok(sink)
-}
-
-/// From the origin to a decoder that links itself to `convert` when it knows what it has.
-fn head(pipeline: &gst::Pipeline, origin: &Origin<'_>, signs: &Arc<Signs>) -> Result<(), Broken> {
-    let convert = pipeline
-        .iterate_elements()
-        .into_iter()
-        .flatten()
-        .find(|e| e.factory().is_some_and(|f| f.name() == "videoconvert"))
-        .ok_or_else(|| fault("pipeline without a converter"))?;
-    let decode = decoder(&convert, signs)?;
-    match origin {
-        Origin::File { path, .. } => {
-            let src = make("filesrc")?;
-            src.set_property("location", path);
-            add(pipeline, &[&src, &decode])
-        }
-        Origin::V4l2 { device, size, fps } => {
-            let src = make("v4l2src")?;
-            src.set_property("device", device.display().to_string());
-            let filter = make("capsfilter")?;
-            filter.set_property("caps", device_caps(*size, *fps));
-            add(pipeline, &[&src, &filter, &decode])
-        }
-        Origin::Http {
-            url, credentials, ..
-        } => {
-            let src = make("souphttpsrc")?;
-            src.set_property("location", url.as_str());
-            src.set_property("timeout", NETWORK_TIMEOUT_S);
-            src.set_property("retries", 0i32);
-            src.set_property("do-timestamp", true);
-            log_in(&src, *credentials);
-            let typefind = make("typefind")?;
-            let signs = signs.clone();
-            typefind.connect("have-type", false, move |args| {
-                let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
-                let first = caps.as_ref().and_then(|c| c.structure(0));
-                if first.is_some_and(|s| s.name() == "multipart/x-mixed-replace") {
-                    signs.multipart.store(true, Ordering::Relaxed);
-                }
-                None
-            });
-            add(pipeline, &[&src, &typefind, &decode])
-        }
-        Origin::Rtsp {
-            url,
-            credentials,
-            transport,
-        } => {
-            let src = make("rtspsrc")?;
-            src.set_property("location", url.as_str());
-            src.set_property("latency", RTSP_LATENCY_MS);
-            src.set_property_from_str(
-                "protocols",
-                match (url.scheme(), transport) {
-                    ("rtsps", _) => "tls",
-                    (_, RtspTransport::Tcp) => "tcp",
-                    (_, RtspTransport::Udp) => "udp",
-                },
-            );
-            let micros = u64::from(NETWORK_TIMEOUT_S) * 1_000_000;
-            src.set_property("timeout", micros);
-            src.set_property("tcp-timeout", micros);
-            log_in(&src, *credentials);
-            let chosen = Arc::new(AtomicBool::new(false));
-            src.connect("select-stream", false, move |args| {
-                let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
-                let media = caps
-                    .as_ref()
-                    .and_then(|c| c.structure(0))
-                    .and_then(|s| s.get::<String>("media").ok());
-                let first =
-                    media.as_deref() == Some("video") && !chosen.swap(true, Ordering::Relaxed);
-                Some(gst::glib::Value::from(&first))
-            });
-            pipeline
-                .add_many([&src, &decode])
-                .map_err(|e| fault(&format!("pipeline can't be built: {e}")))?;
-            let decode = decode.downgrade();
-            src.connect_pad_added(move |_, pad| {
-                let target = decode.upgrade().and_then(|d| d.static_pad("sink"));
-                if let Some(target) = target.filter(|t| !t.is_linked())
-                    && let Err(error) = pad.link(&target)
-                {
-                    tracing::debug!(%error, "stream does not fit the decoder");
-                }
-            });
-            Ok(())
-        }
-    }
-}
-
-fn log_in(src: &gst::Element, credentials: Option<&Credentials>) {
-    if let Some(Credentials { user, password }) = credentials {
-        src.set_property("user-id", user);
-        src.set_property("user-pw", password);
-    }
-}
-
-fn device_caps(size: Option<[u32; 2]>, fps: Option<u32>) -> gst::Caps {
-    let mut caps = gst::Caps::new_empty();
-    for name in ["video/x-raw", "image/jpeg"] {
-        let mut structure = gst::Structure::builder(name);
-        if let Some([width, height]) = size {
-            structure = structure
-                .field("width", i32::try_from(width).unwrap_or(i32::MAX))
-                .field("height", i32::try_from(height).unwrap_or(i32::MAX));
-        }
-        if let Some(fps) = fps {
-            let fps = gst::Fraction::new(i32::try_from(fps).unwrap_or(i32::MAX), 1);
-            structure = structure.field("framerate", fps);
-        }
-        caps.make_mut().append_structure(structure.build());
-    }
-    caps
-}
-
-/// A decoder for whatever comes; only the first video stream is decoded.
-fn decoder(convert: &gst::Element, signs: &Arc<Signs>) -> Result<gst::Element, Broken> {
-    let decode = make("decodebin")?;
-    decode.connect("autoplug-continue", false, |args| {
-        let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
-        let name = caps.as_ref().and_then(|c| c.structure(0)).map(|s| s.name());
-        // Sound and subtitles are exposed as they are and left unconnected.
-        let skip = name.is_some_and(|n| {
-            n.starts_with("audio/") || n.starts_with("text/") || n.starts_with("subpicture/")
-        });
-        Some(gst::glib::Value::from(&!skip))
-    });
-    let (convert, signs) = (convert.downgrade(), signs.clone());
-    decode.connect_pad_added(move |_, pad| {
-        let caps = pad.current_caps().unwrap_or_else(|| pad.query_caps(None));
-        let is_video = caps.structure(0).is_some_and(|s| s.name() == "video/x-raw");
-        let target = convert.upgrade().and_then(|c| c.static_pad("sink"));
-        if let Some(target) = target.filter(|t| is_video && !t.is_linked()) {
-            match pad.link(&target) {
-                Ok(_) => signs.connected.store(true, Ordering::Relaxed),
-                Err(error) => tracing::debug!(%error, "decoder does not fit the converter"),
-            }
-        }
-    });
-    Ok(decode)
 }
 
 fn nominal_fps(info: &gst_video::VideoInfo) -> Option<f64> {

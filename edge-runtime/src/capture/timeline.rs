@@ -27,6 +27,8 @@ struct Session {
     raw: Duration,
     /// What we made of it.
     start: Duration,
+    /// When it arrived.
+    arrived: Instant,
     /// Frames of this session so far.
     frames: u32,
 }
@@ -37,7 +39,8 @@ impl Timeline {
         self.session = None;
     }
 
-    /// Presentation time of the next frame. `raw` is what the source said, `interval` its nominal frame interval.
+    /// Presentation time of the next frame. `raw` is what the source said, `interval` its nominal frame interval. Where
+    /// the source says nothing, a recording is spaced by that interval and a camera by the arrival of its frames.
     ///
     /// Between sessions of a live source the gap is as long as it took; a recording that is played again follows
     /// directly.
@@ -59,12 +62,14 @@ impl Timeline {
                 };
                 last.pts + gap.max(TICK)
             }),
+            arrived,
             frames: 0,
         });
-        let offset = raw.map_or_else(
-            || interval.saturating_mul(session.frames),
-            |raw| raw.saturating_sub(session.raw),
-        );
+        let offset = match raw {
+            Some(raw) => raw.saturating_sub(session.raw),
+            None if recorded => interval.saturating_mul(session.frames),
+            None => arrived.saturating_duration_since(session.arrived),
+        };
         session.frames = session.frames.saturating_add(1);
         let mut pts = session.start + offset;
         if let Some(last) = self.last {
@@ -117,7 +122,17 @@ mod tests {
     }
 
     #[test]
-    fn frames_without_times_are_spaced_by_the_nominal_rate() {
+    fn frames_of_a_camera_without_times_are_spaced_as_they_arrive() {
+        let mut line = Timeline::default();
+        let now = Instant::now();
+        let times: Vec<_> = [0, 130, 190]
+            .map(|n| line.next(None, FRAME, now + ms(n), false))
+            .to_vec();
+        assert_eq!(times, [ms(0), ms(130), ms(190)]);
+    }
+
+    #[test]
+    fn frames_of_a_recording_without_times_are_spaced_by_the_nominal_rate() {
         let mut line = Timeline::default();
         let now = Instant::now();
         let times: Vec<_> = (0..3).map(|_| line.next(None, FRAME, now, true)).collect();

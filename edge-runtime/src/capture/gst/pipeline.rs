@@ -1,0 +1,278 @@
+//! Pipelines from the address to the application, one for each kind of source.
+//!
+//! Invariants: what decides memory and pace (queue length, dropping, padded rows) is set here and nowhere else; sound
+//! and subtitles are never decoded; user names and passwords are given as properties.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gstreamer as gst;
+use gstreamer::prelude::{
+    Cast, ElementExt, ElementExtManual, GObjectExtManualGst, GstBinExtManual, GstObjectExt,
+    ObjectExt, PadExt, PadExtManual,
+};
+use gstreamer_app as gst_app;
+use gstreamer_video as gst_video;
+use url::Url;
+use watchkeeper_contract::source::RtspTransport;
+
+use super::super::address::Credentials;
+use super::super::cause;
+use super::super::feed::Broken;
+use super::{Signs, fault};
+
+/// Pictures that may wait between GStreamer and the source's thread.
+const WAITING: u32 = 2;
+
+/// Order and loss of RTP packets are mended within this time.
+const RTSP_LATENCY_MS: u32 = 100;
+
+/// How long a network element may wait for an answer, seconds; below the supervisor's own deadline, so that the
+/// element's more exact error comes first.
+const NETWORK_TIMEOUT_S: u32 = 8;
+
+/// What to open.
+pub(in crate::capture) enum Origin<'a> {
+    File {
+        path: &'a Path,
+        native_pace: bool,
+    },
+    Rtsp {
+        url: &'a Url,
+        credentials: Option<&'a Credentials>,
+        transport: RtspTransport,
+    },
+    Http {
+        url: &'a Url,
+        credentials: Option<&'a Credentials>,
+        native_pace: bool,
+    },
+    V4l2 {
+        device: &'a Path,
+        size: Option<[u32; 2]>,
+        fps: Option<u32>,
+    },
+}
+
+fn make(name: &str) -> Result<gst::Element, Broken> {
+    gst::ElementFactory::make(name)
+        .build()
+        .map_err(|_| cause::of_missing_element(name))
+}
+
+fn add(pipeline: &gst::Pipeline, elements: &[&gst::Element]) -> Result<(), Broken> {
+    pipeline
+        .add_many(elements)
+        .and_then(|()| gst::Element::link_many(elements))
+        .map_err(|e| fault(&format!("pipeline can't be built: {e}")))
+}
+
+/// Fills an empty pipeline; its pictures come out of the sink that is returned.
+pub(super) fn build(
+    pipeline: &gst::Pipeline,
+    origin: &Origin<'_>,
+    signs: &Arc<Signs>,
+) -> Result<gst_app::AppSink, Broken> {
+    let (convert, sink) = tail(pipeline, origin)?;
+    head(pipeline, origin, &decoder(&convert, signs)?, &sink, signs)?;
+    Ok(sink)
+}
+
+/// Converter and sink.
+fn tail(
+    pipeline: &gst::Pipeline,
+    origin: &Origin<'_>,
+) -> Result<(gst::Element, gst_app::AppSink), Broken> {
+    let convert = make("videoconvert")?;
+    make("appsink")?;
+    let (sync, drop) = match origin {
+        Origin::File { native_pace, .. } | Origin::Http { native_pace, .. } => {
+            (*native_pace, *native_pace)
+        }
+        Origin::Rtsp { .. } | Origin::V4l2 { .. } => (false, true),
+    };
+    let caps = gst_video::VideoCapsBuilder::new()
+        .format_list([gst_video::VideoFormat::I420, gst_video::VideoFormat::Nv12])
+        .build();
+    let sink = gst_app::AppSink::builder()
+        .caps(&caps)
+        .max_buffers(WAITING)
+        .sync(sync)
+        .drop(drop)
+        .build();
+    // Tells decoders that padded rows are welcome, which spares them a copy of every picture.
+    if let Some(pad) = sink.static_pad("sink") {
+        pad.add_probe(gst::PadProbeType::QUERY_DOWNSTREAM, |_, info| {
+            if let Some(query) = info.query_mut()
+                && let gst::QueryViewMut::Allocation(allocation) = query.view_mut()
+            {
+                allocation.add_allocation_meta::<gst_video::VideoMeta>(None);
+                return gst::PadProbeReturn::Handled;
+            }
+            gst::PadProbeReturn::Ok
+        });
+    }
+    pipeline
+        .add_many([&convert, sink.upcast_ref()])
+        .and_then(|()| convert.link(&sink))
+        .map_err(|e| fault(&format!("pipeline can't be built: {e}")))?;
+    Ok((convert, sink))
+}
+
+/// From the origin to the decoder.
+fn head(
+    pipeline: &gst::Pipeline,
+    origin: &Origin<'_>,
+    decode: &gst::Element,
+    sink: &gst_app::AppSink,
+    signs: &Arc<Signs>,
+) -> Result<(), Broken> {
+    match origin {
+        Origin::File { path, .. } => {
+            let src = make("filesrc")?;
+            src.set_property("location", path);
+            add(pipeline, &[&src, decode])
+        }
+        Origin::V4l2 { device, size, fps } => {
+            let src = make("v4l2src")?;
+            src.set_property("device", device.display().to_string());
+            let filter = make("capsfilter")?;
+            filter.set_property("caps", device_caps(*size, *fps));
+            add(pipeline, &[&src, &filter, decode])
+        }
+        Origin::Http {
+            url, credentials, ..
+        } => {
+            let src = make("souphttpsrc")?;
+            src.set_property("location", url.as_str());
+            src.set_property("timeout", NETWORK_TIMEOUT_S);
+            src.set_property("retries", 0i32);
+            log_in(&src, *credentials);
+            let typefind = make("typefind")?;
+            let (signs, sink) = (signs.clone(), sink.downgrade());
+            typefind.connect("have-type", false, move |args| {
+                let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
+                let first = caps.as_ref().and_then(|c| c.structure(0));
+                if first.is_some_and(|s| s.name() == "multipart/x-mixed-replace") {
+                    signs.multipart.store(true, Ordering::Relaxed);
+                    // A camera after all, and none that says when its pictures were taken.
+                    if let Some(sink) = sink.upgrade() {
+                        sink.set_property("sync", false);
+                        sink.set_drop(true);
+                    }
+                }
+                None
+            });
+            add(pipeline, &[&src, &typefind, decode])
+        }
+        Origin::Rtsp {
+            url,
+            credentials,
+            transport,
+        } => {
+            let src = make("rtspsrc")?;
+            src.set_property("location", url.as_str());
+            src.set_property("latency", RTSP_LATENCY_MS);
+            src.set_property_from_str(
+                "protocols",
+                match (url.scheme(), transport) {
+                    ("rtsps", _) => "tls",
+                    (_, RtspTransport::Tcp) => "tcp",
+                    (_, RtspTransport::Udp) => "udp",
+                },
+            );
+            let micros = u64::from(NETWORK_TIMEOUT_S) * 1_000_000;
+            src.set_property("timeout", micros);
+            src.set_property("tcp-timeout", micros);
+            log_in(&src, *credentials);
+            let chosen = Arc::new(AtomicBool::new(false));
+            src.connect("select-stream", false, move |args| {
+                let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
+                let media = caps
+                    .as_ref()
+                    .and_then(|c| c.structure(0))
+                    .and_then(|s| s.get::<String>("media").ok());
+                let first =
+                    media.as_deref() == Some("video") && !chosen.swap(true, Ordering::Relaxed);
+                Some(gst::glib::Value::from(&first))
+            });
+            pipeline
+                .add_many([&src, decode])
+                .map_err(|e| fault(&format!("pipeline can't be built: {e}")))?;
+            let decode = decode.downgrade();
+            src.connect_pad_added(move |_, pad| {
+                let target = decode.upgrade().and_then(|d| d.static_pad("sink"));
+                if let Some(target) = target.filter(|t| !t.is_linked())
+                    && let Err(error) = pad.link(&target)
+                {
+                    tracing::debug!(%error, "stream does not fit the decoder");
+                }
+            });
+            Ok(())
+        }
+    }
+}
+
+fn log_in(src: &gst::Element, credentials: Option<&Credentials>) {
+    if let Some(Credentials { user, password }) = credentials {
+        src.set_property("user-id", user);
+        src.set_property("user-pw", password);
+    }
+}
+
+fn device_caps(size: Option<[u32; 2]>, fps: Option<u32>) -> gst::Caps {
+    let mut caps = gst::Caps::new_empty();
+    for name in ["video/x-raw", "image/jpeg"] {
+        let mut structure = gst::Structure::builder(name);
+        if let Some([width, height]) = size {
+            structure = structure
+                .field("width", i32::try_from(width).unwrap_or(i32::MAX))
+                .field("height", i32::try_from(height).unwrap_or(i32::MAX));
+        }
+        if let Some(fps) = fps {
+            let fps = gst::Fraction::new(i32::try_from(fps).unwrap_or(i32::MAX), 1);
+            structure = structure.field("framerate", fps);
+        }
+        caps.make_mut().append_structure(structure.build());
+    }
+    caps
+}
+
+/// A decoder for whatever comes that links itself to `convert` when it knows what it has; only the first video stream
+/// is decoded.
+fn decoder(convert: &gst::Element, signs: &Arc<Signs>) -> Result<gst::Element, Broken> {
+    let decode = make("decodebin")?;
+    decode.connect("autoplug-continue", false, |args| {
+        let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
+        let name = caps.as_ref().and_then(|c| c.structure(0)).map(|s| s.name());
+        // Sound and subtitles are exposed as they are and left unconnected.
+        let skip = name.is_some_and(|n| {
+            n.starts_with("audio/") || n.starts_with("text/") || n.starts_with("subpicture/")
+        });
+        Some(gst::glib::Value::from(&!skip))
+    });
+    decode.connect("element-added", false, |args| {
+        let element = args.get(1).and_then(|v| v.get::<gst::Element>().ok());
+        let is_multipart =
+            |e: &gst::Element| e.factory().is_some_and(|f| f.name() == "multipartdemux");
+        if let Some(demuxer) = element.filter(is_multipart) {
+            // It would wait for a second kind of part until megabytes of pictures have piled up.
+            demuxer.set_property("single-stream", true);
+        }
+        None
+    });
+    let (convert, signs) = (convert.downgrade(), signs.clone());
+    decode.connect_pad_added(move |_, pad| {
+        let caps = pad.current_caps().unwrap_or_else(|| pad.query_caps(None));
+        let is_video = caps.structure(0).is_some_and(|s| s.name() == "video/x-raw");
+        let target = convert.upgrade().and_then(|c| c.static_pad("sink"));
+        if let Some(target) = target.filter(|t| is_video && !t.is_linked()) {
+            match pad.link(&target) {
+                Ok(_) => signs.connected.store(true, Ordering::Relaxed),
+                Err(error) => tracing::debug!(%error, "decoder does not fit the converter"),
+            }
+        }
+    });
+    Ok(decode)
+}
