@@ -1,12 +1,17 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::path::PathBuf;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use watchkeeper_contract::source::Pace;
 
 use super::*;
 use crate::capture::mailbox::Recv;
+use crate::frame::Frame;
 
 const LONG: Duration = Duration::from_secs(30);
+
+type Notices = Receiver<(SourceId, SourceNotice)>;
 
 /// Real footage, where there is some.
 fn clip(name: &str) -> Option<PathBuf> {
@@ -263,4 +268,53 @@ fn a_clip_at_native_pace_is_live_and_drops_what_nobody_takes() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(handle.status().counters.dropped >= 5);
+}
+
+/// A folder with this many black pictures.
+fn black_pictures(count: u32) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let first = folder.path().join("0000.png");
+    image::RgbImage::new(64, 48).save(&first).unwrap();
+    for n in 1..count {
+        std::fs::copy(&first, folder.path().join(format!("{n:04}.png"))).unwrap();
+    }
+    folder
+}
+
+fn spawn_pictures(folder: &tempfile::TempDir, pace: Pace) -> (SourceHandle, Notices) {
+    let (notices, inbox) = sync_channel(16);
+    let deps = Deps {
+        notices: Some(notices),
+        ..Deps::default()
+    };
+    let mut spec = spec(folder.path().display().to_string());
+    spec.pace = pace;
+    (Source::spawn(spec, deps), inbox)
+}
+
+#[test]
+fn a_recording_played_fast_may_be_black_and_still_without_being_an_outage() {
+    let folder = black_pictures(400);
+    let (handle, inbox) = spawn_pictures(&folder, Pace::Fast);
+    let (frames, end) = drain(&handle.subscribe());
+    assert!(matches!(end, Recv::Ended), "{end:?}");
+    let (first, last) = (&frames[0], &frames[399]);
+    assert!(last.pts - first.pts > crate::capture::blind::FROZEN_AFTER);
+    assert_eq!(inbox.try_recv().ok(), None);
+}
+
+#[test]
+fn a_recording_that_stands_in_for_a_camera_is_blind_when_it_is_black() {
+    let folder = black_pictures(60);
+    let (handle, inbox) = spawn_pictures(&folder, Pace::Native);
+    let _receiver = handle.subscribe();
+    let (_, notice) = inbox.recv_timeout(LONG).unwrap();
+    let blind = matches!(
+        notice,
+        SourceNotice::Blind {
+            kind: Blindness::Black,
+            ..
+        }
+    );
+    assert!(blind, "{notice:?}");
 }
