@@ -220,6 +220,23 @@ mod tests {
     }
 
     #[test]
+    fn every_choice_is_a_way_that_the_check_knows() {
+        let need = crate::capture::check::NEEDS
+            .iter()
+            .find(|need| need.what == "annotated videos")
+            .unwrap();
+        for choice in &CHOICES {
+            let parts = [Some(choice.encoder), choice.parser, Some(choice.container)];
+            let known = need
+                .ways
+                .iter()
+                .any(|way| parts.iter().flatten().all(|part| way.contains(part)));
+            assert!(known, "{}", choice.encoder);
+        }
+        assert_eq!(need.ways.len(), CHOICES.len());
+    }
+
+    #[test]
     fn every_encoder_that_is_installed_writes_a_video_that_reads_back_whole() {
         start().unwrap();
         let folder = tempfile::tempdir().unwrap();
