@@ -312,11 +312,7 @@ impl Bench {
                 .and_then(Value::as_u64)
                 .unwrap_or(0);
             let page = self.get(&format!("/v1/events?after={after}&limit=500"))?;
-            let page = page
-                .get("events")
-                .and_then(Value::as_array)
-                .cloned()
-                .unwrap_or_default();
+            let page = page.as_array().cloned().unwrap_or_default();
             if page.is_empty() {
                 return Ok(events);
             }

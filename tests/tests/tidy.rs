@@ -45,8 +45,11 @@ fn sources(krate: &str) -> Vec<PathBuf> {
         paths.sort();
         for path in paths {
             if path.is_dir() {
-                walk(&path, found);
-            } else if path.extension().is_some_and(|e| e == "rs") {
+                // Unit tests that grew into files of their own follow the rules of tests.
+                if !path.ends_with("tests") {
+                    walk(&path, found);
+                }
+            } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("tests.rs") {
                 found.push(path);
             }
         }

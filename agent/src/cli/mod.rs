@@ -101,7 +101,7 @@ async fn online(
 
 /// Serves as the broker of `run` until standard input closes, which is when the parent ends.
 fn broker(port: u16) -> Result<(), Failure> {
-    let (ended, end) = std::sync::mpsc::channel();
+    let (ended, end) = std::sync::mpsc::sync_channel(2);
     let parent_gone = ended.clone();
     std::thread::spawn(move || {
         std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).ok();
