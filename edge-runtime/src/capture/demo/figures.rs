@@ -247,10 +247,13 @@ pub(super) fn car_shadow(x: f64, y: f64, length: f64) -> Vec<Shape> {
     ]
 }
 
+/// Corners of a closed shape.
+type Outline = &'static [(f64, f64)];
+
 /// A car seen from its side; `facing` is −1 to the left or 1 to the right, `rolled` the turns of its wheels.
 pub(super) fn car(look: &Car, x: f64, y: f64, length: f64, facing: f64, rolled: f64) -> Vec<Shape> {
     // Outline in fractions of the length: x forward from the middle, y up from the ground.
-    let (body, glass): (&[(f64, f64)], &[&[(f64, f64)]]) = if look.van {
+    let (body, glass): (Outline, &[Outline]) = if look.van {
         (
             &[
                 (-0.49, 0.07),

@@ -90,6 +90,9 @@ pub(super) struct Scene {
     actors: Vec<Actor>,
 }
 
+/// Makes a figure that comes at a time, in seconds.
+type Cast = fn(&mut Random, f64) -> Actor;
+
 impl Scene {
     pub(super) fn new(options: &DemoOptions) -> Self {
         let mut random = Random(options.seed ^ 0x5eed_0f57_4ee7);
@@ -97,7 +100,7 @@ impl Scene {
         let mut scene = Self { actors: Vec::new() };
         let mut boxes: Vec<Vec<(i64, [f64; 4])>> = Vec::new();
         // One figure of each kind for so many seconds.
-        let every: [(fn(&mut Random, f64) -> Actor, f64); 5] = [
+        let every: [(Cast, f64); 5] = [
             (resting, 30.0),
             (crossing, 8.0),
             (near_walker, 6.5),

@@ -1,3 +1,5 @@
+//! The demo street and its truth.
+
 use watchkeeper_engine::geometry::{Anchor, Point};
 
 use super::*;

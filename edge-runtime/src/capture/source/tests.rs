@@ -1,3 +1,5 @@
+//! Sources as their users see them: threads, files, the demo street and cameras that are not there.
+
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::path::PathBuf;
@@ -247,8 +249,7 @@ fn the_first_picture_of_a_clip_has_the_colours_of_its_scene() {
     };
     let luma = frame.picture.planes.plane(0);
     assert!(luma.stride >= frame.picture.width as usize);
-    let rows = luma.data.chunks(luma.stride);
-    let row = rows.skip(200).next().unwrap();
+    let row = luma.data.chunks(luma.stride).nth(200).unwrap();
     let mean = row[..768].iter().map(|v| u32::from(*v)).sum::<u32>() / 768;
     assert!((30..=220).contains(&mean), "{mean}");
 }

@@ -1,3 +1,5 @@
+//! The supervisor on a clock of its own.
+
 use proptest::prelude::{
     Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
 };
