@@ -381,10 +381,6 @@ impl Compiled {
     ///
     /// # Errors
     /// What is wrong with the selector, with the nearest right one.
-    #[expect(
-        clippy::result_large_err,
-        reason = "the contract's own error, once per call and never per frame"
-    )]
     pub fn slot(&self, selector: &str) -> Result<SlotId, WorkflowError> {
         let refuse =
             |message: String| Problem::new(ErrorClass::InvalidReferenceTargetError, message);

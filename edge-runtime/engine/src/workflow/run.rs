@@ -136,10 +136,6 @@ impl Execution {
     ///
     /// # Errors
     /// `RuntimeInputError` where an input is unknown, missing or of another length than the batch.
-    #[expect(
-        clippy::result_large_err,
-        reason = "the contract's own error, once per call and never per frame"
-    )]
     pub fn run_batch(
         &mut self,
         inputs: BTreeMap<String, RuntimeInput>,
