@@ -149,7 +149,7 @@ pub struct RunArgs {
     /// Play recordings at their own speed, as a camera would, dropping late frames.
     #[arg(long, conflicts_with = "fast")]
     pub native: bool,
-    /// Take every frame of a recording, as fast as it goes [default].
+    /// Take every frame of a recording, as fast as it goes (the default).
     #[arg(long)]
     pub fast: bool,
     /// Write an annotated video.

@@ -1,6 +1,6 @@
 //! Commands from outside: received, answered, carried out once.
 //!
-//! `board` decides (sans-IO), `ledger` is the stored form, [`execute`] calls the runtime.
+//! `board` decides (sans-IO), `ledger` is the stored form, `execute` calls the runtime.
 
 mod board;
 mod execute;
