@@ -26,6 +26,8 @@ pub struct Preprocessor {
     scaled: [Vec<u8>; 3],
     /// A source plane without its padding, for the rare strides that can't be read in place.
     packed: Vec<u8>,
+    /// One row by channel, for tensors whose channels are interleaved.
+    row: Vec<f32>,
     tensor: Vec<f32>,
     placed: Option<Letterbox>,
 }
@@ -52,6 +54,7 @@ impl Preprocessor {
                 .use_alpha(false),
             scaled: [Vec::new(), Vec::new(), Vec::new()],
             packed: Vec::new(),
+            row: Vec::new(),
             tensor: vec![0.0; numbers],
             placed: None,
         }
@@ -79,32 +82,22 @@ impl Preprocessor {
             self.placed = Some(place);
         }
         self.scale(picture, &place).ok_or_else(unusable)?;
-        let pixels = place.width as usize;
+        let width = place.width as usize;
         let [a, b, c] = &self.scaled;
+        let (input, tensor) = (&self.input, self.tensor.as_mut_slice());
+        let matrix = YuvToRgb::new(picture.color);
         match picture.format {
-            PixelFormat::Rgb => {
-                let rgb = a.as_chunks().0;
-                write(&mut self.tensor, &self.input, &place, |row, x| {
-                    let [r, g, b]: [u8; 3] = rgb[row * pixels + x];
-                    [f32::from(r), f32::from(g), f32::from(b)]
-                });
-            }
-            PixelFormat::I420 => {
-                let matrix = YuvToRgb::new(picture.color);
-                write(&mut self.tensor, &self.input, &place, |row, x| {
-                    let i = row * pixels + x;
-                    matrix.apply(a[i], b[i], c[i])
-                });
-            }
-            PixelFormat::Nv12 => {
-                let matrix = YuvToRgb::new(picture.color);
-                let uv = b.as_chunks().0;
-                write(&mut self.tensor, &self.input, &place, |row, x| {
-                    let i = row * pixels + x;
-                    let [u, v]: [u8; 2] = uv[i];
-                    matrix.apply(a[i], u, v)
-                });
-            }
+            PixelFormat::Rgb => write(tensor, input, &place, &mut self.row, |row, out| {
+                out.rgb(&a[row * width * 3..][..width * 3]);
+            }),
+            PixelFormat::I420 => write(tensor, input, &place, &mut self.row, |row, out| {
+                let line = row * width..(row + 1) * width;
+                out.i420(&matrix, &a[line.clone()], &b[line.clone()], &c[line]);
+            }),
+            PixelFormat::Nv12 => write(tensor, input, &place, &mut self.row, |row, out| {
+                let line = row * width..(row + 1) * width;
+                out.nv12(&matrix, &a[line], &b[row * width * 2..][..width * 2]);
+            }),
         }
         Ok(place)
     }
@@ -187,10 +180,10 @@ impl Preprocessor {
     }
 }
 
-/// `(rgb * scale - mean) / std` as one multiply-add a channel, in the tensor's channel order.
+/// `(rgb * scale - mean) / std` as one multiply-add a channel.
+#[derive(Clone, Copy)]
 struct Normalise {
-    /// Which of R, G, B is channel 0, 1, 2.
-    order: [usize; 3],
+    /// By channel, in the tensor's order.
     gain: [f32; 3],
     offset: [f32; 3],
 }
@@ -198,55 +191,129 @@ struct Normalise {
 impl Normalise {
     fn new(input: &Input) -> Self {
         Self {
-            order: match input.colour {
-                ColourOrder::Rgb => [0, 1, 2],
-                ColourOrder::Bgr => [2, 1, 0],
-            },
             gain: input.std.map(|std| input.scale / std),
             offset: std::array::from_fn(|c| -input.mean[c] / input.std[c]),
         }
     }
 
-    fn apply(&self, rgb: [f32; 3]) -> [f32; 3] {
-        std::array::from_fn(|c| rgb[self.order[c]] * self.gain[c] + self.offset[c])
+    fn apply(&self, channels: [f32; 3]) -> [f32; 3] {
+        std::array::from_fn(|c| channels[c] * self.gain[c] + self.offset[c])
+    }
+
+    /// With red first.
+    fn by_colour(mut self, order: ColourOrder) -> Self {
+        if order == ColourOrder::Bgr {
+            self.gain.reverse();
+            self.offset.reverse();
+        }
+        self
     }
 }
 
-/// Writes the picture's part of the tensor; `rgb` answers the scaled picture's pixel at (row, column).
-#[inline]
+/// One row of the picture in the tensor, by colour. Loops run over slices of one length, so that they become SIMD.
+struct Row<'a> {
+    norm: Normalise,
+    red: &'a mut [f32],
+    green: &'a mut [f32],
+    blue: &'a mut [f32],
+}
+
+impl Row<'_> {
+    #[inline]
+    fn set(&mut self, x: usize, rgb: [f32; 3]) {
+        [self.red[x], self.green[x], self.blue[x]] = self.norm.apply(rgb);
+    }
+
+    fn rgb(&mut self, pixels: &[u8]) {
+        for (x, pixel) in (0..self.red.len()).zip(pixels.as_chunks::<3>().0) {
+            self.set(x, pixel.map(f32::from));
+        }
+    }
+
+    fn i420(&mut self, matrix: &YuvToRgb, y: &[u8], u: &[u8], v: &[u8]) {
+        let Self {
+            norm,
+            red,
+            green,
+            blue,
+        } = self;
+        let n = red.len();
+        let (green, blue) = (&mut green[..n], &mut blue[..n]);
+        let (y, u, v) = (&y[..n], &u[..n], &v[..n]);
+        for x in 0..n {
+            [red[x], green[x], blue[x]] = norm.apply(matrix.apply(y[x], u[x], v[x]));
+        }
+    }
+
+    fn nv12(&mut self, matrix: &YuvToRgb, y: &[u8], uv: &[u8]) {
+        let Self {
+            norm,
+            red,
+            green,
+            blue,
+        } = self;
+        let n = red.len();
+        let (green, blue) = (&mut green[..n], &mut blue[..n]);
+        let (y, uv) = (&y[..n], &uv.as_chunks::<2>().0[..n]);
+        for x in 0..n {
+            let [u, v] = uv[x];
+            [red[x], green[x], blue[x]] = norm.apply(matrix.apply(y[x], u, v));
+        }
+    }
+}
+
+/// Fills the picture's part of the tensor row by row.
 fn write(
     tensor: &mut [f32],
     input: &Input,
     place: &Letterbox,
-    rgb: impl Fn(usize, usize) -> [f32; 3],
+    scratch: &mut Vec<f32>,
+    fill: impl Fn(usize, &mut Row<'_>),
 ) {
-    let norm = Normalise::new(input);
+    let norm = Normalise::new(input).by_colour(input.colour);
     let (width, height) = (place.width as usize, place.height as usize);
     let (left, top) = (place.left as usize, place.top as usize);
     let stride = input.width as usize;
     match input.layout {
         Layout::Nchw => {
             let plane = tensor.len() / 3;
-            let (c0, rest) = tensor.split_at_mut(plane);
-            let (c1, c2) = rest.split_at_mut(plane);
+            let (first, rest) = tensor.split_at_mut(plane);
+            let (second, third) = rest.split_at_mut(plane);
+            let (red, green, blue) = match input.colour {
+                ColourOrder::Rgb => (first, second, third),
+                ColourOrder::Bgr => (third, second, first),
+            };
             for row in 0..height {
                 let from = (top + row) * stride + left;
                 let line = from..from + width;
-                let pixels = c0[line.clone()]
-                    .iter_mut()
-                    .zip(&mut c1[line.clone()])
-                    .zip(&mut c2[line]);
-                for (x, ((p0, p1), p2)) in pixels.enumerate() {
-                    [*p0, *p1, *p2] = norm.apply(rgb(row, x));
-                }
+                let mut out = Row {
+                    norm,
+                    red: &mut red[line.clone()],
+                    green: &mut green[line.clone()],
+                    blue: &mut blue[line],
+                };
+                fill(row, &mut out);
             }
         }
         Layout::Nhwc => {
+            scratch.resize(3 * width, 0.0);
             for row in 0..height {
+                let (red, rest) = scratch.split_at_mut(width);
+                let (green, blue) = rest.split_at_mut(width);
+                let mut out = Row {
+                    norm,
+                    red: &mut *red,
+                    green: &mut *green,
+                    blue: &mut *blue,
+                };
+                fill(row, &mut out);
                 let from = (top + row) * stride + left;
                 let line = &mut tensor[from * 3..(from + width) * 3];
-                for (x, pixel) in line.as_chunks_mut().0.iter_mut().enumerate() {
-                    *pixel = norm.apply(rgb(row, x));
+                for (x, pixel) in line.as_chunks_mut::<3>().0.iter_mut().enumerate() {
+                    *pixel = match input.colour {
+                        ColourOrder::Rgb => [red[x], green[x], blue[x]],
+                        ColourOrder::Bgr => [blue[x], green[x], red[x]],
+                    };
                 }
             }
         }

@@ -205,6 +205,33 @@ fn garbage_is_refused_in_one_sentence() {
 }
 
 #[test]
+fn damaged_network_is_refused_or_runs_but_never_panics() {
+    let Some(model) = test_data("models/yolox_nano.onnx") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let (file, manifest) = (dir.path().join("hit.onnx"), dir.path().join("hit.toml"));
+    let text = include_str!("../../../../models/zoo/yolox-nano.toml");
+    fs::write(&manifest, text).unwrap();
+    let good = fs::read(model).unwrap();
+    for seed in 0..MUTATIONS {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut bytes = good.clone();
+        for _ in 0..random.usize(1..20) {
+            // The first part holds the graph; far behind it are weights, where any byte is as good as another.
+            let at = random.usize(..60_000);
+            bytes[at] = random.u8(..);
+        }
+        fs::write(&file, bytes).unwrap();
+        if let Err(error) = DetectorPool::default().open(&request(&file)) {
+            assert!(!error.to_string().contains('\n'), "seed {seed}: {error}");
+        }
+    }
+}
+
+const MUTATIONS: u64 = 40;
+
+#[test]
 fn manifest_that_disagrees_with_the_file_is_refused_with_both_sides() {
     let Some(model) = test_data("models/yolox_nano.onnx") else {
         return;
