@@ -3,6 +3,7 @@
 //! Owns the order of start and stop. Invariants: `READY` is said when the last part is up; the watchdog is fed only after a turn that took the
 //! locks everybody takes; stopping ends pipelines before the recorder, and the recorder before the journal.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,6 +36,7 @@ pub fn init_logs(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     if json {
         builder.json().init();

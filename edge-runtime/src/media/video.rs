@@ -95,9 +95,8 @@ impl VideoWriter {
         let choice = CHOICES
             .iter()
             .filter(complete)
-            .max_by_key(|c| c.extension.eq_ignore_ascii_case(wanted) && wanted == "webm")
-            .filter(|c| c.extension == "webm" || wanted != "webm")
-            .or_else(|| CHOICES.iter().find(complete))
+            // The first of equals, which the maximum would not be.
+            .min_by_key(|c| wanted == "webm" && c.extension != wanted)
             .ok_or_else(|| missing("x264enc"))?;
         Self::with(choice, path, size, fps)
     }

@@ -145,7 +145,13 @@ fn verdict(
     }
     match &pipeline.state {
         PipelineState::Failed { message } => {
-            return Verdict::Failed(Failure::new(Exit::Failed, message.clone()));
+            // A source nobody watches any more forgets why it failed; a file that gave no picture was the wrong file.
+            let exit = if followed.is_local && frames == 0 {
+                Exit::BadInput
+            } else {
+                Exit::Failed
+            };
+            return Verdict::Failed(Failure::new(exit, message.clone()));
         }
         PipelineState::Ended => return Verdict::Over,
         PipelineState::Starting | PipelineState::Running | PipelineState::Paused => {}
@@ -371,6 +377,25 @@ mod tests {
         };
         assert_eq!(exit(at(0)), Some(Exit::BadInput));
         assert_eq!(exit(at(10)), Some(Exit::Source));
+    }
+
+    #[test]
+    fn a_file_whose_source_was_put_away_before_it_was_asked_is_still_bad_input() {
+        let mut status = pipeline("ended", 0, 0.0);
+        status.state = PipelineState::Failed {
+            message: "no video".to_owned(),
+        };
+        let at = |status: &PipelineStatus| {
+            exit(verdict(
+                &followed(None),
+                status,
+                &SourceState::Idle,
+                Duration::ZERO,
+            ))
+        };
+        assert_eq!(at(&status), Some(Exit::BadInput));
+        status.results.frames = 10;
+        assert_eq!(at(&status), Some(Exit::Failed));
     }
 
     #[test]

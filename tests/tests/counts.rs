@@ -1,0 +1,102 @@
+//! Counts on real footage by the real command, against ground truth made by eye.
+//!
+//! Needs the folder of footage; each test says so and passes where there is none.
+
+use std::path::Path;
+
+use serde_json::Value;
+use watchkeeper_tests::daemons::{data, run_json};
+
+/// The summary of `watchkeeper run CLIP --model MODEL --line|--zone SHAPE`.
+fn summary(clip: &Path, model: &str, flag: &str, shape: &str) -> anyhow::Result<Value> {
+    let clip = clip.display().to_string();
+    let (code, mut lines, errors) = run_json(&[&clip, "--model", model, flag, shape])?;
+    anyhow::ensure!(code == 0, "{clip}: exit code {code}: {errors}");
+    let summary = lines.pop().unwrap_or_default();
+    anyhow::ensure!(summary["type"] == "summary", "{clip}: {summary}");
+    Ok(summary)
+}
+
+fn counts(summary: &Value) -> (u64, u64) {
+    let side = |side: &str| summary["lines"]["l"][side].as_u64().unwrap_or(u64::MAX);
+    (side("in"), side("out"))
+}
+
+fn near(found: u64, wanted: u64, tolerance: u64) -> bool {
+    found.abs_diff(wanted) <= tolerance
+}
+
+#[test]
+fn cars_seen_from_above_are_counted_each_way_without_a_network() -> anyhow::Result<()> {
+    let Some(data) = data("cars in a car park") else {
+        return Ok(());
+    };
+    let clip = data.join("video/intel_car-detection.mp4");
+    let summary = summary(&clip, "motion", "--line", "l:0,216,768,216")?;
+    assert_eq!(counts(&summary), (2, 2), "{summary}");
+    Ok(())
+}
+
+#[test]
+fn vehicles_on_a_suburban_road_are_counted_without_a_network() -> anyhow::Result<()> {
+    let Some(data) = data("a suburban road") else {
+        return Ok(());
+    };
+    let clip = data.join("video/ahmetozlu_road.mp4");
+    let summary = summary(&clip, "motion", "--line", "l:0,218,640,218")?;
+    let (away, towards) = counts(&summary);
+    assert!(near(away + towards, 8, 1), "{summary}");
+    Ok(())
+}
+
+#[test]
+fn vehicles_on_a_motorway_are_counted_without_a_network() -> anyhow::Result<()> {
+    let Some(data) = data("a motorway") else {
+        return Ok(());
+    };
+    let clip = data.join("video/bgs_highway02.avi");
+    let summary = summary(&clip, "motion", "--line", "l:0,144,320,144")?;
+    let (away, towards) = counts(&summary);
+    assert!(near(away + towards, 23, 3), "{summary}");
+    Ok(())
+}
+
+#[test]
+fn a_small_network_counts_every_vehicle_on_a_suburban_road() -> anyhow::Result<()> {
+    let Some(data) = data("a suburban road, by a network") else {
+        return Ok(());
+    };
+    let clip = data.join("video/ahmetozlu_road.mp4");
+    let model = data.join("models/yolox_nano.onnx").display().to_string();
+    let summary = summary(&clip, &model, "--line", "l:0,218,640,218")?;
+    let (away, towards) = counts(&summary);
+    assert_eq!(away + towards, 8, "{summary}");
+    Ok(())
+}
+
+#[test]
+fn a_small_network_sees_each_visitor_once_and_for_as_long_as_they_stay() -> anyhow::Result<()> {
+    /// Presence by eye, seconds, in the order of entering.
+    const DWELL_S: [f64; 6] = [13.7, 22.2, 19.5, 12.5, 27.7, 12.5];
+    let Some(data) = data("people one by one, by a network") else {
+        return Ok(());
+    };
+    let clip = data.join("video/intel_one-by-one.mp4");
+    let model = data.join("models/yolox_nano.onnx").display().to_string();
+    let zone = "z:0,0,768,0,768,432,0,432";
+    let clip = clip.display().to_string();
+    let arguments = [
+        &clip, "--model", &model, "--watch", "person", "--zone", zone,
+    ];
+    let (code, lines, errors) = run_json(&arguments)?;
+    assert_eq!(code, 0, "{errors}");
+    let summary = lines.last().cloned().unwrap_or_default();
+    let visits = summary["zones"]["z"]["visits"].as_array();
+    let visits = visits.cloned().unwrap_or_default();
+    assert_eq!(visits.len(), DWELL_S.len(), "{summary}");
+    for (visit, real) in visits.iter().zip(DWELL_S) {
+        let dwell = visit["dwell_s"].as_f64().unwrap_or(f64::NAN);
+        assert!((dwell - real).abs() <= 2.0, "{visit}, really {real} s");
+    }
+    Ok(())
+}
