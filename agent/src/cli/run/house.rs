@@ -152,6 +152,12 @@ fn state_dir(keep: Option<&Path>) -> Result<StateDir, Failure> {
     };
     match keep {
         Some(path) => {
+            if path.exists() && !path.is_dir() {
+                return Err(Failure::input(format!(
+                    "--keep-state {} is no folder; give one, or a name that is still free",
+                    path.display()
+                )));
+            }
             std::fs::create_dir_all(path).map_err(|e| failed(path.display().to_string(), e))?;
             let path =
                 std::path::absolute(path).map_err(|e| failed(path.display().to_string(), e))?;

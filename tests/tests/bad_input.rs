@@ -1,0 +1,198 @@
+//! What a person gets wrong is told in one clear sentence on standard error, with the right exit code, and nothing else.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use watchkeeper_tests::daemons::{data, program};
+
+/// Exit code for a request that is itself wrong; `docs/cli.md` promises it.
+const BAD_INPUT: i32 = 2;
+
+/// One second of the demo scene, for mistakes that have nothing to do with the source.
+const SCENE: &str = "demo:?seconds=1&width=160&height=90";
+
+/// What a wrong run said.
+struct Refusal {
+    code: i32,
+    errors: String,
+    notes: Vec<Value>,
+}
+
+/// Runs `watchkeeper run …` twice, for people and for programs, and holds both to what every refusal promises.
+fn refused(arguments: &[&str]) -> anyhow::Result<Refusal> {
+    let run = |json: bool| -> anyhow::Result<(i32, String, String)> {
+        let mut command = Command::new(program("watchkeeper")?);
+        command.arg("run").args(arguments).stdin(Stdio::null());
+        if json {
+            command.arg("--json");
+        }
+        let out = command.output()?;
+        let code = out.status.code().context("ended by a signal")?;
+        Ok((
+            code,
+            String::from_utf8(out.stdout)?,
+            String::from_utf8(out.stderr)?,
+        ))
+    };
+    let (code, stdout, errors) = run(false)?;
+    ensure!(stdout.is_empty(), "{arguments:?} printed {stdout:?}");
+    for word in [
+        "panicked",
+        "RUST_BACKTRACE",
+        "stack backtrace",
+        "Error {",
+        "Err(",
+    ] {
+        ensure!(!errors.contains(word), "{arguments:?}: {errors}");
+    }
+    let sentences = errors
+        .lines()
+        .filter(|l| l.starts_with("watchkeeper: ") || l.starts_with("error: "))
+        .count();
+    ensure!(
+        sentences == 1,
+        "{arguments:?}: {sentences} sentences: {errors}"
+    );
+    let (json_code, json_stdout, _) = run(true)?;
+    ensure!(
+        json_code == code,
+        "{arguments:?}: {code}, with --json {json_code}"
+    );
+    let notes: Vec<Value> = json_stdout
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("{arguments:?}: {json_stdout}"))?;
+    Ok(Refusal {
+        code,
+        errors,
+        notes,
+    })
+}
+
+/// As [`refused`], with exit code 2 and every one of `parts` in the sentence; no summary of a run that was none.
+fn is_bad_input(arguments: &[&str], parts: &[&str]) -> anyhow::Result<()> {
+    let refusal = refused(arguments)?;
+    ensure!(
+        refusal.code == BAD_INPUT,
+        "{arguments:?}: exit code {}: {}",
+        refusal.code,
+        refusal.errors
+    );
+    for part in parts {
+        ensure!(
+            refusal.errors.contains(part),
+            "{arguments:?}: no {part:?} in: {}",
+            refusal.errors
+        );
+    }
+    ensure!(
+        refusal.notes.iter().all(|n| n["type"] == "note"),
+        "{arguments:?}: {:?}",
+        refusal.notes
+    );
+    Ok(())
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[test]
+fn a_missing_file_is_named() -> anyhow::Result<()> {
+    is_bad_input(
+        &["/no/such/clip.mp4"],
+        &["no such file", "/no/such/clip.mp4"],
+    )
+}
+
+#[test]
+fn a_text_file_as_video_is_no_video() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let clip = folder.path().join("letter.mp4");
+    fs::write(&clip, "Dear camera,\nthis is no video.\n")?;
+    is_bad_input(&[&text(&clip)], &["letter.mp4", "not a video"])
+}
+
+#[test]
+fn an_unknown_model_is_named_with_the_nearest_known_one() -> anyhow::Result<()> {
+    is_bad_input(
+        &[SCENE, "--model", "yolox-nanno"],
+        &["yolox-nanno", "did you mean `yolox-nano`"],
+    )
+}
+
+#[test]
+fn a_truncated_network_is_found_damaged() -> anyhow::Result<()> {
+    let Some(data) = data("a truncated ONNX file") else {
+        return Ok(());
+    };
+    let folder = tempfile::tempdir()?;
+    let model = folder.path().join("broken.onnx");
+    let whole = fs::read(data.join("models/yolox_nano.onnx"))?;
+    fs::write(&model, whole.get(..whole.len() / 3).unwrap_or_default())?;
+    // Without a manifest nothing is known about the file; with one it is opened, and found damaged.
+    is_bad_input(
+        &[SCENE, "--model", &text(&model)],
+        &["broken.onnx", "broken.toml"],
+    )?;
+    let zoo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/zoo/yolox-nano.toml");
+    let manifest = fs::read_to_string(zoo)?;
+    let mut manifest: toml::Table = manifest.parse()?;
+    manifest.remove("file");
+    manifest.insert("name".to_owned(), "broken".into());
+    fs::write(folder.path().join("broken.toml"), manifest.to_string())?;
+    is_bad_input(&[SCENE, "--model", &text(&model)], &["broken.onnx"])
+}
+
+#[test]
+fn a_misspelt_selector_is_named_with_the_nearest_step() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("workflow.json");
+    let workflow = json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "motion"},
+            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.modle.predictions"}
+        ],
+        "outputs": [{"type": "JsonField", "name": "tracked", "selector": "$steps.tracker.tracked_detections"}]
+    });
+    fs::write(&path, workflow.to_string())?;
+    is_bad_input(
+        &[SCENE, "--workflow", &text(&path)],
+        &[
+            "workflow.json",
+            "tracker.detections",
+            "$steps.modle.predictions",
+            "did you mean model",
+        ],
+    )
+}
+
+#[test]
+fn a_line_that_is_none_says_what_a_line_is() -> anyhow::Result<()> {
+    is_bad_input(
+        &[SCENE, "--line", "door:1,2,3"],
+        &["door:1,2,3", "3 coordinates", "x1,y1,x2,y2"],
+    )
+}
+
+#[test]
+fn a_state_folder_that_is_a_file_is_refused() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("state");
+    fs::write(&file, "occupied")?;
+    is_bad_input(
+        &[SCENE, "--keep-state", &text(&file)],
+        &["--keep-state", "is no folder"],
+    )?;
+    ensure!(
+        fs::read_to_string(&file)? == "occupied",
+        "the file was touched"
+    );
+    Ok(())
+}
