@@ -1,0 +1,122 @@
+//! The two parts of a chain that nobody can avoid, each alone: decoding a clip, and running a network.
+//!
+//! `bench-parts decode CLIP` decodes to a sink that looks at nothing. `bench-parts model MODEL BACKEND RUNS` runs one prepared
+//! tensor through the network as the daemon loads it: same back end, same threads, no picture, no boxes.
+//! Prints one JSON object with the processor time (all threads, user and system) and the wall time of the part alone: start of
+//! the process, loading and rehearsal are over when the clocks start. See `tests/tools/bench/run`.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use gstreamer as gst;
+use gstreamer::prelude::{Cast, ElementExt, GstBinExt, ObjectExt};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+use watchkeeper_models::Zoo;
+use watchkeeper_runtime::detect::backend::{self, BackendChoice, OrtPlaces};
+use watchkeeper_runtime::detect::network::input_shape;
+
+/// Runs before the clocks start: allocators and caches are warm afterwards.
+const WARM_UP: u32 = 5;
+
+fn main() -> anyhow::Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let report = match args.as_slice() {
+        ["decode", clip] => decode(Path::new(clip))?,
+        ["model", model, backend, runs] => network(model, backend.parse()?, runs.parse()?)?,
+        _ => bail!("usage: bench-parts decode CLIP | bench-parts model MODEL BACKEND RUNS"),
+    };
+    #[expect(clippy::print_stdout, reason = "a command-line tool")]
+    {
+        println!("{report}");
+    }
+    Ok(())
+}
+
+fn decode(clip: &Path) -> anyhow::Result<Value> {
+    gst::init()?;
+    let pipeline = gst::parse::launch(
+        "filesrc name=src ! decodebin ! video/x-raw ! fakesink name=sink sync=false",
+    )?;
+    let bin = pipeline
+        .downcast_ref::<gst::Bin>()
+        .context("a pipeline is a bin")?;
+    let element = |name| bin.by_name(name).context("an element named above");
+    element("src")?.set_property("location", clip);
+    let sink = element("sink")?;
+    let bus = pipeline.bus().context("a pipeline has a bus")?;
+
+    let clocks = Clocks::start()?;
+    pipeline.set_state(gst::State::Playing)?;
+    let last = bus.timed_pop_filtered(
+        gst::ClockTime::NONE,
+        &[gst::MessageType::Eos, gst::MessageType::Error],
+    );
+    if let Some(gst::MessageView::Error(error)) = last.as_ref().map(|m| m.view()) {
+        bail!("{}: {}", clip.display(), error.error());
+    }
+    let frames: u64 = sink.property::<gst::Structure>("stats").get("rendered")?;
+    let report = clocks.report(&json!({"frames": frames}))?;
+    pipeline.set_state(gst::State::Null)?;
+    Ok(report)
+}
+
+fn network(model: &str, choice: BackendChoice, runs: u32) -> anyhow::Result<Value> {
+    let resolved = Zoo::builtin().resolve(model)?;
+    let threads = backend::default_threads();
+    let mut network = backend::load(
+        choice,
+        &resolved.path,
+        &resolved.manifest,
+        threads,
+        &OrtPlaces::default(),
+    )?;
+    let tensor = vec![114.0; input_shape(&resolved.manifest.input).iter().product()];
+    let mut numbers = 0;
+    let mut run = || {
+        let read = network.infer(&tensor, &mut |outputs| {
+            numbers = outputs.iter().map(|o| o.data.len()).sum();
+        });
+        read.map_err(anyhow::Error::msg)
+    };
+    for _ in 0..WARM_UP {
+        run()?;
+    }
+    let clocks = Clocks::start()?;
+    for _ in 0..runs {
+        run()?;
+    }
+    clocks.report(&json!({
+        "frames": runs, "backend": network.backend(), "threads": threads, "numbers_out": numbers,
+    }))
+}
+
+/// Wall clock and the processor time of the whole process.
+struct Clocks {
+    wall: Instant,
+    used: Duration,
+}
+
+impl Clocks {
+    fn start() -> anyhow::Result<Self> {
+        Ok(Self {
+            used: processor_time()?,
+            wall: Instant::now(),
+        })
+    }
+
+    /// `with` and the seconds since the start.
+    fn report(&self, with: &Value) -> anyhow::Result<Value> {
+        let mut report = with.clone();
+        report["wall_s"] = json!(self.wall.elapsed().as_secs_f64());
+        report["cpu_s"] = json!((processor_time()?.saturating_sub(self.used)).as_secs_f64());
+        Ok(report)
+    }
+}
+
+fn processor_time() -> anyhow::Result<Duration> {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime))
+        .context("processor time is not negative")
+}
