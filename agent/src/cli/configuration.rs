@@ -90,7 +90,7 @@ fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
         None => Err(wrong(errors)),
         Some(config) if warnings.is_empty() => {
             out.line(format!(
-                "the configuration is right: box {} at {}, {} sources, {} pipelines",
+                "the configuration is right: box {} at {}; sources: {}, pipelines: {}",
                 config.box_id,
                 config.site,
                 config.sources.len(),

@@ -174,7 +174,7 @@ fn source_table(sources: &[SourceStatus], out: &Output) {
         vec![
             source.spec.id.to_string(),
             source_state(&source.state),
-            format!("since {}", local_time(source.since.unix_ms)),
+            local_time(source.since.unix_ms),
             size,
             format!("{:.1}", source.counters.fps),
             source.counters.frames.to_string(),

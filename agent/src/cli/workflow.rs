@@ -64,6 +64,26 @@ fn not_json(error: &serde_json::Error) -> ValidateReport {
     }
 }
 
+/// The block whose type is most like `wanted`, by its own name where no namespace was written; of equals the latest.
+fn nearest(wanted: &str) -> Option<String> {
+    let is_full = wanted.contains('/');
+    catalogue()
+        .into_iter()
+        .map(|block| {
+            let own = block.r#type.rsplit('/').next().unwrap_or_default();
+            let shown = if is_full { block.r#type.as_str() } else { own };
+            let bare = shown.split('@').next().unwrap_or_default();
+            let likeness = if wanted.contains('@') {
+                strsim::jaro_winkler(wanted, shown)
+            } else {
+                strsim::jaro_winkler(wanted, bare)
+            };
+            (likeness, block.r#type)
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
 /// `watchkeeper blocks`.
 pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
     let Some(wanted) = block else {
@@ -80,11 +100,8 @@ pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
         return Ok(());
     };
     let Some(found) = details(wanted) else {
-        let nearest = catalogue()
-            .into_iter()
-            .map(|block| (strsim::jaro_winkler(wanted, &block.r#type), block.r#type))
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-            .map(|(_, name)| format!("; did you mean {name}?"))
+        let nearest = nearest(wanted)
+            .map(|name| format!("; did you mean {name}?"))
             .unwrap_or_default();
         return Err(Failure::input(format!("no block {wanted:?}{nearest}")));
     };
@@ -111,4 +128,20 @@ pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
     out.line("");
     out.table(&["output", "kinds"], outputs);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_suggested_by_its_own_name_and_in_its_latest_version() {
+        let meant = |wanted| nearest(wanted).unwrap_or_default();
+        assert_eq!(meant("byte_tracker"), "roboflow_core/byte_tracker@v3");
+        assert_eq!(meant("line_countr@v1"), "roboflow_core/line_counter@v1");
+        assert_eq!(
+            meant("roboflow_core/continue_iff@v1"),
+            "roboflow_core/continue_if@v1"
+        );
+    }
 }
