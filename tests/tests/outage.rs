@@ -1,0 +1,113 @@
+//! A camera that dies and comes back: one outage in the journal, and nothing happens to its neighbour.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use watchkeeper_tests::daemons::{Bench, wait_up_to};
+use watchkeeper_tests::rtsp::{RtspOptions, RtspServer};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn workflow() -> Value {
+    json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "motion"}
+        ],
+        "outputs": [{"type": "JsonField", "name": "boxes", "selector": "$steps.model.predictions"}]
+    })
+}
+
+fn camera(port: Option<u16>) -> anyhow::Result<RtspServer> {
+    let options = RtspOptions {
+        port,
+        ..RtspOptions::default()
+    };
+    RtspServer::start(Path::new(env!("CARGO_BIN_EXE_rtsp-server")), &options)
+}
+
+fn watch(bench: &Bench, id: &str, uri: &str) -> anyhow::Result<()> {
+    bench.json(
+        "PUT",
+        &format!("/v1/sources/{id}"),
+        Some(&json!({"id": id, "uri": uri})),
+    )?;
+    bench.json(
+        "POST",
+        "/v1/pipelines",
+        Some(&json!({"id": id, "source": id, "workflow": workflow()})),
+    )?;
+    Ok(())
+}
+
+fn frames(bench: &Bench, id: &str) -> u64 {
+    bench
+        .get(&format!("/v1/pipelines/{id}/results"))
+        .ok()
+        .and_then(|r| r.get("frames").and_then(Value::as_u64))
+        .unwrap_or(0)
+}
+
+/// Outage records of `source` in this phase.
+fn outages(bench: &Bench, source: &str, phase: &str) -> Vec<Value> {
+    let wanted = |e: &Value| {
+        e.pointer("/body/kind").and_then(Value::as_str) == Some("source_outage")
+            && e.get("source").and_then(Value::as_str) == Some(source)
+            && e.get("phase").and_then(Value::as_str) == Some(phase)
+    };
+    let events = bench.events().unwrap_or_default();
+    events.into_iter().filter(wanted).collect()
+}
+
+#[test]
+fn a_camera_that_dies_and_returns_leaves_one_outage_and_its_neighbour_alone() -> anyhow::Result<()>
+{
+    let bench = Bench::new("")?;
+    let _runtime = bench.runtime()?;
+    let gate = camera(None)?;
+    let yard = camera(None)?;
+    let port = gate.port();
+    watch(&bench, "gate", gate.uri())?;
+    watch(&bench, "yard", yard.uri())?;
+    for id in ["gate", "yard"] {
+        wait_up_to(LONG, "frames", || (frames(&bench, id) > 10).then_some(()))?;
+    }
+
+    gate.kill()?;
+    let begun = wait_up_to(LONG, "the outage to be journaled", || {
+        outages(&bench, "gate", "new").pop()
+    })?;
+    assert!(outages(&bench, "gate", "end").is_empty());
+    let (before, neighbour) = (frames(&bench, "gate"), frames(&bench, "yard"));
+    wait_up_to(LONG, "the neighbour to go on", || {
+        (frames(&bench, "yard") > neighbour + 20).then_some(())
+    })?;
+
+    let _gate = camera(port)?;
+    wait_up_to(LONG, "frames of the camera that came back", || {
+        (frames(&bench, "gate") > before + 10).then_some(())
+    })?;
+    let ended = wait_up_to(LONG, "the outage to end", || {
+        outages(&bench, "gate", "end").pop()
+    })?;
+    assert_eq!(begun.get("id"), ended.get("id"));
+    assert!(
+        ended
+            .pointer("/body/lasted_s")
+            .and_then(Value::as_f64)
+            .is_some_and(|s| s > 0.0),
+        "{ended}"
+    );
+    assert_eq!(
+        outages(&bench, "gate", "new").len(),
+        1,
+        "one outage, one event"
+    );
+    assert!(
+        outages(&bench, "yard", "new").is_empty(),
+        "the neighbour saw nothing"
+    );
+    Ok(())
+}
