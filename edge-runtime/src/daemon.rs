@@ -4,6 +4,7 @@
 //! locks everybody takes; stopping ends pipelines before the recorder, and the recorder before the journal.
 
 use std::io::IsTerminal as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -65,12 +66,17 @@ pub fn check_media() -> ExitCode {
 pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
     let started = Instant::now();
     let boot_id: Arc<str> = Arc::from(ulid::Ulid::new().to_string());
-    std::fs::create_dir_all(&config.state_dir).with_context(|| {
-        format!(
-            "the state folder {} can't be made (key runtime.state_dir)",
-            config.state_dir.display()
-        )
-    })?;
+    // Only for us: the addresses of sources are kept there with their credentials.
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&config.state_dir)
+        .with_context(|| {
+            format!(
+                "the state folder {} can't be made (key runtime.state_dir)",
+                config.state_dir.display()
+            )
+        })?;
 
     let limits = Limits {
         max_events: config.journal.max_events,

@@ -184,7 +184,7 @@ pub const KEYS: &[Key] = &[
         Kind::Integer(1, 256),
         None,
         "threads",
-        "Threads of one inference. Left out: one per core.",
+        "Threads of one inference. Left out: one per core, at most two.",
     ),
     key(
         "runtime.inference.ort_library",

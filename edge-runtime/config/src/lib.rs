@@ -71,7 +71,7 @@ pub struct Config {
 pub struct InferenceConfig {
     /// Which engine.
     pub backend: Backend,
-    /// Threads of one inference; absent: one per core.
+    /// Threads of one inference; absent: one per core, at most two.
     pub threads: Option<usize>,
     /// ONNX Runtime's shared library; absent: the system's search path.
     pub ort_library: Option<PathBuf>,
