@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
 use watchkeeper_engine::workflow::{DetectRequest, Host, ImageValue, Pixels};
@@ -145,9 +144,9 @@ impl Host for DetectHost {
         let times = detector
             .detect(&frame, &params, &mut self.raw)
             .map_err(|e| e.to_string())?;
-        add(&mut self.times.preprocess, times.preprocess);
-        add(&mut self.times.infer, times.infer);
-        add(&mut self.times.postprocess, times.postprocess);
+        self.times.preprocess += times.preprocess;
+        self.times.infer += times.infer;
+        self.times.postprocess += times.postprocess;
 
         let info = detector.info();
         // A detector whose one class is not a kind of thing can't be asked for kinds of things.
@@ -182,8 +181,4 @@ impl Host for DetectHost {
         self.held.insert(request.step.to_owned(), found.clone());
         Ok(found)
     }
-}
-
-fn add(sum: &mut Duration, part: Duration) {
-    *sum += part;
 }
