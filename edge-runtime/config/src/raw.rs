@@ -64,7 +64,11 @@ fn walk<'a>(merged: &Merged, path: &mut Vec<&'a str>, dict: &'a Dict, read: &mut
                 walk(merged, path, inner, read);
             }
             (None, _) if any_name || allowed.contains(&name.as_str()) => {
-                let problem = format!("is a section; write [{full}]");
+                let problem = if keys::children(path).contains(&"*") {
+                    format!("holds one section for each name; write [{full}.NAME]")
+                } else {
+                    format!("is a section; write [{full}]")
+                };
                 read.errors.push(ConfigError::new(full, problem, origin));
             }
             (None, value) => {

@@ -11,6 +11,9 @@
 //!    └──────────────────┴── Waiting(back-off) ◀────┴───────────────────┘     error that can't heal ──▶ Failed
 //! ```
 //!
+//! `Ended` and `Failed` stay when nobody wants frames any more, so that a person who looks later still sees why; the next
+//! one who wants frames begins anew.
+//!
 //! Invariants: the first attempt goes through the same states with the same deadlines as the hundredth; a source that
 //! is wanted and neither ended nor failed always has a deadline; one outage gives exactly one `Lost` and at most one
 //! `Back`.
@@ -191,6 +194,7 @@ pub struct Supervisor {
     deadlines: Deadlines,
     back_off: BackOff,
     jitter: u64,
+    wanted: bool,
     state: State,
     /// Start of the current outage.
     outage: Option<Instant>,
@@ -207,6 +211,7 @@ impl Supervisor {
             deadlines,
             back_off,
             jitter: seed,
+            wanted: false,
             state: State::Idle,
             outage: None,
             failures: 0,
@@ -241,14 +246,16 @@ impl Supervisor {
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::Wanted(true) => {
-                if self.state == State::Idle {
+                if !std::mem::replace(&mut self.wanted, true) {
                     self.open(now, 1);
                 }
             }
             Input::Wanted(false) => {
-                if self.state != State::Idle {
+                if std::mem::replace(&mut self.wanted, false) {
                     self.actions.push_back(Action::Close);
-                    self.state = State::Idle;
+                    if !matches!(self.state, State::Ended | State::Failed { .. }) {
+                        self.state = State::Idle;
+                    }
                     self.outage = None;
                     self.failures = 0;
                 }

@@ -62,7 +62,7 @@ fn check_steps(definition: &Definition, problems: &mut Problems) -> Vec<CheckedS
             Some(manifest) => checked.extend(step::check(def, manifest, problems)),
             None => problems.push(
                 Problem::syntax(format!(
-                    "step {} is of type {:?}, which is no block here; `workflow blocks` lists them",
+                    "step {} is of type {:?}, which is no block here; `watchkeeper blocks` lists them",
                     def.name, def.r#type
                 ))
                 .nearest_of(

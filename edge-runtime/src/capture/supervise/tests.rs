@@ -46,6 +46,36 @@ fn the_first_subscriber_opens_it_and_the_last_one_closes_it() {
 }
 
 #[test]
+fn why_a_source_failed_stays_to_be_seen_and_the_next_subscriber_tries_anew() {
+    let (mut s, now) = (supervisor(), Instant::now());
+    s.handle(now, Input::Wanted(true));
+    let missing = Input::Error {
+        cause: LossCause::Other,
+        message: "no such file".to_owned(),
+        heals: false,
+    };
+    s.handle(now, missing);
+    s.handle(now, Input::Wanted(false));
+    assert!(matches!(s.state(), State::Failed { .. }));
+    drain(&mut s);
+    s.handle(now, Input::Wanted(true));
+    assert_eq!(drain(&mut s), [Action::Open { attempt: 1 }]);
+    assert!(matches!(s.state(), State::Connecting { .. }));
+}
+
+#[test]
+fn a_second_subscriber_does_not_open_an_ended_recording_again() {
+    let (mut s, now) = (supervisor(), Instant::now());
+    s.handle(now, Input::Wanted(true));
+    s.handle(now, Input::Frame);
+    s.handle(now, Input::End { recording: true });
+    drain(&mut s);
+    s.handle(now, Input::Wanted(true));
+    assert_eq!(drain(&mut s), []);
+    assert_eq!(s.state(), &State::Ended);
+}
+
+#[test]
 fn a_failed_first_connect_is_reported_once_and_tried_again() {
     let (mut s, mut now) = (supervisor(), Instant::now());
     s.handle(now, Input::Wanted(true));
@@ -227,6 +257,10 @@ proptest! {
         let (mut open, mut lost) = (false, false);
         for (input, passed_ms) in script {
             now += Duration::from_millis(passed_ms);
+            // Nobody wanting it any more ends an outage without a return.
+            if input == Some(Input::Wanted(false)) {
+                lost = false;
+            }
             match input {
                 Some(input) => s.handle(now, input),
                 None => s.tick(now),
@@ -249,10 +283,6 @@ proptest! {
                     }
                     Action::Live | Action::Ended | Action::Failed { .. } => {}
                 }
-            }
-            // Nobody wanting it any more ends an outage without a return.
-            if s.state() == &State::Idle {
-                lost = false;
             }
             let rests = matches!(s.state(), State::Idle | State::Ended | State::Failed { .. });
             prop_assert_eq!(s.deadline().is_none(), rests);
