@@ -25,8 +25,12 @@ need_packages() {
     as_root=(sudo)
   fi
   "${as_root[@]}" apt-get update -qq || say "apt-get update failed; trying with the package lists that are there"
-  DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2 \
-    || die "apt-get could not install: ${missing[*]}"
+  # sudo drops the environment, so the variable is set behind it. What dpkg says is of interest only where it fails.
+  local said
+  if ! said=$("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" 2>&1); then
+    printf '%s\n' "$said" | tail -n 20 >&2
+    die "apt-get could not install: ${missing[*]}"
+  fi
 }
 
 # Checks the Rust toolchain, and says the one command that brings it.

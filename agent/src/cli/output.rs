@@ -154,16 +154,22 @@ impl Output {
     }
 }
 
+/// Columns below which a table is written as wide as it is, whatever the terminal then does with it.
+const NARROWEST: u16 = 40;
+
 /// A table as text, without frames around the cells.
 #[must_use]
 pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table
         .load_style(comfy_table::presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(headers.iter().map(|h| h.to_uppercase()));
     for row in rows {
         table.add_row(row);
+    }
+    // Some terminals say that they have no columns at all; a cell of one letter a line helps nobody.
+    if table.width().is_some_and(|columns| columns >= NARROWEST) {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
     }
     let text = table.to_string();
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
