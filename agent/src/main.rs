@@ -11,7 +11,10 @@ use tokio::sync::oneshot;
 use tracing_subscriber::EnvFilter;
 use watchkeeper_agent::agent::{Agent, Setup};
 use watchkeeper_agent::one_line::one_line;
-use watchkeeper_config::{Config, LoadRequest};
+use watchkeeper_config::{Config, ConfigError, LoadRequest};
+
+/// Exit code for a configuration that is not valid; the runtime's is the same.
+const EXIT_CONFIG: u8 = 2;
 
 /// Carries events from the runtime's journal to an MQTT broker, and commands back.
 #[derive(Debug, Parser)]
@@ -33,7 +36,16 @@ struct Args {
 fn main() -> ExitCode {
     let args = Args::parse();
     start_logging(args.log_json);
-    match run(&args) {
+    let config = match load(&args) {
+        Ok(config) => config,
+        Err(errors) => {
+            for error in &errors {
+                tracing::error!("{error}");
+            }
+            return ExitCode::from(EXIT_CONFIG);
+        }
+    };
+    match run(&args, &config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{}", one_line(error.as_ref()));
@@ -42,9 +54,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> anyhow::Result<()> {
-    let config = load(args)?;
-    let agent_parts = Setup::of(&config);
+fn run(args: &Args, config: &Config) -> anyhow::Result<()> {
+    let agent_parts = Setup::of(config);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -59,12 +70,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
     outcome
 }
 
-fn load(args: &Args) -> anyhow::Result<Config> {
-    let request = LoadRequest::from_process(args.config.clone());
-    let config = watchkeeper_config::load(&request).map_err(|errors| {
-        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        anyhow::anyhow!("the configuration is not usable:\n{}", lines.join("\n"))
-    })?;
+fn load(args: &Args) -> Result<Config, Vec<ConfigError>> {
+    let config = watchkeeper_config::load(&LoadRequest::from_process(args.config.clone()))?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }

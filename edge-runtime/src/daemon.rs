@@ -29,8 +29,8 @@ use crate::server::metrics::Metrics;
 /// Exit code for a configuration that is not valid.
 pub const EXIT_CONFIG: u8 = 2;
 
-/// How long stopping waits for events that are not durable yet.
-const LAST_FLUSH: Duration = Duration::from_secs(10);
+/// How long stopping waits for room on a full disk. With the rest of the way it must stay within the service manager's patience.
+const LAST_FLUSH: Duration = Duration::from_secs(4);
 
 /// Sends logs to standard error: for people, or as JSON. `RUST_LOG` chooses the level.
 pub fn init_logs(json: bool) {
@@ -128,17 +128,23 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
     let outcome = runtime.block_on(serve(&config, api, Arc::clone(&manager), exit_with_parent));
     runtime.shutdown_timeout(Duration::from_secs(2));
 
+    // Ending a pipeline waits for the recorder, so the recorder has to know first.
+    recorder.end_by(Instant::now() + LAST_FLUSH);
     manager.shut_down();
-    if !recorder.flush(LAST_FLUSH) {
-        recorder.give_up();
-    }
+    recorder.flush(LAST_FLUSH);
+    let (lost, trouble) = (recorder.lost(), recorder.trouble());
     drop(manager);
     drop(recorder);
     if recorder_thread.is_finished() {
         tracing::debug!("the recorder is done");
     }
     tracing::info!("stopped");
-    outcome
+    match trouble {
+        Some(trouble) if lost > 0 => {
+            outcome.and_then(|()| anyhow::bail!("stopped with {lost} events unstored: {trouble}"))
+        }
+        Some(_) | None => outcome,
+    }
 }
 
 async fn serve(

@@ -122,13 +122,22 @@ impl Process {
     ///
     /// # Errors
     /// When it does not stop, or not with success.
-    pub fn stop(mut self) -> anyhow::Result<()> {
+    pub fn stop(self) -> anyhow::Result<()> {
+        let (code, log) = self.end()?;
+        ensure!(code == Some(0), "exit code {code:?}: {log}");
+        Ok(())
+    }
+
+    /// Asks it to stop by closing its input; answers its exit code, `None` after a signal, and everything it wrote.
+    ///
+    /// # Errors
+    /// When it does not stop.
+    pub fn end(mut self) -> anyhow::Result<(Option<i32>, String)> {
         drop(self.child.stdin.take());
         let status = wait_for("the process to stop", || {
             self.child.try_wait().ok().flatten()
         })?;
-        ensure!(status.success(), "{status}: {}", self.log_text());
-        Ok(())
+        Ok((status.code(), self.log_text()))
     }
 
     /// Whether it still runs.

@@ -3,5 +3,6 @@
 pub mod broker;
 pub mod daemons;
 pub mod http;
+pub mod mounts;
 pub mod rtsp;
 pub mod watch;

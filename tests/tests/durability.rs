@@ -1,7 +1,7 @@
 //! What was acknowledged survives `kill -9` of everything, and a foreign subscriber sees every journaled event.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use watchkeeper_tests::broker::Mosquitto;
@@ -78,6 +78,25 @@ fn a_killed_runtime_comes_back_with_its_pipelines_and_without_a_gap() -> anyhow:
 
 #[test]
 fn every_journaled_event_reaches_the_broker_over_kills_and_an_outage() -> anyhow::Result<()> {
+    every_event_arrives(Duration::ZERO)
+}
+
+#[expect(clippy::print_stderr, reason = "a skip must be loud")]
+#[test]
+fn every_journaled_event_reaches_the_broker_after_a_minute_without_it() -> anyhow::Result<()> {
+    if std::env::var_os("WATCHKEEPER_SOAK").is_none() {
+        eprintln!("SKIPPED: a minute without a broker (WATCHKEEPER_SOAK=1 runs the long ones)");
+        return Ok(());
+    }
+    every_event_arrives(Duration::from_secs(60))
+}
+
+/// Kills of both daemons, then a broker that is away until two more events have come and at least for `away`.
+#[expect(
+    clippy::print_stderr,
+    reason = "the figures of a long run are worth reading"
+)]
+fn every_event_arrives(away: Duration) -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let mut broker = Mosquitto::start(&bench.path("broker"))?;
     bench.configure(&format!(
@@ -99,9 +118,13 @@ fn every_journaled_event_reaches_the_broker_over_kills_and_an_outage() -> anyhow
     runtime.kill()?;
     let runtime = bench.runtime()?;
     wait_for_events(&bench, bench.events()?.len() + 2)?;
+    let (gone, before) = (Instant::now(), bench.events()?.len());
     broker.down()?;
-    wait_for_events(&bench, bench.events()?.len() + 2)?;
+    wait_for_events(&bench, before + 2)?;
+    std::thread::sleep(away.saturating_sub(gone.elapsed()));
+    let held = bench.events()?.len() - before;
     broker.up()?;
+    let back = Instant::now();
     // A foreign client reconnects by itself; its persistent session queues what it missed.
     wait_for_events(&bench, bench.events()?.len() + 1)?;
 
@@ -122,6 +145,12 @@ fn every_journaled_event_reaches_the_broker_over_kills_and_an_outage() -> anyhow
         missing().is_empty().then_some(())
     });
     assert!(all.is_ok(), "missing at the subscriber: {:?}", missing());
+    eprintln!(
+        "{held} events came in {:.1} s without a broker; all {} were at the subscriber {:.1} s after its return",
+        back.duration_since(gone).as_secs_f64(),
+        wanted.len(),
+        back.elapsed().as_secs_f64()
+    );
     runtime.stop()?;
     Ok(())
 }

@@ -204,6 +204,7 @@ impl Manager {
     pub fn put_source(&self, spec: SourceSpec) -> Result<SourceStatus, Problem> {
         check_source(&spec)?;
         let _change = self.changes.lock();
+        self.check_storable()?;
         {
             let table = self.sources.table.read();
             if !table.contains_key(&spec.id) && table.len() >= MAX_SOURCES {
@@ -229,6 +230,7 @@ impl Manager {
         if !self.sources.table.read().contains_key(id) {
             return Err(self.no_source(id));
         }
+        self.check_storable()?;
         let users: Vec<String> = self
             .pipelines
             .lock()
@@ -316,6 +318,7 @@ impl Manager {
             .at("id", spec.id.as_str()));
         }
         // Everything that can fail comes before anything that changes.
+        self.check_storable()?;
         let prepared = self.prepare(&spec)?;
         self.parts
             .journal
@@ -375,6 +378,7 @@ impl Manager {
     pub fn delete_pipeline(&self, id: &PipelineId) -> Result<(), Problem> {
         let _change = self.changes.lock();
         self.handle(id)?;
+        self.check_storable()?;
         self.parts
             .journal
             .specs()
@@ -385,6 +389,15 @@ impl Manager {
             worker.stop();
         }
         Ok(())
+    }
+
+    /// Refuses a change that ends a pipeline or a source while nothing can be stored: their last events would have to wait for room, and
+    /// everybody who wants to change something with them.
+    fn check_storable(&self) -> Result<(), Problem> {
+        self.parts
+            .recorder
+            .trouble()
+            .map_or(Ok(()), |trouble| Err(storage(trouble)))
     }
 
     /// The worker of a pipeline that runs.

@@ -3,13 +3,13 @@
 //! Owns the queue between the pipelines and the journal. Invariants: events reach the journal in the order in which each pipeline
 //! made them; the queue holds at most [`QUEUE`] of them (each may hold a frame's memory) and *blocks* when it is full, so that a slow disk costs
 //! frames and never events; an event whose pictures can't be kept is journaled without them; an event that the journal
-//! refuses is tried again until it is accepted or the process ends.
+//! refuses is tried again until it is accepted or the time that [`Recorder::end_by`] sets has passed; what is lost then is counted in the log.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use watchkeeper_contract::event::{Event, Media, MediaKind};
@@ -62,8 +62,9 @@ enum Item {
 pub struct Recorder {
     queue: SyncSender<Item>,
     trouble: Arc<Mutex<Option<String>>>,
-    stop: Arc<AtomicBool>,
+    end: Arc<OnceLock<Instant>>,
     broken: Arc<AtomicBool>,
+    lost: Arc<AtomicU64>,
 }
 
 impl Recorder {
@@ -79,15 +80,17 @@ impl Recorder {
         let recorder = Self {
             queue,
             trouble: Arc::default(),
-            stop: Arc::default(),
+            end: Arc::default(),
             broken: Arc::default(),
+            lost: Arc::default(),
         };
         let mut worker = Worker {
             journal,
             media,
             trouble: Arc::clone(&recorder.trouble),
-            stop: Arc::clone(&recorder.stop),
+            end: Arc::clone(&recorder.end),
             broken: Arc::clone(&recorder.broken),
+            lost: Arc::clone(&recorder.lost),
         };
         let thread = std::thread::Builder::new()
             .name("recorder".to_owned())
@@ -120,9 +123,16 @@ impl Recorder {
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// Lets the thread end although the journal refuses what is still queued.
-    pub fn give_up(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+    /// Events given up after [`Recorder::end_by`]; no other event is ever given up.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// The process stops: from `end` on, what the journal refuses is not tried again, so that nobody waits for room on a full disk.
+    /// The first word counts.
+    pub fn end_by(&self, end: Instant) {
+        self.end.get_or_init(|| end);
     }
 }
 
@@ -130,8 +140,9 @@ struct Worker {
     journal: Arc<Journal>,
     media: Arc<MediaStore>,
     trouble: Arc<Mutex<Option<String>>>,
-    stop: Arc<AtomicBool>,
+    end: Arc<OnceLock<Instant>>,
     broken: Arc<AtomicBool>,
+    lost: Arc<AtomicU64>,
 }
 
 impl Worker {
@@ -207,11 +218,13 @@ impl Worker {
                     if matches!(error, JournalError::Store(StoreError::Poisoned { .. })) {
                         self.broken.store(true, Ordering::Relaxed);
                     }
-                    if self.stop.load(Ordering::Relaxed) {
-                        tracing::error!(
-                            lost = group.len(),
-                            "stopping with events that could not be stored"
-                        );
+                    let is_broken = self.broken.load(Ordering::Relaxed);
+                    if self
+                        .end
+                        .get()
+                        .is_some_and(|end| is_broken || Instant::now() >= *end)
+                    {
+                        self.lost.fetch_add(group.len() as u64, Ordering::Relaxed);
                         return;
                     }
                     std::thread::sleep(RETRY);

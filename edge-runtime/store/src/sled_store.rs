@@ -23,6 +23,9 @@ use crate::open::{self, BATCHES, OpenReport, Options};
 use crate::witness::{self, Witness};
 use crate::{CorruptRecord, Entry, Page, Store, record};
 
+/// A batch of deletes alone may go below the bytes that have to stay free, down to this part of them.
+const DELETES_MAY_USE: u64 = 16;
+
 /// Records on disk.
 #[derive(Debug)]
 pub struct SledStore {
@@ -276,10 +279,15 @@ impl Store for SledStore {
     fn write(&self, batch: Batch) -> Result<(), StoreError> {
         batch.check()?;
         self.healthy()?;
-        // Deletes stay possible on a full disk: they are how room is made.
-        if batch.ops().iter().any(|op| matches!(op, Op::Put { .. })) {
-            open::check_free(&self.data, self.min_free_bytes + batch.bytes())?;
-        }
+        // Deletes stay possible on a nearly full disk: they are how room is made. They too are written to sled's log, so a disk without
+        // any room would poison the store.
+        let has_puts = batch.ops().iter().any(|op| matches!(op, Op::Put { .. }));
+        let floor = if has_puts {
+            self.min_free_bytes
+        } else {
+            self.min_free_bytes / DELETES_MAY_USE
+        };
+        open::check_free(&self.data, floor.saturating_add(batch.bytes()))?;
         let mut writes = sled::Batch::default();
         for op in batch.ops() {
             match op {

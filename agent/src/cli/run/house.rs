@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use watchkeeper_board::storage;
 use watchkeeper_config::{Backend, Config};
 use watchkeeper_contract::health::Health;
+use watchkeeper_store::Options;
 
 use super::children::{Program, find, free_port};
 use crate::cli::exit::{Exit, Failure};
@@ -64,6 +66,7 @@ impl House {
             )
         })?;
         let state = state_dir(keep)?;
+        check_room(&state)?;
         let dir = state.path().to_path_buf();
         let mut others = Vec::new();
         let broker = match broker {
@@ -168,6 +171,32 @@ fn state_dir(keep: Option<&Path>) -> Result<StateDir, Failure> {
             .tempdir()
             .map(StateDir::Temporary)
             .map_err(|e| failed("a temporary folder".to_owned(), e)),
+    }
+}
+
+/// Says before anything is started what the runtime would refuse: a folder that can't be written, a disk without room.
+fn check_room(state: &StateDir) -> Result<(), Failure> {
+    let path = state.path();
+    let shown = path.display();
+    if let Err(e) = tempfile::tempfile_in(path)
+        && e.kind() != std::io::ErrorKind::StorageFull
+    {
+        return Err(Failure::input(format!(
+            "{shown} can't be written ({e}); name a folder that this user may write with --keep-state"
+        )));
+    }
+    let needed = Options::default().min_free_bytes;
+    match storage::space(path) {
+        Ok(space) if space.free < needed => Err(Failure::new(
+            Exit::Failed,
+            format!(
+                "the disk of {shown} is full ({} MiB free, {} needed); free some space, or name another folder with --keep-state",
+                space.free >> 20,
+                needed >> 20
+            ),
+        )),
+        // What can't be asked is found out by trying.
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

@@ -1,0 +1,406 @@
+//! A disk that is full or can't be written: told in one sentence, waited for, and nothing that was acknowledged is lost.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use watchkeeper_tests::broker::Mosquitto;
+use watchkeeper_tests::daemons::{Bench, program, wait_for, wait_up_to};
+use watchkeeper_tests::mounts::{SmallDisk, in_private_mounts, make_read_only};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// Small enough to be filled at once, large enough for what the daemons keep free of it.
+const DISK_MIB: u32 = 200;
+
+/// Too little for a record, and enough for the file system.
+const LITTLE: u64 = 8 << 20;
+
+/// Exit code of a daemon that can't start or go on; `systemd/README.md` promises it.
+const FAILED: i32 = 1;
+
+/// Watches the demo scene at its own pace, in a loop, with an event for everybody who appears.
+fn deploy(bench: &Bench) -> anyhow::Result<()> {
+    bench.json(
+        "PUT",
+        "/v1/sources/street",
+        Some(&json!({"id": "street", "uri": "demo:?seconds=600&width=320&height=180", "pace": "native"})),
+    )?;
+    let workflow = json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "motion"},
+            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.model.predictions"}
+        ],
+        "outputs": [{"type": "JsonField", "name": "tracked", "selector": "$steps.tracker.tracked_detections"}]
+    });
+    bench.json(
+        "POST",
+        "/v1/pipelines",
+        Some(&json!({
+            "id": "watch", "source": "street", "workflow": workflow,
+            "rules": [{"name": "somebody", "when": {"kind": "appears", "detections": "$steps.tracker.tracked_detections"}}]
+        })),
+    )?;
+    Ok(())
+}
+
+fn more_events(bench: &Bench, than: usize) -> anyhow::Result<Vec<Value>> {
+    wait_up_to(LONG, "events", || {
+        bench.events().ok().filter(|e| e.len() > than)
+    })
+}
+
+fn seqs(events: &[Value]) -> Vec<u64> {
+    events
+        .iter()
+        .filter_map(|e| e.get("seq").and_then(Value::as_u64))
+        .collect()
+}
+
+fn is_without_a_gap(events: &[Value]) -> bool {
+    seqs(events).into_iter().eq(1..=events.len() as u64)
+}
+
+/// What is wrong, as the runtime says it.
+fn reasons(bench: &Bench) -> Vec<String> {
+    let health = bench.get("/v1/health").unwrap_or_default();
+    let reasons = health
+        .get("reasons")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    reasons
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The value of a metric without labels.
+fn metric(bench: &Bench, name: &str) -> Option<u64> {
+    let (_, text) = bench.request("GET", "/v1/metrics", None).ok()?;
+    let text = String::from_utf8(text).ok()?;
+    text.lines()
+        .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+fn command(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
+    let mut command = Command::new(program("watchkeeper")?);
+    command
+        .arg("--config")
+        .arg(bench.config())
+        .args(arguments)
+        .stdin(Stdio::null());
+    Ok(command.output()?)
+}
+
+/// A daemon that is expected to end by itself: its exit code, and its errors.
+fn ends_by_itself(bench: &Bench, daemon: &str) -> anyhow::Result<(i32, Vec<String>)> {
+    let out = Command::new(program(daemon)?)
+        .arg("--config")
+        .arg(bench.config())
+        .stdin(Stdio::null())
+        .output()?;
+    let text = String::from_utf8(out.stderr)?;
+    ensure!(!text.contains("panicked"), "{text}");
+    let errors = text
+        .lines()
+        .filter(|line| line.contains("ERROR"))
+        .map(str::to_owned)
+        .collect();
+    Ok((out.status.code().context("ended by a signal")?, errors))
+}
+
+/// Both daemons end with the code for it and one sentence that holds every one of `parts`.
+fn both_refuse_to_start(bench: &Bench, parts: &[&str]) -> anyhow::Result<()> {
+    for daemon in ["watchkeeper-runtime", "watchkeeper-agent"] {
+        let (code, errors) = ends_by_itself(bench, daemon)?;
+        ensure!(code == FAILED, "{daemon}: exit code {code}: {errors:?}");
+        ensure!(errors.len() == 1, "{daemon}: not one sentence: {errors:?}");
+        for part in parts {
+            ensure!(
+                errors.concat().contains(part),
+                "{daemon}: no {part:?} in {errors:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_full_disk_holds_events_back_and_loses_none() -> anyhow::Result<()> {
+    in_private_mounts("a_full_disk_holds_events_back_and_loses_none", || {
+        let bench = Bench::new("")?;
+        let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
+        let mut runtime = bench.runtime()?;
+        deploy(&bench)?;
+        more_events(&bench, 3)?;
+
+        // Full as far as the journal goes, then to the last byte, as disks fill.
+        disk.fill(LITTLE)?;
+        let said = wait_up_to(LONG, "health to tell of the full disk", || {
+            reasons(&bench)
+                .into_iter()
+                .find(|r| r.contains("events can't be stored"))
+        })?;
+        ensure!(
+            said.contains("is full") && said.contains("free some space"),
+            "{said}"
+        );
+        disk.fill(0)?;
+        let held = bench.events()?;
+        let failed = metric(&bench, "watchkeeper_journal_failed_total").unwrap_or(0);
+        wait_up_to(LONG, "more attempts", || {
+            metric(&bench, "watchkeeper_journal_failed_total").filter(|now| *now > failed + 2)
+        })?;
+        ensure!(bench.events()? == held, "something was stored without room");
+        ensure!(runtime.is_running(), "{}", runtime.log_text());
+        let status = command(&bench, &["status"])?;
+        let status = String::from_utf8(status.stdout)?;
+        ensure!(status.contains("events can't be stored"), "{status}");
+        let doctor = command(&bench, &["doctor"])?;
+        ensure!(doctor.status.code() == Some(FAILED), "{doctor:?}");
+        let doctor = String::from_utf8(doctor.stdout)?;
+        ensure!(doctor.contains("free for the state folder"), "{doctor}");
+        // What would change what is stored is refused at once, whether it adds or removes.
+        for (method, path) in [
+            ("DELETE", "/v1/pipelines/watch"),
+            ("PUT", "/v1/sources/other"),
+        ] {
+            let source = json!({"id": "other", "uri": "demo:"});
+            let (code, text) = bench.request(method, path, Some(&source))?;
+            let text = String::from_utf8_lossy(&text);
+            ensure!(
+                code == 507 && text.contains("is full"),
+                "{method} {path}: {code} {text}"
+            );
+        }
+
+        disk.make_room()?;
+        let after = more_events(&bench, held.len() + 3)?;
+        ensure!(is_without_a_gap(&after), "{:?}", seqs(&after));
+        ensure!(
+            after.get(..held.len()) == Some(&held[..]),
+            "what was acknowledged has changed"
+        );
+        wait_for("health to be well again", || {
+            reasons(&bench).is_empty().then_some(())
+        })?;
+        let log = runtime.log_text();
+        ensure!(!log.contains("panicked"), "{log}");
+        ensure!(log.matches("events can't be stored").count() == 1, "{log}");
+        ensure!(log.contains("events are stored again"), "{log}");
+        runtime.stop()
+    })
+}
+
+#[test]
+fn a_runtime_stopped_on_a_full_disk_ends_in_time_and_says_what_it_could_not_store()
+-> anyhow::Result<()> {
+    let name = "a_runtime_stopped_on_a_full_disk_ends_in_time_and_says_what_it_could_not_store";
+    in_private_mounts(name, || {
+        let bench = Bench::new("")?;
+        let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
+        let runtime = bench.runtime()?;
+        deploy(&bench)?;
+        more_events(&bench, 3)?;
+        disk.fill(LITTLE)?;
+        // Until so many events wait that the pipeline waits too.
+        wait_up_to(LONG, "the pipeline to wait", || {
+            let frames = || {
+                bench
+                    .get("/v1/pipelines/watch/results")
+                    .ok()?
+                    .get("frames")?
+                    .as_u64()
+            };
+            let before = frames()?;
+            std::thread::sleep(Duration::from_secs(1));
+            (frames()? == before).then_some(())
+        })?;
+        let held = bench.events()?;
+
+        let (code, log) = runtime.end()?;
+        ensure!(code == Some(FAILED), "{code:?}: {log}");
+        let last = log
+            .lines()
+            .rfind(|line| line.contains("ERROR"))
+            .unwrap_or_default();
+        ensure!(
+            last.contains("events unstored") && last.contains("is full"),
+            "{log}"
+        );
+        ensure!(!log.contains("panicked"), "{log}");
+
+        disk.make_room()?;
+        let _runtime = bench.runtime()?;
+        let after = more_events(&bench, held.len() + 3)?;
+        ensure!(is_without_a_gap(&after), "{:?}", seqs(&after));
+        ensure!(
+            after.get(..held.len()) == Some(&held[..]),
+            "what was acknowledged has changed"
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn an_outbox_on_a_full_disk_waits_and_delivers_everything_afterwards() -> anyhow::Result<()> {
+    in_private_mounts(
+        "an_outbox_on_a_full_disk_waits_and_delivers_everything_afterwards",
+        || {
+            let bench = Bench::new("")?;
+            let mut broker = Mosquitto::start(&bench.path("broker"))?;
+            bench.configure(&format!(
+                "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
+                broker.port
+            ))?;
+            let subscriber = broker.subscribe("watchkeeper/v1/test/bench/cam/+/ev/#")?;
+            let delivered = || -> BTreeSet<u64> {
+                let messages = subscriber.messages();
+                let bodies = messages
+                    .iter()
+                    .filter_map(|(_, text)| serde_json::from_str::<Value>(text).ok());
+                bodies.filter_map(|v| v.get("seq")?.as_u64()).collect()
+            };
+            let disk = SmallDisk::mount(&bench.path("state/agent"), DISK_MIB)?;
+            let runtime = bench.runtime()?;
+            let mut agent = bench.agent()?;
+            deploy(&bench)?;
+            wait_up_to(LONG, "the first messages", || {
+                (delivered().len() > 2).then_some(())
+            })?;
+
+            disk.fill(LITTLE)?;
+            wait_up_to(LONG, "the agent to tell of the full disk", || {
+                agent.log_text().contains("can't be stored").then_some(())
+            })?;
+            disk.fill(0)?;
+            let waiting = delivered();
+            let journal = more_events(&bench, bench.events()?.len() + 4)?;
+            // A broker that goes away meanwhile makes nothing worse.
+            broker.down()?;
+            broker.up()?;
+            ensure!(agent.is_running(), "{}", agent.log_text());
+            ensure!(delivered().len() < journal.len(), "nothing was held back");
+            ensure!(delivered().is_superset(&waiting));
+
+            disk.make_room()?;
+            bench.json("DELETE", "/v1/pipelines/watch", None)?;
+            let wanted: BTreeSet<u64> = seqs(&bench.events()?).into_iter().collect();
+            let all = wait_up_to(LONG, "every event at the broker", || {
+                delivered().is_superset(&wanted).then_some(())
+            });
+            ensure!(
+                all.is_ok(),
+                "missing: {:?}: {}",
+                wanted.difference(&delivered()),
+                agent.log_text()
+            );
+            let log = agent.log_text();
+            ensure!(!log.contains("panicked"), "{log}");
+            agent.stop()?;
+            runtime.stop()
+        },
+    )
+}
+
+#[test]
+fn no_daemon_starts_on_a_full_disk_and_each_says_so() -> anyhow::Result<()> {
+    in_private_mounts("no_daemon_starts_on_a_full_disk_and_each_says_so", || {
+        let bench = Bench::new("")?;
+        let disk = SmallDisk::mount(&bench.path("state"), 64)?;
+        disk.fill(0)?;
+        both_refuse_to_start(&bench, &["is full", "free some space"])?;
+        disk.make_room()?;
+        let _runtime = bench.runtime()?;
+        Ok(())
+    })
+}
+
+#[test]
+fn no_daemon_starts_on_a_read_only_folder_and_each_says_so() -> anyhow::Result<()> {
+    in_private_mounts(
+        "no_daemon_starts_on_a_read_only_folder_and_each_says_so",
+        || {
+            let bench = Bench::new("")?;
+            std::fs::create_dir(bench.path("state"))?;
+            make_read_only(&bench.path("state"))?;
+            both_refuse_to_start(&bench, &["can't be written", "Read-only file system"])
+        },
+    )
+}
+
+#[test]
+fn a_disk_that_turns_read_only_is_told_and_loses_nothing() -> anyhow::Result<()> {
+    in_private_mounts(
+        "a_disk_that_turns_read_only_is_told_and_loses_nothing",
+        || {
+            let bench = Bench::new("")?;
+            let runtime = bench.runtime()?;
+            deploy(&bench)?;
+            let held = more_events(&bench, 3)?;
+            runtime.kill()?;
+            make_read_only(&bench.path("state"))?;
+            both_refuse_to_start(&bench, &["can't be written", "Read-only file system"])?;
+            let status = Command::new("umount").arg(bench.path("state")).status()?;
+            ensure!(status.success());
+            let _runtime = bench.runtime()?;
+            let after = more_events(&bench, held.len() + 1)?;
+            ensure!(is_without_a_gap(&after), "{:?}", seqs(&after));
+            ensure!(
+                after.get(..held.len()) == Some(&held[..]),
+                "what was acknowledged has changed"
+            );
+            Ok(())
+        },
+    )
+}
+
+#[test]
+fn a_run_that_keeps_its_state_on_a_full_or_read_only_disk_says_so_before_it_begins()
+-> anyhow::Result<()> {
+    let name = "a_run_that_keeps_its_state_on_a_full_or_read_only_disk_says_so_before_it_begins";
+    in_private_mounts(name, || {
+        let bench = Bench::new("")?;
+        let disk = SmallDisk::mount(&bench.path("full"), 16)?;
+        disk.fill(0)?;
+        std::fs::create_dir(bench.path("fixed"))?;
+        make_read_only(&bench.path("fixed"))?;
+        for (folder, code, part) in [
+            ("full", FAILED, "is full"),
+            ("fixed", 2, "can't be written"),
+        ] {
+            let keep = bench.path(folder).display().to_string();
+            let out = command(
+                &bench,
+                &[
+                    "run",
+                    "demo:?seconds=1&width=160&height=90",
+                    "--keep-state",
+                    &keep,
+                ],
+            )?;
+            let errors = String::from_utf8(out.stderr)?;
+            let sentences = errors
+                .lines()
+                .filter(|line| line.starts_with("watchkeeper: "))
+                .count();
+            ensure!(
+                out.status.code() == Some(code),
+                "{folder}: {:?}: {errors}",
+                out.status
+            );
+            ensure!(sentences == 1, "{folder}: not one sentence: {errors}");
+            ensure!(
+                errors.contains(part) && errors.contains(&keep),
+                "{folder}: {errors}"
+            );
+        }
+        Ok(())
+    })
+}
