@@ -1,18 +1,19 @@
 //! One download, without the network: which bytes to ask for, what to do with those that come, when the file is good.
 //!
 //! ```text
-//! open ── offset() ──> the shell asks for `Range: bytes=offset-` ── start() ── accept()* ── finish() ──> in place
+//! open ── rest() ──> the shell asks for `Range: bytes=offset-`, `If-Range: validator` ── start() ── accept()* ── finish()
 //! ```
-//! Invariants: bytes go to `NAME.onnx.part`, which is kept when the connection breaks and continued next time; the final
-//! name appears by rename, after size and checksum were right and the bytes were synced; never more is written than the
+//! Invariants: bytes go to `NAME.onnx.part`, which is kept when the connection breaks and continued next time; only bytes of
+//! the same file are continued, which the checksum proves afterwards, or the server's validator beforehand where no checksum
+//! is known; one process at a time writes a part; the final name appears by rename, after size and checksum were right and the bytes were synced; never more is written than the
 //! stated size, or [`MAX_BYTES`] where none is stated. A file of unknown checksum is only put in place when the caller
 //! trusts it, and its sum is written down so that a later change is noticed.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::digest::{Hasher, Sha256Sum};
+use crate::digest::{self, Hasher, Sha256Sum};
 
 /// Most bytes of a file whose size is not known. The largest model that makes sense on such a machine is far below.
 pub const MAX_BYTES: u64 = 1 << 30;
@@ -45,13 +46,24 @@ pub struct PullPlan {
     pub target: PathBuf,
 }
 
+/// What to ask for when some bytes are here already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rest {
+    /// Bytes that are here.
+    pub offset: u64,
+    /// What the server must still call the file for its rest to fit (`If-Range`, RFC 9110 section 13.1.5).
+    pub validator: Option<String>,
+}
+
 /// How the server's answer begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
     /// The whole file (HTTP 200): earlier bytes are dropped.
     Whole {
         /// Length of the body, where stated.
         length: Option<u64>,
+        /// Strong entity tag of the file, where stated, as it is written on the wire.
+        validator: Option<String>,
     },
     /// The rest from [`Download::offset`] (HTTP 206).
     Rest {
@@ -85,6 +97,12 @@ pub enum DownloadError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// Another process writes the same part.
+    #[error("another `watchkeeper models pull {name}` is under way")]
+    Busy {
+        /// Name of the model.
+        name: String,
     },
     /// More bytes than there should be.
     #[error("{url} sends more than {limit} bytes")]
@@ -160,6 +178,11 @@ impl Download {
             .truncate(false)
             .open(&part)
             .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(DownloadError::Busy { name: plan.name }),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
         let mut hasher = Hasher::default();
         hasher.drain(&mut file).map_err(failed)?;
         let mut download = Self {
@@ -175,7 +198,44 @@ impl Download {
         Ok(download)
     }
 
-    /// How many bytes are here, and so where to continue.
+    /// The file that is in place already, where it is the one that is wanted.
+    ///
+    /// # Errors
+    /// [`DownloadError::Write`], when a file is there that can't be read.
+    pub fn already(plan: &PullPlan) -> Result<Option<Downloaded>, DownloadError> {
+        let wanted = match (plan.sha256, plan.trust) {
+            (Some(sum), _) | (None, Trust::Sum(sum)) => sum,
+            (None, Trust::FirstUse | Trust::KnownOnly) => return Ok(None),
+        };
+        if !plan.target.is_file() {
+            return Ok(None);
+        }
+        let (found, bytes) =
+            digest::of_file(&plan.target).map_err(|source| DownloadError::Write {
+                path: plan.target.clone(),
+                source,
+            })?;
+        Ok((found == wanted).then(|| Downloaded {
+            path: plan.target.clone(),
+            sha256: found,
+            bytes,
+            known: true,
+        }))
+    }
+
+    /// What to ask for: the rest of a file whose first bytes are here, or `None` for all of it. Bytes that neither a
+    /// checksum nor the server can vouch for are not continued.
+    #[must_use]
+    pub fn rest(&self) -> Option<Rest> {
+        let validator = fs::read_to_string(self.validator_file()).ok();
+        let is_proved = self.plan.sha256.is_some() || matches!(self.plan.trust, Trust::Sum(_));
+        (self.offset() > 0 && (is_proved || validator.is_some())).then(|| Rest {
+            offset: self.offset(),
+            validator,
+        })
+    }
+
+    /// How many bytes are here.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.hasher.bytes()
@@ -193,14 +253,22 @@ impl Download {
         self.plan.bytes == Some(self.offset())
     }
 
+    /// Bytes that are still to come, where that is known and there are any.
+    #[must_use]
+    pub fn missing(&self) -> Option<u64> {
+        let missing = self.expected?.saturating_sub(self.offset());
+        (missing > 0).then_some(missing)
+    }
+
     /// Takes note of how the answer begins.
     ///
     /// # Errors
     /// [`DownloadError`]: the server states more bytes than there may be, or the part can't be written.
     pub fn start(&mut self, start: Start) -> Result<(), DownloadError> {
         let length = match start {
-            Start::Whole { length } => {
+            Start::Whole { length, validator } => {
                 self.restart()?;
+                self.note_validator(validator.as_deref())?;
                 length
             }
             Start::Rest { length } => length,
@@ -256,6 +324,7 @@ impl Download {
             }
         };
         if let Some(expected) = wanted.filter(|wanted| *wanted != found) {
+            self.note_validator(None)?;
             fs::remove_file(&self.part).map_err(|source| self.failed(source))?;
             return Err(DownloadError::WrongSum {
                 url: self.plan.url,
@@ -264,6 +333,7 @@ impl Download {
             });
         }
         put_in_place(&self.part, &self.plan.target, found).map_err(|source| self.failed(source))?;
+        self.note_validator(None)?;
         Ok(Downloaded {
             path: self.plan.target,
             sha256: found,
@@ -274,6 +344,23 @@ impl Download {
 
     fn limit(&self) -> u64 {
         self.plan.bytes.unwrap_or(MAX_BYTES)
+    }
+
+    fn validator_file(&self) -> PathBuf {
+        with_suffix(&self.part, ".etag")
+    }
+
+    /// Writes down what the server calls the file that the part begins, or forgets it.
+    fn note_validator(&self, validator: Option<&str>) -> Result<(), DownloadError> {
+        let path = self.validator_file();
+        let done = match validator {
+            Some(validator) => fs::write(&path, validator),
+            None => match fs::remove_file(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                done => done,
+            },
+        };
+        done.map_err(|source| DownloadError::Write { path, source })
     }
 
     fn restart(&mut self) -> Result<(), DownloadError> {
@@ -354,7 +441,10 @@ mod tests {
     fn serve(plan: PullPlan, body: &[u8]) -> Result<Downloaded, DownloadError> {
         let mut download = Download::open(plan)?;
         let length = Some(body.len() as u64);
-        download.start(Start::Whole { length })?;
+        download.start(Start::Whole {
+            length,
+            validator: None,
+        })?;
         download.accept(body)?;
         download.finish()
     }
@@ -375,7 +465,12 @@ mod tests {
     fn endless_body_is_cut_off_at_the_stated_size() {
         let dir = tempfile::tempdir().unwrap();
         let mut download = Download::open(plan(dir.path())).unwrap();
-        download.start(Start::Whole { length: None }).unwrap();
+        download
+            .start(Start::Whole {
+                length: None,
+                validator: None,
+            })
+            .unwrap();
         download.accept(BODY).unwrap();
         assert!(matches!(
             download.accept(b"!"),
@@ -406,6 +501,50 @@ mod tests {
     }
 
     #[test]
+    fn a_part_is_continued_only_where_a_sum_or_the_server_vouches_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let unknown = PullPlan {
+            sha256: None,
+            bytes: None,
+            ..plan(dir.path())
+        };
+        let begin = |validator: Option<&str>| {
+            let mut download = Download::open(unknown.clone()).unwrap();
+            download
+                .start(Start::Whole {
+                    length: None,
+                    validator: validator.map(str::to_owned),
+                })
+                .unwrap();
+            download.accept(&BODY[..3]).unwrap();
+        };
+        begin(None);
+        assert_eq!(Download::open(unknown.clone()).unwrap().rest(), None);
+        let proved = Download::open(plan(dir.path())).unwrap();
+        assert_eq!(
+            proved.rest().map(|r| (r.offset, r.validator)),
+            Some((3, None))
+        );
+        drop(proved);
+        begin(Some("\"v1\""));
+        let rest = Download::open(unknown).unwrap().rest();
+        assert_eq!(
+            rest.map(|r| (r.offset, r.validator)),
+            Some((3, Some("\"v1\"".to_owned())))
+        );
+    }
+
+    #[test]
+    fn two_downloads_of_one_file_do_not_mix() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Download::open(plan(dir.path())).unwrap();
+        let second = Download::open(plan(dir.path()));
+        assert!(matches!(second, Err(DownloadError::Busy { .. })));
+        drop(first);
+        Download::open(plan(dir.path())).unwrap();
+    }
+
+    #[test]
     fn sum_given_by_the_user_decides_where_the_manifest_has_none() {
         let dir = tempfile::tempdir().unwrap();
         let wrong = PullPlan {
@@ -432,7 +571,7 @@ mod tests {
                 let from = if ignores_range { 0 } else { usize::try_from(download.offset()).unwrap() };
                 let length_left = Some((BODY.len() - from) as u64);
                 download.start(if ignores_range {
-                    Start::Whole { length: length_left }
+                    Start::Whole { length: length_left, validator: None }
                 } else {
                     Start::Rest { length: length_left }
                 }).unwrap();

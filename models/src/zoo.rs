@@ -384,19 +384,30 @@ impl Zoo {
         })
     }
 
-    /// What to fetch for this model: a file with a known checksum before one without.
+    /// What to fetch for this model: a file with a known checksum before one without. `mirror` is the address of a folder
+    /// that holds `NAME.onnx` for every model an integrator offers; it takes the place of every published address, and what
+    /// comes from it has to be the file that would have been fetched from there.
     ///
     /// # Errors
     /// [`ZooError`]: no such model, no folder, or no published file.
-    pub fn pull_plan(&self, name: &str, trust: Trust) -> Result<PullPlan, ZooError> {
+    pub fn pull_plan(
+        &self,
+        name: &str,
+        trust: Trust,
+        mirror: Option<&str>,
+    ) -> Result<PullPlan, ZooError> {
         let manifest = self.entries.get(name).ok_or_else(|| self.unknown(name))?;
         let target = self.file_of(name).ok_or(ZooError::NoFolder)?;
         let file = manifest
             .files
             .iter()
-            .filter(|f| f.url.is_some())
+            .filter(|f| f.url.is_some() || mirror.is_some())
             .min_by_key(|f| f.sha256.is_none());
-        let Some((file, url)) = file.and_then(|f| Some((f, f.url.clone()?))) else {
+        let url = match mirror {
+            Some(folder) => Some(format!("{}/{name}.onnx", folder.trim_end_matches('/'))),
+            None => file.and_then(|f| f.url.clone()),
+        };
+        let Some(url) = url else {
             return Err(ZooError::NotPublished {
                 name: name.to_owned(),
             });
@@ -404,8 +415,8 @@ impl Zoo {
         Ok(PullPlan {
             name: name.to_owned(),
             url,
-            sha256: file.sha256,
-            bytes: file.bytes,
+            sha256: file.and_then(|f| f.sha256),
+            bytes: file.and_then(|f| f.bytes),
             trust,
             target,
         })
@@ -626,11 +637,11 @@ mod tests {
     #[test]
     fn pull_prefers_a_file_whose_checksum_is_known() {
         let zoo = Zoo::with_dir("models");
-        let plan = zoo.pull_plan("yolox-nano", Trust::KnownOnly).unwrap();
+        let plan = zoo.pull_plan("yolox-nano", Trust::KnownOnly, None).unwrap();
         assert!(plan.sha256.is_some());
-        let plan = zoo.pull_plan("yolox-s", Trust::KnownOnly).unwrap();
+        let plan = zoo.pull_plan("yolox-s", Trust::KnownOnly, None).unwrap();
         assert!(plan.sha256.is_none() && plan.url.contains("0.1.1rc0"));
-        let none = zoo.pull_plan("yolov8n", Trust::KnownOnly);
+        let none = zoo.pull_plan("yolov8n", Trust::KnownOnly, None);
         assert!(matches!(none, Err(ZooError::NotPublished { .. })));
     }
 }

@@ -1,8 +1,11 @@
 //! The testbed: real servers that can be told to misbehave, and the daemons under test as child processes.
 
 pub mod broker;
+pub mod certificates;
 pub mod daemons;
+pub mod file_server;
 pub mod http;
 pub mod mounts;
 pub mod rtsp;
+pub mod scene;
 pub mod watch;

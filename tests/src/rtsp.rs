@@ -6,6 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, bail};
 
+use crate::certificates::Identity;
+
 /// What the camera serves and to whom.
 #[derive(Debug, Clone, Default)]
 pub struct RtspOptions {
@@ -13,8 +15,15 @@ pub struct RtspOptions {
     pub port: Option<u16>,
     /// H.264 MP4 served once per client in real time; absent: a test pattern of 320 × 240 at 15 frames a second.
     pub file: Option<PathBuf>,
+    /// Pipeline to serve instead, in the words of gst-launch; its video payloader is named `pay0`, and an element that
+    /// sets the size of the picture may be named `size`.
+    pub launch: Option<String>,
     /// User name and password that clients must give.
     pub login: Option<(String, String)>,
+    /// Whether the login is asked for by digest instead of in plain.
+    pub digest: bool,
+    /// Certificate of a camera that speaks TLS.
+    pub tls: Option<Identity>,
 }
 
 /// A running camera. Dropping it kills it.
@@ -40,8 +49,18 @@ impl RtspServer {
         if let Some(file) = &options.file {
             command.arg("--file").arg(file);
         }
+        if let Some(launch) = &options.launch {
+            command.args(["--launch", launch]);
+        }
         if let Some((user, password)) = &options.login {
             command.args(["--user", user, "--password", password]);
+        }
+        if options.digest {
+            command.arg("--digest");
+        }
+        if let Some(identity) = &options.tls {
+            command.arg("--cert").arg(&identity.cert_file);
+            command.arg("--key").arg(&identity.key_file);
         }
         let mut child = command
             .stdin(Stdio::piped())
@@ -70,7 +89,7 @@ impl RtspServer {
     #[must_use]
     pub fn uri_with(&self, user: &str, password: &str) -> String {
         self.uri
-            .replacen("rtsp://", &format!("rtsp://{user}:{password}@"), 1)
+            .replacen("://", &format!("://{user}:{password}@"), 1)
     }
 
     /// Port it listens on.
@@ -80,7 +99,8 @@ impl RtspServer {
         rest.split('/').next()?.parse().ok()
     }
 
-    /// Gives a command and waits until it is carried out: `stall`, `resume`, `refuse` or `accept`.
+    /// Gives a command and waits until it is carried out: `stall`, `resume`, `refuse`, `accept`
+    /// or `size 640x480`.
     ///
     /// # Errors
     /// When the camera is gone.

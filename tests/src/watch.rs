@@ -37,6 +37,18 @@ impl Watched {
     /// # Errors
     /// Never for well-formed names.
     pub fn start_over(uri: &str, transport: RtspTransport) -> anyhow::Result<Self> {
+        Self::open(uri, transport, true)
+    }
+
+    /// Opens the source at this address whatever certificate it shows, RTSP over TCP.
+    ///
+    /// # Errors
+    /// Never for well-formed names.
+    pub fn start_trusting(uri: &str) -> anyhow::Result<Self> {
+        Self::open(uri, RtspTransport::Tcp, false)
+    }
+
+    fn open(uri: &str, transport: RtspTransport, tls_verify: bool) -> anyhow::Result<Self> {
         let (sender, notices) = sync_channel(64);
         let deps = Deps {
             notices: Some(sender),
@@ -48,6 +60,7 @@ impl Watched {
             pace: Pace::Fast,
             max_fps: None,
             rtsp_transport: transport,
+            tls_verify,
         };
         let handle = Source::spawn(spec, deps);
         let frames = handle.subscribe();

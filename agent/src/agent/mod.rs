@@ -36,7 +36,7 @@ pub use watchdog::Watchdog;
 
 use crate::clock::wall_now;
 use crate::command::{self, CommandBoard, Outcome, execute};
-use crate::mqtt::link::{Broker, Link, LinkError, LinkEvent, Token};
+use crate::mqtt::link::{Broker, Link, LinkEvent, Token};
 use crate::mqtt::payload::{self, LossMessage, Presence, event_draft, outage_alarm};
 use crate::mqtt::session::{self, Session};
 use crate::mqtt::{CommandId, Inbound, Retained, Topics, parse_request};
@@ -60,9 +60,6 @@ pub enum AgentError {
     /// What was to be kept can't be stored or read.
     #[error("the outbox can't be kept: {0}")]
     Store(#[from] StoreError),
-    /// The broker can't be reached with this configuration.
-    #[error(transparent)]
-    Link(#[from] LinkError),
     /// The thread that writes the store died.
     #[error("the thread that writes the store died: {0}")]
     Writer(#[from] JoinError),
@@ -109,7 +106,8 @@ pub struct Agent {
     feed: Option<EventFeed>,
     feed_is_lost: bool,
     link: Option<Link>,
-    link_is_lost: bool,
+    /// Why there is no session, as it was told last.
+    link_lost_by: Option<String>,
     writing: Option<JoinHandle<Result<u64, StoreError>>>,
     executing: Option<BoxFuture<'static, Outcome>>,
     asking: Option<BoxFuture<'static, Box<StatusReport>>>,
@@ -254,7 +252,11 @@ impl Agent {
             tracing::debug!(session, host = %broker.host, port = broker.port, "connecting to the broker");
             self.session_began = wall_now();
             let will = self.will(session);
-            self.link = Some(Link::open(broker, will)?);
+            match Link::open(broker, will) {
+                Ok(link) => self.link = Some(link),
+                // The file may be mended while the agent runs: an attempt that failed, like any other.
+                Err(error) => return self.lose_link(&error.to_string()),
+            }
         }
         Ok(())
     }
@@ -320,7 +322,7 @@ impl Agent {
                     return Ok(());
                 };
                 tracing::info!(session, "connected to the broker");
-                self.link_is_lost = false;
+                self.link_lost_by = None;
                 self.greet(session)?;
                 self.tell_outbox(outbox::Input::LinkUp { session })
             }
@@ -379,8 +381,8 @@ impl Agent {
 
     fn lose_link(&mut self, reason: &str) -> Result<(), AgentError> {
         self.link = None;
-        // The first of a row; a broker that is away would fill the log otherwise.
-        if self.link_is_lost || self.is_stopping {
+        // The first of a row that says the same; a broker that is away would fill the log otherwise.
+        if self.is_stopping || self.link_lost_by.as_deref() == Some(reason) {
             tracing::debug!(reason, "still no session with the broker");
         } else {
             tracing::warn!(
@@ -388,7 +390,7 @@ impl Agent {
                 "no session with the broker; what is to be told waits in the outbox"
             );
         }
-        self.link_is_lost = true;
+        self.link_lost_by = Some(reason.to_owned());
         self.session.handle(Instant::now(), session::Input::Lost);
         self.tell_outbox(outbox::Input::LinkDown)
     }

@@ -67,6 +67,7 @@ impl Setup {
                 password: mqtt.password.clone(),
                 tls: mqtt.tls,
                 ca_file: mqtt.ca_file.clone(),
+                client_cert: mqtt.client_cert.clone(),
                 keep_alive: mqtt.keep_alive,
             }),
             limits: Limits {
@@ -149,7 +150,7 @@ impl Agent {
             feed,
             feed_is_lost: false,
             link: None,
-            link_is_lost: false,
+            link_lost_by: None,
             writing: None,
             executing: None,
             asking: None,

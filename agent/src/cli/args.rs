@@ -152,6 +152,9 @@ pub struct RunArgs {
     /// Take every frame of a recording, as fast as it goes (the default).
     #[arg(long)]
     pub fast: bool,
+    /// Take any certificate of rtsps:// and https://, as cameras need that signed their own.
+    #[arg(long)]
+    pub no_tls_verify: bool,
     /// Write an annotated video.
     #[arg(long, value_name = "OUT.mp4")]
     pub video: Option<PathBuf>,
@@ -186,6 +189,9 @@ pub enum SourceAction {
         /// Take RTSP over UDP.
         #[arg(long)]
         udp: bool,
+        /// Take any certificate of rtsps:// and https://, as cameras need that signed their own.
+        #[arg(long)]
+        no_tls_verify: bool,
     },
     /// Remove one.
     Remove {

@@ -153,6 +153,7 @@ fn shown(config: &Config) -> Value {
         },
     });
     let mut models = json!({"dir": models_dir(config)});
+    set(&mut models, "mirror", config.models.mirror.as_ref());
     set(&mut models, "default", config.models.default.as_ref());
     shown["models"] = models;
     if let Some(mqtt) = &config.mqtt {
@@ -162,6 +163,10 @@ fn shown(config: &Config) -> Value {
         });
         set(&mut section, "username", mqtt.username.as_ref());
         set(&mut section, "ca_file", mqtt.ca_file.as_ref());
+        if let Some(files) = &mqtt.client_cert {
+            section["cert_file"] = json!(files.cert_file);
+            section["key_file"] = json!(files.key_file);
+        }
         set(
             &mut section,
             "password",

@@ -82,7 +82,10 @@ async fn online(
     let client = RuntimeClient::new(&config.runtime_socket)?;
     match command {
         Command::Run(args) => run::run(&args, config, &models_dir, out, verbose).await,
-        Command::Models { action } => models::run(action, &models_dir, out).await,
+        Command::Models { action } => {
+            let mirror = config.models.mirror.as_deref();
+            models::run(action, &models_dir, mirror, out).await
+        }
         Command::Status => remote::status(&client, out).await,
         Command::Sources { action } => remote::sources(action, &client, out).await,
         Command::Pipelines { action } => remote::pipelines(action, &client, out).await,

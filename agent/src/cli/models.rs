@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use reqwest::StatusCode;
-use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, RANGE};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
 use serde_json::json;
 use watchkeeper_contract::model::ModelState;
 use watchkeeper_models::zoo::{Against, Verified};
@@ -24,6 +24,7 @@ const ATTEMPTS: u32 = 4;
 pub(super) async fn run(
     action: Option<ModelAction>,
     models_dir: &Path,
+    mirror: Option<&str>,
     out: &Output,
 ) -> Result<(), Failure> {
     let mut zoo = Zoo::with_dir(models_dir);
@@ -45,7 +46,7 @@ pub(super) async fn run(
                 (true, None) => Trust::FirstUse,
                 (false, None) => Trust::KnownOnly,
             };
-            let plan = zoo.pull_plan(&name, trust).map_err(bad_input)?;
+            let plan = zoo.pull_plan(&name, trust, mirror).map_err(bad_input)?;
             let done = pull(plan, out).await?;
             let value = json!({"model": name, "file": done.path, "sha256": done.sha256.to_string(), "bytes": done.bytes});
             out.both(&value, || {
@@ -154,6 +155,13 @@ async fn pull(plan: PullPlan, out: &Output) -> Result<Downloaded, Failure> {
         .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(|e| failed(&e))?;
+    if let Some(here) = Download::already(&plan).map_err(|e| failed(&e))? {
+        out.note(format!(
+            "{} is here already; nothing was fetched",
+            plan.name
+        ));
+        return Ok(here);
+    }
     let mut attempt = 1;
     loop {
         let mut download = Download::open(plan.clone()).map_err(|e| failed(&e))?;
@@ -202,31 +210,58 @@ async fn transfer(
     let stop = |e: watchkeeper_models::DownloadError| {
         Interrupted::Final(Failure::new(Exit::Failed, e.to_string()))
     };
-    let broken = |e: reqwest::Error| Interrupted::Passing(innermost(&e));
+    let broken = |e: reqwest::Error| {
+        if e.is_redirect() || e.is_builder() {
+            let sentence = format!("can't fetch {url}: {}", innermost(&e));
+            Interrupted::Final(Failure::new(Exit::Failed, sentence))
+        } else {
+            Interrupted::Passing(innermost(&e))
+        }
+    };
     let mut request = client.get(url);
-    if download.offset() > 0 {
-        request = request.header(RANGE, format!("bytes={}-", download.offset()));
+    let rest = download.rest();
+    if let Some(rest) = &rest {
+        request = request.header(RANGE, format!("bytes={}-", rest.offset));
+        if let Some(validator) = &rest.validator {
+            request = request.header(IF_RANGE, validator);
+        }
     }
     let mut response = request.send().await.map_err(broken)?;
-    let start = match begin(response.status(), response.headers(), download.offset()) {
+    let offset = rest.map_or(0, |rest| rest.offset);
+    let start = match begin(response.status(), response.headers(), offset) {
         Ok(start) => start,
-        Err(why) if response.status().is_server_error() => return Err(Interrupted::Passing(why)),
+        Err(why) if may_pass(response.status()) => return Err(Interrupted::Passing(why)),
         Err(why) => {
             let sentence = format!("{url} answered {why}");
             return Err(Interrupted::Final(Failure::new(Exit::Failed, sentence)));
         }
     };
+    let is_all = start == Start::Nothing;
     download.start(start).map_err(stop)?;
     if let (Some(total), None) = (download.expected(), bar.length()) {
         bar.set_length(total);
     }
-    if start == Start::Nothing {
+    if is_all {
         return Ok(());
     }
     while let Some(bytes) = response.chunk().await.map_err(broken)? {
         bar.set_position(download.accept(&bytes).map_err(stop)?);
     }
-    Ok(())
+    match download.missing() {
+        Some(missing) => Err(Interrupted::Passing(format!(
+            "the server ended {missing} bytes early"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Whether the same request may fare better later.
+fn may_pass(status: StatusCode) -> bool {
+    status.is_server_error()
+        || matches!(
+            status,
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
+        )
 }
 
 /// Reads how an answer begins (RFC 9110, sections 14.4 and 15.3.7). An answer to a range that is not the one asked for
@@ -236,6 +271,12 @@ fn begin(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<Start, 
     match status {
         StatusCode::OK => Ok(Start::Whole {
             length: number(CONTENT_LENGTH),
+            // A weak tag says that the bytes may differ.
+            validator: headers
+                .get(ETAG)
+                .and_then(|tag| tag.to_str().ok())
+                .filter(|tag| tag.starts_with('"'))
+                .map(str::to_owned),
         }),
         StatusCode::PARTIAL_CONTENT => {
             let range = headers
@@ -296,11 +337,14 @@ mod tests {
 
     #[test]
     fn a_server_that_knows_no_ranges_starts_again() {
-        let headers = headers(&[("content-length", "200")]);
-        assert_eq!(
-            begin(StatusCode::OK, &headers, 100),
-            Ok(Start::Whole { length: Some(200) })
-        );
+        for (tag, validator) in [("\"v1\"", Some("\"v1\"".to_owned())), ("W/\"v1\"", None)] {
+            let headers = headers(&[("content-length", "200"), ("etag", tag)]);
+            let whole = Start::Whole {
+                length: Some(200),
+                validator,
+            };
+            assert_eq!(begin(StatusCode::OK, &headers, 100), Ok(whole));
+        }
     }
 
     #[test]

@@ -62,6 +62,7 @@ pub(super) async fn sources(
             native,
             max_fps,
             udp,
+            no_tls_verify,
         } => {
             let spec = SourceSpec {
                 id,
@@ -73,6 +74,7 @@ pub(super) async fn sources(
                 } else {
                     RtspTransport::Tcp
                 },
+                tls_verify: !no_tls_verify,
             };
             let status = client.put_source(&spec).await?;
             out.both(&status, || {

@@ -351,7 +351,8 @@ fn presence_sections() -> Vec<Section> {
                 ("blind", "with `live`: `frozen` or `black` pictures come"),
                 (
                     "cause",
-                    "with `lost` and `failed`: `refused`, `unreachable`, `timeout`, `authentication`, `not_found`, \
+                    "with `lost` and `failed`: `refused`, `unreachable`, `timeout`, `authentication`, `untrusted`, \
+                           `not_found`, \
                            `permission`, `codec`, `no_keyframe`, `stalled`, `end_of_stream` or `other`",
                 ),
                 ("why", "with `lost`, `failed` and `unknown`: one sentence"),

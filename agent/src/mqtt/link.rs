@@ -16,11 +16,14 @@ use futures_util::stream::{BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use rumqttc::{
     AsyncClient, ConnectionError, Event, LastWill, MqttOptions, Packet, PublishNoticeError,
-    PublishOptions, PublishResult, QoS, SubscribeReasonCode, TlsConfiguration, Transport,
+    PublishOptions, PublishResult, QoS, SubscribeReasonCode, Transport,
 };
 use secrecy::{ExposeSecret, SecretString};
+use watchkeeper_config::ClientCert;
 
 use super::payload::MAX_PAYLOAD;
+use super::reason::reason;
+use super::tls::{self, TlsError};
 use crate::outbox::OutboxId;
 
 /// Requests that the client queues; far more than the outbox's window and the retained topics together.
@@ -47,24 +50,10 @@ pub struct Broker {
     pub tls: bool,
     /// PEM file with the authorities to trust; absent: the system's.
     pub ca_file: Option<PathBuf>,
+    /// The certificate and key by which the box proves who it is.
+    pub client_cert: Option<ClientCert>,
     /// Interval of keep-alive packets.
     pub keep_alive: Duration,
-}
-
-/// What cannot be mended by trying again.
-#[derive(Debug, thiserror::Error)]
-pub enum LinkError {
-    /// The authorities can't be read.
-    #[error("mqtt.ca_file {} can't be read: {source}", path.display())]
-    CaFile {
-        /// Which file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The system's authorities can't be read.
-    #[error("the system's certificate authorities can't be used: {0}; set mqtt.ca_file")]
-    SystemRoots(String),
 }
 
 /// The message that the broker publishes when the session breaks.
@@ -117,6 +106,9 @@ type Notice = (Token, Result<PublishResult, PublishNoticeError>);
 
 /// One session.
 pub struct Link {
+    broker: Broker,
+    /// Whether the broker accepted the session.
+    accepted: bool,
     client: AsyncClient,
     events: BoxStream<'static, Result<Event, ConnectionError>>,
     notices: FuturesUnordered<BoxFuture<'static, Notice>>,
@@ -132,8 +124,8 @@ impl Link {
     /// Begins to connect. The outcome comes from [`Self::next`].
     ///
     /// # Errors
-    /// [`LinkError`] when the TLS set-up can't be made.
-    pub fn open(broker: &Broker, will: Will) -> Result<Self, LinkError> {
+    /// [`TlsError`] when the TLS set-up can't be made; trying again does not mend it.
+    pub fn open(broker: &Broker, will: Will) -> Result<Self, TlsError> {
         let mut options = MqttOptions::new(&broker.client_id, (broker.host.clone(), broker.port));
         let limit = MAX_PAYLOAD + PACKET_OVERHEAD;
         let keep_alive = u16::try_from(broker.keep_alive.as_secs()).unwrap_or(u16::MAX);
@@ -158,7 +150,9 @@ impl Link {
             (None, _) => {}
         }
         if broker.tls {
-            options.set_transport(Transport::tls_with_config(tls(broker)?));
+            let config =
+                tls::client_config(broker.ca_file.as_deref(), broker.client_cert.as_ref())?;
+            options.set_transport(Transport::tls_with_config(config.into()));
         }
         let (client, mut events) = AsyncClient::builder(options).capacity(QUEUE).build();
         let mut network = events.network_options();
@@ -170,6 +164,8 @@ impl Link {
             Some((event, events))
         });
         Ok(Self {
+            broker: broker.clone(),
+            accepted: false,
             client,
             events: events.boxed(),
             notices: FuturesUnordered::new(),
@@ -193,7 +189,10 @@ impl Link {
                 }
             };
             match event {
-                Some(Ok(Event::Incoming(Packet::ConnAck(_)))) => return LinkEvent::Up,
+                Some(Ok(Event::Incoming(Packet::ConnAck(_)))) => {
+                    self.accepted = true;
+                    return LinkEvent::Up;
+                }
                 Some(Ok(Event::Incoming(Packet::Publish(publish)))) => {
                     // A topic that is not UTF-8 is nobody's.
                     if let Ok(topic) = String::from_utf8(publish.topic.to_vec()) {
@@ -211,7 +210,7 @@ impl Link {
                 Some(Ok(Event::Incoming(_) | Event::Outgoing(_))) => {}
                 Some(Err(error)) => {
                     return LinkEvent::Down {
-                        reason: reason(&error),
+                        reason: reason(&self.broker, self.accepted, &error),
                     };
                 }
                 None => {
@@ -290,43 +289,5 @@ impl Link {
         if tokio::time::timeout(patience, drain).await.is_err() {
             tracing::warn!("the broker did not take leave in time");
         }
-    }
-}
-
-fn tls(broker: &Broker) -> Result<TlsConfiguration, LinkError> {
-    match &broker.ca_file {
-        Some(path) => {
-            let ca = std::fs::read(path).map_err(|source| LinkError::CaFile {
-                path: path.clone(),
-                source,
-            })?;
-            Ok(TlsConfiguration::Simple {
-                ca,
-                alpn: None,
-                client_auth: None,
-            })
-        }
-        None => TlsConfiguration::try_default_rustls()
-            .map_err(|error| LinkError::SystemRoots(error.to_string())),
-    }
-}
-
-/// What happened, and what a person can do about it where that is known.
-fn reason(error: &ConnectionError) -> String {
-    use rumqttc::ConnectReturnCode as Code;
-    match error {
-        ConnectionError::ConnectionRefused(Code::BadUserNamePassword | Code::NotAuthorized) => {
-            "the broker refused the login; check mqtt.username and mqtt.password".to_owned()
-        }
-        ConnectionError::ConnectionRefused(Code::BadClientId) => {
-            "the broker refused the client id; check mqtt.client_id".to_owned()
-        }
-        ConnectionError::NetworkTimeout | ConnectionError::FlushTimeout => {
-            "the broker does not answer; check mqtt.host and mqtt.port".to_owned()
-        }
-        ConnectionError::Io(source) => {
-            format!("{source}; check that the broker runs at mqtt.host and mqtt.port")
-        }
-        other => other.to_string(),
     }
 }

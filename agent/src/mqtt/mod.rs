@@ -2,14 +2,16 @@
 //!
 //! `topics` is the only place that knows topic strings, [`payload`] the only one that knows what a message holds,
 //! [`session`] decides when to connect, `retained` keeps what the broker shall hold, [`link`] is the shell around
-//! `rumqttc`.
+//! `rumqttc`, [`tls`] makes its set-up, `reason` says why there is none.
 
 mod docs;
 pub mod link;
 pub mod payload;
+mod reason;
 mod request;
 mod retained;
 pub mod session;
+pub mod tls;
 mod topics;
 
 pub use docs::render as render_docs;

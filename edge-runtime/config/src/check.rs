@@ -17,8 +17,8 @@ use crate::keys;
 use crate::layers::LoadRequest;
 use crate::raw::{Found, Read, parse_mode};
 use crate::{
-    AgentConfig, Backend, Config, InferenceConfig, JournalConfig, MediaConfig, ModelsConfig,
-    MqttConfig,
+    AgentConfig, Backend, ClientCert, Config, InferenceConfig, JournalConfig, MediaConfig,
+    ModelsConfig, MqttConfig,
 };
 
 /// Makes a configuration of what was read.
@@ -40,6 +40,7 @@ pub(crate) fn check(read: Read, request: &LoadRequest) -> Result<Config, Vec<Con
     let sources = sources(&values, &mut warnings);
     let pipelines = pipelines(&values, &sources, &mut warnings);
     let mqtt = mqtt(&values, site.as_ref(), box_id.as_ref(), &mut errors);
+    let mirror = mirror(&values, &mut errors);
 
     let (Some(site), Some(box_id), true) = (site, box_id, errors.is_empty()) else {
         return Err(errors);
@@ -81,6 +82,7 @@ pub(crate) fn check(read: Read, request: &LoadRequest) -> Result<Config, Vec<Con
         },
         models: ModelsConfig {
             dir: values.path("models.dir").unwrap_or_default(),
+            mirror,
             default: values.text("models.default"),
         },
         warnings,
@@ -351,16 +353,23 @@ fn mqtt(
         return None;
     };
     let tls = values.switch("mqtt.tls");
-    if let (false, Some(found)) = (tls, values.found("mqtt.ca_file")) {
-        let problem = "has no effect, because mqtt.tls is false";
-        errors.push(ConfigError::new(
-            "mqtt.ca_file",
-            problem,
-            found.origin.clone(),
-        ));
+    for key in ["mqtt.ca_file", "mqtt.cert_file", "mqtt.key_file"] {
+        if let (false, Some(found)) = (tls, values.found(key)) {
+            let problem = "has no effect, because mqtt.tls is false";
+            errors.push(ConfigError::new(key, problem, found.origin.clone()));
+        }
     }
+    let client_cert = client_cert(values, errors);
     let default_port = if tls { 8883 } else { 1883 };
     let password = password(values, errors);
+    if let (true, None) = (password.is_some(), values.text("mqtt.username")) {
+        let key = ["mqtt.password", "mqtt.password_file"]
+            .into_iter()
+            .find(|key| values.found(key).is_some())
+            .unwrap_or("mqtt.password");
+        let problem = "has no effect, because mqtt.username is missing";
+        errors.push(ConfigError::new(key, problem, values.origin(key)));
+    }
     let client_id = values
         .text("mqtt.client_id")
         .or_else(|| Some(format!("watchkeeper-{}-{}", site?, box_id?)))?;
@@ -375,8 +384,43 @@ fn mqtt(
         password,
         tls,
         ca_file: values.path("mqtt.ca_file"),
+        client_cert,
         keep_alive: Duration::from_secs(values.whole("mqtt.keep_alive_s").unwrap_or_default()),
     })
+}
+
+/// The address of the mirror. It is printed with every failure, so a login has no place in it.
+fn mirror(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<String> {
+    const KEY: &str = "models.mirror";
+    let address = values.text(KEY)?;
+    let rest = ["http://", "https://"]
+        .iter()
+        .find_map(|scheme| address.strip_prefix(scheme));
+    if rest.is_some_and(|rest| !rest.is_empty() && !rest.contains('@')) {
+        return Some(address);
+    }
+    errors.push(
+        ConfigError::new(KEY, "is not allowed", values.origin(KEY))
+            .allowed("http://… or https://…, without a login"),
+    );
+    None
+}
+
+/// The files of the client certificate: both or none.
+fn client_cert(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<ClientCert> {
+    let files = ["mqtt.cert_file", "mqtt.key_file"].map(|key| (key, values.path(key)));
+    match files {
+        [(_, Some(cert_file)), (_, Some(key_file))] => Some(ClientCert {
+            cert_file,
+            key_file,
+        }),
+        [(_, None), (_, None)] => None,
+        [(cert, Some(_)), (key, None)] | [(key, None), (cert, Some(_))] => {
+            let problem = format!("has no effect without {key}");
+            errors.push(ConfigError::new(cert, problem, values.origin(cert)));
+            None
+        }
+    }
 }
 
 fn password(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<SecretString> {

@@ -224,6 +224,15 @@ pub const KEYS: &[Key] = &[
         "Transport of RTSP. `tcp` loses nothing; `udp` is for networks that ask for it.",
     ),
     key(
+        "sources.*.tls_verify",
+        Kind::Switch,
+        Some("true"),
+        "",
+        "Whether the certificate of `rtsps://` and `https://` must be made out to the address by an authority that the \
+         system trusts. `false` is for cameras that signed their own: what they send is encrypted, but anybody in between \
+         can stand in for them and is told the password.",
+    ),
+    key(
         "pipelines.*.source",
         Kind::Name,
         None,
@@ -336,7 +345,23 @@ pub const KEYS: &[Key] = &[
         Kind::Path,
         None,
         "",
-        "PEM file with the authorities to trust. Left out: the system's.",
+        "PEM file with the authorities to trust. Left out: the system's. Read at every connect, so that a file that was \
+         exchanged counts at once.",
+    ),
+    key(
+        "mqtt.cert_file",
+        Kind::Path,
+        None,
+        "",
+        "PEM file with the certificate by which the box proves to the broker who it is, and those of the authorities \
+         between. For brokers that ask for one (mutual TLS); needs `key_file`.",
+    ),
+    key(
+        "mqtt.key_file",
+        Kind::Path,
+        None,
+        "",
+        "PEM file with the private key of `cert_file`, not encrypted; readable by the agent alone.",
     ),
     key(
         "mqtt.keep_alive_s",
@@ -372,6 +397,14 @@ pub const KEYS: &[Key] = &[
         Some("/var/lib/watchkeeper/models"),
         "",
         "Folder of model files and their manifests.",
+    ),
+    key(
+        "models.mirror",
+        Kind::Text,
+        None,
+        "",
+        "Address of a folder, `http(s)://…`, that `watchkeeper models pull` fetches `NAME.onnx` from, in place of the \
+         published addresses. Checksums that are known hold for it too. Left out: the published addresses.",
     ),
     key(
         "models.default",

@@ -121,8 +121,19 @@ pub struct MqttConfig {
     pub tls: bool,
     /// PEM file with the authorities to trust; absent: the system's.
     pub ca_file: Option<PathBuf>,
+    /// The certificate and key by which the box proves who it is; absent: it does not.
+    pub client_cert: Option<ClientCert>,
     /// Interval of keep-alive packets.
     pub keep_alive: Duration,
+}
+
+/// How the box proves to the broker who it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCert {
+    /// PEM file with the certificate, and those of the authorities between.
+    pub cert_file: PathBuf,
+    /// PEM file with its private key.
+    pub key_file: PathBuf,
 }
 
 /// Bounds and rhythm of the agent.
@@ -141,6 +152,8 @@ pub struct AgentConfig {
 pub struct ModelsConfig {
     /// Folder of model files.
     pub dir: PathBuf,
+    /// Address of a folder that files are fetched from; absent: the published addresses.
+    pub mirror: Option<String>,
     /// Model for workflows that name none; absent: `yolox-nano` where its file is here, else `motion`.
     pub default: Option<String>,
 }

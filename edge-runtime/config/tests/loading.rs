@@ -101,7 +101,7 @@ fn a_variable_wins_over_the_file_and_a_flag_over_the_variable() {
 
 #[test]
 fn an_all_digit_password_in_a_variable_stays_text_and_is_never_printed() {
-    let config = Case::new("[mqtt]\nhost = \"b\"\n")
+    let config = Case::new("[mqtt]\nhost = \"b\"\nusername = \"u\"\n")
         .env("WATCHKEEPER_MQTT__PASSWORD", "0012345")
         .load()
         .unwrap();
@@ -179,6 +179,50 @@ fn a_named_file_that_is_missing_is_an_error() {
         "{}",
         errors[0]
     );
+}
+
+#[test]
+fn keys_of_the_broker_that_need_another_one_are_not_silently_ignored() {
+    for (keys, key, problem) in [
+        (
+            "password = \"p\"",
+            "mqtt.password",
+            "mqtt.username is missing",
+        ),
+        ("ca_file = \"ca.crt\"", "mqtt.ca_file", "mqtt.tls is false"),
+        (
+            "tls = true\ncert_file = \"c\"",
+            "mqtt.cert_file",
+            "without mqtt.key_file",
+        ),
+        (
+            "tls = true\nkey_file = \"k\"",
+            "mqtt.key_file",
+            "without mqtt.cert_file",
+        ),
+    ] {
+        let errors = Case::new(&format!("[mqtt]\nhost = \"b\"\n{keys}\n")).load();
+        let errors = errors.unwrap_err();
+        assert_eq!(errors[0].key, key);
+        assert!(errors[0].problem.contains(problem), "{}", errors[0]);
+    }
+}
+
+#[test]
+fn a_mirror_is_an_address_without_a_login() {
+    let of = |address: &str| Case::new(&format!("[models]\nmirror = \"{address}\"\n")).load();
+    let mirror = of("https://mirror.local/wk").unwrap().models.mirror;
+    assert_eq!(mirror.as_deref(), Some("https://mirror.local/wk"));
+    for bad in [
+        "ftp://mirror",
+        "mirror.local",
+        "https://",
+        "https://me:word@mirror",
+    ] {
+        let errors = of(bad).unwrap_err();
+        assert_eq!(errors[0].key, "models.mirror");
+        assert!(!errors[0].to_string().contains("word"), "{}", errors[0]);
+    }
 }
 
 #[test]

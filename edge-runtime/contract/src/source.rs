@@ -26,6 +26,15 @@ pub struct SourceSpec {
     /// Transport for RTSP.
     #[serde(default)]
     pub rtsp_transport: RtspTransport,
+    /// Whether the certificate of an `rtsps` or `https` source must be made out to its address by an authority that the
+    /// system trusts. `false` is for cameras that signed their own: what they send is encrypted, but anybody in between can
+    /// stand in for them and is told the password.
+    #[serde(default = "verified")]
+    pub tls_verify: bool,
+}
+
+fn verified() -> bool {
+    true
 }
 
 /// Pace of a source that is not live by itself.
@@ -65,6 +74,8 @@ pub enum LossCause {
     Timeout,
     /// User name or password were rejected.
     Authentication,
+    /// Its certificate is not trusted (see [`SourceSpec::tls_verify`]).
+    Untrusted,
     /// The path does not exist there (file missing, RTSP 404).
     NotFound,
     /// This process may not open it.

@@ -56,6 +56,9 @@ pub(super) fn of_gst(error: &gst::glib::Error, debug: &str) -> LossCause {
     let text = format!("{} {debug}", error.message()).to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|w| text.contains(w));
     // Text first: rtspsrc and souphttpsrc put several causes under one code.
+    if says(&["certificate", "tls handshake"]) {
+        return LossCause::Untrusted;
+    }
     if says(&["unauthorized", "401", "not authorized", "authentication"]) {
         return LossCause::Authentication;
     }
@@ -144,6 +147,12 @@ pub(super) fn sentence(cause: LossCause, place: &str, detail: &str) -> String {
         LossCause::Authentication => {
             format!(
                 "{place} rejected the user name or password; check both in the source's address"
+            )
+        }
+        LossCause::Untrusted => {
+            format!(
+                "{place} shows a certificate that is not trusted; have its authority trusted by the system, or set \
+                 tls_verify = false for this source"
             )
         }
         LossCause::NotFound => {

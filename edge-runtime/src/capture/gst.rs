@@ -29,6 +29,8 @@ struct Signs {
     connected: AtomicBool,
     /// What arrives over HTTP is a sequence of JPEGs and not a file.
     multipart: AtomicBool,
+    /// The certificate of the other side was refused.
+    untrusted: AtomicBool,
 }
 
 /// A running pipeline.
@@ -135,6 +137,9 @@ impl GstFeed {
             }
             Kind::Network(url) => {
                 let connected = self.signs.connected.load(Ordering::Relaxed);
+                if self.signs.untrusted.load(Ordering::Relaxed) {
+                    cause = LossCause::Untrusted;
+                }
                 if cause == LossCause::Other && !connected {
                     cause = cause::probe(url).unwrap_or(cause);
                 }

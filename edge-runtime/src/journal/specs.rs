@@ -177,6 +177,13 @@ struct SourceV1 {
     pace: Value,
     max_fps: Option<f64>,
     rtsp_transport: Value,
+    /// Younger than the format: what was written without it was verified.
+    #[serde(default = "verified")]
+    tls_verify: bool,
+}
+
+fn verified() -> bool {
+    true
 }
 
 impl From<&SourceSpec> for SourceV1 {
@@ -188,6 +195,7 @@ impl From<&SourceSpec> for SourceV1 {
             pace,
             max_fps,
             rtsp_transport,
+            tls_verify,
         } = spec;
         Self {
             format: FORMAT,
@@ -195,6 +203,7 @@ impl From<&SourceSpec> for SourceV1 {
             pace: serde_json::json!(pace),
             max_fps: *max_fps,
             rtsp_transport: serde_json::json!(rtsp_transport),
+            tls_verify: *tls_verify,
         }
     }
 }
@@ -207,6 +216,7 @@ impl SourceV1 {
             pace: word("pace", self.pace)?,
             max_fps: self.max_fps,
             rtsp_transport: word("rtsp_transport", self.rtsp_transport)?,
+            tls_verify: self.tls_verify,
         })
     }
 }

@@ -208,6 +208,7 @@ mod tests {
             pace: Pace::Fast,
             max_fps: None,
             rtsp_transport: RtspTransport::Tcp,
+            tls_verify: true,
         };
         let handle = Source::spawn(spec, Deps::default());
         let receiver = handle.subscribe();

@@ -1,27 +1,28 @@
 //! An RTSP camera that can be told to misbehave.
 //!
-//! Serves a test pattern for ever, or an H.264 MP4 file once per client in real time without encoding it again (it does
-//! not loop: a client sees the end of the stream and may come again), on 127.0.0.1. Prints `READY rtsp://…` when it
-//! listens. Reads commands from standard input, one a line: `stall` (stay connected, send nothing), `resume`, `refuse`
-//! (close everything, stop listening), `accept`, `quit`; the end of the input quits too, so that it never outlives the
-//! test that started it.
+//! Serves a test pattern for ever, a pipeline that is given, or an H.264 MP4 file once per client in real time without
+//! encoding it again (it does not loop: a client sees the end of the stream and may come again), on 127.0.0.1. Prints
+//! `READY rtsp://…` when it listens. Reads commands from standard input, one a line: `stall` (stay connected, send
+//! nothing), `resume`, `refuse` (close everything, stop listening), `accept`, `size WIDTHxHEIGHT` (of the element `size` in
+//! a pipeline that is given), `quit`; the end of the input quits too, so that it never outlives the test that started it.
 
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Parser;
 use gstreamer as gst;
 use gstreamer::glib;
-use gstreamer::prelude::{Cast, ElementExt, GstBinExt, PadExtManual};
+use gstreamer::prelude::{Cast, ElementExt, GstBinExt, ObjectExt, PadExtManual};
 use gstreamer_rtsp_server as rtsp;
 use gstreamer_rtsp_server::prelude::{
-    RTSPAuthExt, RTSPMediaExt, RTSPMediaFactoryExt, RTSPMediaFactoryExtManual, RTSPMountPointsExt,
-    RTSPServerExt, RTSPServerExtManual,
+    RTSPAuthExt, RTSPAuthExtManual, RTSPMediaExt, RTSPMediaFactoryExt, RTSPMediaFactoryExtManual,
+    RTSPMountPointsExt, RTSPServerExt, RTSPServerExtManual,
 };
+use gstreamer_rtsp_server::{gio, gst_rtsp};
 
 /// An RTSP camera that can be told to misbehave.
 #[derive(Debug, Parser)]
@@ -32,12 +33,24 @@ struct Args {
     /// H.264 MP4 file to serve once per client; a test pattern without it.
     #[arg(long)]
     file: Option<PathBuf>,
+    /// Pipeline to serve, in the words of gst-launch, its payloaders named pay0, pay1 and so on.
+    #[arg(long, conflicts_with = "file")]
+    launch: Option<String>,
     /// User name that clients must give.
     #[arg(long, requires = "password")]
     user: Option<String>,
     /// Password that clients must give.
     #[arg(long, requires = "user")]
     password: Option<String>,
+    /// Asks for the login by digest instead of in plain.
+    #[arg(long, requires = "user")]
+    digest: bool,
+    /// PEM file with a certificate; with it everything is TLS.
+    #[arg(long, requires = "key")]
+    cert: Option<PathBuf>,
+    /// PEM file with the certificate's key.
+    #[arg(long, requires = "cert")]
+    key: Option<PathBuf>,
 }
 
 const PATTERN: &str = "videotestsrc is-live=true pattern=smpte ! \
@@ -52,9 +65,10 @@ fn main() -> anyhow::Result<()> {
     let server = rtsp::RTSPServer::new();
     server.set_address("127.0.0.1");
     server.set_service(&args.port.to_string());
-    let factory = factory(&args, &stalled)?;
-    if let (Some(user), Some(password)) = (&args.user, &args.password) {
-        protect(&server, &factory, user, password);
+    let sizes: Sizes = Arc::default();
+    let factory = factory(&args, &stalled, &sizes)?;
+    if args.user.is_some() || args.cert.is_some() {
+        protect(&server, &factory, &args)?;
     }
     let mounts = server
         .mount_points()
@@ -65,7 +79,8 @@ fn main() -> anyhow::Result<()> {
     // A free port was chosen by now; later the same one must be taken again.
     let port = u16::try_from(server.bound_port()).context("server is not bound")?;
     server.set_service(&port.to_string());
-    say(&format!("READY rtsp://127.0.0.1:{port}/live"))?;
+    let scheme = if args.cert.is_some() { "rtsps" } else { "rtsp" };
+    say(&format!("READY {scheme}://127.0.0.1:{port}/live"))?;
 
     let (lines, commands) = std::sync::mpsc::sync_channel(8);
     std::thread::spawn(move || {
@@ -84,6 +99,7 @@ fn main() -> anyhow::Result<()> {
             continue;
         };
         match command.trim() {
+            resize if resize.starts_with("size ") => set_size(&sizes, resize)?,
             "stall" => stalled.store(true, Ordering::Relaxed),
             "resume" => stalled.store(false, Ordering::Relaxed),
             "refuse" => {
@@ -110,10 +126,34 @@ fn say(line: &str) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-fn factory(args: &Args, stalled: &Arc<AtomicBool>) -> anyhow::Result<rtsp::RTSPMediaFactory> {
+/// Elements that set a picture's size, of every client.
+type Sizes = Arc<Mutex<Vec<glib::WeakRef<gst::Element>>>>;
+
+fn set_size(sizes: &Sizes, command: &str) -> anyhow::Result<()> {
+    let size = command
+        .strip_prefix("size ")
+        .and_then(|s| s.split_once('x'));
+    let (width, height) = size.context("size WIDTHxHEIGHT")?;
+    let caps = gst::Caps::builder("video/x-raw")
+        .field("width", width.parse::<i32>()?)
+        .field("height", height.parse::<i32>()?)
+        .build();
+    let elements = sizes.lock().unwrap_or_else(PoisonError::into_inner);
+    for element in elements.iter().filter_map(glib::WeakRef::upgrade) {
+        element.set_property("caps", &caps);
+    }
+    Ok(())
+}
+
+fn factory(
+    args: &Args,
+    stalled: &Arc<AtomicBool>,
+    sizes: &Sizes,
+) -> anyhow::Result<rtsp::RTSPMediaFactory> {
     let factory = rtsp::RTSPMediaFactory::new();
-    match &args.file {
-        Some(path) => {
+    match (&args.file, &args.launch) {
+        (None, Some(launch)) => factory.set_launch(&format!("( {launch} )")),
+        (Some(path), _) => {
             let path = path
                 .canonicalize()
                 .with_context(|| format!("{}", path.display()))?;
@@ -122,11 +162,15 @@ fn factory(args: &Args, stalled: &Arc<AtomicBool>) -> anyhow::Result<rtsp::RTSPM
                 "( filesrc location=\"{path}\" ! qtdemux ! h264parse config-interval=-1 ! rtph264pay name=pay0 pt=96 )"
             ));
         }
-        None => factory.set_launch(&format!("( {PATTERN} )")),
+        (None, None) => factory.set_launch(&format!("( {PATTERN} )")),
     }
-    let stalled = stalled.clone();
+    let (stalled, sizes) = (stalled.clone(), sizes.clone());
     factory.connect_media_configure(move |_, media| {
         let bin = media.element().downcast::<gst::Bin>().ok();
+        if let Some(element) = bin.as_ref().and_then(|bin| bin.by_name("size")) {
+            let mut sizes = sizes.lock().unwrap_or_else(PoisonError::into_inner);
+            sizes.push(element.downgrade());
+        }
         let pad = bin
             .and_then(|bin| bin.by_name("pay0"))
             .and_then(|pay| pay.static_pad("src"));
@@ -147,14 +191,26 @@ fn factory(args: &Args, stalled: &Arc<AtomicBool>) -> anyhow::Result<rtsp::RTSPM
 fn protect(
     server: &rtsp::RTSPServer,
     factory: &rtsp::RTSPMediaFactory,
-    user: &str,
-    password: &str,
-) {
-    let token = rtsp::RTSPToken::builder()
+    args: &Args,
+) -> anyhow::Result<()> {
+    let mut token = rtsp::RTSPToken::builder()
         .field("media.factory.role", "viewer")
         .build();
     let auth = rtsp::RTSPAuth::new();
-    auth.add_basic(&rtsp::RTSPAuth::make_basic(user, password), &token);
+    match (&args.user, &args.password) {
+        (Some(user), Some(password)) if args.digest => {
+            auth.set_supported_methods(gst_rtsp::RTSPAuthMethod::Digest);
+            auth.add_digest(user, password, &token);
+        }
+        (Some(user), Some(password)) => {
+            auth.add_basic(&rtsp::RTSPAuth::make_basic(user, password), &token);
+        }
+        _ => auth.set_default_token(Some(&mut token)),
+    }
+    if let (Some(cert), Some(key)) = (&args.cert, &args.key) {
+        let certificate = gio::TlsCertificate::from_files(cert, key)?;
+        auth.set_tls_certificate(Some(&certificate));
+    }
     server.set_auth(Some(&auth));
     factory.add_role_from_structure(
         &gst::Structure::builder("viewer")
@@ -162,4 +218,5 @@ fn protect(
             .field("media.factory.construct", true)
             .build(),
     );
+    Ok(())
 }

@@ -79,6 +79,7 @@ async fn watch(house: &mut House, request: &RunRequest, out: &Output) -> Result<
             pace: request.pace,
             max_fps: None,
             rtsp_transport: RtspTransport::default(),
+            tls_verify: request.tls_verify,
         })
         .await?;
     house

@@ -23,6 +23,8 @@ pub(super) struct RunRequest {
     pub(super) is_local: bool,
     /// Pace of the source.
     pub(super) pace: Pace,
+    /// Whether the source's certificate must be trusted.
+    pub(super) tls_verify: bool,
     /// Whether the source could go faster than real time and is let to.
     pub(super) by_source_time: bool,
     /// The workflow.
@@ -78,6 +80,7 @@ pub(super) fn check(
         } else {
             Pace::Fast
         },
+        tls_verify: !args.no_tls_verify,
         by_source_time,
         workflow,
         model: model.and_then(|m| m.replaces),

@@ -42,11 +42,13 @@ pub(in crate::capture) enum Origin<'a> {
         url: &'a Url,
         credentials: Option<&'a Credentials>,
         transport: RtspTransport,
+        tls_verify: bool,
     },
     Http {
         url: &'a Url,
         credentials: Option<&'a Credentials>,
         native_pace: bool,
+        tls_verify: bool,
     },
     V4l2 {
         device: &'a Path,
@@ -142,12 +144,16 @@ fn head(
             add(pipeline, &[&src, &filter, decode])
         }
         Origin::Http {
-            url, credentials, ..
+            url,
+            credentials,
+            tls_verify,
+            ..
         } => {
             let src = make("souphttpsrc")?;
             src.set_property("location", url.as_str());
             src.set_property("timeout", NETWORK_TIMEOUT_S);
             src.set_property("retries", 0i32);
+            src.set_property("ssl-strict", *tls_verify);
             log_in(&src, *credentials);
             let typefind = make("typefind")?;
             let (signs, sink) = (signs.clone(), sink.downgrade());
@@ -170,6 +176,7 @@ fn head(
             url,
             credentials,
             transport,
+            tls_verify,
         } => {
             let src = make("rtspsrc")?;
             src.set_property("location", url.as_str());
@@ -177,7 +184,8 @@ fn head(
             src.set_property_from_str(
                 "protocols",
                 match (url.scheme(), transport) {
-                    ("rtsps", _) => "tls",
+                    // The connection is encrypted; what is negotiated in it is plain interleaved TCP.
+                    ("rtsps", _) => "tcp+tls",
                     (_, RtspTransport::Tcp) => "tcp",
                     (_, RtspTransport::Udp) => "udp",
                 },
@@ -186,6 +194,12 @@ fn head(
             src.set_property("timeout", micros);
             src.set_property("tcp-timeout", micros);
             log_in(&src, *credentials);
+            // Asked only where the certificate is not trusted; the error that follows does not tell.
+            let (tls_verify, asked) = (*tls_verify, signs.clone());
+            src.connect("accept-certificate", false, move |_| {
+                asked.untrusted.store(tls_verify, Ordering::Relaxed);
+                Some(gst::glib::Value::from(&!tls_verify))
+            });
             let chosen = Arc::new(AtomicBool::new(false));
             src.connect("select-stream", false, move |args| {
                 let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());

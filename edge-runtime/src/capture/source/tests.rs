@@ -39,6 +39,7 @@ fn spec(uri: impl Into<String>) -> SourceSpec {
         pace: Pace::Fast,
         max_fps: None,
         rtsp_transport: watchkeeper_contract::source::RtspTransport::Tcp,
+        tls_verify: true,
     }
 }
 

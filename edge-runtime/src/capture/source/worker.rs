@@ -221,11 +221,13 @@ impl Worker {
                 url,
                 credentials: credentials.as_ref(),
                 transport: self.spec.rtsp_transport,
+                tls_verify: self.spec.tls_verify,
             },
             Address::Http { url, credentials } => Origin::Http {
                 url,
                 credentials: credentials.as_ref(),
                 native_pace,
+                tls_verify: self.spec.tls_verify,
             },
             Address::V4l2 { device, size, fps } => {
                 std::fs::metadata(device).map_err(|e| Broken {

@@ -1,0 +1,153 @@
+//! The TLS set-up of the connection to the broker, made of the files that the configuration names.
+//!
+//! Invariant: whatever is wrong with a file is said with the key that names it, before anything is connected. The
+//! broker's certificate is always checked; there is no switch that turns the check off.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rumqttc::tokio_rustls::rustls::crypto::aws_lc_rs;
+use rumqttc::tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use rumqttc::tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rumqttc::tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use watchkeeper_config::ClientCert;
+
+/// What cannot be mended by trying again.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file can't be read.
+    #[error("{key} {} can't be read: {source}", path.display())]
+    Unreadable {
+        /// The key that names it.
+        key: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{key} {} holds no {wanted} in PEM form", path.display())]
+    Empty {
+        /// The key that names it.
+        key: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// What was sought.
+        wanted: &'static str,
+    },
+    /// Certificate and key do not belong together, or are of a kind that TLS does not know.
+    #[error("mqtt.cert_file and mqtt.key_file can't be used together: {0}")]
+    ClientCert(rustls::Error),
+    /// The system's authorities can't be read.
+    #[error("the system has no certificate authorities; set mqtt.ca_file")]
+    SystemRoots,
+    /// The cryptography library refuses its own defaults.
+    #[error("TLS can't be set up: {0}")]
+    Library(rustls::Error),
+}
+
+/// The set-up: trusts the authorities in `ca_file`, or else the system's, and shows `client` where it is given.
+///
+/// # Errors
+/// [`TlsError`].
+pub fn client_config(
+    ca_file: Option<&Path>,
+    client: Option<&ClientCert>,
+) -> Result<ClientConfig, TlsError> {
+    let roots = match ca_file {
+        Some(path) => roots_of(path)?,
+        None => system_roots()?,
+    };
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Library)?
+        .with_root_certificates(roots);
+    match client {
+        Some(files) => {
+            let certificates = certificates("mqtt.cert_file", &files.cert_file)?;
+            let key = private_key("mqtt.key_file", &files.key_file)?;
+            builder
+                .with_client_auth_cert(certificates, key)
+                .map_err(TlsError::ClientCert)
+        }
+        None => Ok(builder.with_no_client_auth()),
+    }
+}
+
+fn roots_of(path: &Path) -> Result<RootCertStore, TlsError> {
+    const KEY: &str = "mqtt.ca_file";
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(certificates(KEY, path)?);
+    if roots.is_empty() {
+        return Err(empty(KEY, path, "certificate"));
+    }
+    Ok(roots)
+}
+
+/// One broken file among the system's hundreds is the system's business; none at all is ours.
+fn system_roots() -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(TlsError::SystemRoots);
+    }
+    Ok(roots)
+}
+
+fn certificates(key: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let text = read(key, path)?;
+    match CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>() {
+        Ok(found) if !found.is_empty() => Ok(found),
+        Ok(_) | Err(_) => Err(empty(key, path, "certificate")),
+    }
+}
+
+fn private_key(key: &'static str, path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let text = read(key, path)?;
+    PrivateKeyDer::from_pem_slice(&text)
+        .map_err(|_: pem::Error| empty(key, path, "unencrypted private key"))
+}
+
+fn read(key: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(path).map_err(|source| TlsError::Unreadable {
+        key,
+        path: path.to_path_buf(),
+        source,
+    })
+}
+
+fn empty(key: &'static str, path: &Path, wanted: &'static str) -> TlsError {
+    TlsError::Empty {
+        key,
+        path: path.to_path_buf(),
+        wanted,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    fn said(ca: Option<&Path>, client: Option<&ClientCert>) -> String {
+        client_config(ca, client).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn whatever_is_wrong_with_a_file_is_said_with_its_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let absent = folder.path().join("absent.pem");
+        let junk = folder.path().join("junk.pem");
+        std::fs::write(&junk, "not a certificate\n").unwrap();
+        let text = said(Some(&absent), None);
+        assert!(
+            text.starts_with("mqtt.ca_file") && text.contains("can't be read"),
+            "{text}"
+        );
+        let text = said(Some(&junk), None);
+        assert!(
+            text.starts_with("mqtt.ca_file") && text.contains("no certificate"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! Certificate authorities that exist for the length of a test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose,
+};
+
+/// An authority that issues certificates.
+#[derive(Debug)]
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// A certificate and its key as files.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// PEM file with the certificate.
+    pub cert_file: PathBuf,
+    /// PEM file with its private key.
+    pub key_file: PathBuf,
+}
+
+impl Authority {
+    /// A new one of this name.
+    ///
+    /// # Errors
+    /// When no key can be made.
+    pub fn new(name: &str) -> anyhow::Result<Self> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        Ok(Self {
+            issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)?,
+        })
+    }
+
+    /// Writes the authority's own certificate, the one to trust.
+    ///
+    /// # Errors
+    /// When the file can't be written.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        Ok(fs::write(path, self.issuer.pem())?)
+    }
+
+    /// Issues a certificate, for servers and clients alike, made out to `names` (host names or addresses); its files go
+    /// to `folder` as `NAME.crt` and `NAME.key`, where `NAME` is `file`.
+    ///
+    /// # Errors
+    /// When a file can't be written.
+    pub fn issue(&self, folder: &Path, file: &str, names: &[&str]) -> anyhow::Result<Identity> {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let mut params = CertificateParams::new(names)?;
+        params.distinguished_name.push(DnType::CommonName, file);
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        let identity = Identity {
+            cert_file: folder.join(format!("{file}.crt")),
+            key_file: folder.join(format!("{file}.key")),
+        };
+        fs::write(&identity.cert_file, certificate.pem())?;
+        fs::write(&identity.key_file, key.serialize_pem())?;
+        Ok(identity)
+    }
+}

@@ -1,0 +1,283 @@
+//! An HTTP server of one file that breaks off, lies and refuses on command.
+//!
+//! Speaks plain sockets, because a well-behaved HTTP library can't be brought to lie. Invariant: every request is answered
+//! by the next [`Answer`] of the script, by [`Answer::Good`] when the script is used up, and nothing listens any more
+//! once the server is dropped.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+
+/// How one request is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// As RFC 9110 wants it: ranges, `If-Range`, 416 beyond the end.
+    Good,
+    /// Well begun, but the connection is cut after so many bytes of the body.
+    CutAfter(usize),
+    /// Well begun, but after so many bytes of the body nothing comes any more; the connection stays.
+    StallAfter(usize),
+    /// The whole file whatever range was asked for.
+    IgnoresRange,
+    /// Another part than the one that was asked for.
+    WrongRange,
+    /// This status and no file.
+    Status(u16),
+    /// Sends on to this path or address.
+    Redirect(String),
+    /// The whole file under a false `Content-Length`, then the end of the connection.
+    Length(usize),
+    /// The whole file without a length, then the end of the connection; so many bytes of it.
+    UntilClose(usize),
+    /// A file of the same length with other bytes.
+    WrongBytes,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Path, or the whole address where the client took this server for its proxy.
+    pub target: String,
+    /// Headers, names in lower case.
+    pub headers: BTreeMap<String, String>,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct FileServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    closed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State {
+    body: Arc<Vec<u8>>,
+    etag: Option<String>,
+    script: VecDeque<Answer>,
+    requests: Vec<Request>,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FileServer {
+    /// Serves `body` under every path on a free port of 127.0.0.1, with this strong entity tag where there is one.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub fn start(body: Vec<u8>, etag: Option<&str>) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                body: Arc::new(body),
+                etag: etag.map(|etag| format!("\"{etag}\"")),
+                script: VecDeque::new(),
+                requests: Vec::new(),
+            }),
+            closed: AtomicBool::new(false),
+        });
+        let for_thread = shared.clone();
+        let thread = std::thread::spawn(move || {
+            let mut clients = Vec::new();
+            for stream in listener.incoming().map_while(Result::ok) {
+                if for_thread.closed.load(Ordering::Relaxed) {
+                    break;
+                }
+                let shared = for_thread.clone();
+                // A client that leaves is no fault of the server.
+                clients.push(std::thread::spawn(move || drop(serve(&stream, &shared))));
+            }
+            for client in clients {
+                drop(client.join());
+            }
+        });
+        Ok(Self {
+            address,
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Address of a folder on this server, without a slash at its end.
+    #[must_use]
+    pub fn folder(&self) -> String {
+        format!("http://{}/models", self.address)
+    }
+
+    /// Answers the next requests like this.
+    pub fn script(&self, answers: impl IntoIterator<Item = Answer>) {
+        self.shared.state().script = answers.into_iter().collect();
+    }
+
+    /// Serves another file from now on.
+    pub fn replace(&self, body: Vec<u8>, etag: &str) {
+        let mut state = self.shared.state();
+        state.body = Arc::new(body);
+        state.etag = Some(format!("\"{etag}\""));
+    }
+
+    /// The requests since the last call.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Request> {
+        std::mem::take(&mut self.shared.state().requests)
+    }
+}
+
+impl Drop for FileServer {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Relaxed);
+        // Wakes the listener.
+        drop(TcpStream::connect(self.address));
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+fn serve(stream: &TcpStream, shared: &Shared) -> anyhow::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(5)))?;
+    let request = read(stream)?;
+    let (body, etag, answer) = {
+        let mut state = shared.state();
+        let answer = state.script.pop_front().unwrap_or(Answer::Good);
+        state.requests.push(request.clone());
+        (state.body.clone(), state.etag.clone(), answer)
+    };
+    let mut out = stream;
+    let tag = etag
+        .as_ref()
+        .map_or_else(String::new, |etag| format!("ETag: {etag}\r\n"));
+    // One request a connection keeps the script in order.
+    let mut head = |status: &str, more: &str| {
+        write!(
+            out,
+            "HTTP/1.1 {status}\r\nConnection: close\r\n{tag}{more}\r\n"
+        )
+    };
+    let length = |n: usize| format!("Content-Length: {n}\r\n");
+    let from = start_of_range(&request, etag.as_deref());
+    let sent: &[u8] = match answer {
+        Answer::Good | Answer::CutAfter(_) | Answer::StallAfter(_) => match from {
+            Some(from) if from >= body.len() => {
+                head("416 Range Not Satisfiable", &length(0))?;
+                &[]
+            }
+            Some(from) => {
+                let rest = body.get(from..).unwrap_or_default();
+                let range = format!(
+                    "Content-Range: bytes {from}-{}/{}\r\n{}",
+                    body.len() - 1,
+                    body.len(),
+                    length(rest.len())
+                );
+                head("206 Partial Content", &range)?;
+                rest
+            }
+            None => {
+                head("200 OK", &length(body.len()))?;
+                &body
+            }
+        },
+        Answer::IgnoresRange | Answer::WrongBytes => {
+            head("200 OK", &length(body.len()))?;
+            &body
+        }
+        Answer::WrongRange => {
+            let range = format!(
+                "Content-Range: bytes 0-{}/{}\r\n{}",
+                body.len() - 1,
+                body.len(),
+                length(body.len())
+            );
+            head("206 Partial Content", &range)?;
+            &body
+        }
+        Answer::Status(status) => {
+            head(&format!("{status} As Told"), &length(0))?;
+            &[]
+        }
+        Answer::Redirect(ref to) => {
+            head("302 Found", &format!("Location: {to}\r\n{}", length(0)))?;
+            &[]
+        }
+        Answer::Length(stated) => {
+            head("200 OK", &length(stated))?;
+            &body
+        }
+        Answer::UntilClose(_) => {
+            head("200 OK", "")?;
+            &body
+        }
+    };
+    let sent = match answer {
+        Answer::CutAfter(n) | Answer::StallAfter(n) | Answer::UntilClose(n) => {
+            sent.get(..n).unwrap_or(sent)
+        }
+        _ => sent,
+    };
+    if answer == Answer::WrongBytes {
+        let flipped: Vec<u8> = sent.iter().map(|byte| !byte).collect();
+        out.write_all(&flipped)?;
+    } else {
+        out.write_all(sent)?;
+    }
+    out.flush()?;
+    if matches!(answer, Answer::StallAfter(_)) {
+        while !shared.closed.load(Ordering::Relaxed) && is_there(stream) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the client has not hung up.
+fn is_there(stream: &TcpStream) -> bool {
+    let patience = stream.set_read_timeout(Some(Duration::from_millis(20)));
+    patience.is_ok() && !matches!(stream.peek(&mut [0]), Ok(0))
+}
+
+fn read(stream: &TcpStream) -> anyhow::Result<Request> {
+    let mut lines = BufReader::new(stream).lines();
+    let first = lines.next().context("no request")??;
+    let target = first.split(' ').nth(1).context("not a request")?.to_owned();
+    let mut headers = BTreeMap::new();
+    for line in lines {
+        let line = line?;
+        if line.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':') {
+            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        }
+    }
+    Ok(Request { target, headers })
+}
+
+/// Where the wanted rest begins, unless the file changed since (`If-Range`).
+fn start_of_range(request: &Request, etag: Option<&str>) -> Option<usize> {
+    let range = request.headers.get("range")?;
+    let is_fresh = request
+        .headers
+        .get("if-range")
+        .is_none_or(|tag| Some(tag.as_str()) == etag);
+    let from = range.strip_prefix("bytes=")?.strip_suffix('-')?;
+    from.parse().ok().filter(|_| is_fresh)
+}

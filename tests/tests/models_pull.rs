@@ -1,0 +1,333 @@
+//! `watchkeeper models pull` against a real server that breaks off, lies and refuses: what is in place afterwards is the right
+//! file or nothing.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context as _, ensure};
+use tempfile::TempDir;
+use watchkeeper_tests::daemons::{Process, program, wait_for};
+use watchkeeper_tests::file_server::{Answer, FileServer};
+
+/// The manifests of the zoo know these models: one with the checksum of a published file, one without.
+const ZOO: &str = "yolox-nano";
+/// Name of the model whose manifest the test writes.
+const OWN: &str = "own";
+/// Exit code of a request that could not be carried out.
+const FAILED: i32 = 1;
+
+/// A models folder and what a server has for it.
+struct Shelf {
+    folder: TempDir,
+    body: Vec<u8>,
+    server: FileServer,
+}
+
+/// A file of some hundred packets whose bytes tell their place.
+fn body(salt: u32) -> Vec<u8> {
+    (0..75_000_u32)
+        .flat_map(|i| (i.wrapping_mul(2_654_435_761) ^ salt).to_le_bytes())
+        .collect()
+}
+
+fn sum(bytes: &[u8]) -> anyhow::Result<String> {
+    use std::io::Write as _;
+    let mut child = Command::new("sha256sum")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    child.stdin.take().context("no input")?.write_all(bytes)?;
+    let out = String::from_utf8(child.wait_with_output()?.stdout)?;
+    Ok(out.split(' ').next().unwrap_or_default().to_owned())
+}
+
+impl Shelf {
+    /// A shelf whose manifest knows the checksum and size of the file, or nothing of it.
+    fn new(is_known: bool, etag: Option<&str>) -> anyhow::Result<Self> {
+        let body = body(0);
+        let server = FileServer::start(body.clone(), etag)?;
+        let shelf = Self {
+            folder: tempfile::tempdir()?,
+            body,
+            server,
+        };
+        let zoo = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../models/zoo/yolox-nano.toml");
+        let mut manifest: toml::Table = fs::read_to_string(zoo)?.parse()?;
+        manifest.insert("name".to_owned(), OWN.into());
+        let mut file = toml::Table::new();
+        let url = format!("{}/{OWN}.onnx", shelf.server.folder());
+        file.insert("url".to_owned(), url.into());
+        if is_known {
+            file.insert("sha256".to_owned(), sum(&shelf.body)?.into());
+            file.insert("bytes".to_owned(), i64::try_from(shelf.body.len())?.into());
+        }
+        manifest.insert("file".to_owned(), vec![toml::Value::Table(file)].into());
+        fs::write(shelf.path(&format!("{OWN}.toml")), manifest.to_string())?;
+        Ok(shelf)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> anyhow::Result<Command> {
+        let mut command = Command::new(program("watchkeeper")?);
+        // Not the configuration of the machine that runs the tests, and not its proxy.
+        command
+            .env("WATCHKEEPER_MODELS__DIR", self.folder.path())
+            .env("NO_PROXY", "127.0.0.1")
+            .args(["models", "pull"])
+            .args(arguments)
+            .stdin(Stdio::null());
+        Ok(command)
+    }
+
+    fn pull(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+        Ok(self.command(arguments)?.output()?)
+    }
+
+    /// Pulls with success; the file is in place, whole, and nothing else is left.
+    fn succeeds(&self, arguments: &[&str]) -> anyhow::Result<()> {
+        let out = self.pull(arguments)?;
+        ensure!(out.status.success(), "{out:?}");
+        self.has_the_file(&self.body)
+    }
+
+    fn has_the_file(&self, body: &[u8]) -> anyhow::Result<()> {
+        ensure!(fs::read(self.path("own.onnx"))? == body, "another file");
+        let recorded = fs::read_to_string(self.path("own.onnx.sha256"))?;
+        ensure!(recorded.starts_with(&sum(body)?), "{recorded}");
+        ensure!(
+            self.names() == ["own.onnx", "own.onnx.sha256", "own.toml"],
+            "{:?}",
+            self.names()
+        );
+        Ok(())
+    }
+
+    /// Pulls in vain, with one sentence that holds `parts`; nothing is in place.
+    fn fails(&self, arguments: &[&str], parts: &[&str]) -> anyhow::Result<()> {
+        let out = self.pull(arguments)?;
+        let errors = String::from_utf8(out.stderr)?;
+        ensure!(
+            out.status.code() == Some(FAILED),
+            "{:?}: {errors}",
+            out.status
+        );
+        ensure!(!errors.contains("panicked"), "{errors}");
+        let said = errors
+            .lines()
+            .filter(|l| l.starts_with("watchkeeper: "))
+            .count();
+        ensure!(said == 1, "{said} sentences: {errors}");
+        for part in parts {
+            ensure!(errors.contains(part), "no {part:?} in {errors}");
+        }
+        ensure!(!self.path("own.onnx").exists(), "it is in place");
+        Ok(())
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(self.folder.path())
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+#[test]
+fn a_broken_transfer_is_continued_where_it_broke_off() -> anyhow::Result<()> {
+    let shelf = Shelf::new(true, Some("v1"))?;
+    shelf
+        .server
+        .script([Answer::CutAfter(100_000), Answer::CutAfter(50_000)]);
+    shelf.succeeds(&[OWN])?;
+    let requests = shelf.server.requests();
+    let header = |i: usize, name: &str| {
+        requests
+            .get(i)
+            .and_then(|r| r.headers.get(name))
+            .map(String::as_str)
+    };
+    assert_eq!(requests.len(), 3);
+    assert_eq!(header(0, "range"), None);
+    for (i, range) in [(1, "bytes=100000-"), (2, "bytes=150000-")] {
+        assert_eq!(header(i, "range"), Some(range));
+        assert_eq!(header(i, "if-range"), Some("\"v1\""));
+    }
+    // What is here is not fetched again.
+    shelf.succeeds(&[OWN])?;
+    assert!(shelf.server.requests().is_empty());
+    Ok(())
+}
+
+#[test]
+fn servers_that_ignore_ranges_or_state_no_length_are_coped_with() -> anyhow::Result<()> {
+    for script in [
+        vec![Answer::CutAfter(100_000), Answer::IgnoresRange],
+        // The end of the connection is all such a server says; the manifest knows better.
+        vec![Answer::UntilClose(100_000)],
+        vec![Answer::UntilClose(usize::MAX)],
+        // Too long a length breaks off at the end; too short a one leaves a rest.
+        vec![Answer::Length(100_000)],
+        vec![
+            Answer::Status(503),
+            Answer::Status(500),
+            Answer::Status(429),
+        ],
+        vec![Answer::Redirect("/elsewhere/own.onnx".to_owned())],
+    ] {
+        let shelf = Shelf::new(true, None)?;
+        shelf.server.script(script.clone());
+        shelf
+            .succeeds(&[OWN])
+            .with_context(|| format!("{script:?}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn whatever_is_not_the_file_never_gets_its_name() -> anyhow::Result<()> {
+    let shelf = Shelf::new(true, None)?;
+    shelf.server.script([Answer::WrongBytes]);
+    shelf.fails(&[OWN], &["sha256", "expected"])?;
+    assert_eq!(shelf.names(), ["own.toml"]);
+    shelf.server.script([Answer::Status(404)]);
+    shelf.fails(&[OWN], &["404", "own.onnx"])?;
+    // More than there may be is refused before a byte of it is stored.
+    shelf.server.script([Answer::Length(1 << 40)]);
+    shelf.fails(&[OWN], &["more than"])?;
+    shelf
+        .server
+        .script([Answer::CutAfter(1000), Answer::WrongRange]);
+    shelf.fails(&[OWN], &["another part"])?;
+    shelf
+        .server
+        .script((0..40).map(|i| Answer::Redirect(format!("/{i}"))));
+    shelf.fails(&[OWN], &["redirect"])?;
+    // None of it is in the way of a server that behaves again.
+    shelf.server.script([]);
+    shelf.succeeds(&[OWN])
+}
+
+#[test]
+fn a_file_that_changed_between_two_parts_is_fetched_anew() -> anyhow::Result<()> {
+    for etag in [Some("v1"), None] {
+        let shelf = Shelf::new(false, etag)?;
+        // Four attempts at a file that goes no further.
+        shelf.server.script([
+            Answer::CutAfter(100_000),
+            Answer::Status(500),
+            Answer::Status(500),
+            Answer::Status(500),
+        ]);
+        shelf.fails(&[OWN, "--trust"], &["run the command again"])?;
+        let other = body(1);
+        shelf.server.replace(other.clone(), "v2");
+        let out = shelf.pull(&[OWN, "--trust"])?;
+        ensure!(out.status.success(), "{out:?}");
+        shelf.has_the_file(&other)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_sum_nobody_knows_is_shown_and_asked_for() -> anyhow::Result<()> {
+    let shelf = Shelf::new(false, Some("v1"))?;
+    let wanted = sum(&shelf.body)?;
+    shelf.fails(&[OWN], &[&wanted, "--trust"])?;
+    shelf.fails(
+        &[OWN, "--sha256", &wanted.replace(['a', '3'], "0")],
+        &["expected"],
+    )?;
+    shelf.succeeds(&[OWN, "--sha256", &wanted])
+}
+
+#[test]
+fn a_pull_that_was_killed_goes_on_and_a_second_one_beside_it_is_refused() -> anyhow::Result<()> {
+    let shelf = Shelf::new(true, Some("v1"))?;
+    shelf.server.script([Answer::StallAfter(200_000)]);
+    let logs = tempfile::tempdir()?;
+    let running = Process::start(shelf.command(&[OWN])?, &logs.path().join("pull.log"))?;
+    let part = shelf.path("own.onnx.part");
+    wait_for("the part to grow", || {
+        fs::metadata(&part).ok().filter(|m| m.len() >= 200_000)
+    })?;
+    assert!(!shelf.path("own.onnx").exists());
+    shelf.fails(&[OWN], &["under way"])?;
+    drop(shelf.server.requests());
+    running.kill()?;
+    shelf.succeeds(&[OWN])?;
+    let range = shelf
+        .server
+        .requests()
+        .first()
+        .and_then(|r| r.headers.get("range").cloned());
+    assert_eq!(range.as_deref(), Some("bytes=200000-"));
+    Ok(())
+}
+
+#[test]
+fn a_mirror_takes_the_place_of_the_published_addresses_and_is_held_to_their_sums()
+-> anyhow::Result<()> {
+    let shelf = Shelf::new(true, None)?;
+    let mut command = shelf.command(&[ZOO])?;
+    command.env("WATCHKEEPER_MODELS__MIRROR", shelf.server.folder());
+    let out = command.output()?;
+    let errors = String::from_utf8_lossy(&out.stderr);
+    // The mirror has another file than the zoo knows: it was asked, and it is refused.
+    ensure!(out.status.code() == Some(FAILED), "{errors}");
+    let requests = shelf.server.requests();
+    let target = requests.first().map(|r| r.target.as_str());
+    ensure!(target == Some("/models/yolox-nano.onnx"), "{target:?}");
+    ensure!(!shelf.path("yolox-nano.onnx").exists());
+
+    let mut command = shelf.command(&[OWN])?;
+    command.env("WATCHKEEPER_MODELS__MIRROR", "ftp://mirror");
+    let out = command.output()?;
+    let errors = String::from_utf8_lossy(&out.stderr);
+    ensure!(errors.contains("models.mirror"), "{errors}");
+    Ok(())
+}
+
+#[test]
+fn a_proxy_of_the_environment_is_used() -> anyhow::Result<()> {
+    let shelf = Shelf::new(true, None)?;
+    let mut command = shelf.command(&[OWN])?;
+    // Nobody resolves this name: only the proxy can have answered.
+    command
+        .env("WATCHKEEPER_MODELS__MIRROR", "http://models.invalid")
+        .env("http_proxy", shelf.server.folder().replace("/models", ""))
+        .env_remove("NO_PROXY")
+        .env_remove("no_proxy");
+    let out = command.output()?;
+    ensure!(out.status.success(), "{out:?}");
+    let target = shelf.server.requests().first().map(|r| r.target.clone());
+    assert_eq!(target.as_deref(), Some("http://models.invalid/own.onnx"));
+    shelf.has_the_file(&shelf.body)
+}
+
+#[test]
+fn a_models_folder_that_cannot_be_written_is_named() -> anyhow::Result<()> {
+    let shelf = Shelf::new(true, None)?;
+    // A file where the folder should be: unwritable for every user, root included.
+    let mut command = Command::new(program("watchkeeper")?);
+    command
+        .env("WATCHKEEPER_MODELS__DIR", shelf.path("own.toml"))
+        .env("WATCHKEEPER_MODELS__MIRROR", shelf.server.folder())
+        .args(["models", "pull", ZOO]);
+    let out = command.output()?;
+    let errors = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.code() == Some(FAILED), "{errors}");
+    ensure!(
+        errors.contains("can't write") && errors.contains("own.toml"),
+        "{errors}"
+    );
+    ensure!(shelf.server.requests().is_empty(), "it asked all the same");
+    Ok(())
+}

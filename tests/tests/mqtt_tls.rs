@@ -1,0 +1,236 @@
+//! A broker that wants TLS, a login or a certificate: every mistake is one sentence with the key to mend, nothing is lost
+//! meanwhile, and no password is written anywhere.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::ensure;
+use watchkeeper_tests::broker::{BrokerOptions, BrokerTls, Mosquitto};
+use watchkeeper_tests::certificates::{Authority, Identity};
+use watchkeeper_tests::daemons::{Bench, Process, wait_for};
+use watchkeeper_tests::scene;
+
+/// All events of cameras.
+const EVENTS: &str = "watchkeeper/v1/test/bench/cam/+/ev/#";
+/// What the agent says when there is no session.
+const NO_SESSION: &str = "no session with the broker";
+const PASSWORD: &str = "right-one-4711";
+const WRONG_PASSWORD: &str = "wrong-one-0815";
+
+/// A broker with its authority.
+struct Site {
+    bench: Bench,
+    authority: Authority,
+    ca_file: PathBuf,
+    broker: Mosquitto,
+}
+
+/// Sets up a broker; `asks_clients` makes it want a certificate of everybody, else it wants a login.
+fn site(asks_clients: bool) -> anyhow::Result<Site> {
+    let bench = Bench::new("")?;
+    let folder = bench.path("broker");
+    fs::create_dir_all(&folder)?;
+    let authority = Authority::new("the site's")?;
+    let ca_file = folder.join("ca.crt");
+    authority.write(&ca_file)?;
+    let identity = authority.issue(&folder, "broker", &["127.0.0.1"])?;
+    let clients = asks_clients
+        .then(|| authority.issue(&folder, "foreign", &["foreign"]))
+        .transpose()?;
+    let options = BrokerOptions {
+        login: (!asks_clients).then(|| ("gate".to_owned(), PASSWORD.to_owned())),
+        tls: Some(BrokerTls {
+            ca_file: ca_file.clone(),
+            identity,
+            clients,
+        }),
+    };
+    let broker = Mosquitto::start_with(&folder, options)?;
+    Ok(Site {
+        bench,
+        authority,
+        ca_file,
+        broker,
+    })
+}
+
+impl Site {
+    /// Writes `[mqtt]` with the broker's address and `keys`, and starts the agent on it.
+    fn agent(&self, keys: &str) -> anyhow::Result<Agent> {
+        self.agent_at("127.0.0.1", self.broker.port, keys)
+    }
+
+    fn agent_at(&self, host: &str, port: u16, keys: &str) -> anyhow::Result<Agent> {
+        self.bench
+            .configure(&format!("[mqtt]\nhost = {host:?}\nport = {port}\n{keys}"))?;
+        let before = fs::read_to_string(self.bench.path("agent.log")).unwrap_or_default();
+        Ok(Agent {
+            process: self.bench.agent()?,
+            said_before: before.len(),
+        })
+    }
+
+    /// An identity that the authority made for the box.
+    fn box_identity(&self) -> anyhow::Result<Identity> {
+        self.authority
+            .issue(&self.bench.path("broker"), "box", &["bench"])
+    }
+
+    /// No file that the site wrote holds a password but the one where a person put it.
+    fn keeps_passwords(&self) -> anyhow::Result<()> {
+        let logs = ["agent.log", "runtime.log"].map(|name| self.bench.path(name));
+        for log in logs {
+            let text = fs::read_to_string(&log)?;
+            for password in [PASSWORD, WRONG_PASSWORD] {
+                ensure!(!text.contains(password), "{}: {text}", log.display());
+            }
+        }
+        let text = self.broker.log_text();
+        ensure!(!text.contains(PASSWORD) && !text.contains(WRONG_PASSWORD));
+        Ok(())
+    }
+}
+
+/// A running agent and how long its log was before it started.
+struct Agent {
+    process: Process,
+    said_before: usize,
+}
+
+impl Agent {
+    fn said(&self) -> String {
+        let log = self.process.log_text();
+        log.get(self.said_before..).unwrap_or_default().to_owned()
+    }
+
+    /// Sentences about having no session.
+    fn complaints(&self) -> Vec<String> {
+        let lines = |text: String| -> Vec<String> {
+            text.lines()
+                .filter(|line| line.contains(NO_SESSION))
+                .map(str::to_owned)
+                .collect()
+        };
+        lines(self.said())
+    }
+
+    /// Waits for the complaint that holds all of `parts`; it must be said once however often the agent tries.
+    fn complains_once(&self, parts: &[&str]) -> anyhow::Result<()> {
+        let all = |line: &String| parts.iter().all(|part| line.contains(part));
+        let heard = wait_for("the agent to complain", || {
+            self.complaints().iter().any(all).then_some(())
+        });
+        ensure!(heard.is_ok(), "no {parts:?} in {}", self.said());
+        let times = self.complaints().iter().filter(|line| all(line)).count();
+        ensure!(times == 1, "{times} times {parts:?}: {}", self.said());
+        Ok(())
+    }
+}
+
+#[test]
+fn events_wait_over_every_mistake_with_tls_and_login_and_then_all_arrive() -> anyhow::Result<()> {
+    let site = site(false)?;
+    let subscriber = site.broker.subscribe(EVENTS)?;
+    let runtime = site.bench.runtime()?;
+    scene::deploy(&site.bench)?;
+    let trusted = site.bench.path("trusted.crt");
+    Authority::new("somebody else's")?.write(&trusted)?;
+    let login = |password: &str| {
+        format!("tls = true\nca_file = {trusted:?}\nusername = \"gate\"\npassword = {password:?}\n")
+    };
+
+    // Plain TCP to a port that speaks TLS.
+    let agent = site.agent(&format!(
+        "username = \"gate\"\npassword = {WRONG_PASSWORD:?}\n"
+    ))?;
+    agent.complains_once(&["mqtt.tls"])?;
+    agent.process.stop()?;
+
+    // An authority that did not sign the broker's certificate; then the file is exchanged while the agent runs, and the
+    // next mistake is told.
+    let agent = site.agent(&login(WRONG_PASSWORD))?;
+    agent.complains_once(&["mqtt.ca_file", "trusted.crt"])?;
+    fs::copy(&site.ca_file, &trusted)?;
+    agent.complains_once(&["mqtt.username", "mqtt.password"])?;
+    scene::more_events(&site.bench, 1)?;
+    agent.process.stop()?;
+    ensure!(subscriber.messages().is_empty(), "nothing can have arrived");
+
+    let agent = site.agent(&login(PASSWORD))?;
+    scene::more_events(&site.bench, 1)?;
+    scene::everything_arrives(&site.bench, &subscriber)?;
+    ensure!(agent.complaints().is_empty(), "{}", agent.said());
+    agent.process.stop()?;
+    runtime.stop()?;
+    site.keeps_passwords()
+}
+
+#[test]
+fn every_other_mistake_names_its_key() -> anyhow::Result<()> {
+    let site = site(false)?;
+    let _runtime = site.bench.runtime()?;
+    let plain = Mosquitto::start(&site.bench.path("plain"))?;
+    let tls = format!("tls = true\nca_file = {:?}\n", site.ca_file);
+    let agent = site.agent_at("127.0.0.1", plain.port, &tls)?;
+    agent.complains_once(&["mqtt.port"])?;
+    agent.process.stop()?;
+
+    // The certificate is made out to the address.
+    let agent = site.agent_at("localhost", site.broker.port, &tls)?;
+    agent.complains_once(&["mqtt.host", "not made out to localhost"])?;
+    agent.process.stop()?;
+
+    let agent = site.agent(&tls)?;
+    agent.complains_once(&["asks for a login", "mqtt.username"])?;
+    agent.process.stop()?;
+
+    let junk = site.bench.path("junk.crt");
+    fs::write(&junk, "no certificate\n")?;
+    let agent = site.agent(&format!("tls = true\nca_file = {junk:?}\n"))?;
+    agent.complains_once(&["mqtt.ca_file", "junk.crt", "no certificate"])?;
+    agent.process.stop()
+}
+
+#[test]
+fn a_broker_that_asks_for_a_certificate_gets_one() -> anyhow::Result<()> {
+    let site = site(true)?;
+    let subscriber = site.broker.subscribe(EVENTS)?;
+    let runtime = site.bench.runtime()?;
+    scene::deploy(&site.bench)?;
+    let tls = format!("tls = true\nca_file = {:?}\n", site.ca_file);
+    let with = |identity: &Identity| {
+        format!(
+            "{tls}cert_file = {:?}\nkey_file = {:?}\n",
+            identity.cert_file, identity.key_file
+        )
+    };
+
+    let agent = site.agent(&tls)?;
+    agent.complains_once(&["asks for a certificate", "mqtt.cert_file", "mqtt.key_file"])?;
+    agent.process.stop()?;
+
+    let own = site.box_identity()?;
+    let stranger = Authority::new("somebody else's")?.issue(
+        &site.bench.path("broker"),
+        "stranger",
+        &["bench"],
+    )?;
+    let agent = site.agent(&with(&stranger))?;
+    agent.complains_once(&["refused the box's certificate", "mqtt.cert_file"])?;
+    agent.process.stop()?;
+
+    let mixed = Identity {
+        cert_file: own.cert_file.clone(),
+        key_file: stranger.key_file,
+    };
+    let agent = site.agent(&with(&mixed))?;
+    agent.complains_once(&["mqtt.cert_file and mqtt.key_file"])?;
+    agent.process.stop()?;
+
+    let agent = site.agent(&with(&own))?;
+    scene::more_events(&site.bench, 1)?;
+    scene::everything_arrives(&site.bench, &subscriber)?;
+    ensure!(agent.complaints().is_empty(), "{}", agent.said());
+    agent.process.stop()?;
+    runtime.stop()
+}
