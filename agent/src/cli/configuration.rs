@@ -226,7 +226,7 @@ mod tests {
     fn what_is_shown_holds_no_secret_and_loads_again() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("wk.toml");
-        let text = "[mqtt]\nhost = \"b\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n";
+        let text = "[mqtt]\nhost = \"b\"\nusername = \"u\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n";
         std::fs::write(&file, text).unwrap();
         let request = LoadRequest {
             file: Some(file.clone()),
