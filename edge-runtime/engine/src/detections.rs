@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use watchkeeper_contract::id::TrackId;
 
-use crate::geometry::BBox;
+use crate::geometry::{BBox, Point};
+use crate::mask::Mask;
 
 /// One box.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,10 +49,110 @@ pub enum DetectionId {
 pub struct Extra {
     /// Seconds in the zone of the last time-in-zone step.
     pub time_in_zone: Option<f64>,
-    /// Id of the picture this box was found in, where that is a crop.
+    /// Id of the picture this box was found in, where that isn't `image`.
     pub parent_id: Option<Arc<str>>,
+    /// Where that picture lies, where it is a crop.
+    pub place: Option<Arc<Place>>,
+    /// Which pixels belong to the object, from an instance segmentation.
+    pub mask: Option<Arc<Mask>>,
+    /// Points of the object, from a keypoint model.
+    pub keypoints: Option<Arc<[Keypoint]>>,
     /// Anything else by its serialised name; ordered, so that output is deterministic.
     pub data: BTreeMap<Arc<str>, serde_json::Value>,
+}
+
+/// Where a crop lies in the picture it was cut from, and in the first picture of all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// In the picture it was cut from.
+    pub parent: Origin,
+    /// Id of the first picture.
+    pub root_id: Arc<str>,
+    /// In the first picture.
+    pub root: Origin,
+}
+
+/// Where a picture lies in another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// Left upper corner, in pixels of the other picture.
+    pub offset: [i64; 2],
+    /// Width and height of the other picture in pixels.
+    pub size: [u32; 2],
+}
+
+/// A named point of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Keypoint {
+    /// Where, in pixels.
+    pub at: Point,
+    /// Score, `0.0..=1.0`.
+    pub confidence: f64,
+    /// Index into the model's names of points.
+    pub class_id: i64,
+    /// Name of the point.
+    pub class: Arc<str>,
+}
+
+impl Detection {
+    /// What only some boxes have, made if need be.
+    pub fn extra_mut(&mut self) -> &mut Extra {
+        self.extra.get_or_insert_default()
+    }
+
+    /// Which pixels belong to the object, where that is known.
+    #[must_use]
+    pub fn mask(&self) -> Option<&Arc<Mask>> {
+        self.extra.as_deref()?.mask.as_ref()
+    }
+
+    /// Something that a block attached, by its serialised name.
+    #[must_use]
+    pub fn data(&self, name: &str) -> Option<&serde_json::Value> {
+        self.extra.as_deref()?.data.get(name)
+    }
+
+    /// The same object moved by whole pixels into a picture of this size: box, mask, keypoints and attached polygon.
+    #[must_use]
+    pub fn moved(&self, by: [i64; 2], size: [u32; 2]) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
+        let [dx, dy] = by.map(|n| n as f64);
+        let mut out = self.clone();
+        let b = self.bbox;
+        out.bbox = BBox::new(b.x1 + dx, b.y1 + dy, b.x2 + dx, b.y2 + dy);
+        let Some(extra) = out.extra.as_deref_mut() else {
+            return out;
+        };
+        if let Some(mask) = &extra.mask {
+            extra.mask = Some(Arc::new(mask.moved(by, size)));
+        }
+        if let Some(points) = &extra.keypoints {
+            let moved = |p: &Keypoint| Keypoint {
+                at: Point::new(p.at.x + dx, p.at.y + dy),
+                ..p.clone()
+            };
+            extra.keypoints = Some(points.iter().map(moved).collect());
+        }
+        for name in ["polygon", "rect"] {
+            if let Some(serde_json::Value::Array(points)) = extra.data.get_mut(name) {
+                for point in points {
+                    shift(point, [dx, dy]);
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Moves a point written as `[x, y]`.
+fn shift(point: &mut serde_json::Value, by: [f64; 2]) {
+    for (i, by) in by.into_iter().enumerate() {
+        if let Some(n) = point.get_mut(i)
+            && let Some(old) = n.as_f64()
+        {
+            *n = serde_json::json!(old + by);
+        }
+    }
 }
 
 /// The boxes of one frame.
@@ -61,6 +162,50 @@ pub struct Detections {
     pub boxes: Vec<Detection>,
     /// Width and height in pixels of the picture they were found in.
     pub size: [u32; 2],
+}
+
+impl Detections {
+    /// No boxes, in a picture of this size.
+    #[must_use]
+    pub fn none(size: [u32; 2]) -> Self {
+        Self {
+            boxes: Vec::new(),
+            size,
+        }
+    }
+
+    /// Some of these boxes, by their places in the list; places that aren't there are left out.
+    #[must_use]
+    pub fn pick(&self, which: impl IntoIterator<Item = usize>) -> Self {
+        Self {
+            boxes: which
+                .into_iter()
+                .filter_map(|i| self.boxes.get(i).cloned())
+                .collect(),
+            size: self.size,
+        }
+    }
+
+    /// The same boxes in the coordinates of the first picture, for those that were found in a crop.
+    #[must_use]
+    pub fn in_root(&self) -> Self {
+        let mut size = self.size;
+        let mut boxes = Vec::with_capacity(self.boxes.len());
+        for d in &self.boxes {
+            let place = d.extra.as_deref().and_then(|e| e.place.clone());
+            let Some(place) = place else {
+                boxes.push(d.clone());
+                continue;
+            };
+            size = place.root.size;
+            let mut moved = d.moved(place.root.offset, place.root.size);
+            let extra = moved.extra_mut();
+            extra.parent_id = Some(Arc::clone(&place.root_id));
+            extra.place = None;
+            boxes.push(moved);
+        }
+        Self { boxes, size }
+    }
 }
 
 #[cfg(test)]

@@ -9,5 +9,6 @@ pub mod detections;
 pub mod draw;
 pub mod geometry;
 pub mod heuristics;
+pub mod mask;
 pub mod track;
 pub mod workflow;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json};
 
 use super::image::ImageValue;
 use super::value::Value;
-use crate::detections::Detections;
+use crate::detections::{DetectionId, Detections};
 use crate::geometry::Anchor;
 
 /// What the program around the workflow does for it.
@@ -20,6 +20,51 @@ pub trait Host {
     /// # Errors
     /// One sentence; the step fails for this picture.
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String>;
+
+    /// Asks a model what a whole picture shows: every class it knows, with its score.
+    ///
+    /// # Errors
+    /// One sentence; the step fails for this picture.
+    fn classify(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<ClassScore>, String> {
+        Err(format!(
+            "model {model_id:?} can't be asked about a picture of {:?}: nothing here classifies",
+            image.size()
+        ))
+    }
+
+    /// Asks a model for the numbers that stand for a picture.
+    ///
+    /// # Errors
+    /// One sentence; the step fails for this picture.
+    fn embed(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<f32>, String> {
+        Err(format!(
+            "model {model_id:?} can't be asked about a picture of {:?}: nothing here embeds",
+            image.size()
+        ))
+    }
+}
+
+/// What is wanted of each object that a model finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Task {
+    /// Its box.
+    #[default]
+    Boxes,
+    /// Its box and its mask.
+    Masks,
+    /// Its box and its keypoints.
+    Keypoints,
+}
+
+/// A class and its score, from a model that says what a whole picture shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassScore {
+    /// Name of the class.
+    pub class: Arc<str>,
+    /// Index into the model's labels.
+    pub class_id: i64,
+    /// Score, `0.0..=1.0`.
+    pub confidence: f64,
 }
 
 /// What a detection step asks for.
@@ -29,6 +74,8 @@ pub struct DetectRequest<'a> {
     pub step: &'a str,
     /// Model as the definition names it.
     pub model_id: &'a str,
+    /// What is wanted of each object.
+    pub task: Task,
     /// The picture.
     pub image: &'a ImageValue,
     /// Lowest score to report; absent: the model's own.
@@ -80,6 +127,17 @@ pub(crate) struct Call<'a> {
     pub(crate) cases: &'a [Arc<str>],
     /// The program around the workflow.
     pub(crate) host: &'a mut dyn Host,
+    /// Where new identities come from.
+    pub(crate) ids: &'a mut Ids,
+}
+
+/// Makes identities for what blocks make anew.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ids {
+    /// Tells this running workflow from others.
+    pub(crate) stream: u64,
+    /// The last one given.
+    pub(crate) last: u64,
 }
 
 impl std::fmt::Debug for Call<'_> {
@@ -191,6 +249,15 @@ impl<'a> Call<'a> {
         serde_json::from_value(Json::from(name))
             .map(Some)
             .map_err(|_| format!("{name:?} is no anchor; use CENTER, BOTTOM_CENTER and so on"))
+    }
+
+    /// An identity that no other box of this running workflow has.
+    pub(crate) fn new_id(&mut self) -> DetectionId {
+        self.ids.last += 1;
+        DetectionId::Local {
+            stream: self.ids.stream,
+            number: self.ids.last,
+        }
     }
 
     /// Puts `value` into output `index`.

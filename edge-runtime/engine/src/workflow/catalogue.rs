@@ -7,6 +7,7 @@ use watchkeeper_contract::workflow::{BlockDetails, BlockSummary};
 
 use super::blocks;
 use super::manifest::{Manifest, Property, Selects, Shape};
+use super::types::{self, Known};
 
 /// Every block, in the order of the families.
 #[must_use]
@@ -29,13 +30,52 @@ pub fn details(r#type: &str) -> Option<BlockDetails> {
     })
 }
 
+/// A family of the language that is not on this box.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotHere {
+    /// Type without its version.
+    pub family: String,
+    /// Why, as a clause to follow "because it".
+    pub reason: String,
+    /// Family of the block that comes nearest to it.
+    pub nearest: Option<String>,
+}
+
+/// Families that run in somebody's cloud, or need a model that is too large, each once.
+#[must_use]
+pub fn not_here() -> Vec<NotHere> {
+    let mut found: Vec<NotHere> = Vec::new();
+    for known in types::all() {
+        let family = types::family(known.name);
+        if let Some(elsewhere) = types::elsewhere(known)
+            && !found.iter().any(|f| f.family == family)
+        {
+            found.push(NotHere {
+                family: family.to_owned(),
+                reason: elsewhere.reason.to_owned(),
+                nearest: elsewhere.nearest.map(|n| format!("roboflow_core/{n}")),
+            });
+        }
+    }
+    found
+}
+
+/// Types of the language that belong on this box and have no block yet.
+#[must_use]
+pub fn missing() -> Vec<&'static str> {
+    let is_missing = |k: &&Known| types::elsewhere(k).is_none() && blocks::find(k.name).is_none();
+    types::all()
+        .iter()
+        .filter(is_missing)
+        .map(|k| k.name)
+        .collect()
+}
+
 fn summary(manifest: &Manifest) -> BlockSummary {
     BlockSummary {
-        r#type: manifest.name().to_owned(),
-        aliases: manifest
-            .types
+        r#type: manifest.name.to_owned(),
+        aliases: types::aliases(manifest.name)
             .iter()
-            .skip(1)
             .map(|t| (*t).to_owned())
             .collect(),
         category: manifest.category.to_owned(),
@@ -45,8 +85,12 @@ fn summary(manifest: &Manifest) -> BlockSummary {
 
 /// JSON Schema (2020-12) of a step of this block.
 fn schema(manifest: &Manifest) -> Json {
+    let aliases = types::aliases(manifest.name);
+    let names: Vec<&str> = std::iter::once(manifest.name)
+        .chain(aliases.iter().copied())
+        .collect();
     let mut properties = Map::new();
-    properties.insert("type".into(), json!({"enum": manifest.types}));
+    properties.insert("type".into(), json!({"enum": names}));
     properties.insert("name".into(), json!({"type": "string", "minLength": 1}));
     let mut required = vec!["type", "name"];
     for property in manifest.properties {
@@ -57,7 +101,7 @@ fn schema(manifest: &Manifest) -> Json {
     }
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": manifest.name(),
+        "title": manifest.name,
         "description": manifest.summary,
         "type": "object",
         "properties": properties,

@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value as Json;
 
 use super::blocks;
-use super::definition::{self, Definition, Input, OutputDef};
+use super::definition::{self, Definition, Input, OutputDef, StepDef};
 use super::error::{ErrorClass, Problem, Problems};
+use super::inner;
 use super::kinds::KindSet;
 use super::lineage::{self, Flow};
 use super::selector::Selector;
 use super::step::{self, Arg, CheckedStep};
+use super::types;
 
 use watchkeeper_contract::workflow::WorkflowError;
 
@@ -34,6 +36,17 @@ pub(crate) struct Checked {
 /// Everything that is wrong with it.
 pub(crate) fn check(document: &Json) -> Result<Checked, Vec<WorkflowError>> {
     let mut problems = Problems::default();
+    let inlined = match inner::inline(document, &mut problems) {
+        Ok(inlined) => inlined,
+        Err(problem) => {
+            problems.push(problem);
+            None
+        }
+    };
+    if !problems.is_empty() {
+        return Err(problems.into_vec());
+    }
+    let document = inlined.as_ref().unwrap_or(document);
     let definition = definition::read(document, &mut problems);
     let steps = check_steps(&definition, &mut problems);
     check_names(&definition, &mut problems);
@@ -60,21 +73,54 @@ fn check_steps(definition: &Definition, problems: &mut Problems) -> Vec<CheckedS
     for def in &definition.steps {
         match blocks::find(&def.r#type) {
             Some(manifest) => checked.extend(step::check(def, manifest, problems)),
-            None => problems.push(
-                Problem::syntax(format!(
-                    "step {} is of type {:?}, which is no block here; `watchkeeper blocks` lists them",
-                    def.name, def.r#type
-                ))
-                .nearest_of(
-                    &def.r#type,
-                    blocks::all().flat_map(|m| m.types.iter().copied()),
-                )
-                .step(&*def.name)
-                .property("type"),
-            ),
+            None => problems.push(no_block(def, &definition.own_blocks)),
         }
     }
     checked
+}
+
+/// The problem that a step is of a type that has no block here, with the reason where there is one.
+fn no_block(step: &StepDef, own_blocks: &[String]) -> Problem {
+    let (name, r#type) = (&step.name, &step.r#type);
+    let problem = if own_blocks.contains(r#type) {
+        Problem::new(
+            ErrorClass::DynamicBlockError,
+            format!(
+                "step {name} is a block in Python, which does not run on this box; use property_definition, expression or the query language"
+            ),
+        )
+    } else if let Some(known) = types::find(r#type) {
+        match types::elsewhere(known) {
+            Some(elsewhere) => {
+                let mut problem = Problem::syntax(format!(
+                    "step {name} is of type {type:?}, which is not on this box because it {}",
+                    elsewhere.reason
+                ));
+                if let Some(nearest) = elsewhere.nearest {
+                    problem = problem.nearest_is(latest(&format!("roboflow_core/{nearest}")));
+                }
+                problem
+            }
+            None => Problem::syntax(format!(
+                "step {name} is of type {type:?}, which this version has no block for; `watchkeeper blocks` lists those it has"
+            ))
+            .nearest_of(r#type, blocks::all().map(|m| m.name)),
+        }
+    } else {
+        let known = types::all().iter().flat_map(|k| k.aliases.iter().copied());
+        Problem::syntax(format!(
+            "step {name} is of type {type:?}, which is no block here; `watchkeeper blocks` lists them"
+        ))
+        .nearest_of(r#type, blocks::all().map(|m| m.name).chain(known))
+    };
+    problem.step(&**name).property("type")
+}
+
+/// The latest version of a family, as far as it is here.
+fn latest(family: &str) -> String {
+    let of_family = blocks::all().filter(|m| types::family(m.name) == family);
+    let newest = of_family.map(|m| m.name).max();
+    newest.map_or_else(|| family.to_owned(), str::to_owned)
 }
 
 fn check_names(definition: &Definition, problems: &mut Problems) {

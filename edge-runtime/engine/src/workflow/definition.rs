@@ -21,6 +21,8 @@ pub(crate) struct Definition {
     pub(crate) inputs: Vec<Input>,
     pub(crate) steps: Vec<StepDef>,
     pub(crate) outputs: Vec<OutputDef>,
+    /// Types of the blocks in Python that the document brings along.
+    pub(crate) own_blocks: Vec<String>,
 }
 
 /// One input.
@@ -64,6 +66,8 @@ pub(crate) struct StepDef {
 pub(crate) struct OutputDef {
     pub(crate) name: String,
     pub(crate) selector: Selector,
+    /// Whether detections are handed out in the coordinates of the first picture, and not of the crop they were found in.
+    pub(crate) in_root: bool,
 }
 
 const INPUT_TYPES: [&str; 6] = [
@@ -88,6 +92,15 @@ pub(crate) fn read(document: &Json, problems: &mut Problems) -> Definition {
     for (index, item) in list(top, "inputs", problems).iter().enumerate() {
         definition.inputs.extend(read_input(index, item, problems));
     }
+    let own = top
+        .get("dynamic_blocks_definitions")
+        .and_then(Json::as_array);
+    definition.own_blocks = own
+        .into_iter()
+        .flatten()
+        .filter_map(|block| block.pointer("/manifest/block_type")?.as_str())
+        .map(str::to_owned)
+        .collect();
     let steps = list(top, "steps", problems);
     if steps.len() > MAX_STEPS {
         problems.push(
@@ -344,6 +357,7 @@ fn read_output(index: usize, item: &Json, problems: &mut Problems) -> Option<Out
         Some(selector @ (Selector::Input(_) | Selector::Output { .. })) => Some(OutputDef {
             name: name.to_owned(),
             selector,
+            in_root: map.get("coordinates_system").is_none_or(|s| s != "own"),
         }),
         _ => {
             problems.push(

@@ -345,17 +345,30 @@ pub(crate) fn color(text: &str) -> Result<Color, String> {
     })
 }
 
+/// A colour as text, or as a list of red, green and blue.
+pub(crate) fn color_of_value(value: &Value) -> Result<Color, String> {
+    if let Some(text) = value.as_str() {
+        return color(text);
+    }
+    let byte = |v: &Value| u8::try_from(v.as_i64()?).ok();
+    match value.as_list() {
+        Some([r, g, b]) => Some((byte(r), byte(g), byte(b))),
+        _ => None,
+    }
+    .and_then(|(r, g, b)| Some(Color::new(r?, g?, b?)))
+    .ok_or_else(|| "a colour is [red, green, blue], each from 0 to 255, or text".to_owned())
+}
+
 /// What all visualizations have in common.
 pub(crate) const BASE: Manifest = Manifest {
-    types: &[],
+    name: "",
     category: "visualization",
     summary: "",
     role: Role::Visualization,
     properties: &[],
     outputs: OUTPUTS,
-    depth: super::manifest::Depth::Same,
-    accepts_empty: false,
     build: |_| Err("this manifest is only a base for others".to_owned()),
+    ..Manifest::BASE
 };
 
 #[cfg(test)]

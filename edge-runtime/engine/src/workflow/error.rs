@@ -19,6 +19,14 @@ pub enum ErrorClass {
     ControlFlowDefinitionError,
     NotSupportedExecutionEngineError,
     RuntimeInputError,
+    DynamicBlockError,
+    InnerWorkflowInvalidStepEntryError,
+    InnerWorkflowNestingDepthError,
+    InnerWorkflowTotalCountError,
+    InnerWorkflowParameterBindingsUnknownInputError,
+    InnerWorkflowParameterBindingsMissingRequiredError,
+    WorkflowEnvironmentConfigurationError,
+    StepExecutionError,
 }
 
 impl ErrorClass {
@@ -36,6 +44,18 @@ impl ErrorClass {
             Self::ControlFlowDefinitionError => "ControlFlowDefinitionError",
             Self::NotSupportedExecutionEngineError => "NotSupportedExecutionEngineError",
             Self::RuntimeInputError => "RuntimeInputError",
+            Self::DynamicBlockError => "DynamicBlockError",
+            Self::InnerWorkflowInvalidStepEntryError => "InnerWorkflowInvalidStepEntryError",
+            Self::InnerWorkflowNestingDepthError => "InnerWorkflowNestingDepthError",
+            Self::InnerWorkflowTotalCountError => "InnerWorkflowTotalCountError",
+            Self::InnerWorkflowParameterBindingsUnknownInputError => {
+                "InnerWorkflowParameterBindingsUnknownInputError"
+            }
+            Self::InnerWorkflowParameterBindingsMissingRequiredError => {
+                "InnerWorkflowParameterBindingsMissingRequiredError"
+            }
+            Self::WorkflowEnvironmentConfigurationError => "WorkflowEnvironmentConfigurationError",
+            Self::StepExecutionError => "StepExecutionError",
         }
     }
 }
@@ -88,6 +108,12 @@ impl Problem {
         known: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         self.0.nearest = nearest(found, known);
+        self
+    }
+
+    /// States what to use instead.
+    pub(crate) fn nearest_is(mut self, nearest: impl Into<String>) -> Self {
+        self.0.nearest = Some(nearest.into());
         self
     }
 

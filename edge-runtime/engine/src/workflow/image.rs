@@ -1,7 +1,9 @@
 //! Pictures as the workflow sees them: an identity, a place in a video, and pixels that are converted when asked for.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use crate::detections::{Detections, Origin, Place};
 
 /// A packed RGB picture.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -48,6 +50,41 @@ impl Pixels for Packed {
     }
 }
 
+/// A part of a picture, cut out when someone looks.
+#[derive(Debug)]
+struct Cut {
+    base: Arc<dyn Pixels>,
+    start: [u32; 2],
+    size: [u32; 2],
+    cut: OnceLock<Arc<RgbPixels>>,
+}
+
+impl Pixels for Cut {
+    fn size(&self) -> [u32; 2] {
+        self.size
+    }
+
+    fn rgb(&self) -> Arc<RgbPixels> {
+        Arc::clone(self.cut.get_or_init(|| {
+            let whole = self.base.rgb();
+            let [width, height] = self.size;
+            let row = whole.width as usize * 3;
+            let from = self.start[0] as usize * 3;
+            let rows = whole.data.chunks_exact(row.max(1));
+            let mut data = Vec::with_capacity(width as usize * height as usize * 3);
+            for line in rows.skip(self.start[1] as usize).take(height as usize) {
+                let part = line.get(from..from + width as usize * 3);
+                data.extend_from_slice(part.unwrap_or_default());
+            }
+            Arc::new(RgbPixels {
+                width,
+                height,
+                data,
+            })
+        }))
+    }
+}
+
 /// Where a frame stands in its video.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VideoMeta {
@@ -64,6 +101,18 @@ pub struct VideoMeta {
 }
 
 impl VideoMeta {
+    /// For a picture on its own: the first frame of a video of its name, at the beginning of time.
+    #[must_use]
+    pub fn still(name: &str) -> Self {
+        Self {
+            video_identifier: Arc::from(name),
+            frame_number: 1,
+            frame_timestamp: 0.0,
+            fps: Some(30.0),
+            comes_from_video_file: false,
+        }
+    }
+
     /// Time of the frame in seconds: by frame number for a recording of known rate, else by its timestamp.
     #[must_use]
     pub fn time_s(&self) -> f64 {
@@ -85,8 +134,10 @@ pub struct ImageValue {
     pub pixels: Arc<dyn Pixels>,
     /// Where it stands in its video.
     pub meta: Arc<VideoMeta>,
-    /// Name by which detections say in which picture they were found: that of the input.
+    /// Name by which detections say in which picture they were found: that of the input, or one made for a crop.
     pub id: Arc<str>,
+    /// Where it lies in the picture it was cut from, if it is a crop.
+    pub place: Option<Arc<Place>>,
 }
 
 impl ImageValue {
@@ -97,6 +148,71 @@ impl ImageValue {
             pixels,
             meta: Arc::new(meta),
             id: Arc::from("image"),
+            place: None,
+        }
+    }
+
+    /// The part between the left upper corner `from` and `to` (not included), in pixels, cut to the picture; `None` where
+    /// nothing is left. Pixels are copied when someone looks.
+    #[must_use]
+    pub fn crop(&self, from: [i64; 2], to: [i64; 2], id: Arc<str>) -> Option<Self> {
+        let size = self.size();
+        let inside =
+            |n: i64, axis: usize| u32::try_from(n.max(0)).map_or(size[axis], |n| n.min(size[axis]));
+        let start = [inside(from[0], 0), inside(from[1], 1)];
+        let end = [inside(to[0], 0), inside(to[1], 1)];
+        if start[0] >= end[0] || start[1] >= end[1] {
+            return None;
+        }
+        let offset = start.map(i64::from);
+        let pixels = Cut {
+            base: Arc::clone(&self.pixels),
+            start,
+            size: [end[0] - start[0], end[1] - start[1]],
+            cut: OnceLock::new(),
+        };
+        Some(self.part(Arc::new(pixels), offset, id))
+    }
+
+    /// Other pixels that show a part of this picture, whose left upper corner is at `offset` in it.
+    #[must_use]
+    pub fn part(&self, pixels: Arc<dyn Pixels>, offset: [i64; 2], id: Arc<str>) -> Self {
+        let parent = Origin {
+            offset,
+            size: self.size(),
+        };
+        let place = match &self.place {
+            None => Place {
+                parent,
+                root_id: Arc::clone(&self.id),
+                root: parent,
+            },
+            Some(place) => Place {
+                parent,
+                root_id: Arc::clone(&place.root_id),
+                root: Origin {
+                    offset: [0, 1].map(|i| place.root.offset[i] + offset[i]),
+                    size: place.root.size,
+                },
+            },
+        };
+        Self {
+            pixels,
+            meta: Arc::clone(&self.meta),
+            id,
+            place: Some(Arc::new(place)),
+        }
+    }
+
+    /// Notes on detections that were found in this picture where that was; nothing for the usual `image`.
+    pub fn stamp(&self, found: &mut Detections) {
+        if self.place.is_none() && &*self.id == "image" {
+            return;
+        }
+        for d in &mut found.boxes {
+            let extra = d.extra_mut();
+            extra.parent_id = Some(Arc::clone(&self.id));
+            extra.place.clone_from(&self.place);
         }
     }
 
@@ -107,6 +223,7 @@ impl ImageValue {
             pixels,
             meta: Arc::clone(&self.meta),
             id: Arc::clone(&self.id),
+            place: self.place.clone(),
         }
     }
 

@@ -1,61 +1,152 @@
-//! Serialised results: the shapes in which Roboflow's engine hands out detections and images.
+//! Serialised results: the shapes in which Roboflow's engine hands out detections, pictures and everything else.
+//!
+//! Invariant: whatever is written here for detections is read back by [`super::read`] as the same detections.
 
 use serde_json::{Map, Value as Json, json};
 
+use super::codec;
+use super::image::{ImageValue, VideoMeta};
 use super::value::Value;
-use crate::detections::{Detection, DetectionId, Detections};
+use crate::detections::{Detection, DetectionId, Detections, Extra, Origin};
+use crate::mask::Mask;
 
-/// Any value. Images give their size only: pixels are asked for as pictures, not as JSON.
-#[must_use]
-pub fn value(value: &Value) -> Json {
-    match value {
-        Value::Null => Json::Null,
-        Value::Bool(b) => Json::Bool(*b),
-        Value::Int(i) => json!(i),
-        Value::Float(f) => json!(f),
-        Value::Text(text) => json!(text),
-        Value::List(items) => Json::Array(items.iter().map(self::value).collect()),
-        Value::Dict(map) => Json::Object(
-            map.iter()
-                .map(|(k, v)| (k.to_string(), self::value(v)))
+/// How pictures are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pictures {
+    /// By their size: no pixel is touched.
+    #[default]
+    Size,
+    /// As JPEG files in base64.
+    Jpeg,
+}
+
+/// How values are written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Writer {
+    /// How pictures are written.
+    pub(crate) pictures: Pictures,
+    /// Whether detections are written in the coordinates of the first picture.
+    pub(crate) in_root: bool,
+}
+
+impl Writer {
+    /// Any value.
+    pub(crate) fn value(&self, value: &Value) -> Json {
+        match value {
+            Value::Null => Json::Null,
+            Value::Bool(b) => Json::Bool(*b),
+            Value::Int(i) => json!(i),
+            Value::Float(f) => json!(f),
+            Value::Text(text) => json!(text),
+            Value::List(items) => items.iter().map(|v| self.value(v)).collect(),
+            Value::Dict(map) => map
+                .iter()
+                .map(|(k, v)| (k.to_string(), self.value(v)))
                 .collect(),
-        ),
-        Value::Detections(all) => detections(all, "image"),
-        Value::Detection(all, index) => all
-            .boxes
-            .get(*index)
-            .map_or(Json::Null, |d| detection(d, "image")),
-        Value::Image(image) => {
-            let [width, height] = image.size();
-            json!({"type": "image", "width": width, "height": height})
+            Value::Detections(all) if self.in_root && has_place(all) => {
+                detections(&all.in_root(), "image")
+            }
+            Value::Detections(all) => detections(all, "image"),
+            Value::Detection(all, index) => all
+                .boxes
+                .get(*index)
+                .map_or(Json::Null, |d| detection(d, "image")),
+            Value::Image(image) => self.image(image),
+            Value::Meta(meta) => self::meta(meta),
+            Value::Bytes(bytes) => json!(codec::to_base64(bytes)),
+            Value::Array(array) => nested(array.shape(), array.data()),
+            Value::Time(time) => json!(time.strftime("%Y-%m-%dT%H:%M:%S%.f+00:00").to_string()),
         }
-        Value::Meta(meta) => json!({
-            "video_identifier": meta.video_identifier,
-            "frame_number": meta.frame_number,
-            "frame_timestamp": meta.frame_timestamp,
-            "fps": meta.fps,
-            "comes_from_video_file": meta.comes_from_video_file,
-        }),
+    }
+
+    fn image(&self, image: &ImageValue) -> Json {
+        let [width, height] = image.size();
+        let mut map = Map::new();
+        match self.pictures {
+            Pictures::Size => {
+                map.insert("type".into(), json!("image"));
+                map.insert("width".into(), json!(width));
+                map.insert("height".into(), json!(height));
+            }
+            Pictures::Jpeg => {
+                let file = codec::jpeg(&image.pixels.rgb(), codec::QUALITY).unwrap_or_default();
+                map.insert("type".into(), json!("base64"));
+                map.insert("value".into(), json!(codec::to_base64(&file)));
+                map.insert("video_metadata".into(), meta(&image.meta));
+            }
+        }
+        if let Some(place) = &image.place {
+            map.insert("parent_id".into(), json!(image.id));
+            map.insert("parent_origin".into(), origin(&place.parent));
+            map.insert("root_parent_id".into(), json!(place.root_id));
+            map.insert("root_parent_origin".into(), origin(&place.root));
+        }
+        Json::Object(map)
     }
 }
 
-/// The boxes of one picture; `parent` names the picture where a box doesn't say itself.
+fn has_place(all: &Detections) -> bool {
+    let placed = |d: &Detection| d.extra.as_deref().is_some_and(|e| e.place.is_some());
+    all.boxes.iter().any(placed)
+}
+
+fn meta(meta: &VideoMeta) -> Json {
+    json!({
+        "video_identifier": meta.video_identifier,
+        "frame_number": meta.frame_number,
+        "frame_timestamp": meta.frame_timestamp,
+        "fps": meta.fps,
+        "measured_fps": null,
+        "comes_from_video_file": meta.comes_from_video_file,
+    })
+}
+
+fn origin(origin: &Origin) -> Json {
+    json!({
+        "offset_x": origin.offset[0],
+        "offset_y": origin.offset[1],
+        "width": origin.size[0],
+        "height": origin.size[1],
+    })
+}
+
+/// Rows in rows.
+fn nested(shape: &[usize], data: &[f32]) -> Json {
+    match shape {
+        [] => data.first().map_or(Json::Null, |n| json!(n)),
+        [_] => json!(data),
+        [_, rest @ ..] => {
+            let size: usize = rest.iter().product();
+            data.chunks(size.max(1))
+                .map(|part| nested(rest, part))
+                .collect()
+        }
+    }
+}
+
+/// The boxes of one picture; `parent` names the picture where a box doesn't say itself. As in the peer's results, the
+/// size of the picture is null where a block made the boxes without one, and a box whose mask is empty is left out.
 #[must_use]
 pub fn detections(all: &Detections, parent: &str) -> Json {
+    let known = all.size != [0, 0];
+    let side = |i: usize| known.then_some(all.size[i]);
+    let has_outline = |d: &&Detection| d.mask().is_none_or(|m| m.polygon().is_some());
+    let boxes = all.boxes.iter().filter(has_outline);
     json!({
-        "image": {"width": all.size[0], "height": all.size[1]},
-        "predictions": all.boxes.iter().map(|d| detection(d, parent)).collect::<Vec<_>>(),
+        "image": {"width": side(0), "height": side(1)},
+        "predictions": boxes.map(|d| detection(d, parent)).collect::<Vec<_>>(),
     })
 }
 
 /// One box, by its centre and size in pixels.
 fn detection(d: &Detection, parent: &str) -> Json {
-    let center = d.bbox.center();
+    let b = d.bbox;
+    let (width, height) = (b.width().abs(), b.height().abs());
     let mut map = Map::new();
-    map.insert("x".into(), json!(center.x));
-    map.insert("y".into(), json!(center.y));
-    map.insert("width".into(), json!(d.bbox.width()));
-    map.insert("height".into(), json!(d.bbox.height()));
+    map.insert("x".into(), json!(b.x1 + width / 2.0));
+    map.insert("y".into(), json!(b.y1 + height / 2.0));
+    map.insert("width".into(), json!(width));
+    map.insert("height".into(), json!(height));
     map.insert("confidence".into(), json!(d.confidence));
     map.insert("class_id".into(), json!(d.class_id));
     map.insert("class".into(), json!(d.class));
@@ -67,15 +158,51 @@ fn detection(d: &Detection, parent: &str) -> Json {
         map.insert("tracker_id".into(), json!(track));
     }
     if let Some(extra) = extra {
-        if let Some(seconds) = extra.time_in_zone {
-            map.insert("time_in_zone".into(), json!(seconds));
-        }
-        for (key, value) in &extra.data {
-            map.insert(key.to_string(), value.clone());
-        }
+        more(extra, &mut map);
     }
     Json::Object(map)
 }
+
+/// What only some boxes have.
+fn more(extra: &Extra, map: &mut Map<String, Json>) {
+    if let Some(seconds) = extra.time_in_zone {
+        map.insert("time_in_zone".into(), json!(seconds));
+    }
+    if let Some(place) = &extra.place {
+        map.insert("parent_origin".into(), origin(&place.parent));
+        map.insert("root_parent_id".into(), json!(place.root_id));
+        map.insert("root_parent_origin".into(), origin(&place.root));
+    }
+    match extra.mask.as_deref() {
+        Some(Mask::Bitmap(bitmap)) if extra.data.contains_key(RLE) => {
+            map.insert(RLE.into(), bitmap.to_rle_json());
+        }
+        Some(mask) => {
+            let mut points = mask.polygon().unwrap_or_default();
+            while let (1..3, Some(last)) = (points.len(), points.last().copied()) {
+                points.push(last);
+            }
+            let points = points.iter().map(|p| json!({"x": p.x, "y": p.y}));
+            map.insert("points".into(), points.collect());
+        }
+        None => {}
+    }
+    if let Some(points) = &extra.keypoints {
+        let points = points.iter().map(|p| {
+            json!({
+                "class_id": p.class_id, "class": p.class, "confidence": p.confidence,
+                "x": p.at.x, "y": p.at.y,
+            })
+        });
+        map.insert("keypoints".into(), points.collect());
+    }
+    for (key, value) in extra.data.iter().filter(|(key, _)| &***key != RLE) {
+        map.insert(key.to_string(), value.clone());
+    }
+}
+
+/// Name of a mask as run lengths; a box with data of that name has its mask written so.
+pub(crate) const RLE: &str = "rle_mask";
 
 /// The identity of a box as text: as it came in, or a version 8 (free form) UUID of stream and number, RFC 9562.
 #[must_use]

@@ -33,6 +33,9 @@ pub(crate) struct Flow {
     pub(crate) exec: Lineage,
     /// Lineage of its outputs.
     pub(crate) out: Lineage,
+    /// Depth at which the peer says it runs: a property that is taken as a whole batch counts as one where single values
+    /// are given.
+    pub(crate) peer_depth: usize,
     /// Branches that gate it: step and number of its branch.
     pub(crate) gates: Vec<(usize, usize)>,
 }
@@ -92,6 +95,7 @@ pub(crate) fn analyse(inputs: &[Input], steps: &[CheckedStep]) -> Result<Vec<Flo
             .collect();
         match one(i, step, &lineage_of, &gating) {
             Ok((exec, out)) => flows.push(Flow {
+                peer_depth: peer_depth(step, &exec, &lineage_of),
                 exec,
                 out,
                 gates: gates[i].clone(),
@@ -103,6 +107,20 @@ pub(crate) fn analyse(inputs: &[Input], steps: &[CheckedStep]) -> Result<Vec<Flo
         }
     }
     Ok(flows)
+}
+
+fn peer_depth(
+    step: &CheckedStep,
+    exec: &Lineage,
+    lineage_of: &dyn Fn(&Selector) -> Lineage,
+) -> usize {
+    let manifest = step.manifest;
+    let is_cast = !manifest.batch.is_empty() && manifest.depth != Depth::Shallower;
+    let mut has_data = false;
+    for arg in &step.args {
+        arg.each_ref(&mut |selector| has_data |= !lineage_of(selector).is_empty());
+    }
+    if is_cast && !has_data { 1 } else { exec.len() }
 }
 
 /// Lineage at which one step runs and that of its outputs.
@@ -121,6 +139,16 @@ fn one(
                 data.push((property.name, property.deeper, lineage));
             }
         });
+    }
+    if let Some((property, ..)) = data.iter().find(|(p, ..)| !manifest.takes_batch(p)) {
+        return Err(Problem::new(
+            ErrorClass::ExecutionGraphStructureError,
+            format!(
+                "{property} of step {} takes one value for all pictures, and what it is given differs from picture to picture",
+                step.name
+            ),
+        )
+        .property(*property));
     }
     let Some((_, _, longest)) = data.iter().max_by_key(|(_, _, l)| l.len()) else {
         return scalar(index, step, gates);
@@ -198,6 +226,8 @@ fn scalar(
             out.push(Origin::Step(index));
             Ok((exec, out))
         }
+        // A single value counts as a batch of one.
+        Depth::Shallower if !step.manifest.batch.is_empty() => Ok((exec.clone(), exec)),
         Depth::Shallower => Err(Problem::new(
             ErrorClass::StepInputDimensionalityError,
             format!(

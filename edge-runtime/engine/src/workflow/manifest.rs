@@ -11,8 +11,8 @@ use super::kinds::{Kind, KindSet};
 /// Everything there is to say about one version of a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Manifest {
-    /// Type strings: the canonical one, then its aliases.
-    pub(crate) types: &'static [&'static str],
+    /// Canonical type string, such as `roboflow_core/line_counter@v2`. Other names for it are in [`super::types`].
+    pub(crate) name: &'static str,
     /// Group in the catalogue.
     pub(crate) category: &'static str,
     /// One sentence.
@@ -27,6 +27,11 @@ pub(crate) struct Manifest {
     pub(crate) depth: Depth,
     /// Whether it runs on elements whose inputs are missing.
     pub(crate) accepts_empty: bool,
+    /// Properties that the peer's block takes as a whole batch. Where there are any, data of a batch may flow only into
+    /// these and [`Self::mixed`]; without any, into every property that takes selectors.
+    pub(crate) batch: &'static [&'static str],
+    /// Properties that take a batch as well as a single value.
+    pub(crate) mixed: &'static [&'static str],
     /// Makes one instance, with its own state.
     pub(crate) build: fn(&Setup<'_>) -> Result<Box<dyn Block>, String>,
 }
@@ -155,6 +160,8 @@ pub(crate) enum Default {
     EmptyList,
     /// An empty dictionary.
     EmptyDict,
+    /// Anything else, as JSON text.
+    Json(&'static str),
 }
 
 impl Default {
@@ -170,6 +177,7 @@ impl Default {
             Self::Text(t) => t.into(),
             Self::EmptyList => Json::Array(Vec::new()),
             Self::EmptyDict => Json::Object(serde_json::Map::new()),
+            Self::Json(text) => serde_json::from_str(text).unwrap_or_default(),
         })
     }
 }
@@ -312,10 +320,27 @@ pub(crate) const NUMBER: Shape = Shape::Number(f64::NEG_INFINITY, f64::INFINITY)
 pub(crate) const INTEGER: Shape = Shape::Integer(i64::MIN);
 
 impl Manifest {
-    /// Canonical type string.
+    /// What most blocks have in common, for `..Manifest::BASE`.
+    pub(crate) const BASE: Self = Self {
+        name: "",
+        category: "",
+        summary: "",
+        role: Role::Other,
+        properties: &[],
+        outputs: &[],
+        depth: Depth::Same,
+        accepts_empty: false,
+        batch: &[],
+        mixed: &[],
+        build: |_| Err("this manifest is only a base for others".to_owned()),
+    };
+
+    /// Whether data of a batch may flow into a property.
     #[must_use]
-    pub(crate) fn name(&self) -> &'static str {
-        self.types.first().copied().unwrap_or_default()
+    pub(crate) fn takes_batch(&self, property: &str) -> bool {
+        (self.batch.is_empty() && self.mixed.is_empty())
+            || self.batch.contains(&property)
+            || self.mixed.contains(&property)
     }
 
     /// Position of a property, by its name or an alias.

@@ -9,21 +9,26 @@ mod block;
 mod blocks;
 mod catalogue;
 mod check;
+pub mod codec;
 mod definition;
 mod drawing;
 mod error;
 mod facts;
 mod image;
+mod inner;
 pub mod json;
 mod kinds;
 mod lineage;
 mod manifest;
 mod per_video;
 mod plan;
+mod read;
+pub mod replay;
 mod run;
 mod selector;
 mod step;
 mod tree;
+mod types;
 mod uql;
 mod value;
 
@@ -35,16 +40,17 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 use watchkeeper_contract::workflow::{OutputInfo, StepDims, ValidateReport, WorkflowError};
 
-pub use block::{DetectRequest, Host};
-pub use catalogue::{catalogue, details};
+pub use block::{ClassScore, DetectRequest, Host, Task};
+pub use catalogue::{NotHere, catalogue, details, missing, not_here};
 pub use definition::ENGINE_VERSION;
 pub use error::ErrorClass;
 pub use image::{ImageValue, Packed, Pixels, RgbPixels, VideoMeta};
+pub use json::Pictures;
 pub use kinds::{Kind, KindSet};
 pub use plan::{Compiled, Overlay, SlotId};
 pub use run::{Execution, RunReport, RuntimeInput, StepFailure};
 pub use selector::Selector;
-pub use value::Value;
+pub use value::{Array, Value};
 
 /// Says everything that is wrong with a definition, or the depth and kinds of everything in it.
 #[must_use]
@@ -64,10 +70,9 @@ pub fn validate(definition: &Json) -> ValidateReport {
         .iter()
         .zip(&checked.flow)
         .map(|(step, flow)| {
-            let depth = |lineage: &lineage::Lineage| u32::try_from(lineage.len()).unwrap_or(0);
             let dims = StepDims {
-                exec_dim: depth(&flow.exec),
-                out_dim: depth(&flow.out),
+                exec_dim: u32::try_from(flow.peer_depth).unwrap_or(0),
+                out_dim: u32::try_from(flow.out.len()).unwrap_or(0),
             };
             (step.name.clone(), dims)
         })

@@ -15,7 +15,7 @@ use super::check::Checked;
 use super::definition::InputType;
 use super::error::{ErrorClass, Problem};
 use super::kinds::KindSet;
-use super::lineage::{Flow, of_input};
+use super::lineage::{Flow, Origin, of_input};
 use super::manifest::{Depth, Manifest, Role};
 use super::run::Execution;
 use super::selector::Selector;
@@ -40,6 +40,8 @@ pub(crate) struct Plan {
 pub(crate) struct SlotInfo {
     pub(crate) depth: usize,
     pub(crate) kinds: KindSet,
+    /// Whether its first level is the batch of the run, one element for each row of the result.
+    pub(crate) by_row: bool,
 }
 
 /// One input; its number is that of its slot.
@@ -47,6 +49,7 @@ pub(crate) struct SlotInfo {
 pub(crate) struct PlanInput {
     pub(crate) name: Arc<str>,
     pub(crate) what: InputType,
+    pub(crate) kinds: KindSet,
     /// Value of a parameter: as given, else the default.
     pub(crate) value: Value,
 }
@@ -90,6 +93,8 @@ pub(crate) enum Source {
 pub(crate) struct PlanOutput {
     pub(crate) name: String,
     pub(crate) what: OutputOf,
+    /// Whether detections are handed out in the coordinates of the first picture.
+    pub(crate) in_root: bool,
 }
 
 #[derive(Debug)]
@@ -136,9 +141,11 @@ pub(crate) fn plan(
     let mut of_input_name: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, input) in checked.inputs.iter().enumerate() {
         of_input_name.insert(&input.name, index);
+        let depth = of_input(index, input).len();
         slots.push(SlotInfo {
-            depth: of_input(index, input).len(),
+            depth,
             kinds: input.kinds,
+            by_row: depth > 0,
         });
         let value = match &input.what {
             InputType::Parameter { default } => {
@@ -149,6 +156,7 @@ pub(crate) fn plan(
         inputs.push(PlanInput {
             name: Arc::from(input.name.as_str()),
             what: input.what.clone(),
+            kinds: input.kinds,
             value: Value::from(value),
         });
     }
@@ -158,6 +166,7 @@ pub(crate) fn plan(
         slots.extend(step.manifest.outputs.iter().map(|o| SlotInfo {
             depth: flow.out.len(),
             kinds: o.kinds,
+            by_row: flow.out.first() == Some(&Origin::Run),
         }));
     }
     let slot_of = |selector: &Selector| -> Option<usize> {
@@ -200,6 +209,7 @@ pub(crate) fn plan(
         .iter()
         .map(|output| PlanOutput {
             name: output.name.clone(),
+            in_root: output.in_root,
             what: match &output.selector {
                 Selector::Output { step, output } if output == "*" => {
                     let (first, manifest) = match of_step.get(step.as_str()) {

@@ -10,10 +10,11 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json};
 use watchkeeper_contract::workflow::WorkflowError;
 
-use super::block::{Block, Call, Host};
+use super::block::{Block, Call, Host, Ids};
 use super::definition::InputType;
 use super::error::{ErrorClass, Problem};
 use super::image::{ImageValue, Pixels};
+use super::json::{self, Pictures};
 use super::manifest::{Depth, Role};
 use super::plan::{OutputOf, Plan, PlanStep, ShapeOf, SlotId, Source};
 use super::tree::Tree;
@@ -63,6 +64,7 @@ struct Memory {
     flags: Vec<bool>,
     index: Vec<usize>,
     batch: usize,
+    ids: Ids,
 }
 
 impl std::fmt::Debug for Execution {
@@ -97,12 +99,20 @@ impl Execution {
             flags: Vec::new(),
             index: Vec::new(),
             batch: 0,
+            ids: Ids { stream: 0, last: 0 },
         };
         Self {
             plan,
             blocks,
             memory,
         }
+    }
+
+    /// Says which stream this is, so that the identities its blocks give differ from those of other streams.
+    #[must_use]
+    pub fn of_stream(mut self, stream: u64) -> Self {
+        self.memory.ids.stream = stream;
+        self
     }
 
     /// Runs one frame: `image` goes to every image input, `now` is monotonic time for delays and cooldowns.
@@ -249,6 +259,13 @@ impl Execution {
         self.memory.slots.get(slot.0)?.first()
     }
 
+    /// What an output of a step is after the last run, of a batch its first element.
+    #[must_use]
+    pub fn output_of(&self, step: &str, output: &str) -> Option<&Value> {
+        let step = self.plan.steps.iter().find(|s| *s.name == *step)?;
+        self.value(SlotId(step.first_slot + step.manifest.output(output)?))
+    }
+
     /// The detections in a slot.
     #[must_use]
     pub fn detections(&self, slot: SlotId) -> Option<&Detections> {
@@ -276,33 +293,28 @@ impl Execution {
         }
     }
 
-    /// The outputs of the first element, serialised.
+    /// The outputs of the first element, serialised; pictures by their size.
     #[must_use]
     pub fn outputs_json(&self) -> Json {
-        self.row(0)
+        self.row(0, Pictures::Size)
     }
 
     /// The outputs of every element of the batch, serialised.
     #[must_use]
-    pub fn rows_json(&self) -> Vec<Json> {
-        (0..self.memory.batch).map(|i| self.row(i)).collect()
+    pub fn rows_json(&self, pictures: Pictures) -> Vec<Json> {
+        (0..self.memory.batch)
+            .map(|i| self.row(i, pictures))
+            .collect()
     }
 
-    fn row(&self, element: usize) -> Json {
-        let one = |slot: usize| -> Json {
-            let depth = self.plan.slots.get(slot).map_or(0, |s| s.depth);
-            let Some(tree) = self.memory.slots.get(slot) else {
-                return Json::Null;
-            };
-            match depth {
-                0 => tree.to_json(0),
-                _ => tree
-                    .at(&[element])
-                    .map_or(Json::Null, |t| t.to_json(depth - 1)),
-            }
-        };
+    fn row(&self, element: usize, pictures: Pictures) -> Json {
         let mut row = Map::new();
         for output in &self.plan.outputs {
+            let write = json::Writer {
+                pictures,
+                in_root: output.in_root,
+            };
+            let one = |slot: usize| self.cell(slot, element, &write);
             let value = match &output.what {
                 OutputOf::One(slot) => one(*slot),
                 OutputOf::All(slots) => Json::Object(
@@ -315,6 +327,20 @@ impl Execution {
             row.insert(output.name.clone(), value);
         }
         Json::Object(row)
+    }
+
+    /// What is in a slot for one element of the batch; what has no element of its own is the same for all.
+    fn cell(&self, slot: usize, element: usize, write: &json::Writer) -> Json {
+        let (Some(info), Some(tree)) = (self.plan.slots.get(slot), self.memory.slots.get(slot))
+        else {
+            return Json::Null;
+        };
+        if info.by_row {
+            tree.at(&[element])
+                .map_or(Json::Null, |t| t.to_json(info.depth - 1, write))
+        } else {
+            tree.to_json(info.depth, write)
+        }
     }
 
     /// The picture of the last visualization that ran in the last run, not rendered yet.
@@ -474,6 +500,12 @@ impl Visit<'_> {
                         .cloned(),
                     None => tree.at(index).map(|t| t.group(lenient)),
                 };
+                // A single value that is collapsed is a batch of one.
+                let is_single = depth == 0 && self.step.manifest.depth == Depth::Shallower;
+                let found = match found {
+                    Some(one) if is_single => Some(Value::list(vec![one])),
+                    found => found,
+                };
                 match found {
                     None if lenient => Some(Value::Null),
                     found => found,
@@ -503,6 +535,7 @@ impl Visit<'_> {
             branches: &mut memory.flags,
             cases: &self.step.cases,
             host: self.host,
+            ids: &mut memory.ids,
         });
         match result {
             Ok(()) => true,

@@ -4,6 +4,7 @@
 
 use serde_json::Value as Json;
 
+use super::json::Writer;
 use super::value::Value;
 
 /// A value or a batch of them.
@@ -132,15 +133,15 @@ impl Tree<Value> {
     }
 
     /// Serialised; a level that was never made is an empty list.
-    pub(crate) fn to_json(&self, depth: usize) -> Json {
+    pub(crate) fn to_json(&self, depth: usize, write: &Writer) -> Json {
         match self {
-            Self::Leaf(Some(value)) => value.to_json(),
+            Self::Leaf(Some(value)) => write.value(value),
             Self::Leaf(None) if depth == 0 => Json::Null,
             Self::Leaf(None) => Json::Array(Vec::new()),
             Self::Node(children) => Json::Array(
                 children
                     .iter()
-                    .map(|c| c.to_json(depth.saturating_sub(1)))
+                    .map(|c| c.to_json(depth.saturating_sub(1), write))
                     .collect(),
             ),
         }

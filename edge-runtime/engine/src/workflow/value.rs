@@ -39,6 +39,50 @@ pub enum Value {
     Image(Arc<ImageValue>),
     /// Where a frame stands in its video.
     Meta(Arc<VideoMeta>),
+    /// Bytes, such as a file in memory.
+    Bytes(Arc<[u8]>),
+    /// Numbers in rows and columns: an embedding, a depth map.
+    Array(Arc<Array>),
+    /// A moment.
+    Time(jiff::Timestamp),
+}
+
+/// Numbers in any number of dimensions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Array {
+    /// Length of each dimension; their product is the length of the data.
+    shape: Vec<usize>,
+    data: Vec<f32>,
+}
+
+impl Array {
+    /// Numbers by rows, the last dimension running fastest; `None` where their count is not the product of `shape`.
+    #[must_use]
+    pub fn new(shape: Vec<usize>, data: Vec<f32>) -> Option<Self> {
+        let count = shape.iter().try_fold(1_usize, |n, d| n.checked_mul(*d))?;
+        (count == data.len()).then_some(Self { shape, data })
+    }
+
+    /// A single row of numbers.
+    #[must_use]
+    pub fn row(data: Vec<f32>) -> Self {
+        Self {
+            shape: vec![data.len()],
+            data,
+        }
+    }
+
+    /// Length of each dimension.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The numbers, the last dimension running fastest.
+    #[must_use]
+    pub fn data(&self) -> &[f32] {
+        &self.data
+    }
 }
 
 impl From<Json> for Value {
@@ -72,6 +116,48 @@ impl From<i64> for Value {
     }
 }
 
+impl From<bool> for Value {
+    fn from(flag: bool) -> Self {
+        Self::Bool(flag)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Float(number)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Arc<str>> for Value {
+    fn from(text: Arc<str>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<Value>> for Value {
+    fn from(items: Vec<Value>) -> Self {
+        Self::list(items)
+    }
+}
+
+impl From<ImageValue> for Value {
+    fn from(image: ImageValue) -> Self {
+        Self::Image(Arc::new(image))
+    }
+}
+
+impl From<Array> for Value {
+    fn from(array: Array) -> Self {
+        Self::Array(Arc::new(array))
+    }
+}
+
 impl From<Detections> for Value {
     fn from(detections: Detections) -> Self {
         Self::Detections(Arc::new(detections))
@@ -83,6 +169,22 @@ impl Value {
     #[must_use]
     pub fn list(items: Vec<Self>) -> Self {
         Self::List(Arc::new(items))
+    }
+
+    /// A dictionary.
+    #[must_use]
+    pub fn dict<K: Into<Arc<str>>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
+        let entries = entries.into_iter().map(|(key, value)| (key.into(), value));
+        Self::Dict(Arc::new(entries.collect()))
+    }
+
+    /// The entry of a dictionary.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Dict(map) => map.get(key),
+            _ => None,
+        }
     }
 
     /// Name of the variant, for messages.
@@ -99,6 +201,9 @@ impl Value {
             Self::Detection(..) => "a detection",
             Self::Image(_) => "an image",
             Self::Meta(_) => "video metadata",
+            Self::Bytes(_) => "bytes",
+            Self::Array(_) => "an array",
+            Self::Time(_) => "a time",
         }
     }
 
@@ -199,6 +304,9 @@ impl Value {
             (Self::Detection(a, i), Self::Detection(b, j)) => a.boxes.get(*i) == b.boxes.get(*j),
             (Self::Image(a), Self::Image(b)) => Arc::ptr_eq(a, b),
             (Self::Meta(a), Self::Meta(b)) => a == b,
+            (Self::Bytes(a), Self::Bytes(b)) => a == b,
+            (Self::Array(a), Self::Array(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Self::Time(a), Self::Time(b)) => a == b,
             _ => match (self.as_f64(), other.as_f64()) {
                 (Some(a), Some(b)) => a == b,
                 _ => false,
@@ -221,10 +329,10 @@ impl Value {
         }
     }
 
-    /// The value as it is serialised in results; see [`super::json`] for detections and images.
+    /// The value as it is serialised in results, pictures by their size; see [`super::json`].
     #[must_use]
     pub fn to_json(&self) -> Json {
-        super::json::value(self)
+        super::json::Writer::default().value(self)
     }
 }
 

@@ -8,10 +8,7 @@ use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &[
-        "roboflow_core/bounding_box_visualization@v1",
-        "BoundingBoxVisualization",
-    ],
+    name: "roboflow_core/bounding_box_visualization@v1",
     summary: "Draws the boxes of detections.",
     properties: &[
         drawing::IMAGE,

@@ -6,9 +6,7 @@ use watchkeeper_contract::id::TrackId;
 
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    Default as Or, Depth, INTEGER, Manifest, NUMBER, Output, Property, Role,
-};
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
 use super::super::per_video::PerVideo;
 use super::video_of;
 use crate::detections::Detections;
@@ -47,34 +45,36 @@ const CONSECUTIVE: Property = Property::value(
 )
 .or(Or::Int(1))
 .nullable();
-const METADATA: Property =
-    Property::data("metadata", "where the frame stands in its video", &[Kind::VideoMetadata]);
+const METADATA: Property = Property::data(
+    "metadata",
+    "where the frame stands in its video",
+    &[Kind::VideoMetadata],
+);
 const IMAGE: Property = Property::data("image", "the frame", &[Kind::Image]);
 const TRACKED: Output = Output::new("tracked_detections", &[Kind::ObjectDetection]);
 /// Most identities remembered for telling new instances, unless the step says otherwise.
 const CACHE: i64 = 16_384;
 
 const fn version(
-    types: &'static [&'static str],
+    name: &'static str,
     properties: &'static [Property],
     outputs: &'static [Output],
 ) -> Manifest {
     Manifest {
-        types,
+        name,
         category: "video",
         summary: "Gives detections an identity over time (ByteTrack).",
         role: Role::Tracker,
         properties,
         outputs,
-        depth: Depth::Same,
-        accepts_empty: false,
         build,
+        ..Manifest::BASE
     }
 }
 
 pub(super) const BLOCKS: &[Manifest] = &[
     version(
-        &["roboflow_core/byte_tracker@v1"],
+        "roboflow_core/byte_tracker@v1",
         &[
             METADATA,
             Property::data("detections", "what to follow", BOXES),
@@ -86,7 +86,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         &[TRACKED],
     ),
     version(
-        &["roboflow_core/byte_tracker@v2"],
+        "roboflow_core/byte_tracker@v2",
         &[
             IMAGE.inputs_only(),
             Property::data("detections", "what to follow", BOXES),
@@ -98,7 +98,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         &[TRACKED],
     ),
     version(
-        &["roboflow_core/byte_tracker@v3"],
+        "roboflow_core/byte_tracker@v3",
         &[
             IMAGE,
             Property::data(

@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    Default as Or, Depth, Manifest, NUMBER, Property, Role, Shape,
-};
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Property, Role, Shape};
 use super::super::uql::{CONDITION, Env, StatementGroup};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &["roboflow_core/continue_if@v1", "ContinueIf"],
+    name: "roboflow_core/continue_if@v1",
     category: "flow_control",
     summary: "Lets steps go on only while a condition holds.",
     role: Role::Flow,
@@ -34,14 +32,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Int(0)),
     ],
     outputs: &[],
-    depth: Depth::Same,
-    accepts_empty: false,
     build: |setup| {
         Ok(Box::new(Gate {
             condition: setup.parse("condition_statement")?,
             last_true: None,
         }))
     },
+    ..Manifest::BASE
 }];
 
 struct Gate {

@@ -2,12 +2,12 @@
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Depth, Manifest, Property, Role, Shape};
+use super::super::manifest::{Manifest, Property, Role, Shape};
 use super::super::per_video::PerVideo;
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &["roboflow_core/delta_filter@v1"],
+    name: "roboflow_core/delta_filter@v1",
     category: "flow_control",
     summary: "Lets steps go on only when a value differs from the one before.",
     role: Role::Flow,
@@ -17,13 +17,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal("next_steps", "the steps that go on", Shape::Steps),
     ],
     outputs: &[],
-    depth: Depth::Same,
-    accepts_empty: false,
     build: |_| {
         Ok(Box::new(Delta {
             videos: PerVideo::default(),
         }))
     },
+    ..Manifest::BASE
 }];
 
 struct Delta {

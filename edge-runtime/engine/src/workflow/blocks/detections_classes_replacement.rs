@@ -11,10 +11,7 @@ use super::super::value::Value;
 use crate::detections::Detections;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &[
-        "roboflow_core/detections_classes_replacement@v1",
-        "DetectionsClassesReplacement",
-    ],
+    name: "roboflow_core/detections_classes_replacement@v1",
     category: "fusion",
     summary: "Gives each detection the class that was found in its crop.",
     role: Role::Other,
@@ -45,6 +42,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     depth: Depth::Reference("object_detection_predictions"),
     accepts_empty: true,
     build: |_| Ok(Box::new(Replace)),
+    ..Manifest::BASE
 }];
 
 struct Replace;

@@ -2,9 +2,7 @@
 
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    DETECTIONS, Default as Or, Depth, Manifest, Output, Property, Role, Shape,
-};
+use super::super::manifest::{DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::uql::{Chain, Env, OPERATIONS, apply};
 use super::super::value::Value;
 
@@ -23,15 +21,16 @@ pub(super) const PROPERTIES: &[Property] = &[
 pub(super) const OUTPUTS: &[Output] = &[Output::new("predictions", DETECTIONS)];
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &["roboflow_core/detections_filter@v1", "DetectionsFilter"],
+    name: "roboflow_core/detections_filter@v1",
     category: "transformation",
     summary: "Keeps the detections that meet conditions: class, score, size, place and so on.",
     role: Role::Other,
     properties: PROPERTIES,
     outputs: OUTPUTS,
-    depth: Depth::Same,
-    accepts_empty: false,
     build,
+    batch: &["predictions"],
+    mixed: &["operations_parameters"],
+    ..Manifest::BASE
 }];
 
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {

@@ -5,7 +5,7 @@ use super::super::kinds::Kind;
 use super::super::manifest::{Depth, Manifest, Output, Property, Role};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &["roboflow_core/dimension_collapse@v1", "DimensionCollapse"],
+    name: "roboflow_core/dimension_collapse@v1",
     category: "fusion",
     summary: "Makes one list of the elements of a batch, one level up.",
     role: Role::Other,
@@ -16,8 +16,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     )],
     outputs: &[Output::new("output", &[Kind::ListOfValues])],
     depth: Depth::Shallower,
-    accepts_empty: false,
+    batch: &["data"],
     build: |_| Ok(Box::new(Collapse)),
+    ..Manifest::BASE
 }];
 
 struct Collapse;

@@ -8,7 +8,7 @@ use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &["roboflow_core/dot_visualization@v1", "DotVisualization"],
+    name: "roboflow_core/dot_visualization@v1",
     summary: "Draws a dot at a point of each detection.",
     properties: &[
         drawing::IMAGE,

@@ -8,12 +8,10 @@ use watchkeeper_contract::rule::RuleSpec;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    DETECTIONS, Default as Or, Depth, Grammar, Manifest, Property, Role, Shape,
-};
+use super::super::manifest::{DETECTIONS, Default as Or, Grammar, Manifest, Property, Role, Shape};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &["watchkeeper/event_sink@v1"],
+    name: "watchkeeper/event_sink@v1",
     category: "sink",
     summary: "Makes events of detections, lines, zones and values by rules.",
     role: Role::Sink,
@@ -35,9 +33,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
     ],
     outputs: &[],
-    depth: Depth::Same,
-    accepts_empty: false,
     build: |_| Ok(Box::new(Declared)),
+    ..Manifest::BASE
 }];
 
 struct Declared;

@@ -7,14 +7,12 @@ use serde::Deserialize;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    Default as Or, Depth, Grammar, Manifest, Output, Property, Role, Shape,
-};
+use super::super::manifest::{Default as Or, Grammar, Manifest, Output, Property, Role, Shape};
 use super::super::uql::{Chain, Env, NAMED_OPERATIONS, StatementGroup, apply};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &["roboflow_core/expression@v1", "Expression"],
+    name: "roboflow_core/expression@v1",
     category: "formatter",
     summary: "Chooses a value by conditions on other values, as a switch with cases does.",
     role: Role::Other,
@@ -46,14 +44,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
     ],
     outputs: &[Output::new("output", &[Kind::Any])],
-    depth: Depth::Same,
-    accepts_empty: false,
     build: |setup| {
         Ok(Box::new(Switch {
             operations: setup.parse("data_operations")?,
             cases: setup.parse("switch")?,
         }))
     },
+    ..Manifest::BASE
 }];
 
 #[derive(Debug, Clone, Deserialize)]

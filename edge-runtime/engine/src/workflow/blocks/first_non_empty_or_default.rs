@@ -2,14 +2,11 @@
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Depth, Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &[
-        "roboflow_core/first_non_empty_or_default@v1",
-        "FirstNonEmptyOrDefault",
-    ],
+    name: "roboflow_core/first_non_empty_or_default@v1",
     category: "formatter",
     summary: "Takes the first value that is there, or a default: where branches join again.",
     role: Role::Other,
@@ -23,9 +20,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal("default", "what to give when none is there", Shape::Any).or(Or::Null),
     ],
     outputs: &[Output::new("output", &[Kind::Any])],
-    depth: Depth::Same,
     accepts_empty: true,
     build: |_| Ok(Box::new(First)),
+    ..Manifest::BASE
 }];
 
 struct First;

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use super::super::block::{Block, Call};
 use super::super::drawing::{self, Ink, LABEL_TEXTS, LabelText};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
-};
+use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
 
 /// Names a property that is accepted, while labels look as the box draws them.
 const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {
@@ -23,14 +21,19 @@ const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> 
 const TEXT: Property =
     Property::value("text", "what a label says", LABEL_TEXTS, &[Kind::Text]).or(Or::Text("Class"));
 const TEXT_INDEX: usize = 7;
-const POSITION: Property = look("text_position", ANCHORS, &[Kind::Text], Or::Text("TOP_LEFT"));
+const POSITION: Property = look(
+    "text_position",
+    ANCHORS,
+    &[Kind::Text],
+    Or::Text("TOP_LEFT"),
+);
 const COLOR: Property = look("text_color", Shape::Text, &[Kind::Text], Or::Text("WHITE"));
 const PADDING: Property = look("text_padding", INTEGER, &[Kind::Integer], Or::Int(10));
 const RADIUS: Property = look("border_radius", INTEGER, &[Kind::Integer], Or::Int(0));
 
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
-        types: &["roboflow_core/label_visualization@v1", "LabelVisualization"],
+        name: "roboflow_core/label_visualization@v1",
         summary: "Draws a label beside each detection: class, score, track or time in zone.",
         properties: &[
             drawing::IMAGE,
@@ -52,7 +55,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         ..drawing::BASE
     },
     Manifest {
-        types: &["roboflow_core/rich_label_visualization@v1"],
+        name: "roboflow_core/rich_label_visualization@v1",
         summary: "Draws a label beside each detection; the fonts are those of this box.",
         properties: &[
             drawing::IMAGE,

@@ -2,9 +2,7 @@
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    ANCHORS, Default as Or, Depth, Manifest, Output, Property, Role, Shape,
-};
+use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::per_video::PerVideo;
 use super::{require_tracks, video_of};
 use crate::analytics::line::LineCounter;
@@ -29,30 +27,29 @@ const IN: Output = Output::new("count_in", &[Kind::Integer]);
 const OUT: Output = Output::new("count_out", &[Kind::Integer]);
 
 const fn version(
-    types: &'static [&'static str],
+    name: &'static str,
     properties: &'static [Property],
     outputs: &'static [Output],
 ) -> Manifest {
     Manifest {
-        types,
+        name,
         category: "analytics",
         summary: "Counts tracked objects that cross a line, each way.",
         role: Role::Line,
         properties,
         outputs,
-        depth: Depth::Same,
-        accepts_empty: false,
         build: |_| {
             Ok(Box::new(Counter {
                 videos: PerVideo::default(),
             }))
         },
+        ..Manifest::BASE
     }
 }
 
 pub(super) const BLOCKS: &[Manifest] = &[
     version(
-        &["roboflow_core/line_counter@v1"],
+        "roboflow_core/line_counter@v1",
         &[
             Property::data(
                 "metadata",
@@ -66,7 +63,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         &[IN, OUT],
     ),
     version(
-        &["roboflow_core/line_counter@v2"],
+        "roboflow_core/line_counter@v2",
         &[
             Property::data("image", "the frame", &[Kind::Image]).inputs_only(),
             TRACKED,

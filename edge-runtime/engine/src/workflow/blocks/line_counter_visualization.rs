@@ -3,9 +3,7 @@
 use super::super::block::{Block, Call};
 use super::super::drawing::{self, Ink};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
-};
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
 
 /// Names a property that is accepted, while lines look as the box draws them.
 const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {
@@ -19,7 +17,7 @@ const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> 
 }
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &["roboflow_core/line_counter_visualization@v1"],
+    name: "roboflow_core/line_counter_visualization@v1",
     summary: "Draws a counting line, which way is in, and the counts.",
     properties: &[
         drawing::IMAGE,
@@ -34,10 +32,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         look("thickness", INTEGER, &[Kind::Integer], Or::Int(2)),
         look("text_thickness", INTEGER, &[Kind::Integer], Or::Int(1)),
         look("text_scale", NUMBER, &[Kind::Float], Or::Float(1.0)),
-        Property::value("count_in", "crossings in", INTEGER, &[Kind::Integer])
-            .or(Or::Int(0)),
-        Property::value("count_out", "crossings out", INTEGER, &[Kind::Integer])
-            .or(Or::Int(0)),
+        Property::value("count_in", "crossings in", INTEGER, &[Kind::Integer]).or(Or::Int(0)),
+        Property::value("count_out", "crossings out", INTEGER, &[Kind::Integer]).or(Or::Int(0)),
         look("opacity", NUMBER, &[Kind::FloatZeroToOne], Or::Float(0.3)),
     ],
     build: |_| Ok(Box::new(Draw)),

@@ -1,47 +1,45 @@
-//! The blocks. A block is one file here and its name in the list below.
+//! The blocks, one file for each family. A block is added by adding a file here; `build.rs` finds it.
 //!
-//! Every file declares `BLOCKS`: the manifests of all versions of one family.
+//! # How to add a block
+//!
+//! 1. `blocks/<family>.rs` declares `pub(super) const BLOCKS: &[Manifest]`, one [`Manifest`] for each version, ending in
+//!    `..Manifest::BASE`. `name` is the canonical type; other names are in `types.tsv` already and nobody repeats them.
+//!    `category` is the block's own in the language; `summary` is one sentence of ours.
+//! 2. Properties stand in the order in which the block reads them: `call.arg(0)` is the first. [`Property::data`] takes a
+//!    selector only, [`Property::value`] a literal or a selector, [`Property::literal`] a literal only; `.or(…)` gives the
+//!    default, `.nullable()` takes null, `.inputs_only()` takes only `$inputs…`, `.deeper()` takes data one level deeper.
+//!    [`Shape`](super::manifest::Shape) says what a literal looks like; a grammar of its own is a
+//!    [`Grammar`](super::manifest::Grammar), such as [`OPERATIONS`](super::uql::OPERATIONS). Kinds are those that the
+//!    language gives the property: a selector that shares none of them is refused.
+//! 3. Outputs stand in the order in which the block writes them: `call.put(0, …)` is the first.
+//! 4. `depth` only where one element becomes many (`Deeper`: put a list), many become one (`Shallower`: get a list) or an
+//!    input is one level deeper (`Reference`). `batch` and `mixed` name the properties that the language calls so; where
+//!    there are any, data that differs from picture to picture may flow into no others.
+//! 5. `build` makes the state of one step from literals ([`Setup::parse`](super::block::Setup::parse)); what is kept for
+//!    each video goes into a [`PerVideo`](super::per_video::PerVideo). A block reads no clock (`call.now`, or
+//!    [`VideoMeta::time_s`]), opens nothing and draws no random numbers; a model or anything else outside is asked for
+//!    through `call.host`. Maps that grow have a bound.
+//! 6. Detections are shared: [`Detections::pick`] keeps some, [`Detection::moved`](crate::detections::Detection::moved)
+//!    moves boxes with mask and keypoints, [`Detection::extra_mut`](crate::detections::Detection::extra_mut) attaches
+//!    `data` under its serialised name. Keep `size`, and the ids of boxes that stay the same objects; a block that makes
+//!    boxes of which the peer knows no picture size says `[0, 0]`. [`ImageValue::crop`](super::image::ImageValue::crop)
+//!    and `part` make pictures that know where they lie; pixels are `image.pixels.rgb()`, and a block that draws is an
+//!    [`Ink`](super::drawing::Ink), so that nothing is drawn unless someone looks.
+//! 7. Tests at the end of the file: one sentence for each promise, through `Bench` in `tests/bench.rs`, which runs one
+//!    step on one frame after the other. Then `cargo nextest run -p watchkeeper-engine` (the conformance suite prints what the block unlocked; raise
+//!    its ratchet) and `UPDATE_DOCS=1 cargo test -p watchkeeper-engine --test blocks_document`.
+//!
+//! `cargo fmt` doesn't see these files, as no `mod` line names them: `rustfmt --edition 2024` does.
 
 use std::sync::Arc;
 
 use super::image::VideoMeta;
 use super::manifest::Manifest;
+use super::types;
 use super::value::Value;
 use crate::detections::Detections;
 
-macro_rules! families {
-    ($($family:ident),+ $(,)?) => {
-        $(mod $family;)+
-
-        /// Manifests of every family, in the order of the list.
-        const FAMILIES: &[&[Manifest]] = &[$($family::BLOCKS),+];
-    };
-}
-
-families! {
-    object_detection_model,
-    detections_filter,
-    detections_transformation,
-    byte_tracker,
-    line_counter,
-    time_in_zone,
-    property_definition,
-    expression,
-    first_non_empty_or_default,
-    dimension_collapse,
-    detections_classes_replacement,
-    continue_if,
-    switch_case,
-    rate_limiter,
-    delta_filter,
-    bounding_box_visualization,
-    label_visualization,
-    dot_visualization,
-    trace_visualization,
-    polygon_zone_visualization,
-    line_counter_visualization,
-    event_sink,
-}
+include!(concat!(env!("OUT_DIR"), "/families.rs"));
 
 /// Every block, in the order of the families.
 pub(crate) fn all() -> impl Iterator<Item = &'static Manifest> {
@@ -53,7 +51,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Manifest> {
 
 /// The block of this type string, canonical or alias.
 pub(crate) fn find(r#type: &str) -> Option<&'static Manifest> {
-    all().find(|m| m.types.contains(&r#type))
+    let name = types::canonical(r#type);
+    all().find(|m| m.name == name)
 }
 
 /// Where a frame stands in its video, from an image or from metadata.

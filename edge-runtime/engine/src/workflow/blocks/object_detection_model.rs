@@ -1,18 +1,16 @@
 //! Finds objects in pictures with a model that the program around the workflow runs.
 
-use std::sync::Arc;
-
-use super::super::block::{Block, Call, DetectRequest};
+use super::super::block::{Block, Call, DetectRequest, Task};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    Default as Or, Depth, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
 use super::super::value::Value;
-use crate::detections::{DetectionId, Detections, Extra};
+use crate::detections::Detections;
 
-const IMAGES: Property = Property::data("images", "the pictures to look at", &[Kind::Image])
-    .alias(&["image"]);
+const IMAGES: Property =
+    Property::data("images", "the pictures to look at", &[Kind::Image]).alias(&["image"]);
 const MODEL: Property = Property::value(
     "model_id",
     "which model: a name from the zoo, or one of the platform's",
@@ -95,30 +93,47 @@ const LEARNING_TARGET: Property = Property::value(
 const PREDICTIONS: Output = Output::new("predictions", &[Kind::ObjectDetection]);
 
 const fn version(
-    types: &'static [&'static str],
+    name: &'static str,
     properties: &'static [Property],
     outputs: &'static [Output],
 ) -> Manifest {
     Manifest {
-        types,
+        name,
         category: "model",
         summary: "Finds objects in pictures: a box, a class and a score for each.",
         role: Role::Detector,
         properties,
         outputs,
-        depth: Depth::Same,
-        accepts_empty: false,
-        build: |_| Ok(Box::new(Model { runs: 0 })),
+        build: |_| Ok(Box::new(Model)),
+        batch: &["images"],
+        ..Manifest::BASE
     }
 }
 
 const PROPERTIES_V1: &[Property] = &[
-    IMAGES, MODEL, CONFIDENCE, CLASSES, IOU, MOST, AGNOSTIC, CANDIDATES, NO_LEARNING,
+    IMAGES,
+    MODEL,
+    CONFIDENCE,
+    CLASSES,
+    IOU,
+    MOST,
+    AGNOSTIC,
+    CANDIDATES,
+    NO_LEARNING,
     LEARNING_TARGET,
 ];
 const PROPERTIES_V3: &[Property] = &[
-    IMAGES, MODEL, CUSTOM_CONFIDENCE, CLASSES, IOU, MOST, AGNOSTIC, CANDIDATES, NO_LEARNING,
-    LEARNING_TARGET, MODE,
+    IMAGES,
+    MODEL,
+    CUSTOM_CONFIDENCE,
+    CLASSES,
+    IOU,
+    MOST,
+    AGNOSTIC,
+    CANDIDATES,
+    NO_LEARNING,
+    LEARNING_TARGET,
+    MODE,
 ];
 /// Position of [`MODE`], which only version 3 has.
 const MODE_INDEX: usize = 10;
@@ -130,29 +145,23 @@ const OUTPUTS_V2: &[Output] = &[
 
 pub(super) const BLOCKS: &[Manifest] = &[
     version(
-        &[
-            "roboflow_core/roboflow_object_detection_model@v1",
-            "RoboflowObjectDetectionModel",
-            "ObjectDetectionModel",
-        ],
+        "roboflow_core/roboflow_object_detection_model@v1",
         PROPERTIES_V1,
         &[Output::new("inference_id", &[Kind::Text]), PREDICTIONS],
     ),
     version(
-        &["roboflow_core/roboflow_object_detection_model@v2"],
+        "roboflow_core/roboflow_object_detection_model@v2",
         PROPERTIES_V1,
         OUTPUTS_V2,
     ),
     version(
-        &["roboflow_core/roboflow_object_detection_model@v3"],
+        "roboflow_core/roboflow_object_detection_model@v3",
         PROPERTIES_V3,
         OUTPUTS_V2,
     ),
 ];
 
-struct Model {
-    runs: u64,
-}
+struct Model;
 
 impl Block for Model {
     fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
@@ -167,6 +176,7 @@ impl Block for Model {
         let request = DetectRequest {
             step: call.step,
             model_id,
+            task: Task::Boxes,
             image,
             confidence,
             iou_threshold: Some(call.number(4, 0.3)?),
@@ -176,12 +186,8 @@ impl Block for Model {
         };
         let mut found = call.host.detect(&request)?;
         limit(&mut found, &request);
-        name_parent(&mut found, &image.id);
-        self.runs += 1;
-        let id = detection_id(&DetectionId::Local {
-            stream: 0,
-            number: self.runs,
-        });
+        image.stamp(&mut found);
+        let id = detection_id(&call.new_id());
         call.put(0, id.as_str());
         call.put(1, found);
         call.put(2, model_id);
@@ -213,21 +219,11 @@ fn limit(found: &mut Detections, request: &DetectRequest<'_>) {
         found.boxes.retain(|d| d.confidence >= least);
     }
     if let Some(classes) = request.class_filter {
-        found.boxes.retain(|d| classes.iter().any(|c| **c == *d.class));
+        found
+            .boxes
+            .retain(|d| classes.iter().any(|c| **c == *d.class));
     }
     if let Some(most) = request.max_detections {
         found.boxes.truncate(most);
-    }
-}
-
-/// Notes in which picture the boxes were found, where that isn't the usual `image`.
-fn name_parent(found: &mut Detections, id: &Arc<str>) {
-    if &**id == "image" {
-        return;
-    }
-    for d in &mut found.boxes {
-        d.extra
-            .get_or_insert_with(|| Box::new(Extra::default()))
-            .parent_id = Some(Arc::clone(id));
     }
 }

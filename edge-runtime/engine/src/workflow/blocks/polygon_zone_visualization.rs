@@ -7,7 +7,7 @@ use super::super::manifest::{Default as Or, Manifest, NUMBER, Property, Shape};
 use super::super::plan::polygons;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &["roboflow_core/polygon_zone_visualization@v1"],
+    name: "roboflow_core/polygon_zone_visualization@v1",
     summary: "Draws a zone over the picture.",
     properties: &[
         drawing::IMAGE,

@@ -2,16 +2,12 @@
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Depth, Manifest, Output, Property, Role};
+use super::super::manifest::{Manifest, Output, Property, Role};
 use super::super::uql::{Chain, Env, OPERATIONS, apply};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &[
-        "roboflow_core/property_definition@v1",
-        "PropertyDefinition",
-        "PropertyExtraction",
-    ],
+    name: "roboflow_core/property_definition@v1",
     category: "formatter",
     summary: "Makes a value of another: how many detections, which classes, the size of the picture.",
     role: Role::Other,
@@ -20,13 +16,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal("operations", "what to do with it", OPERATIONS),
     ],
     outputs: &[Output::new("output", &[Kind::Any])],
-    depth: Depth::Same,
-    accepts_empty: false,
     build: |setup| {
         Ok(Box::new(Derive {
             operations: setup.parse("operations")?,
         }))
     },
+    ..Manifest::BASE
 }];
 
 struct Derive {

@@ -2,11 +2,11 @@
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Depth, Manifest, Property, Role, Shape};
+use super::super::manifest::{Default as Or, Manifest, Property, Role, Shape};
 use super::video_of;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &["roboflow_core/rate_limiter@v1"],
+    name: "roboflow_core/rate_limiter@v1",
     category: "flow_control",
     summary: "Lets steps go on at most once in so many seconds.",
     role: Role::Flow,
@@ -29,9 +29,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Null),
     ],
     outputs: &[],
-    depth: Depth::Same,
-    accepts_empty: false,
     build: |_| Ok(Box::new(Limiter { last: None })),
+    ..Manifest::BASE
 }];
 
 /// One for the step, whatever the video, as the peer has it.

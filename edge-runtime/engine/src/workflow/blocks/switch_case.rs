@@ -2,15 +2,20 @@
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Depth, Manifest, Property, Role, Shape};
+use super::super::manifest::{Default as Or, Manifest, Property, Role, Shape};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &["roboflow_core/switch_case@v1", "SwitchCase"],
+    name: "roboflow_core/switch_case@v1",
     category: "flow_control",
     summary: "Lets the step go on whose key is the value, else the default ones.",
     role: Role::Flow,
     properties: &[
-        Property::value("value", "what to compare with the keys", Shape::Any, &[Kind::Any]),
+        Property::value(
+            "value",
+            "what to compare with the keys",
+            Shape::Any,
+            &[Kind::Any],
+        ),
         Property::literal("cases", "the step for each key", Shape::StepCases).or(Or::EmptyDict),
         Property::literal(
             "case_insensitive",
@@ -26,9 +31,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::EmptyList),
     ],
     outputs: &[],
-    depth: Depth::Same,
-    accepts_empty: false,
     build: |_| Ok(Box::new(Switch)),
+    ..Manifest::BASE
 }];
 
 struct Switch;

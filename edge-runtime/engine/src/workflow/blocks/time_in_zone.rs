@@ -2,9 +2,7 @@
 
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    ANCHORS, Default as Or, Depth, Manifest, Output, Property, Role, Shape,
-};
+use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::per_video::PerVideo;
 use super::super::plan::polygons;
 use super::{require_tracks, video_of};
@@ -44,26 +42,25 @@ const RESET: Property = Property::value(
 const OUTPUTS: &[Output] = &[Output::new("timed_detections", BOXES)];
 
 const fn version(
-    types: &'static [&'static str],
+    name: &'static str,
     properties: &'static [Property],
     build: fn(&Setup<'_>) -> Result<Box<dyn Block>, String>,
 ) -> Manifest {
     Manifest {
-        types,
+        name,
         category: "analytics",
         summary: "Measures for how long tracked objects have been in a zone.",
         role: Role::Zone,
         properties,
         outputs: OUTPUTS,
-        depth: Depth::Same,
-        accepts_empty: false,
         build,
+        ..Manifest::BASE
     }
 }
 
 pub(super) const BLOCKS: &[Manifest] = &[
     version(
-        &["roboflow_core/time_in_zone@v1"],
+        "roboflow_core/time_in_zone@v1",
         &[
             IMAGE,
             Property::data(
@@ -80,12 +77,12 @@ pub(super) const BLOCKS: &[Manifest] = &[
         |_| Ok(Box::new(Timer::new(1))),
     ),
     version(
-        &["roboflow_core/time_in_zone@v2"],
+        "roboflow_core/time_in_zone@v2",
         &[IMAGE.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
         |_| Ok(Box::new(Timer::new(0))),
     ),
     version(
-        &["roboflow_core/time_in_zone@v3"],
+        "roboflow_core/time_in_zone@v3",
         &[IMAGE.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
         |_| Ok(Box::new(Timer::new(0))),
     ),

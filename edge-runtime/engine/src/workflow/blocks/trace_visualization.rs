@@ -9,7 +9,7 @@ use super::require_tracks;
 use crate::draw::Traces;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
-    types: &["roboflow_core/trace_visualization@v1", "TraceVisualization"],
+    name: "roboflow_core/trace_visualization@v1",
     summary: "Draws where tracked objects have been.",
     properties: &[
         drawing::IMAGE,
@@ -56,9 +56,7 @@ impl Block for Draw {
         let anchor = call.anchor(7)?.unwrap_or_default();
         let length = usize::try_from(call.integer(8, 30)?).unwrap_or(0);
         let video = &call.image(0)?.meta.video_identifier;
-        let traces = self
-            .videos
-            .get(video, || Ok(Traces::new(anchor, length)))?;
+        let traces = self.videos.get(video, || Ok(Traces::new(anchor, length)))?;
         traces.update(detections);
         let ink = Ink::Traces {
             traces: traces.clone(),

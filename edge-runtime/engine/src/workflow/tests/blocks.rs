@@ -5,30 +5,29 @@ use super::super::kinds::Kind;
 use super::super::manifest::{Depth, Manifest, Output, Property, Role};
 
 const BASE: Manifest = Manifest {
-    types: &[],
+    name: "",
     category: "test",
     summary: "Exists only in tests.",
     role: Role::Other,
     properties: &[Property::data("data", "anything", &[Kind::Any])],
     outputs: &[Output::new("output", &[Kind::Any])],
-    depth: Depth::Same,
-    accepts_empty: false,
     build: |_| Ok(Box::new(Pass)),
+    ..Manifest::BASE
 };
 
 pub(in super::super) const BLOCKS: &[Manifest] = &[
     Manifest {
-        types: &["test/split@v1"],
+        name: "test/split@v1",
         depth: Depth::Deeper,
         ..BASE
     },
     Manifest {
-        types: &["test/fail@v1"],
+        name: "test/fail@v1",
         build: |_| Ok(Box::new(Fail)),
         ..BASE
     },
     Manifest {
-        types: &["test/pair@v1"],
+        name: "test/pair@v1",
         properties: &[
             Property::data("data", "anything", &[Kind::Any]),
             Property::data("other", "anything", &[Kind::Any]),

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
+pub(super) mod bench;
 pub(super) mod blocks;
 mod conformance;
 mod definitions;

@@ -173,7 +173,7 @@ impl Maker {
         for i in 0..count {
             let manifest = *self.pick(&manifests);
             let mut step = Map::new();
-            step.insert("type".to_owned(), json!(self.pick(manifest.types)));
+            step.insert("type".to_owned(), json!(manifest.name));
             step.insert("name".to_owned(), json!(format!("s{i}")));
             for property in manifest.properties {
                 if property.required() || self.0.u8(..3) == 0 {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::codec;
 use super::super::value::Value;
 use super::{
     Chain, ClassificationProperty, Env, FrameProperty, ImageProperty, NumberType, Operation,
@@ -151,13 +152,12 @@ fn one(operation: &Operation, v: Value, env: &Env<'_>) -> Result<Value, String> 
         O::ExtractImageProperty { property_name } => image_property(&v, *property_name)?,
         O::ExtractFrameMetadata { property_name } => frame_property(&v, *property_name)?,
         O::TimestampToISOFormat => iso(&v)?,
+        O::RandomNumber { min, max, draws } => Value::Float(draws.next(*min, *max)),
+        O::ConvertImageToJPEG { compression_level } => {
+            Value::Bytes(jpeg(&v, *compression_level)?.into())
+        }
+        O::ConvertImageToBase64 => Value::from(codec::to_base64(&jpeg(&v, codec::QUALITY)?)),
     })
-}
-
-impl From<Arc<str>> for Value {
-    fn from(text: Arc<str>) -> Self {
-        Self::Text(text)
-    }
 }
 
 fn look_up(
@@ -269,7 +269,12 @@ pub(super) fn truthy(v: &Value) -> bool {
         Value::Text(_) | Value::List(_) | Value::Dict(_) | Value::Detections(_) => {
             length(v) != Ok(0)
         }
-        Value::Detection(..) | Value::Image(_) | Value::Meta(_) => true,
+        Value::Bytes(bytes) => !bytes.is_empty(),
+        Value::Detection(..)
+        | Value::Image(_)
+        | Value::Meta(_)
+        | Value::Array(_)
+        | Value::Time(_) => true,
     }
 }
 
@@ -289,27 +294,53 @@ fn classification(v: &Value, property: ClassificationProperty) -> Result<Value, 
     let Value::Dict(map) = v else {
         return Err(expected("a classification", v));
     };
+    // A list of rows from a model with one label for a picture; a dictionary by class from one with several.
+    let row = |row: &Value, class: Option<&Arc<str>>| {
+        let named = class.map(|c| Value::Text(Arc::clone(c)));
+        let class = named
+            .or_else(|| row.get("class").cloned())
+            .unwrap_or_default();
+        (class, row.get("confidence").cloned().unwrap_or_default())
+    };
     let rows: Vec<(Value, Value)> = match map.get("predictions") {
-        Some(Value::List(rows)) => rows
-            .iter()
-            .filter_map(|row| match row {
-                Value::Dict(row) => Some((
-                    row.get("class").cloned().unwrap_or_default(),
-                    row.get("confidence").cloned().unwrap_or_default(),
-                )),
-                _ => None,
-            })
-            .collect(),
+        Some(Value::List(rows)) => rows.iter().map(|r| row(r, None)).collect(),
+        Some(Value::Dict(rows)) => rows.iter().map(|(class, r)| row(r, Some(class))).collect(),
         _ => Vec::new(),
     };
-    Ok(match property {
-        P::TopClass => map.get("top").cloned().unwrap_or_default(),
-        P::TopClassConfidence | P::TopClassConfidenceSingle => {
+    let several = map.get("predicted_classes");
+    let score_of = |class: &Value| {
+        let found = rows.iter().find(|(c, _)| c.same(class));
+        found.map(|(_, score)| score.clone()).unwrap_or_default()
+    };
+    Ok(match (property, several) {
+        (P::TopClass, Some(classes)) => classes.clone(),
+        (P::TopClassConfidence, Some(classes)) => Value::list(
+            classes
+                .as_list()
+                .unwrap_or_default()
+                .iter()
+                .map(score_of)
+                .collect(),
+        ),
+        (P::TopClassConfidenceSingle, Some(classes)) => {
+            let scores = classes.as_list().unwrap_or_default().iter().map(score_of);
+            let best = scores.filter_map(|s| s.as_f64()).fold(f64::NAN, f64::max);
+            Value::Float(if best.is_nan() { 0.0 } else { best })
+        }
+        (P::TopClass, None) => map.get("top").cloned().unwrap_or_default(),
+        (P::TopClassConfidence | P::TopClassConfidenceSingle, None) => {
             map.get("confidence").cloned().unwrap_or_default()
         }
-        P::AllClasses => Value::list(rows.into_iter().map(|(class, _)| class).collect()),
-        P::AllConfidences => Value::list(rows.into_iter().map(|(_, score)| score).collect()),
+        (P::AllClasses, _) => Value::list(rows.into_iter().map(|(class, _)| class).collect()),
+        (P::AllConfidences, _) => Value::list(rows.into_iter().map(|(_, score)| score).collect()),
     })
+}
+
+fn jpeg(v: &Value, quality: u8) -> Result<Vec<u8>, String> {
+    match v {
+        Value::Image(image) => codec::jpeg(&image.pixels.rgb(), quality),
+        other => Err(expected("an image", other)),
+    }
 }
 
 fn image_property(v: &Value, property: ImageProperty) -> Result<Value, String> {
@@ -347,6 +378,9 @@ fn frame_property(v: &Value, property: FrameProperty) -> Result<Value, String> {
 
 /// A time in seconds since the Unix epoch, as UTC in ISO 8601.
 fn iso(v: &Value) -> Result<Value, String> {
+    if let Value::Time(_) = v {
+        return Ok(Value::from(v.to_json()));
+    }
     let seconds = number(v)?.as_f64();
     #[expect(
         clippy::cast_possible_truncation,

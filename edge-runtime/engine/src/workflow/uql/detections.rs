@@ -59,7 +59,6 @@ impl DetectionProperty {
             Self::SmoothedVelocity => "smoothed_velocity",
             Self::SmoothedSpeed => "smoothed_speed",
             Self::PredictionType => "prediction_type",
-            Self::KeypointsXy => "keypoints_xy",
             Self::Rect => "rect",
             Self::Angle => "angle",
             Self::AreaPx => "area_px",
@@ -111,8 +110,14 @@ pub(super) fn property(all: &Detections, d: &Detection, property: DetectionPrope
         P::YMin => Value::Float(b.y1),
         P::YMax => Value::Float(b.y2),
         P::Size => Value::Float(b.area()),
-        P::Width => Value::Float(b.width()),
-        P::Height => Value::Float(b.height()),
+        // Those of the smallest turned rectangle, where one was fitted.
+        P::Width => d
+            .data("width")
+            .map_or(Value::Float(b.width()), |v| Value::from(v.clone())),
+        P::Height => d
+            .data("height")
+            .map_or(Value::Float(b.height()), |v| Value::from(v.clone())),
+        P::KeypointsXy => keypoints(d),
         P::Center => point(b.center()),
         P::TopLeft => point(Point::new(b.x1, b.y1)),
         P::TopRight => point(Point::new(b.x2, b.y1)),
@@ -132,13 +137,27 @@ pub(super) fn property(all: &Detections, d: &Detection, property: DetectionPrope
     }
 }
 
+fn keypoints(d: &Detection) -> Value {
+    let points = d.extra.as_deref().and_then(|e| e.keypoints.as_deref());
+    points.map_or(Value::Null, |points| {
+        Value::list(points.iter().map(|p| point(p.at)).collect())
+    })
+}
+
+/// What kind of model found it.
+fn prediction_type(d: &Detection) -> &'static str {
+    match d.extra.as_deref() {
+        Some(e) if e.keypoints.is_some() => "keypoint-detection",
+        Some(e) if e.mask.is_some() => "instance-segmentation",
+        _ => "object-detection",
+    }
+}
+
 fn attached(d: &Detection, property: DetectionProperty) -> Value {
-    let data = property
-        .attached()
-        .and_then(|name| d.extra.as_deref()?.data.get(name));
+    let data = property.attached().and_then(|name| d.data(name));
     match (data, property) {
         (Some(json), _) => Value::from(json.clone()),
-        (None, DetectionProperty::PredictionType) => Value::from("object-detection"),
+        (None, DetectionProperty::PredictionType) => Value::from(prediction_type(d)),
         (None, _) => Value::Null,
     }
 }

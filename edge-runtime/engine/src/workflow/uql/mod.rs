@@ -1,8 +1,8 @@
 //! The query language: chains of operations on values, and statements about them.
 //!
 //! Owns the grammar (as serde types) and its evaluation. Invariant: evaluation is pure; the same chain on the same value
-//! gives the same result, and no chain panics on any value. Three of the peer's 36 operations are not here: drawing a
-//! random number (an engine has no randomness of its own) and the two that make JPEG files.
+//! gives the same result, and no chain panics on any value. The one exception is drawing a random number: the engine has no
+//! randomness of its own, so each such operation counts through a fixed sequence that looks random.
 
 pub(crate) mod apply;
 mod compare;
@@ -12,6 +12,7 @@ mod statement;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -125,6 +126,52 @@ pub(crate) enum Operation {
         property_name: FrameProperty,
     },
     TimestampToISOFormat,
+    RandomNumber {
+        #[serde(default, alias = "min_value")]
+        min: f64,
+        #[serde(default = "one", alias = "max_value")]
+        max: f64,
+        #[serde(skip)]
+        draws: Draws,
+    },
+    ConvertImageToJPEG {
+        #[serde(default = "quality", deserialize_with = "percent")]
+        compression_level: u8,
+    },
+    ConvertImageToBase64,
+}
+
+/// How many numbers an operation has drawn; clones go on together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Draws(Arc<AtomicU64>);
+
+impl Draws {
+    /// The next number of the sequence, between these.
+    fn next(&self, min: f64, max: f64) -> f64 {
+        let count = self.0.fetch_add(1, Ordering::Relaxed);
+        // Wyrand mixes neighbouring seeds well, so that the count itself is a good one.
+        let share = fastrand::Rng::with_seed(count).f64();
+        min + (max - min) * share
+    }
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+const fn quality() -> u8 {
+    super::codec::QUALITY
+}
+
+fn percent<'de, D: serde::Deserializer<'de>>(d: D) -> Result<u8, D::Error> {
+    let n = u8::deserialize(d)?;
+    if (1..=100).contains(&n) {
+        Ok(n)
+    } else {
+        Err(serde::de::Error::custom(format!(
+            "compression_level is {n} and has to be from 1 to 100"
+        )))
+    }
 }
 
 fn comma() -> String {

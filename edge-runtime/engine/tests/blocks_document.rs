@@ -1,15 +1,15 @@
 //! `docs/blocks.md`, made of the catalogue of the engine; `UPDATE_DOCS=1` rewrites it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
-use watchkeeper_engine::workflow::{catalogue, details};
+use watchkeeper_engine::workflow::{catalogue, details, missing, not_here};
 
 const HEAD: &str = "# Blocks
 
-<!-- Generated from the engine's catalogue; UPDATE_DOCS=1 cargo test -p watchkeeper-tests --test blocks_document rewrites it. -->
+<!-- Generated from the engine's catalogue; UPDATE_DOCS=1 cargo test -p watchkeeper-engine --test blocks_document rewrites it. -->
 
 What a step of a workflow can be. The same is at `GET /v1/blocks` and in `watchkeeper blocks`, where `watchkeeper blocks TYPE`
 prints the JSON Schema of a step. Several versions of a block stand together; the properties are those of the latest one.
@@ -24,12 +24,7 @@ fn family(r#type: &str) -> (&str, &str) {
 fn document() -> String {
     let blocks = catalogue();
     let mut out = HEAD.to_owned();
-    let mut categories: Vec<&str> = Vec::new();
-    for block in &blocks {
-        if !categories.contains(&block.category.as_str()) {
-            categories.push(&block.category);
-        }
-    }
+    let categories: BTreeSet<&str> = blocks.iter().map(|b| b.category.as_str()).collect();
     for category in categories {
         let title = category.replace('_', " ");
         write(&mut out, &format!("\n## {title}\n"));
@@ -45,6 +40,40 @@ fn document() -> String {
                 write(&mut out, &section(name, &versions));
             }
         }
+    }
+    write(&mut out, &not_yet());
+    write(&mut out, &elsewhere());
+    out
+}
+
+/// Types of the language that belong on a box and have no block yet.
+fn not_yet() -> String {
+    let missing = missing();
+    if missing.is_empty() {
+        return String::new();
+    }
+    let mut families: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for name in missing {
+        let (name, version) = family(name);
+        families.entry(name).or_default().push(version);
+    }
+    let rows: Vec<String> = families
+        .iter()
+        .map(|(name, versions)| format!("| `{name}` | {} |\n", versions.join(", ")))
+        .collect();
+    format!(
+        "\n## Not yet\n\nA definition with one of these is refused, as this version has no block for it.\n\n| Block | Versions |\n|---|---|\n{}",
+        rows.concat()
+    )
+}
+
+/// Families that are not for this box.
+fn elsewhere() -> String {
+    let mut out = "\n## Not on this box\n\nA definition with one of these is refused with the reason. So is one that brings its own blocks in Python: what\nthey do is mostly said by `property_definition`, `expression` and the query language.\n\n| Block | Because it | Nearest here |\n|---|---|---|\n".to_owned();
+    for block in not_here() {
+        let nearest = block.nearest.map(|n| format!("`{n}`")).unwrap_or_default();
+        let row = format!("| `{}` | {} | {nearest} |\n", block.family, block.reason);
+        write(&mut out, &row.replace("|  |", "| |"));
     }
     out
 }
@@ -156,7 +185,7 @@ fn every_block_stands_in_the_document_once() {
 
 #[test]
 fn the_document_of_the_blocks_is_current() -> anyhow::Result<()> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/blocks.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/blocks.md");
     let want = document();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &want)?;
@@ -164,7 +193,7 @@ fn the_document_of_the_blocks_is_current() -> anyhow::Result<()> {
     let have = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         have == want,
-        "docs/blocks.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-tests --test blocks_document rewrites it"
+        "docs/blocks.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-engine --test blocks_document rewrites it"
     );
     Ok(())
 }

@@ -1,0 +1,479 @@
+//! Masks: which pixels of a picture belong to an object.
+//!
+//! Owns the shapes in which masks come (an outline, a bit for each pixel, COCO run lengths) and the ways between them.
+//! Invariant: a [`Bitmap`] has exactly `width * height` cells; no function here panics on any input.
+
+use serde_json::{Value as Json, json};
+
+use crate::geometry::{BBox, Point};
+
+/// Most pixels of one mask: beyond any camera, small enough to hold.
+const MAX_PIXELS: usize = 1 << 28;
+
+/// Which pixels belong to an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Mask {
+    /// An outline in pixels of the picture; inside by the even-odd rule, the outline itself included.
+    Polygon(Vec<Point>),
+    /// A cell for each pixel.
+    Bitmap(Bitmap),
+}
+
+/// A cell for each pixel of a picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bitmap {
+    width: usize,
+    height: usize,
+    cells: Vec<bool>,
+}
+
+impl Mask {
+    /// A cell for each pixel of a picture of this size.
+    #[must_use]
+    pub fn bitmap(&self, size: [u32; 2]) -> Bitmap {
+        match self {
+            Self::Bitmap(bitmap) => bitmap.clone(),
+            Self::Polygon(points) => Bitmap::fill(points, size),
+        }
+    }
+
+    /// The outline, of several parts the one found first from the top; `None` where there is nothing to outline.
+    #[must_use]
+    pub fn polygon(&self) -> Option<Vec<Point>> {
+        match self {
+            Self::Polygon(points) => (!points.is_empty()).then(|| points.clone()),
+            Self::Bitmap(bitmap) => bitmap.outline(),
+        }
+    }
+
+    /// How many pixels belong to it, in a picture of this size.
+    #[must_use]
+    pub fn area(&self, size: [u32; 2]) -> usize {
+        self.bitmap(size).count()
+    }
+
+    /// The same mask moved by whole pixels into a picture of another size; what falls outside is lost.
+    #[must_use]
+    pub fn moved(&self, by: [i64; 2], size: [u32; 2]) -> Self {
+        match self {
+            #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
+            Self::Polygon(points) => Self::Polygon(
+                points
+                    .iter()
+                    .map(|p| Point::new(p.x + by[0] as f64, p.y + by[1] as f64))
+                    .collect(),
+            ),
+            Self::Bitmap(bitmap) => Self::Bitmap(bitmap.moved(by, size)),
+        }
+    }
+}
+
+impl Bitmap {
+    /// A bitmap with nothing in it.
+    #[must_use]
+    pub fn empty(size: [u32; 2]) -> Self {
+        let [width, height] = size.map(|n| n as usize);
+        let fits = width
+            .checked_mul(height)
+            .is_some_and(|pixels| pixels <= MAX_PIXELS);
+        let (width, height) = if fits { (width, height) } else { (0, 0) };
+        Self {
+            width,
+            height,
+            cells: vec![false; width * height],
+        }
+    }
+
+    /// A bitmap with what `inside` says of each pixel, by column and row.
+    #[must_use]
+    pub fn from_fn(size: [u32; 2], inside: impl Fn(usize, usize) -> bool) -> Self {
+        let mut bitmap = Self::empty(size);
+        let width = bitmap.width;
+        for (i, cell) in bitmap.cells.iter_mut().enumerate() {
+            *cell = inside(i % width, i / width);
+        }
+        bitmap
+    }
+
+    /// Width and height in pixels.
+    #[must_use]
+    pub fn size(&self) -> [usize; 2] {
+        [self.width, self.height]
+    }
+
+    /// Whether a pixel belongs to it; outside the picture none does.
+    #[must_use]
+    pub fn at(&self, x: usize, y: usize) -> bool {
+        self.place(x, y)
+            .and_then(|i| self.cells.get(i))
+            .is_some_and(|c| *c)
+    }
+
+    fn at_signed(&self, x: i64, y: i64) -> bool {
+        match (usize::try_from(x), usize::try_from(y)) {
+            (Ok(x), Ok(y)) => self.at(x, y),
+            _ => false,
+        }
+    }
+
+    /// Adds a pixel, or takes it away.
+    pub fn set(&mut self, x: usize, y: usize, inside: bool) {
+        if let Some(cell) = self.place(x, y).and_then(|i| self.cells.get_mut(i)) {
+            *cell = inside;
+        }
+    }
+
+    fn place(&self, x: usize, y: usize) -> Option<usize> {
+        (x < self.width && y < self.height).then(|| y * self.width + x)
+    }
+
+    /// How many pixels belong to it.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.cells.iter().filter(|c| **c).count()
+    }
+
+    /// The smallest box around it, from the left upper edge of its first pixel to that of its last, as the peer counts.
+    #[must_use]
+    pub fn bbox(&self) -> Option<BBox> {
+        let mut found: Option<[usize; 4]> = None;
+        for (i, _) in self.cells.iter().enumerate().filter(|(_, c)| **c) {
+            let (x, y) = (i % self.width, i / self.width);
+            let b = found.get_or_insert([x, y, x, y]);
+            *b = [b[0].min(x), b[1].min(y), b[2].max(x), b[3].max(y)];
+        }
+        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
+        found.map(|b| {
+            let [x1, y1, x2, y2] = b.map(|n| n as f64);
+            BBox::new(x1, y1, x2, y2)
+        })
+    }
+
+    /// The pixels inside a polygon by the even-odd rule at their centres, and those on its corners and edges.
+    #[must_use]
+    pub fn fill(polygon: &[Point], size: [u32; 2]) -> Self {
+        let mut bitmap = Self::empty(size);
+        if polygon.is_empty()
+            || polygon
+                .iter()
+                .any(|p| !(p.x.is_finite() && p.y.is_finite()))
+        {
+            return bitmap;
+        }
+        let next = || polygon.iter().skip(1).chain(polygon.first());
+        let mut crossings: Vec<f64> = Vec::new();
+        for row in 0..bitmap.height {
+            #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
+            let y = row as f64;
+            crossings.clear();
+            for (a, b) in polygon.iter().zip(next()) {
+                if (a.y <= y) != (b.y <= y) {
+                    crossings.push(a.x + (y - a.y) / (b.y - a.y) * (b.x - a.x));
+                }
+            }
+            crossings.sort_by(f64::total_cmp);
+            for pair in crossings.chunks_exact(2) {
+                let &[from, to] = pair else { continue };
+                bitmap.set_span(from.ceil(), to.floor(), row);
+            }
+        }
+        for (a, b) in polygon.iter().zip(next()) {
+            bitmap.set_edge(*a, *b);
+        }
+        bitmap
+    }
+
+    /// Adds the pixels of one row between two columns, both included.
+    fn set_span(&mut self, from: f64, to: f64, row: usize) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "`as` saturates, and the end is cut to the picture"
+        )]
+        let (from, to) = (from.max(0.0) as usize, to as i64);
+        let Ok(to) = usize::try_from(to) else { return };
+        for x in from..=to.min(self.width.saturating_sub(1)) {
+            self.set(x, row, true);
+        }
+    }
+
+    /// Adds the pixels on the line between two points (digital differential analyser).
+    fn set_edge(&mut self, a: Point, b: Point) {
+        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
+        let limit = (self.width + self.height) as f64;
+        let steps = (b.x - a.x).abs().max((b.y - a.y).abs()).ceil();
+        // A line far outside the picture is not walked: only its part within a picture's length of the origin matters.
+        if steps.is_nan() || steps > 4.0 * limit.max(1.0) {
+            return;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "bounded above; `as` saturates"
+        )]
+        for i in 0..=steps as u32 {
+            let t = if steps == 0.0 {
+                0.0
+            } else {
+                f64::from(i) / steps
+            };
+            let (x, y) = (a.x + (b.x - a.x) * t, a.y + (b.y - a.y) * t);
+            if x > -0.5 && y > -0.5 {
+                self.set(x.round() as usize, y.round() as usize, true);
+            }
+        }
+    }
+
+    fn moved(&self, by: [i64; 2], size: [u32; 2]) -> Self {
+        let back = |n: usize, by: i64| i64::try_from(n).unwrap_or(i64::MAX).saturating_sub(by);
+        Self::from_fn(size, |x, y| self.at_signed(back(x, by[0]), back(y, by[1])))
+    }
+
+    /// The outline of the part that is found first from the top left, clockwise, without points in the middle of
+    /// straight lines. Moore-neighbour tracing with Jacob's stopping rule (Gonzalez and Woods, 3rd edition, 11.1.1).
+    #[must_use]
+    pub fn outline(&self) -> Option<Vec<Point>> {
+        /// Neighbours clockwise, from the left one.
+        const AROUND: [(i64, i64); 8] = [
+            (-1, 0),
+            (-1, -1),
+            (0, -1),
+            (1, -1),
+            (1, 0),
+            (1, 1),
+            (0, 1),
+            (-1, 1),
+        ];
+        let first = self.cells.iter().position(|c| *c)?;
+        let start = (
+            i64::try_from(first % self.width).ok()?,
+            i64::try_from(first / self.width).ok()?,
+        );
+        let mut chain = vec![start];
+        let mut at = start;
+        // The pixel to the left of the first one is known to be outside.
+        let mut from = 0;
+        let mut first_move = None;
+        for _ in 0..self.cells.len().saturating_mul(4) {
+            let found = (1..=8).map(|i| (from + i) % 8).find(|d| {
+                let (dx, dy) = AROUND[*d];
+                self.at_signed(at.0 + dx, at.1 + dy)
+            });
+            let Some(way) = found else { break };
+            if at == start && first_move == Some(way) {
+                break;
+            }
+            first_move.get_or_insert(way);
+            at = (at.0 + AROUND[way].0, at.1 + AROUND[way].1);
+            // Seen from the new pixel, the last empty neighbour: two steps back, or one more for a diagonal move.
+            from = (way + if way % 2 == 0 { 6 } else { 5 }) % 8;
+            chain.push(at);
+        }
+        if chain.len() > 1 && chain.last() == Some(&start) {
+            chain.pop();
+        }
+        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
+        let point = |(x, y): (i64, i64)| Point::new(x as f64, y as f64);
+        Some(corners(&chain).into_iter().map(point).collect())
+    }
+
+    /// COCO run lengths: column by column, alternately outside and inside, beginning outside.
+    #[must_use]
+    pub fn run_lengths(&self) -> Vec<u32> {
+        let mut runs = Vec::new();
+        let (mut inside, mut run) = (false, 0_u32);
+        for x in 0..self.width {
+            for y in 0..self.height {
+                if self.at(x, y) != inside {
+                    runs.push(run);
+                    (inside, run) = (!inside, 0);
+                }
+                run += 1;
+            }
+        }
+        runs.push(run);
+        runs
+    }
+
+    /// A bitmap from COCO run lengths; what goes beyond the picture is left out.
+    #[must_use]
+    pub fn from_run_lengths(size: [u32; 2], runs: &[u32]) -> Self {
+        let mut bitmap = Self::empty(size);
+        let (mut at, mut inside) = (0_usize, false);
+        for run in runs {
+            let end = at.saturating_add(*run as usize).min(bitmap.cells.len());
+            if inside && bitmap.height > 0 {
+                for i in at..end {
+                    bitmap.set(i / bitmap.height, i % bitmap.height, true);
+                }
+            }
+            (at, inside) = (end, !inside);
+        }
+        bitmap
+    }
+
+    /// As COCO writes it: `{"size": [height, width], "counts": text}`.
+    #[must_use]
+    pub fn to_rle_json(&self) -> Json {
+        json!({"size": [self.height, self.width], "counts": compress(&self.run_lengths())})
+    }
+
+    /// From what COCO writes, with counts as text or as a list.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn from_rle_json(json: &Json) -> Result<Self, String> {
+        let wrong = || "a run-length mask is {\"size\": [height, width], \"counts\": …}".to_owned();
+        let side = |i: usize| {
+            let n = json.get("size")?.get(i)?.as_u64()?;
+            u32::try_from(n).ok()
+        };
+        let size = [side(1).ok_or_else(wrong)?, side(0).ok_or_else(wrong)?];
+        let runs = match json.get("counts") {
+            Some(Json::String(text)) => expand(text),
+            Some(Json::Array(list)) => list
+                .iter()
+                .map(|n| u32::try_from(n.as_u64()?).ok())
+                .collect::<Option<_>>()
+                .ok_or_else(wrong)?,
+            _ => return Err(wrong()),
+        };
+        Ok(Self::from_run_lengths(size, &runs))
+    }
+}
+
+/// The points of a closed chain of neighbouring pixels at which it turns.
+fn corners(chain: &[(i64, i64)]) -> Vec<(i64, i64)> {
+    let n = chain.len();
+    if n < 3 {
+        return chain.to_vec();
+    }
+    let way = |a: (i64, i64), b: (i64, i64)| (b.0 - a.0, b.1 - a.1);
+    (0..n)
+        .filter(|i| {
+            let (before, here, after) = (chain[(i + n - 1) % n], chain[*i], chain[(i + 1) % n]);
+            way(before, here) != way(here, after)
+        })
+        .map(|i| chain[i])
+        .collect()
+}
+
+/// COCO's text for run lengths: differences to the run before the last, five bits a letter, lowest first (`maskApi.c`).
+fn compress(runs: &[u32]) -> String {
+    let mut text = String::new();
+    for (i, run) in runs.iter().enumerate() {
+        let mut x = i64::from(*run);
+        if i > 2 {
+            x -= i64::from(runs[i - 2]);
+        }
+        loop {
+            let bits = (x & 0x1f) as u8;
+            x >>= 5;
+            let more = if bits & 0x10 == 0 { x != 0 } else { x != -1 };
+            text.push(char::from(48 + bits + if more { 0x20 } else { 0 }));
+            if !more {
+                break;
+            }
+        }
+    }
+    text
+}
+
+/// The way back from [`compress`]; letters that are none end it.
+fn expand(text: &str) -> Vec<u32> {
+    let mut runs: Vec<u32> = Vec::new();
+    let (mut x, mut shift) = (0_i64, 0_u32);
+    for byte in text.bytes() {
+        let Some(letter) = byte.checked_sub(48).filter(|l| *l < 64 && shift < 60) else {
+            break;
+        };
+        x |= i64::from(letter & 0x1f) << shift;
+        shift += 5;
+        if letter & 0x20 != 0 {
+            continue;
+        }
+        if letter & 0x10 != 0 {
+            x |= -1 << shift;
+        }
+        if runs.len() > 2 {
+            x += runs.get(runs.len() - 2).copied().map_or(0, i64::from);
+        }
+        runs.push(u32::try_from(x.max(0)).unwrap_or(u32::MAX));
+        (x, shift) = (0, 0);
+    }
+    runs
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use super::{Bitmap, Mask, compress, expand};
+    use crate::geometry::{BBox, Point};
+    use proptest::prelude::*;
+
+    fn rectangle() -> Vec<Point> {
+        [(2.0, 1.0), (6.0, 1.0), (6.0, 4.0), (2.0, 4.0)]
+            .map(|(x, y)| Point::new(x, y))
+            .to_vec()
+    }
+
+    #[test]
+    fn a_rectangle_is_filled_with_its_edges_and_outlined_by_its_corners() {
+        let bitmap = Bitmap::fill(&rectangle(), [10, 8]);
+        assert_eq!(bitmap.count(), 5 * 4);
+        assert_eq!(bitmap.bbox(), Some(BBox::new(2.0, 1.0, 6.0, 4.0)));
+        assert_eq!(bitmap.outline().unwrap(), rectangle());
+    }
+
+    #[test]
+    fn a_single_pixel_and_nothing_have_outlines_too() {
+        let mut bitmap = Bitmap::empty([4, 4]);
+        assert_eq!(bitmap.outline(), None);
+        bitmap.set(1, 2, true);
+        assert_eq!(bitmap.outline(), Some(vec![Point::new(1.0, 2.0)]));
+    }
+
+    #[test]
+    fn run_lengths_are_written_as_coco_writes_them() {
+        // pycocotools.mask.encode of a 3×3 mask with only the middle pixel.
+        let mut bitmap = Bitmap::empty([3, 3]);
+        bitmap.set(1, 1, true);
+        assert_eq!(bitmap.run_lengths(), [4, 1, 4]);
+        assert_eq!(compress(&[4, 1, 4]), "414");
+        let json = bitmap.to_rle_json();
+        assert_eq!(Bitmap::from_rle_json(&json).unwrap(), bitmap);
+    }
+
+    #[test]
+    fn a_moved_mask_loses_what_falls_outside() {
+        let mask = Mask::Bitmap(Bitmap::fill(&rectangle(), [10, 8]));
+        assert_eq!(mask.moved([-4, 0], [10, 8]).area([10, 8]), 3 * 4);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn run_lengths_come_back_as_they_went(runs in prop::collection::vec(0_u32..100_000, 0..40)) {
+            prop_assert_eq!(expand(&compress(&runs)), runs);
+        }
+
+        #[test]
+        fn no_polygon_and_no_text_panics(
+            points in prop::collection::vec((any::<f64>(), any::<f64>()), 0..6),
+            text in ".{0,40}",
+        ) {
+            let polygon: Vec<Point> = points.iter().map(|(x, y)| Point::new(*x, *y)).collect();
+            let bitmap = Bitmap::fill(&polygon, [16, 9]);
+            prop_assert_eq!(bitmap.outline().is_some(), bitmap.count() > 0);
+            let size = Bitmap::from_run_lengths([16, 9], &expand(&text)).size();
+            prop_assert_eq!(size, [16, 9]);
+        }
+
+        #[test]
+        fn a_bitmap_survives_its_run_lengths(cells in prop::collection::vec(any::<bool>(), 35)) {
+            let bitmap = Bitmap::from_fn([7, 5], |x, y| cells[y * 7 + x]);
+            prop_assert_eq!(Bitmap::from_run_lengths([7, 5], &bitmap.run_lengths()), bitmap);
+        }
+    }
+}

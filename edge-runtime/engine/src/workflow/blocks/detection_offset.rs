@@ -1,0 +1,117 @@
+//! Grows or shrinks boxes about their centre.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::json::detection_id;
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+};
+use crate::detections::Detections;
+use crate::geometry::BBox;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/detection_offset@v1",
+    category: "transformation",
+    summary: "Grows or shrinks boxes about their centre, by pixels or by a share of their size.",
+    role: Role::Other,
+    properties: &[
+        Property::data("predictions", "the boxes to change", DETECTIONS),
+        Property::value(
+            "offset_width",
+            "what to add to the width in all",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .alias(&["offset_x"]),
+        Property::value(
+            "offset_height",
+            "what to add to the height in all",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .alias(&["offset_y"]),
+        Property::literal(
+            "units",
+            "whether the offsets are pixels or per cent of the box",
+            Shape::Choice(&["Percent (%)", "Pixels"]),
+        )
+        .or(Or::Text("Pixels")),
+    ],
+    outputs: &[Output::new("predictions", DETECTIONS)],
+    batch: &["predictions"],
+    build: |_| Ok(Box::new(Grow)),
+    ..Manifest::BASE
+}];
+
+struct Grow;
+
+impl Block for Grow {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let (dx, dy) = (call.number(1, 0.0)?, call.number(2, 0.0)?);
+        let in_percent = call.text(3)? == "Percent (%)";
+        let mut out = Detections::clone(call.detections(0)?);
+        let [width, height] = out.size.map(f64::from);
+        for d in &mut out.boxes {
+            let b = d.bbox;
+            // Half to each side, in whole pixels as the peer rounds them; boxes stay in the picture.
+            let (dx, dy) = if in_percent {
+                (
+                    (b.width() * dx / 200.0).trunc(),
+                    (b.height() * dy / 200.0).trunc(),
+                )
+            } else {
+                ((dx / 2.0).floor(), (dy / 2.0).floor())
+            };
+            let grown = BBox::new(b.x1 - dx, b.y1 - dy, b.x2 + dx, b.y2 + dy);
+            d.bbox = if width > 0.0 && height > 0.0 {
+                grown.clip(width, height)
+            } else {
+                grown
+            };
+            // What it was made from counts as its parent.
+            let old = std::mem::replace(&mut d.id, call.new_id());
+            d.extra_mut().parent_id = Some(Arc::from(detection_id(&old)));
+        }
+        call.put(0, out);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, boxes};
+    use super::Kind;
+
+    fn grown(units: &str, by: i64, row: Json) -> [f64; 4] {
+        let step = json!({
+            "type": "DetectionOffset", "predictions": "$inputs.boxes",
+            "offset_width": by, "offset_height": by, "units": units
+        });
+        let mut bench = Bench::new(step, &[("boxes", Kind::ObjectDetection)]);
+        let out = bench.feed(&[("boxes", boxes([100, 100], &[row]))]).unwrap();
+        let row = &out["predictions"]["predictions"][0];
+        ["x", "y", "width", "height"].map(|key| row[key].as_f64().unwrap())
+    }
+
+    #[test]
+    fn a_box_grows_by_pixels_and_by_per_cent_about_its_centre() {
+        let row = json!({"x": 50.0, "y": 50.0, "width": 20.0, "height": 40.0});
+        assert_eq!(grown("Pixels", 10, row.clone()), [50.0, 50.0, 30.0, 50.0]);
+        assert_eq!(
+            grown("Percent (%)", 50, row.clone()),
+            [50.0, 50.0, 30.0, 60.0]
+        );
+        assert_eq!(grown("Pixels", -10, row), [50.0, 50.0, 10.0, 30.0]);
+    }
+
+    #[test]
+    fn a_box_stays_in_its_picture() {
+        let row = json!({"x": 5.0, "y": 50.0, "width": 10.0, "height": 10.0});
+        assert_eq!(grown("Pixels", 20, row), [10.0, 50.0, 20.0, 30.0]);
+    }
+}

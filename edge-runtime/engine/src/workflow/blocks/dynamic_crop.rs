@@ -1,0 +1,200 @@
+//! Cuts each detected object out of its picture.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::drawing::color_of_value;
+use super::super::image::{ImageValue, Packed, RgbPixels};
+use super::super::json::detection_id;
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    DETECTIONS, Default as Or, Depth, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use super::super::value::Value;
+use crate::detections::Detection;
+use crate::draw::Color;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/dynamic_crop@v1",
+    category: "transformation",
+    summary: "Cuts each detected object out of its picture.",
+    role: Role::Other,
+    properties: &[
+        Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]),
+        Property::data("predictions", "what to cut out", DETECTIONS),
+        Property::value(
+            "mask_opacity",
+            "how much the background covers what is outside a mask, 0 to 1",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.0)),
+        Property::value(
+            "background_color",
+            "colour outside a mask: [r, g, b], #rrggbb or a name",
+            Shape::Any,
+            &[Kind::Text, Kind::RgbColor],
+        )
+        .or(Or::Json("[0, 0, 0]")),
+    ],
+    outputs: &[
+        Output::new("crops", &[Kind::Image]),
+        Output::new("predictions", DETECTIONS),
+    ],
+    depth: Depth::Deeper,
+    batch: &["images", "predictions"],
+    build: |_| Ok(Box::new(Cut)),
+    ..Manifest::BASE
+}];
+
+struct Cut;
+
+impl Block for Cut {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let all = call.detections(1)?;
+        let opacity = call.number(2, 0.0)?.clamp(0.0, 1.0);
+        let background = color_of_value(call.arg(3))?;
+        let mut crops = Vec::with_capacity(all.boxes.len());
+        let mut within = Vec::with_capacity(all.boxes.len());
+        for (i, d) in all.boxes.iter().enumerate() {
+            let Some((crop, start)) = cut(image, d) else {
+                crops.push(Value::Null);
+                within.push(Value::Null);
+                continue;
+            };
+            let moved = d.moved([-start[0], -start[1]], all.size);
+            let crop = match moved.mask() {
+                Some(_) if opacity > 0.0 => cover(&crop, &moved, opacity, background),
+                _ => crop,
+            };
+            crops.push(crop.into());
+            let mut one = all.pick([i]);
+            one.boxes = vec![moved];
+            within.push(one.into());
+        }
+        call.put(0, crops);
+        call.put(1, within);
+        Ok(())
+    }
+}
+
+/// The part of the picture that a box covers, in whole pixels, with its left upper corner; nothing for an empty one.
+fn cut(image: &ImageValue, d: &Detection) -> Option<(ImageValue, [i64; 2])> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "`as` saturates, and a crop is cut to its picture"
+    )]
+    let whole = |x: f64| x.round_ties_even() as i64;
+    let b = d.bbox;
+    let start = [whole(b.x1), whole(b.y1)];
+    let end = [whole(b.x2), whole(b.y2)];
+    let crop = image.crop(start, end, Arc::from(detection_id(&d.id)))?;
+    Some((crop, start))
+}
+
+/// The crop with the background laid over what is outside the mask.
+fn cover(crop: &ImageValue, d: &Detection, opacity: f64, background: Color) -> ImageValue {
+    let Some(mask) = d.mask() else {
+        return crop.clone();
+    };
+    let size = crop.size();
+    let bitmap = mask.bitmap(size);
+    let mut picture = RgbPixels::clone(&crop.pixels.rgb());
+    let paint = [background.r, background.g, background.b];
+    let width = size[0].max(1) as usize;
+    for (i, pixel) in picture.data.chunks_exact_mut(3).enumerate() {
+        if !bitmap.at(i % width, i / width) {
+            for (sample, paint) in pixel.iter_mut().zip(paint) {
+                let mixed = f64::from(*sample) * (1.0 - opacity) + f64::from(paint) * opacity;
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a mixture of two bytes is a byte"
+                )]
+                let byte = mixed.round() as u8;
+                *sample = byte;
+            }
+        }
+    }
+    crop.with_pixels(Arc::new(Packed(Arc::new(picture))))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::{Bench, boxes, picture};
+    use super::{Kind, Value};
+    use crate::detections::Detections;
+
+    fn bench(extra: &serde_json::Value) -> Bench {
+        let mut step = json!({
+            "type": "DynamicCrop", "image": "$inputs.image", "predictions": "$inputs.boxes"
+        });
+        for (key, value) in extra.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        Bench::new(
+            step,
+            &[
+                ("image", Kind::Image),
+                ("boxes", Kind::InstanceSegmentation),
+            ],
+        )
+    }
+
+    fn frame() -> Value {
+        picture(1, [64, 48], |x, y| [x as u8, y as u8, 7])
+    }
+
+    #[test]
+    fn each_object_becomes_a_picture_that_knows_where_it_lies() {
+        let mut bench = bench(&json!({}));
+        let rows = [
+            json!({"x": 20.0, "y": 20.0, "width": 10.0, "height": 8.0}),
+            json!({"x": 900.0, "y": 20.0, "width": 10.0, "height": 8.0}),
+        ];
+        let out = bench
+            .feed(&[("image", frame()), ("boxes", boxes([64, 48], &rows))])
+            .unwrap();
+        let crop = &out["crops"][0];
+        assert_eq!((&crop["width"], &crop["height"]), (&json!(10), &json!(8)));
+        assert_eq!(crop["parent_origin"]["offset_x"], 15);
+        assert_eq!(crop["root_parent_id"], "image");
+        assert_eq!(out["crops"][1], json!(null), "what lies outside is missing");
+        let within = &out["predictions"][0]["predictions"][0];
+        assert_eq!((&within["x"], &within["y"]), (&json!(5.0), &json!(4.0)));
+        let Some(Value::Image(image)) = bench.value("crops") else {
+            panic!("no picture");
+        };
+        assert_eq!(&image.pixels.rgb().data[..3], [15, 16, 7]);
+    }
+
+    #[test]
+    fn the_background_covers_what_is_outside_the_mask() {
+        let mut bench = bench(&json!({"mask_opacity": 1.0, "background_color": "#ff0000"}));
+        let row = json!({
+            "x": 5.0, "y": 5.0, "width": 10.0, "height": 10.0,
+            "points": [{"x": 0, "y": 0}, {"x": 3, "y": 0}, {"x": 3, "y": 3}, {"x": 0, "y": 3}]
+        });
+        bench
+            .feed(&[("image", frame()), ("boxes", boxes([64, 48], &[row]))])
+            .unwrap();
+        let Some(Value::Image(image)) = bench.value("crops") else {
+            panic!("no picture");
+        };
+        let data = &image.pixels.rgb().data;
+        assert_eq!(&data[..3], [0, 0, 7]);
+        assert_eq!(&data[data.len() - 3..], [255, 0, 0]);
+    }
+
+    #[test]
+    fn no_objects_make_no_pictures() {
+        let mut bench = bench(&json!({}));
+        let none = Value::from(Detections::none([64, 48]));
+        let out = bench.feed(&[("image", frame()), ("boxes", none)]).unwrap();
+        assert_eq!(out["crops"], json!([]));
+    }
+}

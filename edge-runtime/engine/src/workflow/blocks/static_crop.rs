@@ -1,0 +1,158 @@
+//! Cuts a fixed part out of pictures, given in pixels or in shares of the picture.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{INTEGER, Manifest, NUMBER, Output, Property, Role};
+
+const IMAGES: Property =
+    Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]);
+const OUTPUTS: &[Output] = &[Output::new("crops", &[Kind::Image])];
+
+const fn pixels(name: &'static str, about: &'static str) -> Property {
+    Property::value(name, about, INTEGER, &[Kind::Integer])
+}
+
+const fn share(name: &'static str, about: &'static str) -> Property {
+    Property::value(name, about, NUMBER, &[Kind::FloatZeroToOne])
+}
+
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/absolute_static_crop@v1",
+        category: "transformation",
+        summary: "Cuts a fixed part out of pictures, given in pixels.",
+        role: Role::Other,
+        properties: &[
+            IMAGES,
+            pixels("x_center", "centre of the part, pixels from the left"),
+            pixels("y_center", "centre of the part, pixels from the top"),
+            pixels("width", "width of the part in pixels"),
+            pixels("height", "height of the part in pixels"),
+        ],
+        outputs: OUTPUTS,
+        batch: &["images"],
+        build: |_| {
+            Ok(Box::new(Cut {
+                in_shares: false,
+                cuts: 0,
+            }))
+        },
+        ..Manifest::BASE
+    },
+    Manifest {
+        name: "roboflow_core/relative_statoic_crop@v1",
+        category: "transformation",
+        summary: "Cuts a fixed part out of pictures, given in shares of their width and height.",
+        role: Role::Other,
+        properties: &[
+            IMAGES,
+            share("x_center", "centre of the part, share of the width"),
+            share("y_center", "centre of the part, share of the height"),
+            share("width", "width of the part, share of the width"),
+            share("height", "height of the part, share of the height"),
+        ],
+        outputs: OUTPUTS,
+        batch: &["images"],
+        build: |_| {
+            Ok(Box::new(Cut {
+                in_shares: true,
+                cuts: 0,
+            }))
+        },
+        ..Manifest::BASE
+    },
+];
+
+struct Cut {
+    in_shares: bool,
+    cuts: u64,
+}
+
+impl Block for Cut {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let [width, height] = image.size().map(f64::from);
+        let number = |i: usize, of: f64| -> Result<f64, String> {
+            let given = call.number(i, 0.0)?;
+            // Shares are rounded to whole pixels, halves to the even one.
+            Ok(if self.in_shares {
+                (given * of).round_ties_even()
+            } else {
+                given
+            })
+        };
+        let center = [number(1, width)?, number(2, height)?];
+        let size = [number(3, width)?, number(4, height)?];
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "`as` saturates, and a crop is cut to its picture"
+        )]
+        let start = [0, 1].map(|i| (center[i] - size[i] / 2.0).round_ties_even() as i64);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "`as` saturates, and a crop is cut to its picture"
+        )]
+        let end = [0, 1].map(|i| start[i].saturating_add(size[i] as i64));
+        self.cuts += 1;
+        let block = if self.in_shares {
+            "relative_static_crop"
+        } else {
+            "absolute_static_crop"
+        };
+        let id = format!("{block}.{}", self.cuts);
+        // A part with nothing of the picture in it is missing, as in the peer.
+        if let Some(crop) = image.crop(start, end, Arc::from(id)) {
+            call.put(0, crop);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    fn cut(r#type: &str, part: [f64; 4]) -> Json {
+        let [x, y, width, height] = part;
+        let step = json!({
+            "type": r#type, "images": "$inputs.image",
+            "x_center": x, "y_center": y, "width": width, "height": height
+        });
+        let frame = picture(1, [64, 48], |_, _| [0, 0, 0]);
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        bench.feed(&[("image", frame)]).unwrap()["crops"].clone()
+    }
+
+    #[test]
+    fn a_part_in_pixels_is_cut_around_its_centre() {
+        let crop = cut("AbsoluteStaticCrop", [20.0, 20.0, 10.0, 8.0]);
+        assert_eq!((&crop["width"], &crop["height"]), (&json!(10), &json!(8)));
+        assert_eq!(
+            crop["parent_origin"],
+            json!({"offset_x": 15, "offset_y": 16, "width": 64, "height": 48})
+        );
+    }
+
+    #[test]
+    fn a_part_in_shares_is_cut_around_its_centre() {
+        let crop = cut("RelativeStaticCrop", [0.5, 0.5, 0.5, 0.5]);
+        assert_eq!((&crop["width"], &crop["height"]), (&json!(32), &json!(24)));
+        assert_eq!(crop["parent_origin"]["offset_x"], 16);
+    }
+
+    #[test]
+    fn a_part_beyond_the_edge_is_cut_off_and_one_outside_is_missing() {
+        let crop = cut("AbsoluteStaticCrop", [60.0, 20.0, 20.0, 8.0]);
+        assert_eq!(crop["width"], 14);
+        assert_eq!(
+            cut("AbsoluteStaticCrop", [200.0, 20.0, 20.0, 8.0]),
+            Json::Null
+        );
+    }
+}

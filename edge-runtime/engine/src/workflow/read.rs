@@ -1,0 +1,468 @@
+//! Values from outside: what a caller gives to an input, read as one of the kinds that the input declares.
+//!
+//! Owns the shapes in which detections, pictures and the rest come in as JSON. Invariant: the kinds are tried in the order
+//! of their declaration, and a value that fits none is refused with what the last of them found wrong.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use watchkeeper_contract::id::TrackId;
+use watchkeeper_contract::workflow::WorkflowError;
+
+use super::codec;
+use super::definition::InputType;
+use super::error::{ErrorClass, Problem};
+use super::image::{ImageValue, Packed, VideoMeta};
+use super::json::RLE;
+use super::kinds::{Kind, KindSet};
+use super::plan::Compiled;
+use super::run::RuntimeInput;
+use super::value::{Array, Value};
+use crate::detections::{Detection, DetectionId, Detections, Keypoint, Origin, Place};
+use crate::geometry::{BBox, Point};
+use crate::mask::{Bitmap, Mask};
+
+/// Names in the serialised form that have a place of their own in a detection; any other is attached as data.
+const KNOWN: [&str; 18] = [
+    "x",
+    "y",
+    "width",
+    "height",
+    "confidence",
+    "class_id",
+    "class",
+    "detection_id",
+    "tracker_id",
+    "parent_id",
+    "parent_origin",
+    "root_parent_id",
+    "root_parent_origin",
+    "points",
+    "keypoints",
+    "time_in_zone",
+    "class_name",
+    RLE,
+];
+
+impl Compiled {
+    /// Reads what a caller gives to the inputs: each batch input one value or a list of them, each parameter one value.
+    ///
+    /// # Errors
+    /// `RuntimeInputError` for the first input that doesn't fit its kinds.
+    pub fn inputs_from_json(
+        &self,
+        given: &BTreeMap<String, Json>,
+    ) -> Result<BTreeMap<String, RuntimeInput>, WorkflowError> {
+        let mut inputs = BTreeMap::new();
+        for (name, json) in given {
+            let input = self.plan.inputs.iter().find(|i| *i.name == **name);
+            let read = match input {
+                // The run itself says which inputs there are.
+                None => Ok(RuntimeInput::One(Value::from(json.clone()))),
+                Some(input) => {
+                    let depth = match input.what {
+                        InputType::Parameter { .. } => 0,
+                        InputType::Batch { depth } => depth,
+                        InputType::Image | InputType::VideoMetadata => 1,
+                    };
+                    batch(name, json, depth, input.kinds)
+                }
+            };
+            let read = read.map_err(|why| {
+                Problem::new(
+                    ErrorClass::RuntimeInputError,
+                    format!("input {name}: {why}"),
+                )
+                .step("$inputs")
+                .property(name)
+                .done()
+            })?;
+            inputs.insert(name.clone(), read);
+        }
+        Ok(inputs)
+    }
+}
+
+fn batch(name: &str, json: &Json, depth: usize, kinds: KindSet) -> Result<RuntimeInput, String> {
+    match json {
+        Json::Array(items) if depth > 0 => items
+            .iter()
+            .map(|item| nested(name, item, depth - 1, kinds))
+            .collect::<Result<_, _>>()
+            .map(RuntimeInput::Many),
+        one => nested(name, one, depth.saturating_sub(1), kinds).map(RuntimeInput::One),
+    }
+}
+
+fn nested(name: &str, json: &Json, depth: usize, kinds: KindSet) -> Result<Value, String> {
+    match json {
+        Json::Array(items) if depth > 0 => items
+            .iter()
+            .map(|item| nested(name, item, depth - 1, kinds))
+            .collect::<Result<_, _>>()
+            .map(Value::list),
+        one => value(name, one, kinds),
+    }
+}
+
+/// One value as one of these kinds; `name` is that of the input, for the picture in which detections were found.
+///
+/// # Errors
+/// One sentence.
+pub(crate) fn value(name: &str, json: &Json, kinds: KindSet) -> Result<Value, String> {
+    if kinds.has(Kind::Any) || kinds == KindSet::default() {
+        return Ok(Value::from(json.clone()));
+    }
+    let mut last = String::new();
+    for kind in Kind::ALL.iter().filter(|k| kinds.has(**k)) {
+        match as_kind(name, json, *kind) {
+            Ok(value) => return Ok(value),
+            Err(why) => last = why,
+        }
+    }
+    Err(last)
+}
+
+fn as_kind(name: &str, json: &Json, kind: Kind) -> Result<Value, String> {
+    let plain = || Value::from(json.clone());
+    let fits = |fits: bool, what: &str| {
+        let refuse = || format!("{what} expected for kind {}", kind.name());
+        fits.then(plain).ok_or_else(refuse)
+    };
+    match kind {
+        Kind::Image => image(name, json),
+        Kind::VideoMetadata => meta(json).map(|m| Value::Meta(Arc::new(m))),
+        Kind::ObjectDetection
+        | Kind::InstanceSegmentation
+        | Kind::RleInstanceSegmentation
+        | Kind::Keypoints
+        | Kind::QrCode
+        | Kind::BarCode => detections(name, json).map(Value::from),
+        Kind::Timestamp => timestamp(json),
+        Kind::Bytes => match json {
+            Json::String(text) => codec::from_base64(text).map(|b| Value::Bytes(b.into())),
+            _ => Err("bytes as base64 expected".to_owned()),
+        },
+        Kind::NumpyArray | Kind::Tensor | Kind::Embedding => array(json).map(Value::from),
+        Kind::Text
+        | Kind::RoboflowModelId
+        | Kind::RoboflowProject
+        | Kind::RoboflowApiKey
+        | Kind::InferenceId
+        | Kind::ParentId
+        | Kind::PredictionType
+        | Kind::Secret
+        | Kind::LanguageModelOutput => fits(json.is_string(), "text"),
+        Kind::Integer => fits(json.is_i64() || json.is_u64(), "a whole number"),
+        Kind::Float => fits(json.is_number(), "a number"),
+        Kind::FloatZeroToOne => fits(
+            json.as_f64().is_some_and(|n| (0.0..=1.0).contains(&n)),
+            "a number from 0 to 1",
+        ),
+        Kind::Boolean => fits(json.is_boolean(), "true or false"),
+        Kind::Dictionary | Kind::Classification => fits(json.is_object(), "a dictionary"),
+        Kind::ListOfValues | Kind::Contours | Kind::Zone => fits(json.is_array(), "a list"),
+        Kind::Point => fits(
+            json.as_array()
+                .is_some_and(|p| p.len() == 2 && p.iter().all(Json::is_number)),
+            "[x, y]",
+        ),
+        _ => Ok(plain()),
+    }
+}
+
+/// A picture as `{"type": "base64", "value": …}`, or the base64 itself. Paths and addresses are for the program around.
+fn image(name: &str, json: &Json) -> Result<Value, String> {
+    let text = match json {
+        Json::String(text) => text,
+        other => match other.get("value") {
+            Some(Json::String(text)) => text,
+            _ => return Err("a picture is {\"type\": \"base64\", \"value\": …}".to_owned()),
+        },
+    };
+    let pixels = codec::decode(&codec::from_base64(text)?)?;
+    let meta = match json.get("video_metadata") {
+        Some(given) if !given.is_null() => meta(given)?,
+        _ => VideoMeta::still(name),
+    };
+    let mut image = ImageValue::new(Arc::new(Packed(pixels)), meta);
+    image.id = Arc::from(name);
+    Ok(image.into())
+}
+
+fn meta(json: &Json) -> Result<VideoMeta, String> {
+    let wrong = || {
+        "video metadata are a dictionary with video_identifier, frame_number and frame_timestamp"
+            .to_owned()
+    };
+    let id = json.get("video_identifier").and_then(Json::as_str);
+    let moment = json.get("frame_timestamp").ok_or_else(wrong)?;
+    let frame_timestamp = match (moment.as_f64(), timestamp(moment)) {
+        (Some(seconds), _) => seconds,
+        (None, Ok(Value::Time(time))) => time.as_duration().as_secs_f64(),
+        _ => return Err(wrong()),
+    };
+    Ok(VideoMeta {
+        video_identifier: Arc::from(id.ok_or_else(wrong)?),
+        frame_number: json
+            .get("frame_number")
+            .and_then(Json::as_u64)
+            .ok_or_else(wrong)?,
+        frame_timestamp,
+        fps: json.get("fps").and_then(Json::as_f64),
+        comes_from_video_file: json
+            .get("comes_from_video_file")
+            .and_then(Json::as_bool)
+            .unwrap_or(false),
+    })
+}
+
+/// A moment in ISO 8601, or in seconds since the Unix epoch. Without an offset it is UTC.
+fn timestamp(json: &Json) -> Result<Value, String> {
+    let wrong = || format!("{json} is no time in ISO 8601");
+    if let Some(seconds) = json.as_f64() {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "`as` saturates, and the range is checked next"
+        )]
+        let micros = (seconds * 1e6).round() as i64;
+        let time = jiff::Timestamp::from_microsecond(micros);
+        return time.map(Value::Time).map_err(|_| wrong());
+    }
+    let text = json.as_str().ok_or_else(wrong)?;
+    let with_offset = text.parse::<jiff::Timestamp>().ok();
+    let utc = || {
+        let plain = text.parse::<jiff::civil::DateTime>().ok()?;
+        Some(plain.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
+    };
+    with_offset.or_else(utc).map(Value::Time).ok_or_else(wrong)
+}
+
+fn array(json: &Json) -> Result<Array, String> {
+    fn walk(json: &Json, depth: usize, shape: &mut Vec<usize>, data: &mut Vec<f32>) -> Option<()> {
+        match json {
+            Json::Array(items) => {
+                if depth == shape.len() {
+                    // A row of the same depth has come before only with the same length.
+                    shape.push(items.len());
+                }
+                (shape.get(depth) == Some(&items.len())).then_some(())?;
+                items
+                    .iter()
+                    .try_for_each(|i| walk(i, depth + 1, shape, data))
+            }
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "arrays are kept in single precision"
+            )]
+            Json::Number(n) => {
+                data.push(n.as_f64()? as f32);
+                Some(())
+            }
+            _ => None,
+        }
+    }
+    let (mut shape, mut data) = (Vec::new(), Vec::new());
+    json.as_array()
+        .and_then(|_| walk(json, 0, &mut shape, &mut data))
+        .and_then(|()| Array::new(shape, data))
+        .ok_or_else(|| "an array is rows of numbers, all of one length".to_owned())
+}
+
+/// Detections in their serialised form.
+pub(crate) fn detections(name: &str, json: &Json) -> Result<Detections, String> {
+    let wrong =
+        || "detections are {\"image\": {\"width\", \"height\"}, \"predictions\": […]}".to_owned();
+    let rows = json
+        .get("predictions")
+        .and_then(Json::as_array)
+        .ok_or_else(wrong)?;
+    let picture = json.get("image").ok_or_else(wrong)?;
+    let side = |key: &str| {
+        let n = picture.get(key).and_then(Json::as_u64).unwrap_or(0);
+        u32::try_from(n).unwrap_or(0)
+    };
+    let size = [side("width"), side("height")];
+    let boxes = rows
+        .iter()
+        .enumerate()
+        .map(|(i, row)| detection(name, row, i).map_err(|why| format!("detection {i}: {why}")))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Detections {
+        boxes: boxes.into_iter().flatten().collect(),
+        size,
+    })
+}
+
+/// One box; none where its outline has too few points to be one, as in the peer.
+fn detection(name: &str, row: &Json, index: usize) -> Result<Option<Detection>, String> {
+    let number = |key: &str| {
+        let n = row.get(key).and_then(Json::as_f64);
+        n.ok_or_else(|| format!("{key} has to be a number"))
+    };
+    let text = |key: &str| row.get(key).and_then(Json::as_str);
+    let (x, y, width, height) = (
+        number("x")?,
+        number("y")?,
+        number("width")?,
+        number("height")?,
+    );
+    let class = text("class").or_else(|| text("class_name"));
+    let id = match text("detection_id") {
+        Some(id) => DetectionId::Given(Arc::from(id)),
+        None => DetectionId::Local {
+            stream: 0,
+            number: index as u64,
+        },
+    };
+    let mut d = Detection {
+        bbox: BBox::new(
+            x - width / 2.0,
+            y - height / 2.0,
+            x + width / 2.0,
+            y + height / 2.0,
+        ),
+        confidence: number("confidence")?,
+        class_id: row.get("class_id").and_then(Json::as_i64).unwrap_or(0),
+        class: Arc::from(class.ok_or("class has to be text")?),
+        track: row.get("tracker_id").and_then(Json::as_i64).map(TrackId),
+        id,
+        extra: None,
+    };
+    let parent = text("parent_id").unwrap_or(name);
+    if parent != "image" {
+        d.extra_mut().parent_id = Some(Arc::from(parent));
+    }
+    if let (Some(parent), Some(root)) = (
+        row.get("parent_origin").and_then(origin),
+        row.get("root_parent_origin").and_then(origin),
+    ) {
+        d.extra_mut().place = Some(Arc::new(Place {
+            parent,
+            root_id: Arc::from(text("root_parent_id").unwrap_or(name)),
+            root,
+        }));
+    }
+    if let Some(points) = row.get("points").and_then(Json::as_array) {
+        let points: Vec<Point> = points.iter().filter_map(point).collect();
+        if points.len() < 3 {
+            return Ok(None);
+        }
+        d.extra_mut().mask = Some(Arc::new(Mask::Polygon(points)));
+    }
+    if let Some(rle) = row.get(RLE) {
+        let mask = Mask::Bitmap(Bitmap::from_rle_json(rle)?);
+        let extra = d.extra_mut();
+        extra.mask = Some(Arc::new(mask));
+        extra.data.insert(Arc::from(RLE), Json::Bool(true));
+    }
+    if let Some(points) = row.get("keypoints").and_then(Json::as_array) {
+        d.extra_mut().keypoints = Some(points.iter().filter_map(keypoint).collect());
+    }
+    if let Some(seconds) = row.get("time_in_zone").and_then(Json::as_f64) {
+        d.extra_mut().time_in_zone = Some(seconds);
+    }
+    let attached = row.as_object().into_iter().flatten();
+    for (key, value) in attached.filter(|(key, _)| !KNOWN.contains(&key.as_str())) {
+        d.extra_mut()
+            .data
+            .insert(Arc::from(key.as_str()), value.clone());
+    }
+    Ok(Some(d))
+}
+
+fn point(json: &Json) -> Option<Point> {
+    Some(Point::new(
+        json.get("x")?.as_f64()?,
+        json.get("y")?.as_f64()?,
+    ))
+}
+
+fn keypoint(json: &Json) -> Option<Keypoint> {
+    Some(Keypoint {
+        at: point(json)?,
+        confidence: json.get("confidence")?.as_f64()?,
+        class_id: json.get("class_id")?.as_i64()?,
+        class: Arc::from(json.get("class")?.as_str()?),
+    })
+}
+
+fn origin(json: &Json) -> Option<Origin> {
+    let side = |key: &str| u32::try_from(json.get(key)?.as_u64()?).ok();
+    Some(Origin {
+        offset: [
+            json.get("offset_x")?.as_i64()?,
+            json.get("offset_y")?.as_i64()?,
+        ],
+        size: [side("width")?, side("height")?],
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::json;
+    use super::super::kinds::{Kind, KindSet};
+    use super::{Json, detections, value};
+
+    fn whole() -> Json {
+        json!({
+            "image": {"width": 640, "height": 480},
+            "predictions": [{
+                "x": 10.0, "y": 20.0, "width": 4.0, "height": 6.0, "confidence": 0.5, "class_id": 3, "class": "cat",
+                "detection_id": "a", "tracker_id": 7, "parent_id": "crop.1", "time_in_zone": 1.5,
+                "parent_origin": {"offset_x": 5, "offset_y": 6, "width": 640, "height": 480},
+                "root_parent_id": "image",
+                "root_parent_origin": {"offset_x": 5, "offset_y": 6, "width": 640, "height": 480},
+                "points": [{"x": 8.0, "y": 17.0}, {"x": 12.0, "y": 17.0}, {"x": 10.0, "y": 23.0}],
+                "keypoints": [{"class_id": 0, "class": "nose", "confidence": 0.9, "x": 9.0, "y": 18.0}],
+                "velocity": [1.0, -2.0]
+            }]
+        })
+    }
+
+    #[test]
+    fn detections_come_back_as_they_went() {
+        let all = detections("boxes", &whole()).unwrap();
+        assert_eq!(json::detections(&all, "image"), whole());
+    }
+
+    #[test]
+    fn boxes_of_a_crop_move_into_the_first_picture() {
+        let all = detections("boxes", &whole()).unwrap().in_root();
+        let out = json::detections(&all, "image");
+        let row = &out["predictions"][0];
+        assert_eq!((&row["x"], &row["y"]), (&json!(15.0), &json!(26.0)));
+        assert_eq!(row["parent_id"], "image");
+        assert_eq!(row.get("parent_origin"), None);
+        assert_eq!(row["points"][0], json!({"x": 13.0, "y": 23.0}));
+        assert_eq!(row["keypoints"][0]["x"], json!(14.0));
+    }
+
+    #[test]
+    fn a_value_is_read_as_the_first_kind_that_fits() {
+        let kinds = KindSet::of(&[Kind::ObjectDetection, Kind::Text]);
+        let text = value("in", &json!("hello"), kinds).unwrap();
+        assert_eq!(text.as_str(), Some("hello"));
+        let boxes = value("in", &whole(), kinds).unwrap();
+        assert_eq!(boxes.what(), "detections");
+        assert!(value("in", &json!(3), kinds).is_err());
+    }
+
+    #[test]
+    fn what_is_missing_in_a_detection_is_named() {
+        let why = detections("in", &json!({"image": {}, "predictions": [{"x": 1}]})).unwrap_err();
+        assert_eq!(why, "detection 0: y has to be a number");
+    }
+
+    #[test]
+    fn an_array_has_rows_of_one_length() {
+        let kinds = KindSet::of(&[Kind::NumpyArray]);
+        let array = value("in", &json!([[1, 2, 3], [4, 5, 6]]), kinds).unwrap();
+        assert_eq!(array.to_json(), json!([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]));
+        assert!(value("in", &json!([[1, 2], [3]]), kinds).is_err());
+    }
+}

@@ -1,0 +1,222 @@
+//! A workflow on recorded detections: what its tracker, its line and its zone say frame by frame.
+//!
+//! Owns the form of the recording: `{"width", "height", "fps", "class_names", "frames": [[[x1, y1, x2, y2, score,
+//! class], …], …]}`, boxes in pixels. Invariant: the same recording always gives the same answer; no clock is read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
+use watchkeeper_contract::workflow::WorkflowError;
+
+use super::block::{DetectRequest, Host};
+use super::definition::InputType;
+use super::error::{ErrorClass, Problem};
+use super::image::{ImageValue, Pixels, RgbPixels, VideoMeta};
+use super::json::detection_id;
+use super::kinds::Kind;
+use super::manifest::Role;
+use super::plan::{Compiled, SlotId};
+use super::run::{Execution, RuntimeInput, StepFailure};
+use super::value::Value;
+use crate::detections::{Detection, DetectionId, Detections};
+use crate::geometry::BBox;
+
+/// Detections that were recorded, frame by frame.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Recording {
+    width: u32,
+    height: u32,
+    fps: f64,
+    class_names: Vec<Arc<str>>,
+    frames: Vec<Vec<[f64; 6]>>,
+}
+
+/// What a replay gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replay {
+    /// One object for each frame: `frame` (from 1), and of the first line `count_in` and `count_out`, of the first tracker
+    /// `tracked` as pairs of track and detection, of the first zone `timed` as pairs of track and seconds.
+    pub frames: Vec<Json>,
+    /// Steps that failed, each with the frame.
+    pub failures: Vec<(u64, StepFailure)>,
+}
+
+/// A picture of which only the size is known: black.
+#[derive(Debug)]
+struct Black([u32; 2]);
+
+impl Pixels for Black {
+    fn size(&self) -> [u32; 2] {
+        self.0
+    }
+
+    fn rgb(&self) -> Arc<RgbPixels> {
+        let [width, height] = self.0;
+        let data = vec![0; width as usize * height as usize * 3];
+        Arc::new(RgbPixels {
+            width,
+            height,
+            data,
+        })
+    }
+}
+
+/// Answers every detection step with what was recorded for the frame.
+struct Recorded(Detections);
+
+impl Host for Recorded {
+    fn detect(&mut self, _: &DetectRequest<'_>) -> Result<Detections, String> {
+        Ok(self.0.clone())
+    }
+}
+
+impl Recording {
+    /// The boxes of one frame; their ids are `frame-box`, both from 0.
+    fn detections(&self, frame: usize) -> Detections {
+        let rows = self.frames.get(frame).map(Vec::as_slice);
+        let boxes = rows.unwrap_or_default().iter().enumerate();
+        let boxes = boxes.map(|(i, [x1, y1, x2, y2, score, class])| {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "class numbers are small; `as` saturates"
+            )]
+            let class_id = *class as i64;
+            let name = usize::try_from(class_id).ok();
+            let name = name.and_then(|n| self.class_names.get(n).cloned());
+            Detection {
+                bbox: BBox::new(*x1, *y1, *x2, *y2),
+                confidence: *score,
+                class_id,
+                class: name.unwrap_or_else(|| Arc::from(format!("class_{class_id}"))),
+                track: None,
+                id: DetectionId::Given(Arc::from(format!("{frame}-{i}"))),
+                extra: None,
+            }
+        });
+        Detections {
+            boxes: boxes.collect(),
+            size: [self.width, self.height],
+        }
+    }
+}
+
+/// Runs a workflow on a recording. The boxes go to every batch input that takes detections, and answer every detection
+/// step.
+///
+/// # Errors
+/// What keeps the workflow from running at all.
+pub fn replay(compiled: &Compiled, recording: &Recording) -> Result<Replay, WorkflowError> {
+    if !(recording.fps.is_finite() && recording.fps > 0.0) {
+        return Err(Problem::new(
+            ErrorClass::RuntimeInputError,
+            format!(
+                "fps of the recording is {}, which is no rate",
+                recording.fps
+            ),
+        )
+        .done());
+    }
+    let mut run = compiled.instantiate();
+    let mut replay = Replay {
+        frames: Vec::with_capacity(recording.frames.len()),
+        failures: Vec::new(),
+    };
+    let size = [recording.width, recording.height];
+    for frame in 0..recording.frames.len() {
+        let number = frame as u64 + 1;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "frame numbers stay far below 2^53"
+        )]
+        let seconds = number as f64 / recording.fps;
+        let image = ImageValue::new(
+            Arc::new(Black(size)),
+            VideoMeta {
+                video_identifier: Arc::from("replay"),
+                frame_number: number,
+                frame_timestamp: seconds,
+                fps: Some(recording.fps),
+                comes_from_video_file: true,
+            },
+        );
+        let boxes = recording.detections(frame);
+        let inputs = compiled.replay_inputs(&image, &boxes);
+        let now = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let report = run.run_batch(inputs, now, &mut Recorded(boxes))?;
+        let failures = report.errors.into_iter();
+        replay.failures.extend(failures.map(|f| (number, f)));
+        replay.frames.push(compiled.replay_row(&run, number));
+    }
+    Ok(replay)
+}
+
+impl Compiled {
+    fn replay_inputs(
+        &self,
+        image: &ImageValue,
+        boxes: &Detections,
+    ) -> BTreeMap<String, RuntimeInput> {
+        let mut inputs = BTreeMap::new();
+        for input in &self.plan.inputs {
+            let takes_boxes =
+                || input.kinds.has(Kind::Any) || input.kinds.has(Kind::ObjectDetection);
+            let value = match input.what {
+                InputType::Image => {
+                    let mut image = image.clone();
+                    image.id = Arc::clone(&input.name);
+                    Value::from(image)
+                }
+                InputType::VideoMetadata => Value::Meta(Arc::clone(&image.meta)),
+                InputType::Batch { depth: 1 } if takes_boxes() => Value::from(boxes.clone()),
+                InputType::Batch { .. } | InputType::Parameter { .. } => continue,
+            };
+            inputs.insert(input.name.to_string(), RuntimeInput::One(value));
+        }
+        inputs
+    }
+
+    /// The output of this name of the first step of a role.
+    fn of_role<'a>(&self, run: &'a Execution, role: Role, output: &str) -> Option<&'a Value> {
+        let step = self.plan.steps.iter().find(|s| s.manifest.role == role)?;
+        run.value(SlotId(step.first_slot + step.manifest.output(output)?))
+    }
+
+    fn replay_row(&self, run: &Execution, number: u64) -> Json {
+        let has = |role: Role| self.plan.steps.iter().any(|s| s.manifest.role == role);
+        let mut row = Map::new();
+        row.insert("frame".into(), json!(number));
+        if has(Role::Line) {
+            for name in ["count_in", "count_out"] {
+                let count = self.of_role(run, Role::Line, name);
+                row.insert(name.into(), count.map_or(Json::Null, Value::to_json));
+            }
+        }
+        if has(Role::Tracker) {
+            let tracked = self.of_role(run, Role::Tracker, "tracked_detections");
+            let pairs = pairs(tracked, &|d| json!([d.track, detection_id(&d.id)]));
+            row.insert("tracked".into(), pairs);
+        }
+        if has(Role::Zone) {
+            let timed = self.of_role(run, Role::Zone, "timed_detections");
+            let seconds = |d: &Detection| d.extra.as_deref().and_then(|e| e.time_in_zone);
+            // In tenths of a millisecond, as the recorded answers are.
+            let rounded = |s: f64| (s * 10_000.0).round_ties_even() / 10_000.0;
+            let pairs = pairs(timed, &|d| json!([d.track, seconds(d).map(rounded)]));
+            row.insert("timed".into(), pairs);
+        }
+        Json::Object(row)
+    }
+}
+
+/// Something of each tracked box, in the order of the tracks.
+fn pairs(value: Option<&Value>, of: &dyn Fn(&Detection) -> Json) -> Json {
+    let Some(Value::Detections(all)) = value else {
+        return Json::Null;
+    };
+    let mut boxes: Vec<&Detection> = all.boxes.iter().collect();
+    boxes.sort_by_key(|d| d.track);
+    boxes.into_iter().map(of).collect()
+}
