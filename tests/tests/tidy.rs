@@ -59,9 +59,31 @@ fn sources(krate: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The part of a file before its unit tests.
+/// The part of a file before its unit tests, which stand last: `mod tests` after its attributes. Other test-only items may
+/// stand anywhere and end nothing.
 fn production(text: &str) -> &str {
-    text.split("#[cfg(test)]").next().unwrap_or(text)
+    let mut at = 0;
+    let mut attributes = None;
+    for line in text.split_inclusive('\n') {
+        let code = line.trim();
+        if code.starts_with("#[cfg(test)]") {
+            attributes = Some(at);
+        } else if let Some(start) = attributes
+            && (code.starts_with("mod tests") || code.starts_with("pub(crate) mod testing"))
+        {
+            return text.get(..start).unwrap_or(text);
+        } else if !code.starts_with("#[") && !code.ends_with(")]") {
+            attributes = None;
+        }
+        at += line.len();
+    }
+    text
+}
+
+#[test]
+fn only_the_module_of_unit_tests_ends_what_is_checked() {
+    let text = "a\n#[cfg(test)]\nmod sim;\nb\n#[cfg(test)]\n#[allow(x)]\nmod tests {\nc\n}\n";
+    assert_eq!(production(text), "a\n#[cfg(test)]\nmod sim;\nb\n");
 }
 
 fn is_code(line: &str) -> bool {
@@ -250,6 +272,10 @@ fn systemd_accepts_the_units() -> Outcome {
     let dir = tempfile::tempdir()?;
     for name in ["watchkeeper-runtime.service", "watchkeeper-agent.service"] {
         let text = fs::read_to_string(root().join("systemd").join(name))?;
+        assert!(
+            text.contains("StartLimitIntervalSec=0"),
+            "{name}: a systemd that does not know RestartSteps would give up after five failures"
+        );
         let text = text
             .replace("/usr/bin/watchkeeper-runtime", "/bin/true")
             .replace("/usr/bin/watchkeeper-agent", "/bin/true");

@@ -36,7 +36,7 @@ pub use watchdog::Watchdog;
 
 use crate::clock::wall_now;
 use crate::command::{self, CommandBoard, Outcome, execute};
-use crate::mqtt::link::{Broker, Link, LinkEvent, Token};
+use crate::mqtt::link::{Broker, Link, LinkEvent, Refused, Token};
 use crate::mqtt::payload::{self, LossMessage, Presence, event_draft, outage_alarm};
 use crate::mqtt::session::{self, Session};
 use crate::mqtt::{CommandId, Inbound, Retained, Topics, parse_request};
@@ -53,6 +53,10 @@ const FAREWELL_PATIENCE: Duration = Duration::from_secs(2);
 const LEDGER_EVERY: Duration = Duration::from_secs(3600);
 /// How long a full disk is waited for before the write is tried again.
 const DISK_RETRY: Duration = Duration::from_secs(1);
+/// Sessions that may die of a request which is too large to read, one after the other.
+const FLOODS_BORNE: u32 = 3;
+/// How long requests are then not subscribed to, so that events get out.
+const FLOOD_PAUSE: Duration = Duration::from_secs(3600);
 
 /// Why the agent can't go on. Going on would be a lie: the service manager starts it again.
 #[derive(Debug, thiserror::Error)]
@@ -119,6 +123,11 @@ pub struct Agent {
     /// Command records in the change that is being written.
     boarded: Vec<(String, u32)>,
 
+    /// Sessions in a row that ended because the broker sent something too large.
+    floods: u32,
+    /// Until when requests are not subscribed to.
+    deaf_until: Option<Instant>,
+
     session_began: Wall,
     known_sources: BTreeSet<SourceId>,
     runtime_version: Option<String>,
@@ -149,6 +158,8 @@ impl Agent {
     /// [`AgentError`] when going on would be a lie.
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), AgentError> {
         tokio::pin!(stop);
+        // What the ledger of the last run left to do.
+        self.drain_board(None)?;
         self.settle()?;
         self.watchdog.ready();
         loop {
@@ -181,6 +192,11 @@ impl Agent {
     }
 
     fn deadline(&self) -> Instant {
+        // While it takes leave nothing else is due, and what is overdue would only wake it for nothing.
+        if self.is_stopping {
+            let latest = Instant::now() + FLUSH_PATIENCE;
+            return self.outbox.deadline().unwrap_or(latest);
+        }
         let session = self.broker.as_ref().and_then(|_| self.session.deadline());
         [session, self.outbox.deadline()]
             .into_iter()
@@ -224,9 +240,7 @@ impl Agent {
     /// What is due by now, and what has become possible.
     fn settle(&mut self) -> Result<(), AgentError> {
         let now = Instant::now();
-        if self.outbox.deadline().is_some_and(|due| due <= now) {
-            self.tell_outbox(outbox::Input::Tick)?;
-        }
+        self.tick_outbox(now)?;
         if self.ledger_due <= now {
             self.ledger_due = now + LEDGER_EVERY;
             self.board.handle(wall_now(), command::Input::Tick);
@@ -235,12 +249,23 @@ impl Agent {
         if self.status_due <= now {
             self.status_due = now + STATUS_EVERY;
             if self.broker.is_some() && self.asking.is_none() {
-                let cursor = self.outbox.cursor();
-                self.asking = Some(status::ask(self.runtime.clone(), cursor).boxed());
+                let question = status::Question {
+                    cursor: self.outbox.cursor(),
+                    // Results are large, and only telemetry tells them.
+                    with_pipelines: self.telemetry_due <= now,
+                };
+                self.asking = Some(status::ask(self.runtime.clone(), question).boxed());
             }
         }
         self.connect_when_due(now)?;
         self.flush_retained()
+    }
+
+    fn tick_outbox(&mut self, now: Instant) -> Result<(), AgentError> {
+        if self.outbox.deadline().is_some_and(|due| due <= now) {
+            self.tell_outbox(outbox::Input::Tick)?;
+        }
+        Ok(())
     }
 
     fn connect_when_due(&mut self, now: Instant) -> Result<(), AgentError> {
@@ -341,7 +366,44 @@ impl Agent {
                 Ok(())
             }
             LinkEvent::Message { topic, payload } => self.on_message(&topic, &payload),
-            LinkEvent::Down { reason } => self.lose_link(&reason),
+            LinkEvent::Down { reason, is_flooded } => {
+                if is_flooded {
+                    self.floods = self.floods.saturating_add(1);
+                    if self.floods >= FLOODS_BORNE && self.deaf_until.is_none() {
+                        self.deaf_until = Some(Instant::now() + FLOOD_PAUSE);
+                        tracing::error!(
+                            "a request that is too large waits at the broker and ends every session; no commands are \
+                             taken for an hour. Clear the retained message below {}",
+                            self.topics.requests()
+                        );
+                    }
+                } else {
+                    self.floods = 0;
+                }
+                self.lose_link(&reason)
+            }
+        }
+    }
+
+    /// Whether this session subscribes to requests.
+    pub(super) fn takes_requests(&mut self) -> bool {
+        if self.deaf_until.is_some_and(|until| Instant::now() < until) {
+            return false;
+        }
+        if self.deaf_until.take().is_some() {
+            self.floods = 0;
+        }
+        true
+    }
+
+    /// What becomes of the session when a message that is not in the outbox was refused.
+    pub(super) fn refused(&mut self, topic: &str, refused: Refused) -> Result<(), AgentError> {
+        match refused {
+            Refused::QueueFull => self.lose_link(&refused.to_string()),
+            Refused::TooLarge { .. } => {
+                tracing::error!(topic, %refused, "message not sent");
+                Ok(())
+            }
         }
     }
 
@@ -458,7 +520,12 @@ impl Agent {
         };
         match link.publish_tracked(Token::Entry(id), draft.topic, text, draft.retain) {
             Ok(()) => Ok(()),
-            Err(error) => self.lose_link(&error.to_string()),
+            Err(error @ Refused::QueueFull) => self.lose_link(&error.to_string()),
+            Err(error @ Refused::TooLarge { .. }) => {
+                // It would end every session for ever; a loss record goes in its place.
+                tracing::error!(?id, %error, "message can't be sent");
+                self.tell_outbox(outbox::Input::Damaged { id })
+            }
         }
     }
 
@@ -477,7 +544,7 @@ impl Agent {
                     if let (Some(topic), Some(link)) = (reply_to, &self.link)
                         && let Err(error) = link.publish_retained(topic, payload::encode(&report))
                     {
-                        self.lose_link(&error.to_string())?;
+                        self.refused(topic, error)?;
                     }
                 }
                 command::Output::Start {
@@ -533,6 +600,7 @@ impl Agent {
                 break;
             };
             self.handle(event)?;
+            self.tick_outbox(Instant::now())?;
             self.flush_retained()?;
         }
         self.say_stopped()?;
@@ -572,9 +640,9 @@ impl Agent {
         let Some(link) = &mut self.link else {
             return Ok(());
         };
-        match link.publish_tracked(Token::Farewell, topic, text, true) {
+        match link.publish_tracked(Token::Farewell, topic.clone(), text, true) {
             Ok(()) => Ok(()),
-            Err(error) => self.lose_link(&error.to_string()),
+            Err(error) => self.refused(&topic, error),
         }
     }
 

@@ -104,12 +104,13 @@ impl Agent {
             .set(self.topics.health("agent"), payload::encode(&health));
         self.set_birth(session);
         self.retained.repeat_all();
+        let takes_requests = self.takes_requests();
         let Some(link) = &self.link else {
             return Ok(());
         };
-        let mut queued = Ok(());
-        for filter in self.topics.subscriptions() {
-            queued = queued.and_then(|()| link.subscribe(filter));
+        let mut queued = link.subscribe(self.topics.state());
+        if takes_requests {
+            queued = queued.and_then(|()| link.subscribe(self.topics.requests()));
         }
         for (operation, report) in self.board.open() {
             if let Ok(id) = CommandId::new(&report.id) {
@@ -124,7 +125,7 @@ impl Agent {
         }
         match queued {
             Ok(()) => Ok(()),
-            Err(error) => self.lose_link(&error.to_string()),
+            Err(error) => self.refused("what a session begins with", error),
         }
     }
 
@@ -170,10 +171,12 @@ impl Agent {
             && let Some((topic, text)) = self.retained.next()
         {
             let topic = topic.to_owned();
-            if let Err(error) = link.publish_retained(&topic, text.to_vec()) {
-                return self.lose_link(&error.to_string());
-            }
+            let published = link.publish_retained(&topic, text.to_vec());
+            // Also what is too large: it would be next for ever.
             self.retained.published(&topic);
+            if let Err(error) = published {
+                self.refused(&topic, error)?;
+            }
         }
         Ok(())
     }
@@ -204,7 +207,11 @@ impl Agent {
         }
         if let Ok(health) = &report.health {
             self.runtime_version = Some(health.version.clone());
-            if report.cursor.is_some_and(|cursor| cursor > health.last_seq) {
+            if report
+                .question
+                .cursor
+                .is_some_and(|cursor| cursor > health.last_seq)
+            {
                 self.follow_new_journal()?;
             }
         }
@@ -227,7 +234,7 @@ impl Agent {
             self.set_birth(session);
         }
         let now = Instant::now();
-        if self.telemetry_due <= now {
+        if self.telemetry_due <= now && report.question.with_pipelines {
             self.telemetry_due = now + self.telemetry_every;
             self.measure(report, now);
         }

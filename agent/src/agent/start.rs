@@ -168,6 +168,8 @@ impl Agent {
             watchdog: Watchdog::from_env(now),
             is_stopping: false,
             farewell_acked: false,
+            floods: 0,
+            deaf_until: None,
         })
     }
 }

@@ -4,7 +4,9 @@
 //! - a command starts only after its `executing` is stored, so that a restart knows what it was doing;
 //! - a known id is answered again with its present status and never run twice;
 //! - exactly one terminal status; an expired command never starts;
-//! - one command runs at a time, in the order in which they were accepted.
+//! - one command runs at a time, in the order in which they were accepted;
+//! - a reason is at most [`MAX_REASON`] bytes long, whoever wrote it: a report always fits into a message;
+//! - a finished command is not forgotten for its age before the box has known the time for that long.
 //!
 //! ```text
 //!  Received ─► Save(accepted) ─ Saved ─► Save(executing) ─ Saved ─► Start ─ Finished ─► Save(successful|failed)
@@ -25,6 +27,8 @@ pub const LEDGER_ENTRIES: usize = 4096;
 pub const LEDGER_DAYS: i64 = 30;
 /// Commands that may be open at a time.
 pub const MAX_OPEN: usize = 32;
+/// Longest reason of a rejection or a failure, in bytes.
+pub(super) const MAX_REASON: usize = 1024;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -142,7 +146,9 @@ impl CommandBoard {
                 if self.running.as_ref() == Some(&id) {
                     let status = match outcome {
                         Ok(result) => CommandStatus::Successful { result },
-                        Err(reason) => CommandStatus::Failed { reason },
+                        Err(reason) => CommandStatus::Failed {
+                            reason: clipped(reason),
+                        },
                     };
                     self.change(now, &id, status);
                 }
@@ -195,7 +201,9 @@ impl CommandBoard {
         let request = match request.and_then(|request| self.admit(now, request)) {
             Ok(request) => *request,
             Err(reason) => {
-                let status = CommandStatus::Rejected { reason };
+                let status = CommandStatus::Rejected {
+                    reason: clipped(reason),
+                };
                 let report = CommandReport {
                     id,
                     status,
@@ -215,6 +223,7 @@ impl CommandBoard {
             status: CommandStatus::Accepted,
             version: 0,
             changed_ms: now.unix_ms,
+            changed_unsynced: now.quality == TimeQuality::Unsynced,
         };
         self.ledger.insert(id.clone(), record);
         self.change(now, &id, status);
@@ -317,6 +326,7 @@ impl CommandBoard {
         record.status = status;
         record.version = record.version.saturating_add(1);
         record.changed_ms = now.unix_ms;
+        record.changed_unsynced = now.quality == TimeQuality::Unsynced;
         self.outputs.push_back(Output::Save {
             record: Box::new(record.clone()),
             report: report(id, record),
@@ -324,7 +334,18 @@ impl CommandBoard {
     }
 
     /// Keeps the ledger within its bounds; the oldest finished commands go first.
+    ///
+    /// A clock that was never set says nothing about age: while it is not set nothing is too old, and what was finished
+    /// before it was set ages from the first moment at which it is. Else a box that starts in 1970 would forget, at its
+    /// first contact with a time server, what it has just done, and do it again for a request that is retained.
     fn forget_old(&mut self, now: Wall) {
+        let knows_time = now.quality != TimeQuality::Unsynced;
+        if knows_time {
+            for record in self.ledger.values_mut().filter(|r| r.changed_unsynced) {
+                record.changed_ms = now.unix_ms;
+                record.changed_unsynced = false;
+            }
+        }
         let mut finished: Vec<(i64, String)> = self
             .ledger
             .iter()
@@ -334,7 +355,8 @@ impl CommandBoard {
         finished.sort();
         let too_many = finished.len().saturating_sub(LEDGER_ENTRIES);
         for (index, (changed_ms, id)) in finished.into_iter().enumerate() {
-            let too_old = now.unix_ms.saturating_sub(changed_ms) > LEDGER_DAYS * DAY_MS;
+            let too_old =
+                knows_time && now.unix_ms.saturating_sub(changed_ms) > LEDGER_DAYS * DAY_MS;
             if index >= too_many && !too_old {
                 break;
             }
@@ -344,6 +366,16 @@ impl CommandBoard {
             }
         }
     }
+}
+
+/// The reason, cut at [`MAX_REASON`]: those of others may repeat a whole request.
+fn clipped(mut reason: String) -> String {
+    if reason.len() > MAX_REASON {
+        const CUT: &str = "…";
+        reason.truncate(reason.floor_char_boundary(MAX_REASON - CUT.len()));
+        reason.push_str(CUT);
+    }
+    reason
 }
 
 fn report(id: &str, record: &Record) -> CommandReport {
@@ -604,6 +636,45 @@ mod tests {
         assert_eq!(settle(&mut board, at(1)), [""; 0]);
         board.handle(at(LEDGER_DAYS * DAY_MS + 2), Input::Tick);
         assert_eq!(settle(&mut board, at(1)), ["a forgotten"]);
+    }
+
+    #[test]
+    fn a_reason_is_cut_at_a_character_whoever_wrote_it() {
+        let mut board = CommandBoard::default();
+        board.handle(at(1), received("a"));
+        settle(&mut board, at(1));
+        let outcome = Err("ü".repeat(100_000));
+        let id = "a".to_owned();
+        board.handle(at(2), Input::Finished { id, outcome });
+        let Some(Output::Save { report, .. }) = board.poll() else {
+            panic!("it is told");
+        };
+        let CommandStatus::Failed { reason } = report.status else {
+            panic!("it failed");
+        };
+        assert!(reason.len() <= MAX_REASON && reason.len() > MAX_REASON - 8);
+        assert!(reason.ends_with("ü…"));
+    }
+
+    #[test]
+    fn a_command_done_before_the_clock_was_set_is_remembered_after_it_is() {
+        let unset = Wall {
+            unix_ms: 5,
+            quality: TimeQuality::Unsynced,
+        };
+        let mut board = CommandBoard::default();
+        board.handle(unset, received("a"));
+        settle(&mut board, unset);
+        board.handle(unset, done("a"));
+        settle(&mut board, unset);
+        let today = LEDGER_DAYS * DAY_MS * 600;
+        board.handle(at(today), received("a"));
+        assert_eq!(settle(&mut board, at(today)), ["a again successful"]);
+        board.handle(at(today), Input::Tick);
+        assert_eq!(settle(&mut board, at(today)), [""; 0]);
+        let much_later = today + LEDGER_DAYS * DAY_MS + 1;
+        board.handle(at(much_later), Input::Tick);
+        assert_eq!(settle(&mut board, at(much_later)), ["a forgotten"]);
     }
 
     proptest! {

@@ -26,6 +26,9 @@ pub struct Record {
     pub version: u32,
     /// Wall time of the last change, in milliseconds since 1970: decides how long it is remembered.
     pub changed_ms: i64,
+    /// Whether the clock had never been set then, so that `changed_ms` says nothing.
+    #[serde(default)]
+    pub changed_unsynced: bool,
 }
 
 /// Reads the ledger back.
@@ -108,6 +111,7 @@ mod tests {
             },
             version: 3,
             changed_ms: 5,
+            changed_unsynced: false,
         };
         let mut batch = Batch::new().put(COMMANDS, b"newer", &[9, 1, 2]);
         batch.push(rider("a", Some(&record)));

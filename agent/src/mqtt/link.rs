@@ -4,6 +4,8 @@
 //! forgets that when the broker forgot the session, and a resumed one can't carry a new last will; the outbox knows
 //! better what was acknowledged. So a [`Link`] lives from CONNECT to the first error and is then dropped whole.
 //!
+//! What does not fit into a packet is refused here: the library would end the session over it, and the next one again.
+//!
 //! No policy here: it moves bytes and says what the broker said. Waiting on [`Link::next`] drives the protocol; dropping
 //! that future loses nothing.
 
@@ -94,13 +96,33 @@ pub enum LinkEvent {
     Down {
         /// One sentence, free of credentials.
         reason: String,
+        /// Whether the broker sent something larger than is ever taken in. It may send it again in every session.
+        is_flooded: bool,
     },
 }
 
-/// The client's queue is full or gone: the session is of no use any more.
+/// Why a message was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the queue to the broker is full")]
-pub struct QueueFull;
+pub enum Refused {
+    /// The client's queue is full or gone: the session is of no use any more.
+    #[error("the queue to the broker is full")]
+    QueueFull,
+    /// The message can never be sent; the session is fine.
+    #[error("a message of {bytes} bytes is too large; at most {MAX_PAYLOAD} are sent")]
+    TooLarge {
+        /// Size of its payload.
+        bytes: usize,
+    },
+}
+
+/// Refuses a payload that no session would carry.
+fn must_fit(payload: &[u8]) -> Result<(), Refused> {
+    if payload.len() > MAX_PAYLOAD {
+        let bytes = payload.len();
+        return Err(Refused::TooLarge { bytes });
+    }
+    Ok(())
+}
 
 type Notice = (Token, Result<PublishResult, PublishNoticeError>);
 
@@ -211,11 +233,13 @@ impl Link {
                 Some(Err(error)) => {
                     return LinkEvent::Down {
                         reason: reason(&self.broker, self.accepted, &error),
+                        is_flooded: is_flooded(&error),
                     };
                 }
                 None => {
                     return LinkEvent::Down {
                         reason: "the client ended".to_owned(),
+                        is_flooded: false,
                     };
                 }
             }
@@ -225,19 +249,20 @@ impl Link {
     /// Publishes at QoS 1 and reports the acknowledgement as [`LinkEvent::Acked`].
     ///
     /// # Errors
-    /// [`QueueFull`]; the link should be dropped then.
+    /// [`Refused`]; the link should be dropped when its queue is full.
     pub fn publish_tracked(
         &mut self,
         token: Token,
         topic: String,
         payload: Vec<u8>,
         retain: bool,
-    ) -> Result<(), QueueFull> {
+    ) -> Result<(), Refused> {
+        must_fit(&payload)?;
         let options = PublishOptions::at_least_once().retain(retain);
         let notice = self
             .client
             .try_publish_tracked(topic, payload, options)
-            .map_err(|_| QueueFull)?;
+            .map_err(|_| Refused::QueueFull)?;
         let notice = async move { (token, notice.wait_async().await) };
         self.notices.push(notice.boxed());
         Ok(())
@@ -246,32 +271,34 @@ impl Link {
     /// Publishes a retained message at QoS 1.
     ///
     /// # Errors
-    /// [`QueueFull`]; the link should be dropped then.
-    pub fn publish_retained(&self, topic: &str, payload: Vec<u8>) -> Result<(), QueueFull> {
+    /// [`Refused`]; the link should be dropped when its queue is full.
+    pub fn publish_retained(&self, topic: &str, payload: Vec<u8>) -> Result<(), Refused> {
+        must_fit(&payload)?;
         let options = PublishOptions::at_least_once().retained();
         self.client
             .try_publish(topic, payload, options)
-            .map_err(|_| QueueFull)
+            .map_err(|_| Refused::QueueFull)
     }
 
     /// Publishes at QoS 0.
     ///
     /// # Errors
-    /// [`QueueFull`]; the message is gone, which is what QoS 0 means.
-    pub fn publish_fleeting(&self, topic: String, payload: Vec<u8>) -> Result<(), QueueFull> {
+    /// [`Refused`]; the message is gone, which is what QoS 0 means.
+    pub fn publish_fleeting(&self, topic: String, payload: Vec<u8>) -> Result<(), Refused> {
+        must_fit(&payload)?;
         self.client
             .try_publish(topic, payload, PublishOptions::at_most_once())
-            .map_err(|_| QueueFull)
+            .map_err(|_| Refused::QueueFull)
     }
 
     /// Subscribes at QoS 1.
     ///
     /// # Errors
-    /// [`QueueFull`]; the link should be dropped then.
-    pub fn subscribe(&self, filter: String) -> Result<(), QueueFull> {
+    /// [`Refused::QueueFull`]; the link should be dropped then.
+    pub fn subscribe(&self, filter: String) -> Result<(), Refused> {
         self.client
             .try_subscribe(filter, QoS::AtLeastOnce)
-            .map_err(|_| QueueFull)
+            .map_err(|_| Refused::QueueFull)
     }
 
     /// Ends the session in order, so that the broker does not publish the will. Gives up after `patience`.
@@ -290,4 +317,14 @@ impl Link {
             tracing::warn!("the broker did not take leave in time");
         }
     }
+}
+
+/// Whether the broker sent a packet over the limit: the library ends the session before it reads it.
+fn is_flooded(error: &ConnectionError) -> bool {
+    matches!(
+        error,
+        ConnectionError::MqttState(rumqttc::StateError::Deserialization(
+            rumqttc::Error::PayloadSizeLimitExceeded(_)
+        ))
+    )
 }

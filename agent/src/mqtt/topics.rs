@@ -239,10 +239,10 @@ impl Topics {
         format!("{}/cmd/{operation}/{id}/st", self.root)
     }
 
-    /// What the box subscribes to: requests, and its own state. Never its whole tree.
+    /// Where requests come. Never the box's whole tree.
     #[must_use]
-    pub fn subscriptions(&self) -> [String; 2] {
-        [format!("{}/cmd/+/+/req", self.root), self.state()]
+    pub fn requests(&self) -> String {
+        format!("{}/cmd/+/+/req", self.root)
     }
 
     /// What a topic of a subscription means; `None` for everything else.

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::rule::Severity;
 
 use crate::support::agent::AgentProcess;
 use crate::support::broker::{Memory, Mosquitto, Subscriber, mosquitto_or_skip, publish};
-use crate::support::fake_runtime::FakeRuntime;
+use crate::support::fake_runtime::{FakeRuntime, crossing};
 
 struct Desk {
     subscriber: Subscriber,
@@ -105,7 +106,7 @@ async fn a_malformed_an_unknown_and_an_expired_request_never_reach_the_runtime()
         desk.broker.port,
         "watchkeeper/v1/s/b/cmd/deploy/1/req",
         "nonsense",
-        false,
+        true,
     );
     desk.status("deploy", "1", "rejected");
     desk.request("reboot", "2", &json!({}));
@@ -152,4 +153,59 @@ async fn a_command_waits_for_a_runtime_that_is_restarting() {
     desk.status("snapshot", "1", "executing");
     desk.runtime.resume();
     desk.status("snapshot", "1", "successful");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resumed_command_of_a_quiet_box_does_not_wait_for_something_else_to_happen() {
+    let test = "a_resumed_command_of_a_quiet_box_does_not_wait_for_something_else_to_happen";
+    let Some(mut desk) = Desk::open(test) else {
+        return;
+    };
+    desk.runtime.deploy_takes(Duration::from_secs(60));
+    desk.request("deploy", "1", &pipeline());
+    desk.status("deploy", "1", "executing");
+    desk.agent.crash();
+    // The request is gone from the broker: nothing comes again that could wake the board.
+    let topic = "watchkeeper/v1/s/b/cmd/deploy/1/req";
+    publish(desk.broker.port, topic, "", true);
+    desk.runtime.deploy_takes(Duration::ZERO);
+    desk.agent.restart();
+    desk.status("deploy", "1", "successful");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_with_an_endless_reason_is_told_and_events_still_leave() {
+    let test = "a_failure_with_an_endless_reason_is_told_and_events_still_leave";
+    let Some(mut desk) = Desk::open(test) else {
+        return;
+    };
+    let endless = Problem::new(422, ProblemCode::InvalidWorkflow, "\"".repeat(300_000));
+    desk.runtime.refuse_deploy(Some(endless));
+    desk.request("deploy", "1", &pipeline());
+    let failed = desk.status("deploy", "1", "failed");
+    assert!(failed["reason"].as_str().is_some_and(|r| r.ends_with('…')));
+    let op = "\"".repeat(200_000);
+    desk.request("deploy", "2", &json!({ "op": op }));
+    desk.status("deploy", "2", "rejected");
+    desk.runtime.append(crossing(Severity::Info));
+    desk.subscriber.expect("/ev/crosses", |v| v["seq"] == 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retained_request_too_large_to_read_does_not_keep_events_in() {
+    let test = "a_retained_request_too_large_to_read_does_not_keep_events_in";
+    let Some(mut desk) = Desk::open(test) else {
+        return;
+    };
+    desk.request("deploy", "1", &json!("x".repeat(3 << 20)));
+    for seq in 1..=5 {
+        desk.runtime.append(crossing(Severity::Info));
+        desk.subscriber
+            .expect("/ev/crosses", |v| v["seq"].as_u64() == Some(seq));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    // Every session begins with `online`: that none begins any more is the end of the quarrel.
+    while desk.subscriber.hears("/b/state", Duration::from_secs(5)) {}
+    desk.runtime.append(crossing(Severity::Info));
+    desk.subscriber.expect("/ev/crosses", |v| v["seq"] == 6);
 }

@@ -1,7 +1,7 @@
 //! mosquitto on a free loopback port, and a foreign client: `mosquitto_sub` and `mosquitto_pub`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -124,10 +124,16 @@ pub(crate) fn publish(port: u16, topic: &str, payload: &str, retain: bool) {
     if retain {
         command.arg("-r");
     }
-    let status = command
-        .args(["-m", payload])
-        .status()
+    // Over standard input: an argument can't hold the largest ones. Nothing at all has an option of its own.
+    let mut child = command
+        .arg(if payload.is_empty() { "-n" } else { "-s" })
+        .stdin(Stdio::piped())
+        .spawn()
         .expect("mosquitto_pub");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(payload.as_bytes()).expect("write");
+    drop(stdin);
+    let status = child.wait().expect("mosquitto_pub");
     assert!(status.success(), "mosquitto_pub failed");
 }
 
@@ -221,6 +227,17 @@ impl Subscriber {
             }
             heard.push(format!("{topic} {payload}"));
         }
+    }
+
+    /// Whether something comes on a topic that ends like this within `patience`.
+    pub(crate) fn hears(&mut self, topic_end: &str, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        while let Some((topic, _)) = self.next(until) {
+            if topic.ends_with(topic_end) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Waits until every journal number of `1..=last` has come at some time, and none was told to be lost.
