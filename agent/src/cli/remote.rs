@@ -223,11 +223,20 @@ fn pipeline_state(state: &PipelineState) -> String {
     }
 }
 
+/// The state, and what a person should know about it.
+fn noted(pipeline: &PipelineStatus) -> String {
+    let state = pipeline_state(&pipeline.state);
+    match &pipeline.note {
+        Some(note) => format!("{state}; {note}"),
+        None => state,
+    }
+}
+
 fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
     let rows = pipelines.iter().map(|pipeline| {
         vec![
             pipeline.spec.id.to_string(),
-            pipeline_state(&pipeline.state),
+            noted(pipeline),
             pipeline.spec.source.to_string(),
             pipeline.detector.clone().unwrap_or_else(|| "–".to_owned()),
             pipeline.results.frames.to_string(),

@@ -21,7 +21,7 @@ fn spec() -> PipelineSpec {
         workflow: json!({"version": "1.0"}),
         parameters: Default::default(),
         model: None,
-        rules: vec![],
+        rules: None,
         detect: DetectMode::Always,
         record: false,
         show: false,

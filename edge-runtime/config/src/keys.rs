@@ -266,7 +266,8 @@ pub const KEYS: &[Key] = &[
         Kind::Structure,
         None,
         "",
-        "What to make events of: a list of tables `[[pipelines.NAME.rules]]`.",
+        "What to make events of: a list of tables `[[pipelines.NAME.rules]]`, see [rules.md](rules.md). Left out: what follows from \
+         the workflow (crossings of each line counter, entries and stays of each zone, else whatever appears). `[]`: no events.",
     ),
     key(
         "pipelines.*.detect",

@@ -27,9 +27,10 @@ pub struct PipelineSpec {
     /// Model that takes the place of the one named in every detection step: a name from the zoo or `motion`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What to make events of.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rules: Vec<RuleSpec>,
+    /// What to make events of. Absent: what follows from the workflow (crossings of each line counter, entries and stays of
+    /// each zone, else whatever appears). An empty list means none: no events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Vec<RuleSpec>>,
     /// When the detector runs.
     #[serde(default)]
     pub detect: DetectMode,
@@ -103,6 +104,12 @@ pub struct PipelineStatus {
     /// Model and back end in use, such as `yolox-nano on rten`, once loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detector: Option<String>,
+    /// Names of the rules in force: those that were written, else those that follow from the workflow, and those of its event sinks.
+    #[serde(default)]
+    pub rules: Vec<String>,
+    /// What a person should know although nothing failed, such as `no rules: no events`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Numbers so far.
     pub results: PipelineResults,
 }

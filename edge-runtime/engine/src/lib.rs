@@ -5,6 +5,7 @@
 //! arguments, effects are return values. No hash map is iterated, so the same input gives the same output.
 
 pub mod analytics;
+pub mod deploy;
 pub mod detections;
 pub mod draw;
 pub mod geometry;

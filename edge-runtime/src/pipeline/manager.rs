@@ -648,6 +648,8 @@ impl Handle {
                 state: PipelineState::Failed { message },
                 since: clock::wall(),
                 detector: None,
+                rules: Vec::new(),
+                note: None,
                 results: PipelineResults::default(),
             },
         }

@@ -43,6 +43,7 @@ pub struct Run {
     execution: Execution,
     host: DetectHost,
     rules: RuleSet,
+    rule_names: Vec<String>,
     needs: Vec<(SlotId, NeedKind)>,
     lines: Vec<(String, SlotId, SlotId)>,
     zones: Vec<(String, SlotId, Visits)>,
@@ -78,6 +79,7 @@ impl Run {
             execution,
             host,
             rules: plan.rules,
+            rule_names: plan.rule_names,
             needs: plan.needs,
             lines: plan.lines,
             zones: plan
@@ -101,6 +103,12 @@ impl Run {
     #[must_use]
     pub fn detector(&self) -> Option<String> {
         self.host.describe()
+    }
+
+    /// Names of the rules in force.
+    #[must_use]
+    pub fn rule_names(&self) -> &[String] {
+        &self.rule_names
     }
 
     /// Processes one frame. `local` is the box's local time, for schedules.

@@ -37,6 +37,9 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// How long the end of a pipeline waits for its last events to be durable.
 const FLUSH: Duration = Duration::from_secs(30);
 
+/// What the status of a pipeline says that can't make an event.
+const NO_RULES: &str = "no rules: no events";
+
 /// Where a pipeline gets its frames; the manager answers, so that a replaced source is found again.
 pub trait Subscribe: Send + Sync {
     /// A subscription to `source`, or `None` while there is no such source.
@@ -103,6 +106,7 @@ pub struct Worker {
     spec: PipelineSpec,
     shared: Arc<Shared>,
     detector: Option<String>,
+    rules: Vec<String>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -126,6 +130,7 @@ impl Worker {
         services: Services,
     ) -> std::io::Result<Self> {
         let detector = run.detector();
+        let rules = run.rule_names().to_vec();
         let shared = Arc::new(Shared {
             recorded: Mutex::default(),
             wish: Mutex::new(if spec.paused { Wish::Pause } else { Wish::Run }),
@@ -160,6 +165,7 @@ impl Worker {
             spec,
             shared,
             detector,
+            rules,
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -180,6 +186,8 @@ impl Worker {
             state: status.state.clone(),
             since: status.since,
             detector: self.detector.clone(),
+            rules: self.rules.clone(),
+            note: self.rules.is_empty().then(|| NO_RULES.to_owned()),
             results,
         }
     }

@@ -101,6 +101,8 @@ impl Runtime for Little {
             state: PipelineState::Running,
             since: NOW,
             detector: None,
+            rules: Vec::new(),
+            note: None,
             results: PipelineResults::default(),
         };
         pipelines.insert(spec.id, status.clone());

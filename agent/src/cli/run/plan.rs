@@ -6,14 +6,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use watchkeeper_contract::rule::{Condition, CrossDirection, Gates, RuleSpec, Severity};
 
 use super::shape::{NamedLine, NamedZone};
 
 /// Selector of what the tracker of a built workflow gives.
 const TRACKED: &str = "$steps.tracker.tracked_detections";
-/// Seconds in a zone after which a visit is worth an event.
-const STAY_S: f64 = 5.0;
 /// Lowest score of a detection unless a person says otherwise: the lower bound of ByteTrack's second association
 /// (Zhang et al., ECCV 2022, section 3), which keeps tracks alive through weak detections.
 const CONFIDENCE: f64 = 0.1;
@@ -23,8 +20,6 @@ const CONFIDENCE: f64 = 0.1;
 const ACTIVATION: f64 = 0.4;
 /// The detector whose scores mean something else: contrast and persistence, not likeness.
 const MOTION: &str = "motion";
-/// Block by which a workflow declares rules itself, whatever its version.
-const EVENT_SINK: &str = "watchkeeper/event_sink@";
 /// Overlap above which non-maximum suppression removes a box: YOLOX's own value.
 const IOU: f64 = 0.45;
 
@@ -199,73 +194,6 @@ fn pixel(point: [f64; 2]) -> Value {
     json!([number(point[0]), number(point[1])])
 }
 
-/// The rules that follow from a workflow that declares none by an event sink of its own: crossings of each line counter, visits of each zone, and what appears where
-/// there is neither.
-#[must_use]
-pub(super) fn default_rules(workflow: &Value) -> Vec<RuleSpec> {
-    let mut rules = Vec::new();
-    let mut tracker = None;
-    for step in workflow["steps"].as_array().into_iter().flatten() {
-        let (Some(block), Some(name)) = (step["type"].as_str(), step["name"].as_str()) else {
-            continue;
-        };
-        if block.starts_with(EVENT_SINK) {
-            return Vec::new();
-        }
-        if is_block(block, "line_counter", "LineCounter") {
-            rules.push(rule(
-                name.to_owned(),
-                Condition::Crosses {
-                    line: name.to_owned(),
-                    direction: CrossDirection::Any,
-                },
-            ));
-        } else if is_block(block, "time_in_zone", "TimeInZone") {
-            let zone = name.to_owned();
-            rules.push(rule(
-                format!("{name}-enters"),
-                Condition::Enters { zone: zone.clone() },
-            ));
-            rules.push(rule(
-                format!("{name}-stays"),
-                Condition::Stays {
-                    zone,
-                    for_s: STAY_S,
-                },
-            ));
-        } else if is_block(block, "byte_tracker", "ByteTracker") {
-            tracker = Some(name);
-        }
-    }
-    if let (true, Some(tracker)) = (rules.is_empty(), tracker) {
-        let detections = format!("$steps.{tracker}.tracked_detections");
-        rules.push(rule(
-            "appears".to_owned(),
-            Condition::Appears { detections },
-        ));
-    }
-    rules
-}
-
-/// Whether a step's type is some version of a block, by its full name or an old short one.
-fn is_block(found: &str, name: &str, short: &str) -> bool {
-    let base = found.split('@').next().unwrap_or_default();
-    base == format!("roboflow_core/{name}") || base == short || base == name
-}
-
-fn rule(name: String, when: Condition) -> RuleSpec {
-    RuleSpec {
-        name,
-        when,
-        classes: Vec::new(),
-        confidence: None,
-        schedule: None,
-        cooldown_s: 0.0,
-        severity: Severity::Info,
-        gates: Gates::default(),
-    }
-}
-
 /// The model named by the detection steps of a definition, where it is the same text in all of them.
 #[must_use]
 pub(super) fn named_model(workflow: &Value) -> Option<&str> {
@@ -319,15 +247,6 @@ mod tests {
     }
 
     #[test]
-    fn a_workflow_with_an_event_sink_of_its_own_gets_no_rules_from_us() {
-        let own = json!({"steps": [
-            {"type": "roboflow_core/line_counter@v2", "name": "a"},
-            {"type": "watchkeeper/event_sink@v1", "name": "b", "rules": []},
-        ]});
-        assert_eq!(default_rules(&own), []);
-    }
-
-    #[test]
     fn every_class_is_watched_where_none_is_named() {
         let built = workflow(&watch(&[], &[], &[]), "motion");
         assert!(built["steps"][0].get("class_filter").is_none());
@@ -351,35 +270,6 @@ mod tests {
             }
             known.push(format!("$steps.{}", step["name"].as_str().unwrap()));
         }
-    }
-
-    #[test]
-    fn a_line_makes_a_crossing_rule_and_a_zone_makes_enter_and_stay_rules() {
-        let built = workflow(&watch(&["l:0,0,9,9"], &["z:0,0,9,0,9,9"], &[]), "motion");
-        let names: Vec<String> = default_rules(&built).into_iter().map(|r| r.name).collect();
-        assert_eq!(names, ["l", "z-enters", "z-stays"]);
-    }
-
-    #[test]
-    fn without_line_and_zone_whatever_appears_is_an_event() {
-        let rules = default_rules(&workflow(&watch(&[], &[], &[]), "motion"));
-        assert_eq!(
-            rules[0].when,
-            Condition::Appears {
-                detections: "$steps.tracker.tracked_detections".to_owned()
-            }
-        );
-    }
-
-    #[test]
-    fn rules_follow_from_the_short_block_names_of_older_workflows_too() {
-        let old = json!({"steps": [
-            {"type": "LineCounter", "name": "a"},
-            {"type": "roboflow_core/time_in_zone@v1", "name": "b"},
-            {"type": "roboflow_core/line_counter_visualization@v1", "name": "c"},
-        ]});
-        let names: Vec<String> = default_rules(&old).into_iter().map(|r| r.name).collect();
-        assert_eq!(names, ["a", "b-enters", "b-stays"]);
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub(super) struct RunRequest {
     pub(super) workflow: Value,
     /// Model that takes the place of the workflow's.
     pub(super) model: Option<String>,
-    /// What to make events of.
-    pub(super) rules: Vec<RuleSpec>,
+    /// What to make events of; absent: what follows from the workflow.
+    pub(super) rules: Option<Vec<RuleSpec>>,
     /// When to stop, in seconds.
     pub(super) seconds: Option<f64>,
     /// Annotated video to write.
@@ -65,8 +65,8 @@ pub(super) fn check(
         None => build(args, &model, zoo, &mut notes)?,
     };
     let rules = match args.rule.as_slice() {
-        [] => plan::default_rules(&workflow),
-        texts => rules(texts)?,
+        [] => None,
+        texts => Some(rules(texts)?),
     };
     if let Some(video) = &args.video {
         check_video(video)?;

@@ -11,6 +11,7 @@ mod boxes;
 pub mod check;
 mod crossing;
 pub mod decide;
+mod derive;
 pub mod evidence;
 pub mod history;
 mod level;
@@ -23,6 +24,7 @@ mod set;
 mod stays;
 
 pub use check::{RuleError, SelectorKind, StepFacts, WorkflowFacts};
+pub use derive::{STAY_S, derive};
 pub use moment::{Change, Input, LocalTime, Moment, Need, NeedKind};
 pub use set::RuleSet;
 

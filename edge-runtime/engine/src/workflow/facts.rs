@@ -4,6 +4,7 @@
 
 use serde_json::Value as Json;
 
+use super::definition::InputType;
 use super::kinds::KindSet;
 use super::plan::{Compiled, PlanStep, SlotId};
 
@@ -44,6 +45,16 @@ impl Compiled {
     #[must_use]
     pub fn flag_in(&self, step: &str, property: &str) -> Option<bool> {
         self.written(step)?.get(property).and_then(Json::as_bool)
+    }
+
+    /// Names of the inputs that only a caller with data of its own could fill; a camera leaves them empty.
+    #[must_use]
+    pub fn batch_inputs(&self) -> Vec<String> {
+        let inputs = self.plan.inputs.iter();
+        inputs
+            .filter(|input| matches!(input.what, InputType::Batch { .. }))
+            .map(|input| input.name.to_string())
+            .collect()
     }
 
     fn written(&self, step: &str) -> Option<&serde_json::Map<String, Json>> {

@@ -519,6 +519,12 @@ impl Compiled {
         self.steps_of(role).map(|s| s.name.to_string()).collect()
     }
 
+    /// Names of its detection steps.
+    #[must_use]
+    pub fn detector_steps(&self) -> Vec<String> {
+        self.names_of(Role::Detector)
+    }
+
     /// Names of its trackers, whose output is `tracked_detections`.
     #[must_use]
     pub fn tracker_steps(&self) -> Vec<String> {

@@ -1,0 +1,371 @@
+//! A pipeline as a person wrote it → what can run: workflow, rules and detection mode, checked together and once.
+//!
+//! Used by the runtime when it deploys and by `config check`, so that both say the same. Invariant: whoever holds a [`Plan`]
+//! holds a workflow that compiled, rules whose steps exist, and slots that are valid for every
+//! [`Execution`](crate::workflow::Execution) made from it. Checking touches no model file and no source.
+
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_contract::workflow::WorkflowError;
+
+use crate::heuristics::{
+    Need, NeedKind, RuleError, RuleSet, SelectorKind, StepFacts, WorkflowFacts, derive,
+};
+use crate::workflow::{self, Compiled, Kind, KindSet, SlotId};
+
+/// A pipeline that can run.
+#[derive(Debug)]
+pub struct Plan {
+    /// The compiled workflow.
+    pub compiled: Compiled,
+    /// The rules in force.
+    pub rules: RuleSet,
+    /// Their names; empty when nothing can become an event.
+    pub rule_names: Vec<String>,
+    /// Where each input of the rules is found, in the order of [`RuleSet::needs`].
+    pub needs: Vec<(SlotId, NeedKind)>,
+    /// Line counters: step name, slot of `count_in`, slot of `count_out`.
+    pub lines: Vec<(String, SlotId, SlotId)>,
+    /// Time-in-zone steps: step name and slot of `timed_detections`.
+    pub zones: Vec<(String, SlotId)>,
+    /// Every tracker's output.
+    pub tracked: Vec<SlotId>,
+    /// Models that detection steps name.
+    pub models: Vec<String>,
+}
+
+/// What is wrong with a specification.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SpecError {
+    /// The workflow does not compile.
+    #[error("the workflow does not compile: {}{}", .0.message, place(.0))]
+    Workflow(Box<WorkflowError>),
+    /// The workflow compiles, but it waits for something that a camera does not give.
+    #[error(
+        "workflow input {0:?} (WorkflowBatchInput) can't be supplied by a camera, so no step behind it would ever run; \
+         make the value in the workflow, as a detection step makes predictions"
+    )]
+    Unsupplied(String),
+    /// A model is named, but nothing in the workflow detects.
+    #[error(
+        "model {0:?} has no effect, because the workflow has no detection step; leave it out or add one"
+    )]
+    ModelUnused(String),
+    /// A rule is wrong.
+    #[error(transparent)]
+    Rule(Box<RuleError>),
+    /// A number of the detection mode is out of range.
+    #[error("{field} is {seconds}; use seconds between 0 (excluded) and 86400")]
+    Detect {
+        /// Which.
+        field: &'static str,
+        /// What was found.
+        seconds: f64,
+    },
+}
+
+impl SpecError {
+    /// Path of the field in the specification, such as `rules[0].when.zone`.
+    #[must_use]
+    pub fn field(&self) -> &str {
+        match self {
+            Self::Workflow(_) | Self::Unsupplied(_) => "workflow",
+            Self::ModelUnused(_) => "model",
+            Self::Rule(error) => &error.field,
+            Self::Detect { field, .. } => field,
+        }
+    }
+}
+
+fn place(error: &WorkflowError) -> String {
+    match (&error.step, &error.property) {
+        (Some(step), Some(property)) => format!(" (step {step:?}, property {property:?})"),
+        (Some(step), None) => format!(" (step {step:?})"),
+        (None, _) => String::new(),
+    }
+}
+
+/// Checks a specification.
+///
+/// # Errors
+/// Everything that is wrong; rules are looked at only when the workflow compiles.
+pub fn plan(spec: &PipelineSpec) -> Result<Plan, Vec<SpecError>> {
+    let mut errors: Vec<SpecError> = check_detect_mode(spec).err().into_iter().collect();
+    let compiled = match workflow::compile(&spec.workflow, &spec.parameters) {
+        Ok(compiled) => compiled,
+        Err(wrong) => {
+            errors.extend(wrong.into_iter().map(Box::new).map(SpecError::Workflow));
+            return Err(errors);
+        }
+    };
+    errors.extend(
+        compiled
+            .batch_inputs()
+            .into_iter()
+            .map(SpecError::Unsupplied),
+    );
+    if let Some(model) = &spec.model
+        && compiled.detector_steps().is_empty()
+    {
+        errors.push(SpecError::ModelUnused(model.clone()));
+    }
+    let specs = rules(spec, &compiled);
+    let rules = rule_set(&specs, &compiled);
+    match rules {
+        Ok(rules) if errors.is_empty() => {
+            let rule_names = specs.into_iter().map(|rule| rule.name).collect();
+            with_slots(compiled, rules, rule_names).map_err(|e| vec![SpecError::Workflow(e)])
+        }
+        Ok(_) => Err(errors),
+        Err(wrong) => {
+            errors.extend(wrong.into_iter().map(Box::new).map(SpecError::Rule));
+            Err(errors)
+        }
+    }
+}
+
+/// The rules in force: those that were written, else those that follow from the workflow; and those of its event sinks.
+fn rules(spec: &PipelineSpec, compiled: &Compiled) -> Vec<RuleSpec> {
+    let sinks = compiled.sink_rules();
+    let mut rules = match &spec.rules {
+        Some(written) => written.clone(),
+        // Who declares rules in the workflow has said what is worth telling.
+        None if !sinks.is_empty() => Vec::new(),
+        None => derive(
+            &compiled.line_steps(),
+            &compiled.zone_steps(),
+            &compiled.tracker_steps(),
+        ),
+    };
+    rules.extend(sinks);
+    rules
+}
+
+fn rule_set(specs: &[RuleSpec], compiled: &Compiled) -> Result<RuleSet, Vec<RuleError>> {
+    let kind_of = |selector: &str| {
+        let slot = compiled.slot(selector).ok()?;
+        Some(selector_kind(compiled.kinds(slot)))
+    };
+    let facts = WorkflowFacts {
+        lines: step_facts(compiled, compiled.line_steps()),
+        zones: step_facts(compiled, compiled.zone_steps()),
+        classes: Vec::new(),
+        selectors: compiled.selectors().map(|(selector, _)| selector).collect(),
+        kind_of: &kind_of,
+    };
+    RuleSet::new(specs, &facts)
+}
+
+fn with_slots(
+    compiled: Compiled,
+    rules: RuleSet,
+    rule_names: Vec<String>,
+) -> Result<Plan, Box<WorkflowError>> {
+    let slot = |selector: String| compiled.slot(&selector).map_err(Box::new);
+    let lines = compiled
+        .line_steps()
+        .into_iter()
+        .map(|name| {
+            let count_in = slot(format!("$steps.{name}.count_in"))?;
+            let count_out = slot(format!("$steps.{name}.count_out"))?;
+            Ok((name, count_in, count_out))
+        })
+        .collect::<Result<Vec<_>, Box<WorkflowError>>>()?;
+    let zones = compiled
+        .zone_steps()
+        .into_iter()
+        .map(|name| {
+            let timed = slot(format!("$steps.{name}.timed_detections"))?;
+            Ok((name, timed))
+        })
+        .collect::<Result<Vec<_>, Box<WorkflowError>>>()?;
+    let tracked = compiled
+        .tracker_steps()
+        .into_iter()
+        .map(|name| slot(format!("$steps.{name}.tracked_detections")))
+        .collect::<Result<Vec<_>, Box<WorkflowError>>>()?;
+    let needs = rules
+        .needs()
+        .iter()
+        .map(|Need { selector, kind }| Ok((slot(selector.clone())?, *kind)))
+        .collect::<Result<Vec<_>, Box<WorkflowError>>>()?;
+    let models = compiled.model_ids();
+    Ok(Plan {
+        compiled,
+        rules,
+        rule_names,
+        needs,
+        lines,
+        zones,
+        tracked,
+        models,
+    })
+}
+
+fn step_facts(compiled: &Compiled, steps: Vec<String>) -> Vec<StepFacts> {
+    let of = |name: String| StepFacts {
+        detections: compiled.selector_in(&name, "detections").map(str::to_owned),
+        // The block's own default is to take boxes outside of the zone out.
+        keeps_outside: compiled.flag_in(&name, "remove_out_of_zone_detections") == Some(false),
+        name,
+    };
+    steps.into_iter().map(of).collect()
+}
+
+fn selector_kind(kinds: KindSet) -> SelectorKind {
+    const BOXES: [Kind; 4] = [
+        Kind::ObjectDetection,
+        Kind::InstanceSegmentation,
+        Kind::RleInstanceSegmentation,
+        Kind::Keypoints,
+    ];
+    const NUMBERS: [Kind; 3] = [Kind::Integer, Kind::Float, Kind::FloatZeroToOne];
+    let (boxes, number, boolean) = (
+        BOXES.iter().any(|k| kinds.has(*k)),
+        NUMBERS.iter().any(|k| kinds.has(*k)),
+        kinds.has(Kind::Boolean),
+    );
+    match (boxes, number, boolean) {
+        _ if kinds.has(Kind::Any) => SelectorKind::Any,
+        (true, false, false) => SelectorKind::Detections,
+        (false, true, false) => SelectorKind::Number,
+        (false, false, true) => SelectorKind::Boolean,
+        (false, false, false) => SelectorKind::Other,
+        _ => SelectorKind::Any,
+    }
+}
+
+fn check_detect_mode(spec: &PipelineSpec) -> Result<(), SpecError> {
+    let (field, seconds) = match spec.detect {
+        DetectMode::Always => return Ok(()),
+        DetectMode::OnMotion { refresh_s } => ("detect.refresh_s", refresh_s),
+        DetectMode::Periodic { every_s } => ("detect.every_s", every_s),
+    };
+    if seconds.is_finite() && seconds > 0.0 && seconds <= 86_400.0 {
+        Ok(())
+    } else {
+        Err(SpecError::Detect { field, seconds })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn step(block: &str, name: &str, extra: Value) -> Value {
+        let mut step = json!({"type": block, "name": name, "image": "$inputs.image",
+            "detections": "$steps.track.tracked_detections"});
+        for (key, value) in extra.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        step
+    }
+
+    /// Detection and tracking, and whatever is measured behind them.
+    fn workflow(more: &[Value]) -> Value {
+        let mut steps = vec![
+            json!({"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect",
+                "images": "$inputs.image", "model_id": "motion"}),
+            json!({"type": "roboflow_core/byte_tracker@v3", "name": "track", "image": "$inputs.image",
+                "detections": "$steps.detect.predictions"}),
+        ];
+        steps.extend_from_slice(more);
+        json!({"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": steps,
+            "outputs": [{"type": "JsonField", "name": "o", "selector": "$steps.track.tracked_detections"}]})
+    }
+
+    fn road() -> Value {
+        let line = json!({"line_segment": [[0, 5], [9, 5]]});
+        step("roboflow_core/line_counter@v2", "road", line)
+    }
+
+    fn desk() -> Value {
+        let zone = json!({"zone": [[0, 0], [9, 0], [9, 9]]});
+        step("roboflow_core/time_in_zone@v3", "desk", zone)
+    }
+
+    fn spec(workflow: Value, more: Value) -> PipelineSpec {
+        let mut spec = json!({"id": "p", "source": "s", "workflow": workflow});
+        for (key, value) in more.as_object().unwrap() {
+            spec[key] = value.clone();
+        }
+        serde_json::from_value(spec).unwrap()
+    }
+
+    fn rule_names(workflow: Value, more: Value) -> Vec<String> {
+        plan(&spec(workflow, more)).unwrap().rule_names
+    }
+
+    fn said(workflow: Value, more: Value) -> Vec<String> {
+        let errors = plan(&spec(workflow, more)).unwrap_err();
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_pipeline_that_names_no_rules_gets_those_of_its_workflow() {
+        assert_eq!(
+            rule_names(workflow(&[road(), desk()]), json!({})),
+            ["road", "desk-enters", "desk-stays"]
+        );
+        assert_eq!(rule_names(workflow(&[]), json!({})), ["appears"]);
+    }
+
+    #[test]
+    fn an_empty_list_of_rules_means_none() {
+        let none = rule_names(workflow(&[road()]), json!({"rules": []}));
+        assert_eq!(none, [""; 0]);
+    }
+
+    #[test]
+    fn a_workflow_with_an_event_sink_gets_the_rules_it_declares_and_no_others() {
+        let sink = json!({"type": "watchkeeper/event_sink@v1", "name": "sink",
+            "rules": [{"name": "own", "when": {"kind": "crosses", "line": "road"}}]});
+        let names = rule_names(workflow(&[road(), sink]), json!({}));
+        assert_eq!(names, ["own"]);
+    }
+
+    #[test]
+    fn a_rule_that_names_an_unknown_line_is_told_with_the_nearest_name() {
+        let rules = json!({"rules": [{"name": "a", "when": {"kind": "crosses", "line": "raod"}}]});
+        let errors = plan(&spec(workflow(&[road()]), rules)).unwrap_err();
+        let [SpecError::Rule(error)] = errors.as_slice() else {
+            panic!("{errors:?}");
+        };
+        assert_eq!(error.field, "rules[0].when.line");
+        assert_eq!(error.nearest.as_deref(), Some("road"));
+    }
+
+    #[test]
+    fn an_input_that_no_camera_supplies_is_refused_with_its_name() {
+        let mut workflow = workflow(&[]);
+        workflow["inputs"] = json!([{"type": "WorkflowImage", "name": "image"},
+            {"type": "WorkflowBatchInput", "name": "predictions", "kind": ["object_detection_prediction"]}]);
+        let said = said(workflow, json!({}));
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].contains("\"predictions\"") && said[0].contains("camera"),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn a_model_for_a_workflow_that_detects_nothing_is_refused() {
+        let nothing = json!({"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": [], "outputs": []});
+        let said = said(nothing, json!({"model": "motion"}));
+        assert!(said[0].contains("no detection step"), "{said:?}");
+    }
+
+    #[test]
+    fn what_is_wrong_in_several_places_is_told_at_once() {
+        let said = said(
+            workflow(&[]),
+            json!({"detect": {"mode": "periodic", "every_s": 0.0}, "rules": [
+                {"name": "a", "when": {"kind": "enters", "zone": "x"}},
+                {"name": "b", "when": {"kind": "crosses", "line": "y"}}]}),
+        );
+        assert_eq!(said.len(), 3, "{said:?}");
+    }
+}

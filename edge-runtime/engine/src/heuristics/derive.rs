@@ -1,0 +1,93 @@
+//! The rules of a pipeline that names none: what its workflow measures is what is worth telling.
+//!
+//! Invariant: this is the only place where rules are made up, so a workflow makes the same events however it was deployed.
+
+use watchkeeper_contract::rule::{Condition, CrossDirection, Gates, RuleSpec, Severity};
+
+/// Seconds in a zone after which a visit is worth an event.
+pub const STAY_S: f64 = 5.0;
+
+/// Crossings of each line counter, visits of each zone, and what appears at each tracker where there is neither.
+///
+/// The arguments are names of steps. Rules are called like their step: `door`, `desk-enters`, `desk-stays`; `appears` stands for the
+/// first tracker, `appears-NAME` for any other.
+#[must_use]
+pub fn derive(lines: &[String], zones: &[String], trackers: &[String]) -> Vec<RuleSpec> {
+    let mut rules: Vec<RuleSpec> = lines
+        .iter()
+        .map(|line| {
+            let when = Condition::Crosses {
+                line: line.clone(),
+                direction: CrossDirection::Any,
+            };
+            rule(line.clone(), when)
+        })
+        .collect();
+    for zone in zones {
+        let enters = Condition::Enters { zone: zone.clone() };
+        let stays = Condition::Stays {
+            zone: zone.clone(),
+            for_s: STAY_S,
+        };
+        rules.push(rule(format!("{zone}-enters"), enters));
+        rules.push(rule(format!("{zone}-stays"), stays));
+    }
+    if rules.is_empty() {
+        let appears = trackers.iter().enumerate().map(|(nth, tracker)| {
+            let name = match nth {
+                0 => "appears".to_owned(),
+                _ => format!("appears-{tracker}"),
+            };
+            let detections = format!("$steps.{tracker}.tracked_detections");
+            rule(name, Condition::Appears { detections })
+        });
+        rules.extend(appears);
+    }
+    rules
+}
+
+fn rule(name: String, when: Condition) -> RuleSpec {
+    RuleSpec {
+        // A rule's name has at most 80 characters, a step's may have more.
+        name: name.chars().take(80).collect(),
+        when,
+        classes: Vec::new(),
+        confidence: None,
+        schedule: None,
+        cooldown_s: 0.0,
+        severity: Severity::Info,
+        gates: Gates::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(lines: &[&str], zones: &[&str], trackers: &[&str]) -> Vec<String> {
+        let owned = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        derive(&owned(lines), &owned(zones), &owned(trackers))
+            .into_iter()
+            .map(|r| r.name)
+            .collect()
+    }
+
+    #[test]
+    fn a_line_makes_a_crossing_rule_and_a_zone_makes_enter_and_stay_rules() {
+        assert_eq!(names(&["l"], &["z"], &["t"]), ["l", "z-enters", "z-stays"]);
+    }
+
+    #[test]
+    fn without_line_and_zone_whatever_appears_at_any_tracker_is_an_event() {
+        assert_eq!(names(&[], &[], &["t", "u"]), ["appears", "appears-u"]);
+        let rules = derive(&[], &[], &["t".to_owned()]);
+        let detections = "$steps.t.tracked_detections".to_owned();
+        let wanted = Condition::Appears { detections };
+        assert_eq!(rules.first().map(|r| &r.when), Some(&wanted));
+    }
+
+    #[test]
+    fn a_workflow_that_measures_nothing_has_no_rules() {
+        assert_eq!(names(&[], &[], &[]), [""; 0]);
+    }
+}
