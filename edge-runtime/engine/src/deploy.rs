@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_workflow_with_an_event_sink_gets_the_rules_it_declares_and_no_others() {
-        let sink = json!({"type": "watchkeeper/event_sink@v1", "name": "sink",
+        let sink = json!({"type": "watchkeeper/event_sink@v1", "name": "sink", "detections": "$steps.track.tracked_detections",
             "rules": [{"name": "own", "when": {"kind": "crosses", "line": "road"}}]});
         let names = rule_names(workflow(&[road(), sink]), json!({}));
         assert_eq!(names, ["own"]);
