@@ -1,0 +1,77 @@
+"""Scenario v4l2: a device as a source, in the command and in the daemon, and the device pulled out and plugged in again."""
+
+import json
+import os
+import tempfile
+
+from machine import Machine
+
+CONFIG = """
+[box]
+site = "vm"
+id = "device"
+
+[runtime]
+state_dir = "/run/state"
+socket = "/run/watchkeeper/runtime.sock"
+
+[sources.webcam]
+uri = "v4l2:/dev/video0"
+
+[pipelines.watch]
+source = "webcam"
+model = "motion"
+
+[pipelines.watch.workflow]
+version = "1.0"
+inputs = [{type = "WorkflowImage", name = "image"}]
+outputs = [{type = "JsonField", name = "boxes", selector = "$steps.model.predictions"}]
+
+[[pipelines.watch.workflow.steps]]
+type = "roboflow_core/roboflow_object_detection_model@v2"
+name = "model"
+images = "$inputs.image"
+model_id = "motion"
+"""
+
+
+def run(image, share, arguments):
+    del arguments
+    with open(os.path.join(share, "watchkeeper.toml"), "w") as file:
+        file.write(CONFIG)
+    failures = []
+
+    def check(name, holds, text):
+        print(f"v4l2 {name}: {'ok' if holds else 'FAILED'}: {text}", flush=True)
+        if not holds:
+            failures.append(name)
+
+    with tempfile.TemporaryDirectory(prefix="wk-vm-") as work:
+        machine = Machine(image, work, share, "v4l2", ["found"])
+        try:
+            machine.wait(lambda: "DONE" in machine.lines("found"), 300, "the scenario's end")
+        except RuntimeError as error:
+            check("end", False, str(error))
+        finally:
+            machine.cut()
+        found = dict(line.partition(" ")[::2] for line in machine.lines("found"))
+        console = "\n".join(machine.lines("console"))
+
+    rate = float(found.get("DRIVER") or 0)
+    summary = json.loads(found.get("RUN") or "{}")
+    check("run", found.get("RUN_CODE") == "0" and summary.get("frames", 0) > 0,
+          f"exit code {found.get('RUN_CODE')}, {summary.get('frames')} frames in {summary.get('seconds')} s, {found.get('FORMAT')}")
+    got = summary.get("frames", 0) / summary["seconds"] if summary.get("seconds") else 0
+    check("rate", rate > 0 and got > 0.8 * rate, f"{got:.1f} frames/s of the driver's {rate:.1f}")
+    check("absent", found.get("ABSENT_CODE") not in (None, "0") and "/dev/video9" in found.get("ABSENT", ""),
+          f"exit code {found.get('ABSENT_CODE')}: {found.get('ABSENT')}")
+    check("daemon", int(found.get("DAEMON_FRAMES") or 0) > 10, f"{found.get('DAEMON_FRAMES')} frames")
+    outage = json.loads(found.get("OUTAGE") or "{}").get("body", {})
+    check("unplugged", outage.get("kind") == "source_outage", f"{outage.get('cause')}: {outage.get('message')}")
+    check("let go", "HELD" not in found, f"the lost device is {'still open: ' + found['HELD'] if 'HELD' in found else 'closed'}")
+    back = json.loads(found.get("BACK") or "{}")
+    check("back", back.get("phase") == "end", f"after {back.get('body', {}).get('lasted_s')} s")
+    check("goes on", "DAEMON_FRAMES_AFTER" in found, f"{found.get('DAEMON_FRAMES_AFTER')} frames in all")
+    check("one outage", found.get("OUTAGES") == "1 1", f"begun and ended: {found.get('OUTAGES')}")
+    check("no panic", "panicked" not in console, "nothing on the console" if "panicked" not in console else console[-2000:])
+    return not failures
