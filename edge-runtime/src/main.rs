@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use watchkeeper_config::LoadRequest;
 use watchkeeper_runtime::daemon;
+use watchkeeper_runtime::media::window::{self, WindowSize};
 
 /// Watches: capture, inference, workflows, journal. Serves HTTP on a Unix socket and needs neither the network nor the agent.
 #[derive(Debug, Parser)]
@@ -23,6 +24,9 @@ struct Args {
     /// Print the GStreamer elements that are missing, as JSON, and exit.
     #[arg(long)]
     check_media: bool,
+    /// Show pictures of this size that come on standard input; the runtime starts itself so for a window.
+    #[arg(long, hide = true, value_name = "WIDTHxHEIGHT")]
+    window: Option<WindowSize>,
 }
 
 fn main() -> ExitCode {
@@ -31,6 +35,15 @@ fn main() -> ExitCode {
         return daemon::check_media();
     }
     daemon::init_logs(args.log_json);
+    if let Some(size) = args.window {
+        return match window::serve(size) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                tracing::warn!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let config = match watchkeeper_config::load(&LoadRequest::from_process(args.config)) {
         Ok(config) => config,
         Err(errors) => {

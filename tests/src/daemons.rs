@@ -140,6 +140,12 @@ impl Process {
         Ok((status.code(), self.log_text()))
     }
 
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Whether it still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
@@ -222,11 +228,32 @@ impl Bench {
     /// # Errors
     /// When it does not come up; the message holds its log.
     pub fn runtime(&self) -> anyhow::Result<Process> {
+        self.start_runtime(self.runtime_command()?)
+    }
+
+    /// The same in a session with this X screen, or with none.
+    ///
+    /// # Errors
+    /// When it does not come up; the message holds its log.
+    pub fn runtime_on(&self, screen: Option<&str>) -> anyhow::Result<Process> {
+        let mut command = self.runtime_command()?;
+        command.env_remove("WAYLAND_DISPLAY").env_remove("DISPLAY");
+        if let Some(screen) = screen {
+            command.env("DISPLAY", screen);
+        }
+        self.start_runtime(command)
+    }
+
+    fn runtime_command(&self) -> anyhow::Result<Command> {
         let mut command = Command::new(program("watchkeeper-runtime")?);
         command
             .arg("--config")
             .arg(self.config())
             .arg("--exit-with-parent");
+        Ok(command)
+    }
+
+    fn start_runtime(&self, command: Command) -> anyhow::Result<Process> {
         let mut process = Process::start(command, &self.path("runtime.log"))?;
         let up = wait_for("the runtime to answer", || {
             if !process.is_running() {

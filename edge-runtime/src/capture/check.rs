@@ -141,7 +141,12 @@ pub const NEEDS: &[Need] = &[
     },
     Need {
         what: "the window of --show",
-        ways: &[&["appsrc", "videoconvert", "autovideosink"]],
+        ways: &[
+            &["appsrc", "videoconvert", "ximagesink"],
+            &["appsrc", "videoconvert", "xvimagesink"],
+            &["appsrc", "videoconvert", "waylandsink"],
+            &["appsrc", "videoconvert", "nv3dsink"],
+        ],
     },
 ];
 
@@ -150,13 +155,14 @@ const BASE: &str = "gstreamer1.0-plugins-base";
 const GOOD: &str = "gstreamer1.0-plugins-good";
 const BAD: &str = "gstreamer1.0-plugins-bad";
 const UGLY: &str = "gstreamer1.0-plugins-ugly";
+const X: &str = "gstreamer1.0-x";
+const NVIDIA: &str = "nvidia-l4t-gstreamer";
 const LIBAV: &str = "gstreamer1.0-libav";
 
 /// Debian package of each element, in the order of their names.
 pub const PACKAGES: &[(&str, &str)] = &[
     ("appsink", BASE),
     ("appsrc", BASE),
-    ("autovideosink", GOOD),
     ("avdec_h264", LIBAV),
     ("avdec_h265", LIBAV),
     ("avdec_mjpeg", LIBAV),
@@ -175,6 +181,7 @@ pub const PACKAGES: &[(&str, &str)] = &[
     ("matroskademux", GOOD),
     ("mp4mux", GOOD),
     ("multipartdemux", GOOD),
+    ("nv3dsink", NVIDIA),
     ("openh264dec", BAD),
     ("openh264enc", BAD),
     ("qtdemux", GOOD),
@@ -195,8 +202,11 @@ pub const PACKAGES: &[(&str, &str)] = &[
     ("vah265dec", BAD),
     ("videoconvert", BASE),
     ("vp8enc", GOOD),
+    ("waylandsink", BAD),
     ("webmmux", GOOD),
     ("x264enc", UGLY),
+    ("ximagesink", X),
+    ("xvimagesink", X),
 ];
 
 /// Elements to install so that every need is met; empty when all are. Everything is reported as missing when GStreamer

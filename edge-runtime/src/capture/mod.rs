@@ -4,7 +4,7 @@
 //! - [`source`]: one thread a source, what the rest of the runtime holds of it;
 //! - [`supervise`]: the state machine that decides when to open, when to give up and when to try again (no I/O);
 //! - [`address`]: the text a person wrote, parsed once; [`redact`]: the same text without its credentials;
-//! - [`feed`]: what a source is opened into, with the feeds [`gst`], [`stills`] and [`demo`];
+//! - [`feed`]: what a source is opened into, with the feeds [`gst`], [`stills`], [`animation`] and [`demo`];
 //! - [`mailbox`]: frames to subscribers, newest wins or nothing lost;
 //! - [`timeline`]: presentation times that only grow; [`blind`]: frozen and black pictures;
 //! - [`cause`]: what went wrong, in the words of the contract; [`check`]: which GStreamer elements are missing.
@@ -13,6 +13,7 @@
 //! came in and without a copy; no credential reaches a log, a status or an error.
 
 pub mod address;
+mod animation;
 pub mod blind;
 mod cause;
 pub mod check;

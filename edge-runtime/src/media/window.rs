@@ -1,21 +1,80 @@
 //! A window that shows annotated pictures as they come.
 //!
-//! Invariant: a slow screen never slows the pipeline; the oldest waiting picture is dropped.
+//! The window is a process of its own: this program, started again by [`Window::open`] and ended with it. Libraries that draw
+//! on a screen end their process when the screen goes away, and some crash on screens they don't like; the runtime must go on
+//! watching. Invariants: a slow screen never slows the pipeline, a picture that finds the last one still waiting is left out;
+//! a screen is never guessed, it is the one the session names.
 
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::str::FromStr;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
+use gstreamer as gst;
 use gstreamer::prelude::ObjectExt;
 use image::RgbImage;
 
-use super::sink::{Sink, make, start};
+use super::sink::{Sink, SinkError, make, missing, start};
 
-pub use super::sink::SinkError as WindowError;
+/// Pictures that may wait for the process that shows them.
+const WAITING: usize = 2;
+/// Rate that is announced to the screen; pictures are shown when they come.
+const FPS: f64 = 25.0;
+/// This program, whatever has become of its file since it started.
+const OURSELVES: &str = "/proc/self/exe";
 
-/// An open window.
+/// Why pictures can't be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum WindowError {
+    /// There is no screen.
+    #[error("there is no screen: neither WAYLAND_DISPLAY nor DISPLAY is set")]
+    NoScreen,
+    /// The process that shows the window can't be started.
+    #[error("the window's process can't be started: {0}")]
+    Start(std::io::Error),
+    /// A person closed the window, or it could not be opened; its process said why.
+    #[error("the window is closed")]
+    Closed,
+    /// A size that is none.
+    #[error("{0:?} is not a size, write WIDTHxHEIGHT")]
+    Size(String),
+    /// The screen can't be used.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+}
+
+/// Size of a window in pixels, written `640x480`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowSize(pub [u32; 2]);
+
+impl FromStr for WindowSize {
+    type Err = WindowError;
+
+    fn from_str(text: &str) -> Result<Self, WindowError> {
+        let wrong = || WindowError::Size(text.to_owned());
+        let (width, height) = text.split_once('x').ok_or_else(wrong)?;
+        let side = |text: &str| text.parse().ok().filter(|n| (1..=16_384).contains(n));
+        match (side(width), side(height)) {
+            (Some(width), Some(height)) => Ok(Self([width, height])),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl std::fmt::Display for WindowSize {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}x{}", self.0[0], self.0[1])
+    }
+}
+
+/// An open window, as the pipeline sees it. Dropping it closes it.
 #[derive(Debug)]
 pub struct Window {
-    sink: Sink,
-    interval: Duration,
+    size: [u32; 2],
+    process: Child,
+    pictures: SyncSender<RgbImage>,
+    left_out: u64,
 }
 
 impl Window {
@@ -23,27 +82,141 @@ impl Window {
     ///
     /// # Errors
     /// [`WindowError`], such as when there is no screen.
-    pub fn open(size: [u32; 2], fps: f64) -> Result<Self, WindowError> {
-        start()?;
-        let screen = make("autovideosink")?;
-        // Pictures are shown when they come; their times belong to the recording.
-        screen.set_property("sync", false);
-        let fps = if (0.1..=240.0).contains(&fps) {
-            fps
-        } else {
-            25.0
+    pub fn open(size: [u32; 2]) -> Result<Self, WindowError> {
+        screens()?;
+        let process = Command::new(OURSELVES)
+            .arg("--window")
+            .arg(WindowSize(size).to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(WindowError::Start)?;
+        let (sender, pictures) = sync_channel(WAITING);
+        let mut window = Self {
+            size,
+            pictures: sender,
+            left_out: 0,
+            process,
         };
-        Ok(Self {
-            sink: Sink::open(size, fps, &[screen], true, "showing the window")?,
-            interval: Duration::from_secs_f64(1.0 / fps),
-        })
+        let input = window.process.stdin.take().ok_or(WindowError::Closed)?;
+        std::thread::Builder::new()
+            .name("window".to_owned())
+            .spawn(move || hand_over(&pictures, input))
+            .map_err(WindowError::Start)?;
+        Ok(window)
+    }
+
+    /// Whether pictures of this size fit.
+    #[must_use]
+    pub fn fits(&self, size: [u32; 2]) -> bool {
+        self.size == size
     }
 
     /// Shows a picture.
     ///
     /// # Errors
-    /// [`WindowError`] when the window was closed or the picture has another size.
-    pub fn show(&mut self, picture: RgbImage, pts: Duration) -> Result<(), WindowError> {
-        self.sink.push(picture, pts, self.interval)
+    /// [`WindowError::Closed`].
+    pub fn show(&mut self, picture: RgbImage) -> Result<(), WindowError> {
+        if !self.fits([picture.width(), picture.height()]) {
+            return Err(WindowError::Closed);
+        }
+        match self.pictures.try_send(picture) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(_)) => {
+                self.left_out += 1;
+                Ok(())
+            }
+            Err(TrySendError::Disconnected(_)) => Err(WindowError::Closed),
+        }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        tracing::debug!(left_out = self.left_out, "window closed");
+        // It may be gone already; then the thread that feeds it ends by itself too.
+        if self.process.kill().is_ok() {
+            drop(self.process.wait());
+        }
+    }
+}
+
+/// Ends when the pipeline drops the window, or when the process is gone.
+fn hand_over(pictures: &Receiver<RgbImage>, mut input: ChildStdin) {
+    while let Ok(picture) = pictures.recv() {
+        if input.write_all(picture.as_raw()).is_err() {
+            return;
+        }
+    }
+}
+
+/// The other half: shows the pictures that come on standard input until it ends. Runs in the window's own process.
+///
+/// # Errors
+/// [`WindowError`], also when a person closes the window.
+pub fn serve(size: WindowSize) -> Result<(), WindowError> {
+    let sink = open_sink(size.0)?;
+    let interval = Duration::from_secs_f64(1.0 / FPS);
+    let mut input = std::io::stdin().lock();
+    let mut pts = Duration::ZERO;
+    loop {
+        let mut picture = RgbImage::new(size.0[0], size.0[1]);
+        if input.read_exact(&mut picture).is_err() {
+            return Ok(());
+        }
+        sink.push(picture, pts, interval)?;
+        pts += interval;
+    }
+}
+
+/// Elements that draw on the session's screen, the best first.
+fn screens() -> Result<&'static [&'static str], WindowError> {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if is_set("WAYLAND_DISPLAY") {
+        Ok(&["waylandsink", "nv3dsink"])
+    } else if is_set("DISPLAY") {
+        Ok(&["nv3dsink", "xvimagesink", "ximagesink"])
+    } else {
+        Err(WindowError::NoScreen)
+    }
+}
+
+fn open_sink(size: [u32; 2]) -> Result<Sink, WindowError> {
+    let screens = screens()?;
+    start()?;
+    let mut failed = None;
+    for name in screens {
+        if gst::ElementFactory::find(name).is_none() {
+            continue;
+        }
+        let screen = make(name)?;
+        screen.set_property("sync", false);
+        // An element that is there may still lack what it needs, as XVideo on a virtual screen.
+        match Sink::open(size, FPS, &[screen], true, "showing the window") {
+            Ok(sink) => return Ok(sink),
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(failed
+        .unwrap_or_else(|| missing(screens.last().copied().unwrap_or("ximagesink")))
+        .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_read_as_it_is_written() {
+        assert_eq!(
+            WindowSize([640, 480])
+                .to_string()
+                .parse::<WindowSize>()
+                .ok(),
+            Some(WindowSize([640, 480]))
+        );
+        for wrong in ["", "640", "0x480", "640x", "99999x1", "-1x2"] {
+            assert!(wrong.parse::<WindowSize>().is_err(), "{wrong}");
+        }
     }
 }

@@ -492,8 +492,11 @@ impl Body {
             }
         }
         if self.spec.show {
-            if self.window.is_none() {
-                match Window::open([rgb.width, rgb.height], fps) {
+            let size = [rgb.width, rgb.height];
+            // A camera that changed its size gets a new one.
+            if self.window.as_ref().is_none_or(|window| !window.fits(size)) {
+                self.window = None;
+                match Window::open(size) {
                     Ok(window) => self.window = Some(window),
                     Err(error) => {
                         tracing::error!(pipeline = %self.spec.id, %error, "no window");
@@ -502,7 +505,7 @@ impl Body {
                 }
             }
             if let Some(window) = &mut self.window
-                && let Err(error) = window.show(to_image(&rgb), frame.pts)
+                && let Err(error) = window.show(to_image(&rgb))
             {
                 tracing::warn!(pipeline = %self.spec.id, %error, "the window was closed");
                 self.window = None;

@@ -71,6 +71,9 @@ pub(super) fn check(
     if let Some(video) = &args.video {
         check_video(video)?;
     }
+    if args.show {
+        check_screen()?;
+    }
     let by_source_time = !args.native && (is_local || uri.starts_with("demo:"));
     Ok(RunRequest {
         uri,
@@ -92,6 +95,17 @@ pub(super) fn check(
         broker: args.mqtt.as_deref().map(broker).transpose()?,
         notes,
     })
+}
+
+/// A window needs a session with a screen.
+fn check_screen() -> Result<(), Failure> {
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(is_set) {
+        return Ok(());
+    }
+    Err(Failure::input(
+        "--show needs a screen, and neither WAYLAND_DISPLAY nor DISPLAY is set; --video OUT.mp4 writes a file instead",
+    ))
 }
 
 /// The address, and whether it is a file or folder here.

@@ -10,6 +10,7 @@ use watchkeeper_contract::source::{LossCause, Pace, SourceSpec};
 
 use super::{Deps, Shared, SourceNotice};
 use crate::capture::address::Address;
+use crate::capture::animation::{self, Animation};
 use crate::capture::blind::{BlindChange, BlindWatch};
 use crate::capture::cause;
 use crate::capture::demo::DemoFeed;
@@ -212,6 +213,9 @@ impl Worker {
                 let metadata = metadata.map_err(|e| cause::of_path(path, &e))?;
                 if metadata.is_dir() || stills::is_picture(path) {
                     return Ok(paced(Box::new(Stills::open(path)?)));
+                }
+                if animation::is_animation(path) {
+                    return Ok(paced(Box::new(Animation::open(path)?)));
                 }
                 // Opened here once because the operating system's error is exact and the element's is not.
                 std::fs::File::open(path).map_err(|e| cause::of_path(path, &e))?;

@@ -1,0 +1,253 @@
+//! An animated GIF as a source.
+//!
+//! Read here because the GStreamer decoder loses the times. Invariants: a picture comes at the time that the delays before it
+//! add up to; a picture that holds only what changed is put onto the ones before it, as GIF89a section 23 says; one picture
+//! and at most one copy of it are held.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gif::{ColorOutput, DecodeOptions, Decoder, DecodingError, DisposalMethod, MemoryLimit};
+use watchkeeper_contract::source::LossCause;
+
+use super::cause;
+use super::feed::{Broken, Feed, Raw, Step};
+use crate::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
+
+/// Bytes that decoding one picture may take: 4096 × 4096 pixels.
+const MOST_BYTES: NonZeroU64 = NonZeroU64::new(64 << 20).unwrap();
+/// Delays up to this one mean that nobody chose one; then [`USUAL_DELAY`] holds, as in browsers.
+const NO_DELAY: Duration = Duration::from_millis(10);
+/// See [`NO_DELAY`].
+const USUAL_DELAY: Duration = Duration::from_millis(100);
+
+/// Whether the name is that of an animation that can be read here.
+pub(super) fn is_animation(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("gif"))
+}
+
+/// A rectangle of the canvas.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    left: usize,
+    top: usize,
+    width: usize,
+    height: usize,
+}
+
+/// What becomes of a picture when the next one comes.
+enum Before {
+    /// It stays.
+    Stays,
+    /// Its part is cleared.
+    Cleared(Part),
+    /// Everything is as it was before it.
+    Restored(Vec<u8>),
+}
+
+/// The pictures of an animated GIF.
+pub(super) struct Animation {
+    path: PathBuf,
+    decoder: Decoder<BufReader<File>>,
+    size: [usize; 2],
+    /// RGB of the whole picture.
+    canvas: Vec<u8>,
+    before: Before,
+    pts: Duration,
+}
+
+impl Animation {
+    /// Opens the file at `path`.
+    pub(super) fn open(path: &Path) -> Result<Self, Broken> {
+        let file = File::open(path).map_err(|e| cause::of_path(path, &e))?;
+        let mut options = DecodeOptions::new();
+        options.set_color_output(ColorOutput::RGBA);
+        options.set_memory_limit(MemoryLimit::Bytes(MOST_BYTES));
+        let decoder = options
+            .read_info(BufReader::new(file))
+            .map_err(|e| unreadable(path, &e))?;
+        let size = [decoder.width(), decoder.height()].map(usize::from);
+        if size[0] as u64 * size[1] as u64 * 4 > MOST_BYTES.get() || size.contains(&0) {
+            return Err(unreadable(path, &format!("{}x{} pixels", size[0], size[1])));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            decoder,
+            size,
+            canvas: vec![0; size[0] * size[1] * 3],
+            before: Before::Stays,
+            pts: Duration::ZERO,
+        })
+    }
+
+    /// The next picture and how long it stays.
+    fn draw(&mut self) -> Result<Option<Duration>, DecodingError> {
+        let width = self.size[0];
+        match std::mem::replace(&mut self.before, Before::Stays) {
+            Before::Stays => {}
+            Before::Cleared(part) => {
+                for y in part.top..part.top + part.height {
+                    let row = y * width * 3;
+                    let cleared = row + part.left * 3..row + (part.left + part.width) * 3;
+                    if let Some(row) = self.canvas.get_mut(cleared) {
+                        row.fill(0);
+                    }
+                }
+            }
+            Before::Restored(canvas) => self.canvas = canvas,
+        }
+        let Some(frame) = self.decoder.read_next_frame()? else {
+            return Ok(None);
+        };
+        let part = Part {
+            left: frame.left.into(),
+            top: frame.top.into(),
+            width: frame.width.into(),
+            height: frame.height.into(),
+        };
+        self.before = match frame.dispose {
+            DisposalMethod::Any | DisposalMethod::Keep => Before::Stays,
+            DisposalMethod::Background => Before::Cleared(part),
+            DisposalMethod::Previous => Before::Restored(self.canvas.clone()),
+        };
+        let rows = frame.buffer.chunks_exact((part.width * 4).max(1));
+        for (y, row) in (part.top..).zip(rows) {
+            for (x, pixel) in (part.left..width).zip(row.chunks_exact(4)) {
+                let at = (y * width + x) * 3;
+                if let (Some(to), [rgb @ .., alpha]) = (self.canvas.get_mut(at..at + 3), pixel)
+                    && *alpha > 0
+                {
+                    to.copy_from_slice(rgb);
+                }
+            }
+        }
+        let delay = Duration::from_millis(u64::from(frame.delay) * 10);
+        Ok(Some(if delay > NO_DELAY { delay } else { USUAL_DELAY }))
+    }
+}
+
+impl Feed for Animation {
+    fn next(&mut self, _wait: Duration) -> Step {
+        match self.draw() {
+            Ok(None) => Step::End,
+            Err(error) => Step::Broken(unreadable(&self.path, &error)),
+            Ok(Some(delay)) => {
+                let pts = self.pts;
+                self.pts = pts.saturating_add(delay);
+                let [width, height] = self.size;
+                Step::Picture(Raw {
+                    picture: Picture {
+                        width: u32::try_from(width).unwrap_or(u32::MAX),
+                        height: u32::try_from(height).unwrap_or(u32::MAX),
+                        format: PixelFormat::Rgb,
+                        color: Colorimetry {
+                            matrix: ColorMatrix::Bt601,
+                            full_range: true,
+                        },
+                        planes: Arc::new(OwnedPlanes {
+                            planes: vec![(self.canvas.clone(), width * 3)],
+                        }),
+                    },
+                    pts: Some(pts),
+                    fps: Some(1.0 / delay.as_secs_f64()),
+                })
+            }
+        }
+    }
+
+    fn is_recording(&self) -> bool {
+        true
+    }
+}
+
+fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> Broken {
+    Broken {
+        cause: LossCause::Codec,
+        message: format!("{} is not a GIF that can be read: {why}", path.display()),
+        heals: false,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+mod tests {
+    use gif::{Encoder, Frame};
+
+    use super::*;
+
+    const RED: [u8; 3] = [200, 0, 0];
+    const BLUE: [u8; 3] = [0, 0, 200];
+
+    /// One frame of one colour at `left`, one pixel wide; `delay` in hundredths of a second.
+    fn column(colour: [u8; 3], left: u16, delay: u16, dispose: DisposalMethod) -> Frame<'static> {
+        Frame {
+            left,
+            delay,
+            dispose,
+            ..Frame::from_palette_pixels(1, 2, vec![0, 0], colour.to_vec(), None)
+        }
+    }
+
+    fn play(frames: &[Frame<'static>]) -> Vec<(u128, Vec<u8>)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.gif");
+        let mut encoder = Encoder::new(File::create(&path).unwrap(), 3, 2, &[]).unwrap();
+        for frame in frames {
+            encoder.write_frame(frame).unwrap();
+        }
+        drop(encoder);
+        let mut animation = Animation::open(&path).unwrap();
+        let mut seen = Vec::new();
+        while let Step::Picture(raw) = animation.next(Duration::ZERO) {
+            let row = raw.picture.planes.plane(0).data[..9].to_vec();
+            seen.push((raw.pts.unwrap().as_millis(), row));
+        }
+        seen
+    }
+
+    #[test]
+    fn pictures_come_at_their_times_and_one_that_says_none_gets_some() {
+        let frames = [7, 6, 0, 12].map(|delay| column(RED, 0, delay, DisposalMethod::Keep));
+        let times: Vec<u128> = play(&frames).into_iter().map(|(at, _)| at).collect();
+        assert_eq!(times, [0, 70, 130, 230]);
+    }
+
+    #[test]
+    fn a_part_is_put_onto_what_the_pictures_before_it_left() {
+        let frames = [
+            column(RED, 0, 7, DisposalMethod::Keep),
+            column(BLUE, 1, 7, DisposalMethod::Background),
+            column(BLUE, 2, 7, DisposalMethod::Previous),
+            column(RED, 1, 7, DisposalMethod::Keep),
+        ];
+        let none = [0; 3];
+        let rows: Vec<Vec<u8>> = play(&frames).into_iter().map(|(_, row)| row).collect();
+        let wanted = [
+            [RED, none, none],
+            [RED, BLUE, none],
+            [RED, none, BLUE],
+            [RED, RED, none],
+        ];
+        assert_eq!(rows, wanted.map(|row| row.concat()));
+    }
+
+    #[test]
+    fn a_file_that_is_none_or_ends_early_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.gif");
+        for bytes in [
+            &b""[..],
+            b"GIF89a",
+            b"no gif at all",
+            b"GIF89a\x00\x00\x00\x00\x00\x00\x00",
+        ] {
+            std::fs::write(&path, bytes).unwrap();
+            assert!(Animation::open(&path).is_err(), "{bytes:?}");
+        }
+    }
+}
