@@ -28,6 +28,10 @@ struct Args {
     #[arg(long)]
     exit_with_parent: bool,
 
+    /// Tells on standard output what becomes of the events, one JSON object a line: connected, unreachable, delivered, left.
+    #[arg(long)]
+    report: bool,
+
     /// Writes the log as one JSON object a line. RUST_LOG chooses what is logged (default: info).
     #[arg(long)]
     log_json: bool,
@@ -62,7 +66,10 @@ fn run(args: &Args, config: &Config) -> anyhow::Result<()> {
         .context("the event loop can't be made")?;
     let outcome = runtime.block_on(async {
         let stop = stop_signal(args.exit_with_parent)?;
-        let agent = Agent::start(agent_parts)?;
+        let mut agent = Agent::start(agent_parts)?;
+        if args.report {
+            agent = agent.with_reports();
+        }
         agent.run(stop).await.map_err(anyhow::Error::from)
     });
     // A write that waits for a full disk must not hold the end up.

@@ -11,6 +11,7 @@
 //! `down`; the broker – the outbox collects; both – nothing, until they are back.
 
 mod presence;
+mod report;
 mod start;
 mod status;
 mod watchdog;
@@ -30,6 +31,8 @@ use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_store::{Batch, Op, Store, StoreError};
 
+pub use report::Report;
+use report::Reports;
 pub use start::{Setup, StartError};
 use status::StatusReport;
 pub use watchdog::Watchdog;
@@ -140,6 +143,7 @@ pub struct Agent {
     watchdog: Watchdog,
     is_stopping: bool,
     farewell_acked: bool,
+    reports: Reports,
 }
 
 impl fmt::Debug for Agent {
@@ -152,6 +156,13 @@ impl fmt::Debug for Agent {
 }
 
 impl Agent {
+    /// Makes it tell on standard output what becomes of the events, as [`Report`]s.
+    #[must_use]
+    pub fn with_reports(mut self) -> Self {
+        self.reports = Reports::wanted();
+        self
+    }
+
     /// Runs until `stop` comes, then says goodbye.
     ///
     /// # Errors
@@ -258,6 +269,7 @@ impl Agent {
             }
         }
         self.connect_when_due(now)?;
+        self.reports.progress(&self.outbox);
         self.flush_retained()
     }
 
@@ -348,6 +360,7 @@ impl Agent {
                 };
                 tracing::info!(session, "connected to the broker");
                 self.link_lost_by = None;
+                self.reports.say(&Report::Connected);
                 self.greet(session)?;
                 self.tell_outbox(outbox::Input::LinkUp { session })
             }
@@ -451,6 +464,9 @@ impl Agent {
                 reason,
                 "no session with the broker; what is to be told waits in the outbox"
             );
+            self.reports.say(&Report::Unreachable {
+                reason: reason.to_owned(),
+            });
         }
         self.link_lost_by = Some(reason.to_owned());
         self.session.handle(Instant::now(), session::Input::Lost);
@@ -622,6 +638,7 @@ impl Agent {
                 ),
             }
         }
+        self.reports.left(&self.outbox);
         let left = self.outbox.stats();
         tracing::info!(
             events = left.events.entries,

@@ -11,6 +11,7 @@ use watchkeeper_store::{
     log_seq,
 };
 
+use super::report::Reports;
 use super::{Agent, Identity, LEDGER_EVERY, Watchdog, presence};
 use crate::clock::wall_now;
 use crate::command::{self, CommandBoard};
@@ -170,6 +171,7 @@ impl Agent {
             farewell_acked: false,
             floods: 0,
             deaf_until: None,
+            reports: Reports::default(),
         })
     }
 }

@@ -143,7 +143,7 @@ pub struct RunArgs {
     /// list. May be given several times.
     #[arg(long, value_name = "JSON|@FILE")]
     pub rule: Vec<String>,
-    /// Stop after this many seconds: of the recording, or on the clock for live sources.
+    /// Stop after this many seconds of the source, counted from its first frame; for a camera those are the clock's.
     #[arg(long = "for", value_name = "SECONDS", value_parser = positive)]
     pub seconds: Option<f64>,
     /// Play recordings at their own speed, as a camera would, dropping late frames.

@@ -22,16 +22,19 @@ pub enum Exit {
     NoRuntime,
     /// The source failed: no frames could be had from it.
     Source,
+    /// Watched to the end, but the broker that was asked for did not take every event.
+    Undelivered,
 }
 
 impl Exit {
     /// Every code, in the order of the numbers.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Ok,
         Self::Failed,
         Self::BadInput,
         Self::NoRuntime,
         Self::Source,
+        Self::Undelivered,
     ];
 
     /// The number.
@@ -43,6 +46,7 @@ impl Exit {
             Self::BadInput => 2,
             Self::NoRuntime => 3,
             Self::Source => 4,
+            Self::Undelivered => 5,
         }
     }
 
@@ -61,6 +65,9 @@ impl Exit {
             }
             Self::Source => {
                 "The source failed: refused, unreachable, wrong password, or it broke off while it was read."
+            }
+            Self::Undelivered => {
+                "`run --mqtt`: everything was watched and printed, but the broker was never reached or did not acknowledge every event."
             }
         }
     }

@@ -25,6 +25,7 @@ fn spec() -> PipelineSpec {
         detect: DetectMode::Always,
         record: false,
         show: false,
+        stop_after_s: None,
         paused: false,
     }
 }

@@ -40,6 +40,10 @@ pub struct PipelineSpec {
     /// Shows every annotated frame in a window on this machine's screen.
     #[serde(default)]
     pub show: bool,
+    /// Ends the pipeline after this many seconds of its source's presentation time, counted from the first frame it
+    /// takes; the frame that lies exactly there is the last one. Absent: it goes on as long as its source does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_after_s: Option<f64>,
     /// Created paused.
     #[serde(default)]
     pub paused: bool,
@@ -80,9 +84,9 @@ pub enum PipelineState {
     Starting,
     /// Frames go through.
     Running,
-    /// Paused by request.
+    /// Paused by request; every event until then is durable.
     Paused,
-    /// Its source came to a regular end.
+    /// Its source came to a regular end, or `stop_after_s` passed; every event of it is durable.
     Ended,
     /// It can't run; the message says why and what to do.
     Failed {
@@ -110,8 +114,32 @@ pub struct PipelineStatus {
     /// What a person should know although nothing failed, such as `no rules: no events`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What was asked for and can't happen as it was meant. Known from the first frame on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<PipelineWarning>,
     /// Numbers so far.
     pub results: PipelineResults,
+}
+
+/// Something in a pipeline that runs but can't do what it was meant to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PipelineWarning {
+    /// What it is.
+    pub kind: WarningKind,
+    /// One sentence with the name, the size of the picture and the remedy.
+    pub message: String,
+}
+
+/// Kind of a [`PipelineWarning`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum WarningKind {
+    /// A line or zone that shares no point with the picture: it counts nothing. Part of the runtime's health.
+    OutsidePicture,
+    /// A line or zone that reaches out of the picture: it counts where it lies inside.
+    PartlyOutsidePicture,
 }
 
 /// What a pipeline has seen so far.

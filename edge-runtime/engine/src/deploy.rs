@@ -62,6 +62,9 @@ pub enum SpecError {
         /// What was found.
         seconds: f64,
     },
+    /// The end is before the beginning.
+    #[error("stop_after_s is {0}; use a number of seconds over 0, or leave it out")]
+    StopAfter(f64),
 }
 
 impl SpecError {
@@ -73,6 +76,7 @@ impl SpecError {
             Self::ModelUnused(_) => "model",
             Self::Rule(error) => &error.field,
             Self::Detect { field, .. } => field,
+            Self::StopAfter(_) => "stop_after_s",
         }
     }
 }
@@ -91,6 +95,11 @@ fn place(error: &WorkflowError) -> String {
 /// Everything that is wrong; rules are looked at only when the workflow compiles.
 pub fn plan(spec: &PipelineSpec) -> Result<Plan, Vec<SpecError>> {
     let mut errors: Vec<SpecError> = check_detect_mode(spec).err().into_iter().collect();
+    errors.extend(
+        spec.stop_after_s
+            .filter(|seconds| !(seconds.is_finite() && *seconds > 0.0))
+            .map(SpecError::StopAfter),
+    );
     let compiled = match workflow::compile(&spec.workflow, &spec.parameters) {
         Ok(compiled) => compiled,
         Err(wrong) => {

@@ -233,6 +233,8 @@ struct PipelineV1 {
     detect: Value,
     record: bool,
     show: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stop_after_s: Option<f64>,
     paused: bool,
 }
 
@@ -248,6 +250,7 @@ impl PipelineV1 {
             detect,
             record,
             show,
+            stop_after_s,
             paused,
         } = spec;
         Ok(Self {
@@ -260,6 +263,7 @@ impl PipelineV1 {
             detect: serde_json::to_value(detect)?,
             record: *record,
             show: *show,
+            stop_after_s: *stop_after_s,
             paused: *paused,
         })
     }
@@ -275,6 +279,7 @@ impl PipelineV1 {
             detect: word("detect", self.detect)?,
             record: self.record,
             show: self.show,
+            stop_after_s: self.stop_after_s,
             paused: self.paused,
         })
     }

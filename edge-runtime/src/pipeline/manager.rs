@@ -14,7 +14,7 @@ use parking_lot::{Mutex, RwLock};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{
-    PipelineResults, PipelineSpec, PipelineState, PipelineStatus,
+    PipelineResults, PipelineSpec, PipelineState, PipelineStatus, WarningKind,
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::source::{SourceSpec, SourceStatus};
@@ -474,8 +474,14 @@ impl Manager {
             }
         }
         for status in self.pipelines() {
+            let id = status.spec.id.as_str();
             if let PipelineState::Failed { message } = status.state {
-                troubles.push(format!("pipeline {:?}: {message}", status.spec.id.as_str()));
+                troubles.push(format!("pipeline {id:?}: {message}"));
+            }
+            for warning in status.warnings {
+                if warning.kind == WarningKind::OutsidePicture {
+                    troubles.push(format!("pipeline {id:?}: {}", warning.message));
+                }
             }
         }
         troubles
@@ -650,6 +656,7 @@ impl Handle {
                 detector: None,
                 rules: Vec::new(),
                 note: None,
+                warnings: Vec::new(),
                 results: PipelineResults::default(),
             },
         }

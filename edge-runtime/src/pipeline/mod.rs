@@ -17,6 +17,7 @@ pub mod models;
 pub mod outage;
 pub mod pixels;
 pub mod plan;
+pub mod reach;
 pub mod recorder;
 pub mod run;
 pub mod stages;

@@ -31,7 +31,9 @@ fn problem(errors: Vec<SpecError>) -> Problem {
     let code = match first {
         SpecError::Workflow(_) | SpecError::Unsupplied(_) => ProblemCode::InvalidWorkflow,
         SpecError::ModelUnused(_) => ProblemCode::Model,
-        SpecError::Rule(_) | SpecError::Detect { .. } => ProblemCode::InvalidRequest,
+        SpecError::Rule(_) | SpecError::Detect { .. } | SpecError::StopAfter(_) => {
+            ProblemCode::InvalidRequest
+        }
     };
     let mut problem = Problem::new(422, code, format!("{first}{more}"));
     problem.field = Some(first.field().to_owned());
@@ -44,7 +46,7 @@ fn problem(errors: Vec<SpecError>) -> Problem {
             problem.value = Some(error.value.clone());
             problem.allowed.clone_from(&error.allowed);
         }
-        SpecError::Detect { seconds, .. } => problem.value = Some(seconds.to_string()),
+        SpecError::Detect { seconds, .. } | SpecError::StopAfter(seconds) => problem.value = Some(seconds.to_string()),
     }
     problem.workflow_errors = errors
         .into_iter()
@@ -53,7 +55,8 @@ fn problem(errors: Vec<SpecError>) -> Problem {
             SpecError::Unsupplied(_)
             | SpecError::ModelUnused(_)
             | SpecError::Rule(_)
-            | SpecError::Detect { .. } => None,
+            | SpecError::Detect { .. }
+            | SpecError::StopAfter(_) => None,
         })
         .collect();
     problem

@@ -9,15 +9,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::id::{EventId, TrackId};
-use watchkeeper_contract::pipeline::{DetectMode, LineCount, PipelineResults, StepError};
+use watchkeeper_contract::pipeline::{
+    DetectMode, LineCount, PipelineResults, PipelineWarning, StepError,
+};
 use watchkeeper_engine::analytics::visits::{DEFAULT_GRACE_S, Visits};
 use watchkeeper_engine::heuristics::{Change, Input, LocalTime, Moment, NeedKind, RuleSet};
-use watchkeeper_engine::workflow::{Execution, ImageValue, Pixels, SlotId, VideoMeta};
+use watchkeeper_engine::workflow::{Execution, ImageValue, Overlay, Pixels, SlotId, VideoMeta};
 
 use super::gate::MotionGate;
 use super::host::DetectHost;
 use super::pixels::FramePixels;
 use super::plan::Plan;
+use super::reach;
 use super::stages::{Stage, StageTimes};
 use crate::frame::Frame;
 
@@ -56,6 +59,8 @@ pub struct Run {
     last: Option<Moment>,
     results: PipelineResults,
     stages: StageTimes,
+    overlays: Vec<Overlay>,
+    warnings: Vec<PipelineWarning>,
 }
 
 impl Run {
@@ -96,6 +101,8 @@ impl Run {
             last: None,
             results,
             stages: StageTimes::default(),
+            overlays: plan.compiled.overlays(),
+            warnings: Vec::new(),
         }
     }
 
@@ -109,6 +116,12 @@ impl Run {
     #[must_use]
     pub fn rule_names(&self) -> &[String] {
         &self.rule_names
+    }
+
+    /// What was asked for and can't happen, known from the first frame on.
+    #[must_use]
+    pub fn warnings(&self) -> &[PipelineWarning] {
+        &self.warnings
     }
 
     /// Processes one frame. `local` is the box's local time, for schedules.
@@ -188,7 +201,11 @@ impl Run {
         self.last = Some(moment);
         self.stages.add(Stage::Heuristics, started.elapsed());
 
-        let first = *self.first_pts.get_or_insert(frame.pts);
+        let first = *self.first_pts.get_or_insert_with(|| {
+            let size = [frame.picture.width, frame.picture.height];
+            self.warnings = reach::outside(&self.overlays, size);
+            frame.pts
+        });
         self.results.frames += 1;
         self.results.source_s = frame.pts.saturating_sub(first).as_secs_f64();
         FrameOutcome {

@@ -1,7 +1,7 @@
 //! The thread of one pipeline: takes frames, runs them through, hands on what they brought.
 //!
 //! Owns the pipeline's state as the API shows it. Invariants: the thread holds a subscription only while it wants frames, so a paused pipeline
-//! costs its source nothing; `Ended` is said only after the last event is durable, so whoever sees it has seen everything;
+//! costs its source nothing; `Ended` and `Paused` are said only after the last event is durable, so whoever sees them can read everything;
 //! a panic in one pipeline ends that pipeline with a message and nothing else.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -157,6 +157,7 @@ impl Worker {
             window: None,
             recording,
             parts: 0,
+            first_pts: None,
         };
         let thread = std::thread::Builder::new()
             .name(format!("pipe-{}", spec.id))
@@ -180,6 +181,7 @@ impl Worker {
     #[must_use]
     pub fn status(&self) -> PipelineStatus {
         let results = self.results();
+        let warnings = self.shared.run.lock().warnings().to_vec();
         let status = self.shared.status.lock();
         PipelineStatus {
             spec: self.spec.clone(),
@@ -188,6 +190,7 @@ impl Worker {
             detector: self.detector.clone(),
             rules: self.rules.clone(),
             note: self.rules.is_empty().then(|| NO_RULES.to_owned()),
+            warnings,
             results,
         }
     }
@@ -275,6 +278,8 @@ impl Drop for Worker {
 enum End {
     /// The source came to its end.
     SourceEnded,
+    /// The source showed as many seconds as were asked for.
+    TimeOver,
     /// The source can't come back.
     SourceFailed(String),
     /// Somebody asked.
@@ -290,6 +295,8 @@ struct Body {
     /// Folder and stem of the annotated video's parts; each pause ends one.
     recording: Option<PathBuf>,
     parts: u32,
+    /// Presentation time of the first frame that came.
+    first_pts: Option<Duration>,
 }
 
 impl Body {
@@ -314,11 +321,9 @@ impl Body {
         self.hand_over(changes, None);
         self.end_of_video();
         self.window = None;
-        if !self.services.recorder.flush(FLUSH) {
-            tracing::warn!(pipeline = %self.spec.id, "the last events are not durable yet");
-        }
+        self.flush();
         let state = match end {
-            End::SourceEnded | End::Stopped => PipelineState::Ended,
+            End::SourceEnded | End::TimeOver | End::Stopped => PipelineState::Ended,
             End::SourceFailed(message) => PipelineState::Failed { message },
         };
         tracing::info!(pipeline = %self.spec.id, ?state, "pipeline ended");
@@ -338,10 +343,19 @@ impl Body {
                 continue;
             };
             let end = self.take_from(&receiver);
+            drop(receiver);
             self.end_of_video();
             if let Some(end) = end {
                 return end;
             }
+            self.flush();
+        }
+    }
+
+    /// Waits until every event so far is durable.
+    fn flush(&self) {
+        if !self.services.recorder.flush(FLUSH) {
+            tracing::warn!(pipeline = %self.spec.id, "the last events are not durable yet");
         }
     }
 
@@ -370,7 +384,14 @@ impl Body {
     fn take_from(&mut self, receiver: &FrameReceiver) -> Option<End> {
         while *self.shared.wish.lock() == Wish::Run {
             match receiver.recv(PATIENCE) {
-                Recv::Frame(frame) => self.one(&frame),
+                Recv::Frame(frame) => match self.place(frame.pts) {
+                    Place::Within => self.one(&frame),
+                    Place::Last => {
+                        self.one(&frame);
+                        return Some(End::TimeOver);
+                    }
+                    Place::Beyond => return Some(End::TimeOver),
+                },
                 Recv::Timeout => {}
                 Recv::Ended => return Some(End::SourceEnded),
                 Recv::Failed { message, .. } => return Some(End::SourceFailed(message)),
@@ -378,6 +399,15 @@ impl Body {
             }
         }
         None
+    }
+
+    /// Where a frame of this presentation time stands in what was asked for.
+    fn place(&mut self, pts: Duration) -> Place {
+        let first = *self.first_pts.get_or_insert(pts);
+        let Some(stop_after_s) = self.spec.stop_after_s else {
+            return Place::Within;
+        };
+        place(pts.saturating_sub(first).as_secs_f64(), stop_after_s)
     }
 
     fn one(&mut self, frame: &Frame) {
@@ -515,6 +545,27 @@ impl Body {
     }
 }
 
+/// Where a frame stands in the seconds that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Within,
+    /// Exactly at the end.
+    Last,
+    Beyond,
+}
+
+/// A frame `at_s` seconds after the first. Half a millisecond is the noise of time stamps in 90 kHz and 600 Hz ticks.
+fn place(at_s: f64, stop_after_s: f64) -> Place {
+    const NOISE_S: f64 = 5e-4;
+    if at_s > stop_after_s + NOISE_S {
+        Place::Beyond
+    } else if at_s >= stop_after_s - NOISE_S {
+        Place::Last
+    } else {
+        Place::Within
+    }
+}
+
 fn set_state(shared: &Shared, state: PipelineState) {
     let mut status = shared.status.lock();
     if status.state != state {
@@ -527,4 +578,17 @@ fn set_state(shared: &Shared, state: PipelineState) {
 #[must_use]
 pub fn new_id() -> EventId {
     EventId(ulid::Ulid::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_frame_at_the_end_is_the_last_and_none_beyond_it_is_taken() {
+        assert_eq!(place(2.96, 3.0), Place::Within);
+        assert_eq!(place(3.0, 3.0), Place::Last);
+        assert_eq!(place(3.000_1, 3.0), Place::Last);
+        assert_eq!(place(3.04, 3.0), Place::Beyond);
+    }
 }

@@ -103,6 +103,7 @@ impl Runtime for Little {
             detector: None,
             rules: Vec::new(),
             note: None,
+            warnings: Vec::new(),
             results: PipelineResults::default(),
         };
         pipelines.insert(spec.id, status.clone());

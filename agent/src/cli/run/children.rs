@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdout, Command};
 
 use crate::cli::exit::{Exit, Failure};
 
 /// How long a program may take to stop by itself.
-const STOP: Duration = Duration::from_secs(5);
+/// The agent delivers for three seconds and takes leave for two more.
+const STOP: Duration = Duration::from_secs(10);
 /// Lines of its log that are shown when a program died.
 const LAST_LINES: usize = 8;
 
@@ -29,7 +30,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts a program of ours.
+    /// Starts a program of ours. Its standard output goes to its log, or with `verbose` nowhere.
     pub(super) fn start(
         name: &'static str,
         program: &Path,
@@ -37,6 +38,28 @@ impl Program {
         log_dir: &Path,
         verbose: bool,
     ) -> Result<Self, Failure> {
+        Self::spawn(name, program, args, log_dir, verbose, false).map(|(program, _)| program)
+    }
+
+    /// Like [`Self::start`], for one whose standard output is read here.
+    pub(super) fn start_heard(
+        name: &'static str,
+        program: &Path,
+        args: &[&std::ffi::OsStr],
+        log_dir: &Path,
+        verbose: bool,
+    ) -> Result<(Self, Option<ChildStdout>), Failure> {
+        Self::spawn(name, program, args, log_dir, verbose, true)
+    }
+
+    fn spawn(
+        name: &'static str,
+        program: &Path,
+        args: &[&std::ffi::OsStr],
+        log_dir: &Path,
+        verbose: bool,
+        heard: bool,
+    ) -> Result<(Self, Option<ChildStdout>), Failure> {
         let cannot = |what: &str, e: std::io::Error| {
             Failure::new(Exit::NoRuntime, format!("can't {what} {name}: {e}"))
         };
@@ -66,8 +89,12 @@ impl Program {
                 command.stdout(Stdio::null()).stderr(Stdio::inherit());
             }
         }
-        let child = command.spawn().map_err(|e| cannot("start", e))?;
-        Ok(Self { name, child, log })
+        if heard {
+            command.stdout(Stdio::piped());
+        }
+        let mut child = command.spawn().map_err(|e| cannot("start", e))?;
+        let said = child.stdout.take();
+        Ok((Self { name, child, log }, said))
     }
 
     /// The failure when it has died.

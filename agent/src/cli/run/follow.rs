@@ -8,19 +8,27 @@ use futures_util::StreamExt;
 use indicatif::ProgressBar;
 use tokio::signal::unix::{SignalKind, signal};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{PipelineResults, PipelineState, PipelineStatus};
+use watchkeeper_contract::pipeline::{
+    PipelineResults, PipelineState, PipelineStatus, WarningKind,
+};
 use watchkeeper_contract::source::{LossCause, SourceState};
 
 use super::house::House;
 use crate::cli::events;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::output::Output;
-use crate::runtime_client::{EventFeed, FeedItem};
+use crate::runtime_client::FeedItem;
 
 /// How often the runtime is asked how it goes.
 const ASK: Duration = Duration::from_millis(200);
-/// How long the last events may take to arrive after the end.
-const LAST_EVENTS: Duration = Duration::from_secs(5);
+/// How long the pipeline may take to come to rest: one frame, and the last events onto the disk.
+const REST: Duration = Duration::from_secs(60);
+/// How often it is asked whether it has.
+const ASK_REST: Duration = Duration::from_millis(20);
+/// Records of the journal that are asked for at once.
+const PAGE: u32 = 500;
+/// Seconds after which a source that still can't be reached is told again; from the last on, each time the wait has doubled.
+const REMIND_S: [f64; 3] = [10.0, 30.0, 60.0];
 
 /// What is followed.
 #[derive(Debug)]
@@ -29,17 +37,8 @@ pub(super) struct Followed {
     pub(super) pipeline: PipelineId,
     /// Whether the source is a file or folder here.
     pub(super) is_local: bool,
-    /// Seconds after which to stop, and whether they are the source's own.
-    pub(super) limit: Option<Limit>,
-}
-
-/// When to stop.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Limit {
-    /// After so many seconds of the recording.
-    SourceTime(f64),
-    /// After so many seconds on the clock.
-    Clock(f64),
+    /// Seconds of the source after which the pipeline stops by itself.
+    pub(super) seconds: Option<f64>,
 }
 
 /// Whether a run goes on.
@@ -86,9 +85,11 @@ pub(super) async fn follow(
                 }
                 let pipeline = house.client.pipeline(&followed.pipeline).await?;
                 let source = house.client.source(&followed.source).await?;
-                told.tell(&pipeline, &source.state, out);
                 bar.set_message(live_text(&pipeline.results));
-                match verdict(followed, &pipeline, &source.state, begun.elapsed()) {
+                let verdict = verdict(followed, &pipeline, &source.state, begun.elapsed());
+                // "Trying again" is said only where that is true.
+                told.tell(&pipeline, &source.state, verdict == Verdict::GoOn, begun.elapsed(), out);
+                match verdict {
                     Verdict::GoOn if out.is_closed() => break None,
                     Verdict::GoOn => {}
                     Verdict::Over => break None,
@@ -97,10 +98,16 @@ pub(super) async fn follow(
             }
         }
     };
-    let results = finish(house, followed, &mut feed, last_seq, out, &bar).await?;
+    drop(feed);
+    let status = rest(house, &followed.pipeline, last_seq, out, &bar).await?;
     out.end_live_line();
-    let failure = failure.or_else(|| nothing_came(&results, &told));
-    Ok(Outcome { results, failure })
+    let failure = failure
+        .or_else(|| out_of_picture(&status))
+        .or_else(|| nothing_came(&status.results, &told));
+    Ok(Outcome {
+        results: status.results,
+        failure,
+    })
 }
 
 fn listen(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Failure> {
@@ -114,6 +121,9 @@ fn verdict(
     source: &SourceState,
     elapsed: Duration,
 ) -> Verdict {
+    if let Some(failure) = out_of_picture(pipeline) {
+        return Verdict::Failed(failure);
+    }
     let frames = pipeline.results.frames;
     let bad_source = |cause: &LossCause, message: &str| {
         let is_input = followed.is_local
@@ -131,9 +141,14 @@ fn verdict(
     };
     match source {
         SourceState::Failed { cause, message } => return bad_source(cause, message),
-        // Trying a wrong password again and again locks the account; a person at the terminal can correct it.
+        // Trying a wrong password again and again locks the account, and what is not there or not ours to open will not
+        // be in a minute; a person at the terminal can correct it.
         SourceState::Lost { cause, message, .. }
-            if frames == 0 && matches!(cause, LossCause::Authentication | LossCause::NotFound) =>
+            if frames == 0
+                && matches!(
+                    cause,
+                    LossCause::Authentication | LossCause::NotFound | LossCause::Permission
+                ) =>
         {
             return bad_source(cause, message);
         }
@@ -156,16 +171,30 @@ fn verdict(
         PipelineState::Ended => return Verdict::Over,
         PipelineState::Starting | PipelineState::Running | PipelineState::Paused => {}
     }
-    let is_over = match followed.limit {
-        Some(Limit::SourceTime(seconds)) => pipeline.results.source_s >= seconds,
-        Some(Limit::Clock(seconds)) => elapsed.as_secs_f64() >= seconds,
-        None => false,
+    // The pipeline stops at the second that was asked for; a source that shows nothing never gets there.
+    let is_away = match source {
+        SourceState::Lost { .. } => true,
+        SourceState::Connecting { attempt } => *attempt > 1,
+        SourceState::Live { .. }
+        | SourceState::Ended
+        | SourceState::Failed { .. }
+        | SourceState::Idle => false,
     };
-    if is_over {
-        Verdict::Over
-    } else {
-        Verdict::GoOn
+    match followed.seconds {
+        Some(seconds) if is_away && elapsed.as_secs_f64() >= seconds => Verdict::Over,
+        Some(_) | None => Verdict::GoOn,
     }
+}
+
+/// A line or zone that can count nothing is a mistake in the request.
+fn out_of_picture(pipeline: &PipelineStatus) -> Option<Failure> {
+    let mut outside = pipeline
+        .warnings
+        .iter()
+        .filter(|warning| warning.kind == WarningKind::OutsidePicture)
+        .map(|warning| warning.message.clone());
+    let first = outside.next()?;
+    Some(Failure::input(first).with(outside))
 }
 
 /// A live source that gave no frame until the time was over has failed.
@@ -184,35 +213,88 @@ fn nothing_came(results: &PipelineResults, told: &Told) -> Option<Failure> {
 struct Told {
     detector: bool,
     lost: Option<String>,
+    reminder: Reminder,
+    warnings: Vec<String>,
     step_errors: Vec<String>,
 }
 
 impl Told {
-    fn tell(&mut self, pipeline: &PipelineStatus, source: &SourceState, out: &Output) {
+    fn tell(
+        &mut self,
+        pipeline: &PipelineStatus,
+        source: &SourceState,
+        goes_on: bool,
+        elapsed: Duration,
+        out: &Output,
+    ) {
         if let (false, Some(detector)) = (self.detector, &pipeline.detector) {
             self.detector = true;
             out.note(format!("detecting with {detector}"));
         }
         match source {
-            SourceState::Lost { message, .. } if self.lost.as_ref() != Some(message) => {
+            SourceState::Lost { message, .. } => {
                 // Once frames came, the outage is an event of its own.
-                if pipeline.results.frames == 0 {
-                    out.note(format!("{message}; trying again"));
+                if pipeline.results.frames == 0
+                    && goes_on
+                    && let Some(text) = self.reminder.lost(message, elapsed.as_secs_f64())
+                {
+                    out.note(text);
                 }
                 self.lost = Some(message.clone());
             }
             SourceState::Live { .. } => self.lost = None,
-            SourceState::Lost { .. }
-            | SourceState::Connecting { .. }
+            SourceState::Connecting { .. }
             | SourceState::Ended
             | SourceState::Failed { .. }
             | SourceState::Idle => {}
+        }
+        if goes_on {
+            for warning in &pipeline.warnings {
+                if !self.warnings.contains(&warning.message) {
+                    self.warnings.push(warning.message.clone());
+                    out.note(&warning.message);
+                }
+            }
         }
         for (step, error) in &pipeline.results.step_errors {
             if !self.step_errors.contains(step) {
                 self.step_errors.push(step.clone());
                 out.note(format!("step {step} failed: {}", error.message));
             }
+        }
+    }
+}
+
+/// When a source that can't be reached is told again. Pure: seconds since the start go in.
+#[derive(Debug, Default)]
+struct Reminder {
+    message: Option<String>,
+    said: usize,
+}
+
+impl Reminder {
+    /// What to say now, if anything: a new reason at once, the same one at growing intervals.
+    fn lost(&mut self, message: &str, elapsed_s: f64) -> Option<String> {
+        if self.message.as_deref() != Some(message) {
+            self.message = Some(message.to_owned());
+            return Some(format!("{message}; trying again"));
+        }
+        if elapsed_s < self.due_s() {
+            return None;
+        }
+        while elapsed_s >= self.due_s() {
+            self.said += 1;
+        }
+        Some(format!(
+            "still trying after {elapsed_s:.0} s: {message}; Ctrl-C ends it"
+        ))
+    }
+
+    fn due_s(&self) -> f64 {
+        let last = REMIND_S.len() - 1;
+        match REMIND_S.get(self.said) {
+            Some(due) => *due,
+            None => REMIND_S[last] * 2f64.powi(i32::try_from(self.said - last).unwrap_or(i32::MAX)),
         }
     }
 }
@@ -232,39 +314,55 @@ fn show(item: FeedItem, last_seq: &mut EventSeq, out: &Output) {
     }
 }
 
-/// Holds the pipeline still, waits for the events it still owes and reads its numbers.
-async fn finish(
+/// Brings the pipeline to rest, shows every event that the feed still owed and reads the last numbers.
+///
+/// A pipeline at rest has everything on disk ([`PipelineState`]), so what the journal holds now is all there is.
+async fn rest(
     house: &House,
-    followed: &Followed,
-    feed: &mut EventFeed,
+    pipeline: &PipelineId,
     mut last_seq: EventSeq,
     out: &Output,
     bar: &ProgressBar,
-) -> Result<PipelineResults, Failure> {
+) -> Result<PipelineStatus, Failure> {
     let client = &house.client;
-    let status = client.pipeline(&followed.pipeline).await?;
-    if matches!(
+    let mut status = client.pause_pipeline(pipeline).await?;
+    let deadline = Instant::now() + REST;
+    while matches!(
         status.state,
         PipelineState::Starting | PipelineState::Running
     ) {
-        client.pause_pipeline(&followed.pipeline).await?;
+        if Instant::now() > deadline {
+            out.note(format!(
+                "the pipeline did not come to rest within {} s; its last events may be missing here",
+                REST.as_secs()
+            ));
+            break;
+        }
+        tokio::time::sleep(ASK_REST).await;
+        status = client.pipeline(pipeline).await?;
     }
-    let results = client.pipeline_results(&followed.pipeline).await?;
-    bar.set_message(live_text(&results));
+    bar.set_message(live_text(&status.results));
     let owed = client.health().await?.last_seq;
-    let deadline = tokio::time::Instant::now() + LAST_EVENTS;
     while last_seq < owed {
-        match tokio::time::timeout_at(deadline, feed.next()).await {
-            Ok(Some(item)) => show(item, &mut last_seq, out),
-            Ok(None) | Err(_) => {
-                out.note(format!(
-                    "events {last_seq} to {owed} did not arrive in time"
-                ));
+        let page = client.events(last_seq, PAGE).await;
+        match page {
+            Ok(page) if !page.is_empty() => {
+                for event in page {
+                    last_seq = event.seq;
+                    events::show(&event, events::Clock::Source, out);
+                }
+            }
+            Ok(_) => {
+                out.note(format!("events {last_seq} to {owed} are not in the journal"));
+                break;
+            }
+            Err(error) => {
+                out.note(format!("events {last_seq} to {owed} can't be read: {error}"));
                 break;
             }
         }
     }
-    Ok(results)
+    Ok(status)
 }
 
 fn live_text(results: &PipelineResults) -> String {
@@ -289,12 +387,12 @@ mod tests {
 
     use super::*;
 
-    fn followed(limit: Option<Limit>) -> Followed {
+    fn followed(seconds: Option<f64>) -> Followed {
         Followed {
             source: SourceId::new("source").unwrap(),
             pipeline: PipelineId::new("watch").unwrap(),
             is_local: true,
-            limit,
+            seconds,
         }
     }
 
@@ -348,20 +446,49 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_is_stopped_by_its_own_clock_and_a_camera_by_ours() {
+    fn a_source_that_shows_nothing_ends_by_the_clock_and_one_that_shows_something_by_its_own_time() {
         let running = pipeline("running", 10, 5.0);
-        let by = |limit, elapsed| {
+        let at = |source: &SourceState, elapsed| {
             verdict(
-                &followed(Some(limit)),
+                &followed(Some(6.0)),
                 &running,
-                &LIVE,
+                source,
                 Duration::from_secs(elapsed),
             )
         };
-        assert_eq!(by(Limit::SourceTime(5.0), 0), Verdict::Over);
-        assert_eq!(by(Limit::SourceTime(6.0), 100), Verdict::GoOn);
-        assert_eq!(by(Limit::Clock(6.0), 5), Verdict::GoOn);
-        assert_eq!(by(Limit::Clock(6.0), 6), Verdict::Over);
+        assert_eq!(at(&LIVE, 100), Verdict::GoOn);
+        assert_eq!(at(&SourceState::Ended, 100), Verdict::GoOn);
+        assert_eq!(at(&lost(LossCause::Refused), 5), Verdict::GoOn);
+        assert_eq!(at(&lost(LossCause::Refused), 6), Verdict::Over);
+    }
+
+    #[test]
+    fn a_line_outside_the_picture_is_refused_with_the_reason() {
+        let mut status = pipeline("running", 10, 1.0);
+        status.warnings = serde_json::from_value(json!([
+            {"kind": "partly_outside_picture", "message": "a"}, {"kind": "outside_picture", "message": "b"},
+        ]))
+        .unwrap();
+        let Verdict::Failed(failure) = verdict(&followed(None), &status, &LIVE, Duration::ZERO)
+        else {
+            panic!("it went on");
+        };
+        assert_eq!((failure.exit, &*failure.sentence), (Exit::BadInput, "b"));
+        status.warnings.truncate(1);
+        assert_eq!(
+            verdict(&followed(None), &status, &LIVE, Duration::ZERO),
+            Verdict::GoOn
+        );
+    }
+
+    #[test]
+    fn a_source_that_stays_away_is_told_at_growing_intervals_and_a_new_reason_at_once() {
+        let mut reminder = Reminder::default();
+        let said: Vec<u32> = (0..500)
+            .filter(|second| reminder.lost("refused", f64::from(*second)).is_some())
+            .collect();
+        assert_eq!(said, [0, 10, 30, 60, 120, 240, 480]);
+        assert!(reminder.lost("no route", 500.0).is_some());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use watchkeeper_contract::health::Health;
 use watchkeeper_store::Options;
 
 use super::children::{Program, find, free_port};
+use super::delivery::Delivery;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::output::Output;
 use crate::runtime_client::RuntimeClient;
@@ -28,6 +29,8 @@ pub(super) struct House {
     runtime: Program,
     /// Agent and broker; a run goes on without them.
     others: Vec<Program>,
+    /// What becomes of the events at a broker that a person named.
+    delivery: Option<Delivery>,
     state: StateDir,
 }
 
@@ -69,6 +72,8 @@ impl House {
         check_room(&state)?;
         let dir = state.path().to_path_buf();
         let mut others = Vec::new();
+        let mut delivery = None;
+        let named = broker.map(|(host, port)| format!("{host}:{port}"));
         let broker = match broker {
             Some((host, port)) => Some((host.clone(), *port)),
             None => match start_broker(&dir, verbose) {
@@ -96,11 +101,26 @@ impl House {
             verbose,
         )?;
         if broker.is_some() {
-            let agent = find("watchkeeper-agent")
-                .map(|program| Program::start("watchkeeper-agent", &program, &args, &dir, verbose));
+            let agent = find("watchkeeper-agent").map(|program| {
+                let args = [&args[..], &[OsStr::new("--report")]].concat();
+                Program::start_heard("watchkeeper-agent", &program, &args, &dir, verbose)
+            });
             match agent {
-                Some(Ok(agent)) => others.push(agent),
+                Some(Ok((agent, said))) => {
+                    others.push(agent);
+                    // Our own broker is a detail of the run; what a person named is a request.
+                    delivery = named
+                        .zip(said)
+                        .map(|(broker, said)| Delivery::listen(broker, said));
+                }
+                Some(Err(failure)) if named.is_some() => return Err(failure),
                 Some(Err(failure)) => out.note(format!("nothing is published: {failure}")),
+                None if named.is_some() => {
+                    return Err(Failure::new(
+                        Exit::NoRuntime,
+                        "--mqtt needs watchkeeper-agent, which is neither beside this program nor on PATH",
+                    ));
+                }
                 None => out.note(
                     "nothing is published: watchkeeper-agent is neither beside this program nor on PATH",
                 ),
@@ -113,6 +133,7 @@ impl House {
             health,
             runtime,
             others,
+            delivery,
             state,
         })
     }
@@ -126,11 +147,25 @@ impl House {
             }
             None => true,
         });
+        if let Some(delivery) = &mut self.delivery {
+            delivery.tell(out);
+        }
         self.runtime.death()
     }
 
-    /// Stops the daemons, the agent first, and removes the state unless it is kept.
-    pub(super) async fn close(mut self, out: &Output) {
+    /// Stops the daemons, the agent first, and removes the state unless it is kept. Answers what a broker that a person
+    /// named did not take.
+    pub(super) async fn close(mut self, out: &Output) -> Option<Failure> {
+        let last = match &mut self.delivery {
+            Some(delivery) => {
+                let last = self.client.health().await.map(|health| health.last_seq);
+                let last = last.unwrap_or(self.health.last_seq);
+                delivery.settle(last).await;
+                delivery.tell(out);
+                last
+            }
+            None => self.health.last_seq,
+        };
         while let Some(program) = self.others.pop() {
             program.stop().await;
         }
@@ -145,6 +180,10 @@ impl House {
                     out.note(format!("the temporary state could not be removed: {e}"));
                 }
             }
+        }
+        match &mut self.delivery {
+            Some(delivery) => delivery.verdict(last).await,
+            None => None,
         }
     }
 }

@@ -4,6 +4,8 @@
 //! are created, the run is [`follow`]ed to its end, and everything is put away again.
 
 mod children;
+mod delivery;
+mod drawing;
 mod follow;
 mod house;
 mod plan;
@@ -23,7 +25,7 @@ use watchkeeper_contract::source::{RtspTransport, SourceSpec};
 use watchkeeper_models::Zoo;
 
 pub(crate) use children::find;
-use follow::{Followed, Limit, Outcome};
+use follow::{Followed, Outcome};
 use house::House;
 use request::RunRequest;
 use summary::Summary;
@@ -55,15 +57,15 @@ pub(super) async fn run(
     let broker = request.broker.as_ref();
     let mut house = House::open(config, models_dir, keep, broker, out, verbose).await?;
     let ended = watch(&mut house, &request, out).await;
-    house.close(out).await;
+    let undelivered = house.close(out).await;
     let Outcome { results, failure } = ended?;
     match failure {
-        // Without a frame there is nothing to sum up.
-        Some(failure) if results.frames == 0 => Err(failure),
+        // Without a frame, or with a request that makes no sense for this picture, there is nothing to sum up.
+        Some(failure) if results.frames == 0 || failure.exit == Exit::BadInput => Err(failure),
         failure => {
             let summary = Summary::from(&results);
             out.both(&summary, || summary.text());
-            failure.map_or(Ok(()), Err)
+            failure.or(undelivered).map_or(Ok(()), Err)
         }
     }
 }
@@ -94,6 +96,7 @@ async fn watch(house: &mut House, request: &RunRequest, out: &Output) -> Result<
             detect: DetectMode::default(),
             record: request.video.is_some(),
             show: request.show,
+            stop_after_s: request.seconds,
             paused: true,
         })
         .await?;
@@ -101,13 +104,7 @@ async fn watch(house: &mut House, request: &RunRequest, out: &Output) -> Result<
         source,
         pipeline,
         is_local: request.is_local,
-        limit: request.seconds.map(|seconds| {
-            if request.by_source_time {
-                Limit::SourceTime(seconds)
-            } else {
-                Limit::Clock(seconds)
-            }
-        }),
+        seconds: request.seconds,
     };
     let mut outcome = follow::follow(house, &followed, out).await?;
     if let (Some(video), true) = (&request.video, outcome.results.frames > 0)

@@ -156,7 +156,7 @@ fn drawing_steps(watch: &Watch) -> Vec<Value> {
             "name": "labels",
             "predictions": TRACKED,
             "color_axis": "TRACK",
-            "text": "Class and Confidence",
+            "text": super::drawing::LABEL,
         }),
     ];
     steps.extend(watch.zones.iter().map(|zone| {

@@ -7,6 +7,7 @@ use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::source::Pace;
 use watchkeeper_models::{MOTION, Zoo};
 
+use super::drawing;
 use super::plan::{self, Watch};
 use crate::cli::args::RunArgs;
 use crate::cli::exit::{Exit, Failure};
@@ -25,8 +26,6 @@ pub(super) struct RunRequest {
     pub(super) pace: Pace,
     /// Whether the source's certificate must be trusted.
     pub(super) tls_verify: bool,
-    /// Whether the source could go faster than real time and is let to.
-    pub(super) by_source_time: bool,
     /// The workflow.
     pub(super) workflow: Value,
     /// Model that takes the place of the workflow's.
@@ -61,7 +60,7 @@ pub(super) fn check(
     let given = args.workflow.as_deref().map(read_workflow).transpose()?;
     let model = choose_model(args, zoo, default_model, given.as_ref(), &mut notes)?;
     let workflow = match given {
-        Some(workflow) => workflow,
+        Some(workflow) => drawing::with_drawing(workflow),
         None => build(args, &model, zoo, &mut notes)?,
     };
     let rules = match args.rule.as_slice() {
@@ -74,7 +73,6 @@ pub(super) fn check(
     if args.show {
         check_screen()?;
     }
-    let by_source_time = !args.native && (is_local || uri.starts_with("demo:"));
     Ok(RunRequest {
         uri,
         is_local,
@@ -84,7 +82,6 @@ pub(super) fn check(
             Pace::Fast
         },
         tls_verify: !args.no_tls_verify,
-        by_source_time,
         workflow,
         model: model.and_then(|m| m.replaces),
         rules,
@@ -409,13 +406,5 @@ mod tests {
             failure.sentence.contains("did you mean person?"),
             "{failure}"
         );
-    }
-
-    #[test]
-    fn only_recordings_that_run_free_are_timed_by_their_own_clock() {
-        assert!(run(&["demo:"]).unwrap().by_source_time);
-        assert!(!run(&["demo:", "--native"]).unwrap().by_source_time);
-        assert!(!run(&["rtsp://cam/1"]).unwrap().by_source_time);
-        assert!(!run(&["/dev/video0"]).unwrap().by_source_time);
     }
 }

@@ -71,6 +71,8 @@ pub(crate) enum LabelText {
     Area,
     Track,
     TimeInZone,
+    /// Ours: what it is, which one, how sure.
+    ClassTrackAndConfidence,
 }
 
 /// Names of [`LabelText`], as definitions write them.
@@ -85,6 +87,7 @@ pub(crate) const LABEL_TEXTS: Shape = Shape::Choice(&[
     "Area (converted)",
     "Tracker Id",
     "Time In Zone",
+    "Class, Tracker Id and Confidence",
 ]);
 
 impl LabelText {
@@ -99,6 +102,7 @@ impl LabelText {
             "Area" | "Area (mask)" | "Area (converted)" => Self::Area,
             "Tracker Id" => Self::Track,
             "Time In Zone" => Self::TimeInZone,
+            "Class, Tracker Id and Confidence" => Self::ClassTrackAndConfidence,
             other => return Err(format!("{other:?} is no text of a label")),
         })
     }
@@ -115,6 +119,10 @@ impl LabelText {
             Self::Track => d
                 .track
                 .map_or_else(|| "no track".to_owned(), |t| t.to_string()),
+            Self::ClassTrackAndConfidence => match d.track {
+                Some(track) => format!("{} #{track} {:.2}", d.class, d.confidence),
+                None => Self::ClassAndConfidence.of(index, d),
+            },
             Self::TimeInZone => d
                 .extra
                 .as_deref()

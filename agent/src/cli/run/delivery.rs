@@ -1,0 +1,209 @@
+//! What the broker of `run --mqtt` took: the agent's reports, heard and judged.
+//!
+//! Owns the last state of the delivery. Invariant: nothing is called delivered that the broker has not acknowledged.
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::ChildStdout;
+use tokio::sync::watch;
+use tokio::time::{Duration, Instant, timeout_at};
+use watchkeeper_contract::id::EventSeq;
+
+use crate::agent::Report;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::output::Output;
+
+/// How long the end of a run waits for the broker: one attempt to connect takes up to five seconds.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// The delivery to a broker that a person named.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    broker: String,
+    heard: watch::Receiver<Heard>,
+    told: Option<String>,
+}
+
+/// What the agent said so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Heard {
+    connected: bool,
+    ever_connected: bool,
+    reason: Option<String>,
+    delivered: EventSeq,
+    /// Messages that were left and the last record that became one.
+    left: Option<(usize, EventSeq)>,
+}
+
+impl Heard {
+    fn take(&mut self, report: Report) {
+        match report {
+            Report::Connected => {
+                self.connected = true;
+                self.ever_connected = true;
+                self.reason = None;
+            }
+            Report::Unreachable { reason } => {
+                self.connected = false;
+                self.reason = Some(own_words(&reason));
+            }
+            Report::Delivered { through } => self.delivered = through,
+            Report::Left { messages, through } => self.left = Some((messages, through)),
+        }
+    }
+
+    /// Whether there is nothing more to wait for when the journal ends at `last`.
+    fn is_settled(&self, last: EventSeq) -> bool {
+        if self.connected {
+            self.delivered >= last
+        } else {
+            self.reason.is_some()
+        }
+    }
+
+    /// Messages that were not delivered of a journal that ends at `last`.
+    fn missing(&self, last: EventSeq) -> u64 {
+        let (messages, through) = self.left.unwrap_or((0, self.delivered));
+        messages as u64 + last.0.saturating_sub(through.0)
+    }
+
+    fn verdict(&self, last: EventSeq, broker: &str) -> Option<Failure> {
+        let because = match &self.reason {
+            Some(reason) => format!(": {reason}"),
+            None => String::new(),
+        };
+        let sentence = match self.missing(last) {
+            0 if self.ever_connected => return None,
+            0 => format!("the broker {broker} was never reached{because}"),
+            1 => format!("1 event message could not be delivered to {broker}{because}"),
+            missing => {
+                format!("{missing} event messages could not be delivered to {broker}{because}")
+            }
+        };
+        Some(Failure::new(Exit::Undelivered, sentence))
+    }
+}
+
+/// The reason without its remedy, which names keys of the configuration that a run does not have.
+fn own_words(reason: &str) -> String {
+    let own = reason.split("; check ").next().unwrap_or(reason);
+    own.to_owned()
+}
+
+impl Delivery {
+    /// Listens to the agent until it ends.
+    pub(super) fn listen(broker: String, said: ChildStdout) -> Self {
+        let (tell, heard) = watch::channel(Heard::default());
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(said).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                // A line of another version says nothing to this one.
+                if let Ok(report) = serde_json::from_str(&line) {
+                    tell.send_modify(|heard| heard.take(report));
+                }
+            }
+        });
+        Self {
+            broker,
+            heard,
+            told: None,
+        }
+    }
+
+    /// Says that the broker can't be reached, once for each reason.
+    pub(super) fn tell(&mut self, out: &Output) {
+        let reason = self.heard.borrow_and_update().reason.clone();
+        if let Some(reason) = reason
+            && self.told.as_ref() != Some(&reason)
+        {
+            out.note(format!(
+                "the broker {} can't be used: {reason}; the run goes on and it is tried again",
+                self.broker
+            ));
+            self.told = Some(reason);
+        }
+    }
+
+    /// Waits until the broker has everything up to `last`, or clearly will not.
+    pub(super) async fn settle(&mut self, last: EventSeq) {
+        let deadline = Instant::now() + PATIENCE;
+        let settled = self.heard.wait_for(|heard| heard.is_settled(last));
+        // Whatever it was waited for, the verdict comes from what is known then.
+        timeout_at(deadline, settled).await.ok();
+    }
+
+    /// After the agent has stopped: what is missing of a journal that ends at `last`, as a failure.
+    pub(super) async fn verdict(&mut self, last: EventSeq) -> Option<Failure> {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let left = self.heard.wait_for(|heard| heard.left.is_some());
+        timeout_at(deadline, left).await.ok();
+        self.heard.borrow().verdict(last, &self.broker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(reports: &[Report]) -> Heard {
+        let mut heard = Heard::default();
+        for report in reports {
+            heard.take(report.clone());
+        }
+        heard
+    }
+
+    fn unreachable() -> Report {
+        Report::Unreachable {
+            reason: "connection refused; check that the broker runs at mqtt.host and mqtt.port"
+                .to_owned(),
+        }
+    }
+
+    fn left(messages: usize, through: u64) -> Report {
+        Report::Left {
+            messages,
+            through: EventSeq(through),
+        }
+    }
+
+    #[test]
+    fn a_broker_that_took_everything_is_no_failure() {
+        let through = EventSeq(7);
+        let heard = heard(&[
+            Report::Connected,
+            Report::Delivered { through },
+            left(0, 7),
+        ]);
+        assert!(heard.is_settled(through));
+        assert_eq!(heard.verdict(through, "b:1"), None);
+    }
+
+    #[test]
+    fn a_broker_that_is_not_there_is_a_failure_with_the_reason_even_without_events() {
+        let never = heard(&[unreachable(), left(0, 0)]);
+        assert!(never.is_settled(EventSeq(0)));
+        let failure = never.verdict(EventSeq(0), "b:1");
+        let told = failure.map(|f| (f.exit, f.sentence));
+        let sentence = "the broker b:1 was never reached: connection refused".to_owned();
+        assert_eq!(told, Some((Exit::Undelivered, sentence)));
+    }
+
+    #[test]
+    fn what_is_in_the_outbox_and_what_never_got_there_are_both_missing() {
+        let heard = heard(&[Report::Connected, unreachable(), left(3, 10)]);
+        assert_eq!(heard.missing(EventSeq(12)), 5);
+        let sentence = heard.verdict(EventSeq(12), "b:1").map(|f| f.sentence);
+        assert!(
+            sentence
+                .as_deref()
+                .is_some_and(|s| s.starts_with("5 event messages"))
+        );
+    }
+
+    #[test]
+    fn an_agent_that_died_without_a_word_has_delivered_only_what_it_said() {
+        let through = EventSeq(4);
+        let heard = heard(&[Report::Connected, Report::Delivered { through }]);
+        assert_eq!(heard.missing(EventSeq(6)), 2);
+    }
+}
