@@ -7,7 +7,9 @@ RUN_PACKAGES="build-essential pkg-config libgstreamer1.0-dev libgstreamer-plugin
   gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-libav"
 TEST_PACKAGES="libgstrtspserver-1.0-dev gstreamer1.0-rtsp gstreamer1.0-tools mosquitto mosquitto-clients curl"
 
-say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
+say() {
+  if [ -t 2 ] && [ -z "${NO_COLOR:-}" ]; then printf '\033[1m%s\033[0m\n' "$*" >&2; else printf '%s\n' "$*" >&2; fi
+}
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 # Installs those of the given packages that are not there.

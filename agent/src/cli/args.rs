@@ -67,6 +67,10 @@ pub enum Command {
     Events(EventArgs),
     /// Save the latest frame of a source, or the annotated frame of a pipeline, as JPEG.
     Frame(FrameArgs),
+    /// Fetch a kept picture by its id, as events and snapshots name it.
+    Media(MediaArgs),
+    /// Keep the latest frame of a source, as events keep theirs, and say its id.
+    Snapshot(SnapshotArgs),
     /// List, fetch, check and add models.
     Models {
         /// What to do [default: list].
@@ -258,6 +262,26 @@ pub struct FrameArgs {
     /// File to write.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+}
+
+/// Flags of `media`.
+#[derive(Debug, Clone, Args)]
+pub struct MediaArgs {
+    /// Id of the picture.
+    pub id: String,
+    /// File to write.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+/// Flags of `snapshot`.
+#[derive(Debug, Clone, Args)]
+pub struct SnapshotArgs {
+    /// Source whose latest frame to keep.
+    pub source: SourceId,
+    /// File to write a copy to.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// What to do with models.

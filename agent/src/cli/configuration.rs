@@ -42,9 +42,13 @@ fn wrong(errors: Vec<ConfigError>) -> Failure {
 }
 
 /// The models folder: the configured one; for an ordinary user on a machine without an installation one in their home.
+/// Root's is the configured one always, since that is where the daemons look.
 pub(super) fn models_dir(config: &Config) -> PathBuf {
     let configured = &config.models.dir;
-    if configured != Path::new(SYSTEM_MODELS) || configured.is_dir() {
+    if rustix::process::geteuid().is_root()
+        || configured != Path::new(SYSTEM_MODELS)
+        || configured.is_dir()
+    {
         return configured.clone();
     }
     let data = std::env::var_os("XDG_DATA_HOME")

@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 use serde_json::Value;
-use watchkeeper_contract::event::{Event, EventBody, Phase, Verdict};
+use watchkeeper_contract::event::{Event, EventBody, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
@@ -57,8 +57,10 @@ fn line(event: &Event, clock: Clock) -> Option<String> {
         }
         (EventBody::Rule(rule), Phase::End) => match (rule.condition.as_str(), rule.dwell_s) {
             ("crosses" | "enters" | "leaves", _) => return None,
-            (_, Some(dwell_s)) => format!("{}: over after {dwell_s:.1} s", rule.rule),
-            (_, None) => format!("{}: over", rule.rule),
+            (_, Some(dwell_s)) => {
+                format!("{}: {}over after {dwell_s:.1} s", rule.rule, subject(rule))
+            }
+            (_, None) => format!("{}: {}over", rule.rule, subject(rule)),
         },
         (EventBody::SourceOutage { message, .. }, Phase::New) => {
             format!("{}: {message}", source(event))
@@ -79,6 +81,15 @@ fn line(event: &Event, clock: Clock) -> Option<String> {
         }
     };
     Some(format!("{when} {mark} {text}"))
+}
+
+/// Who a rule's event is about, such as `person #7 `; nothing where it is about no single object.
+fn subject(rule: &RuleEvent) -> String {
+    match (rule.tracks.as_slice(), &rule.label) {
+        ([track], Some(label)) => format!("{label} #{track} "),
+        ([track], None) => format!("#{track} "),
+        _ => String::new(),
+    }
 }
 
 fn source(event: &Event) -> &str {
@@ -196,6 +207,16 @@ mod tests {
     fn the_end_of_what_has_no_duration_is_not_a_line() {
         assert_eq!(line(&event("end", crossing()), Clock::Source), None);
         assert_eq!(line(&event("update", crossing()), Clock::Source), None);
+    }
+
+    #[test]
+    fn the_end_of_a_stay_says_whose() {
+        let body = json!({
+            "kind": "rule", "rule": "appears", "condition": "appears", "reason": "r", "label": "motion",
+            "tracks": [18], "frame": 120, "pts_s": 4.04,
+        });
+        let line = line(&event("end", body), Clock::Source).unwrap();
+        assert!(line.ends_with("appears: motion #18 over"), "{line}");
     }
 
     #[test]

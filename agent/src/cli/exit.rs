@@ -128,7 +128,7 @@ impl fmt::Display for Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let exit = match &error {
-            ClientError::Unreachable { .. } => Exit::NoRuntime,
+            ClientError::Unreachable { .. } | ClientError::Forbidden { .. } => Exit::NoRuntime,
             ClientError::Timeout { .. }
             | ClientError::Broken { .. }
             | ClientError::Answer { .. }

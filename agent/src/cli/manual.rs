@@ -44,6 +44,7 @@ pub fn document() -> String {
     for exit in Exit::ALL {
         doc.push_str(&format!("| {} | {} |\n", exit.code(), exit.meaning()));
     }
+    doc.push_str(RUN);
     doc.push_str(JSON);
     doc.push_str("\n## Commands\n");
     let mut command = Cli::command().term_width(100);
@@ -77,6 +78,32 @@ completion script, `watchkeeper man --dir DIR` writes man pages.
 
 ## Exit codes
 
+";
+
+const RUN: &str = "
+## When a run ends
+
+- At the end of a recording; with `--for SECONDS` at that second of the source, counted from its first frame; with Ctrl-C after
+  the frame at hand. Whatever ended it, every event is printed before the summary.
+- At once, with code 2, where a line or zone lies outside the picture: it could never count anything. One that only reaches out of
+  the picture is a note.
+- At once, with code 4, where trying again does not help: a wrong password (again and again it would lock the account), an address or
+  device that does not exist, or one that this user may not open.
+- Everything else that a camera can do is tried again for ever: a refused connection, a host that does not answer, a stream that
+  stalls. Before the first frame that is a note at once, after 10, 30 and 60 s, and then each time the wait has doubled; afterwards it is an event.
+  `--for` ends the waiting too, on the clock.
+- `--mqtt HOST:PORT` (without a port: 1883) logs in without a name. A broker that can't be used is a note with the reason, the run goes
+  on, and at the end code 5 and a sentence say how many messages were not delivered.
+
+`run` draws boxes, labels, lines and zones into `--video`, `--show` and the pictures of events; a workflow that draws by itself is left
+as it is. State lies in a folder under `$TMPDIR` that is removed at the end; what a killed run left behind, the next one removes.
+`--keep-state DIR` keeps it.
+
+## Which folder holds the models
+
+`--models-dir`, else `[models] dir` of the configuration, else `/var/lib/watchkeeper/models`. Where nothing was said, that folder does not
+exist and the user is not root, it is `$XDG_DATA_HOME/watchkeeper/models` (`~/.local/share/watchkeeper/models`). The daemons look only
+where the configuration says.
 ";
 
 const JSON: &str = r#"

@@ -91,6 +91,8 @@ async fn online(
         Command::Pipelines { action } => remote::pipelines(action, &client, out).await,
         Command::Events(args) => events::run(args, &client, out).await,
         Command::Frame(args) => remote::frame(&args, &client, out).await,
+        Command::Media(args) => remote::media(&args, &client, out).await,
+        Command::Snapshot(args) => remote::snapshot(&args, &client, out).await,
         // Answered before a runtime was needed.
         Command::Blocks { .. }
         | Command::Workflow { .. }

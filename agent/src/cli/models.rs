@@ -211,11 +211,17 @@ async fn transfer(
         Interrupted::Final(Failure::new(Exit::Failed, e.to_string()))
     };
     let broken = |e: reqwest::Error| {
+        // After redirects the host that failed is not the one that was asked first.
+        let host = e.url().and_then(|url| url.host_str()).map(str::to_owned);
+        let why = match host {
+            Some(host) => format!("{host}: {}", innermost(&e)),
+            None => innermost(&e),
+        };
         if e.is_redirect() || e.is_builder() {
-            let sentence = format!("can't fetch {url}: {}", innermost(&e));
+            let sentence = format!("can't fetch {url}: {why}");
             Interrupted::Final(Failure::new(Exit::Failed, sentence))
         } else {
-            Interrupted::Passing(innermost(&e))
+            Interrupted::Passing(why)
         }
     };
     let mut request = client.get(url);

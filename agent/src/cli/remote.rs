@@ -7,7 +7,7 @@ use watchkeeper_contract::source::{
     Blindness, Pace, RtspTransport, SourceSpec, SourceState, SourceStatus,
 };
 
-use super::args::{FrameArgs, PipelineAction, SourceAction};
+use super::args::{FrameArgs, MediaArgs, PipelineAction, SnapshotArgs, SourceAction};
 use super::events::local_time;
 use super::exit::{Exit, Failure};
 use super::output::Output;
@@ -160,12 +160,55 @@ pub(super) async fn frame(
             ));
         }
     };
-    let path = args.output.display();
-    std::fs::write(&args.output, &bytes)
-        .map_err(|e| Failure::new(Exit::Failed, format!("can't write {path}: {e}")))?;
+    write_file(&args.output, &bytes)?;
     let written = json!({"file": args.output, "bytes": bytes.len()});
-    out.both(&written, || format!("{path}: {} bytes", bytes.len()));
+    out.both(&written, || {
+        format!("{}: {} bytes", args.output.display(), bytes.len())
+    });
     Ok(())
+}
+
+/// `watchkeeper media`.
+pub(super) async fn media(
+    args: &MediaArgs,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let bytes = client.media(&args.id).await?;
+    write_file(&args.output, &bytes)?;
+    let written = json!({"id": args.id, "file": args.output, "bytes": bytes.len()});
+    out.both(&written, || {
+        format!("{}: {} bytes", args.output.display(), bytes.len())
+    });
+    Ok(())
+}
+
+/// `watchkeeper snapshot`.
+pub(super) async fn snapshot(
+    args: &SnapshotArgs,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let kept = client.snapshot(&args.source).await?;
+    if let Some(output) = &args.output {
+        write_file(output, &client.media(&kept.id).await?)?;
+    }
+    out.both(&kept, || {
+        let copy = args.output.as_ref();
+        let copy = copy.map_or_else(String::new, |path| {
+            format!(", copied to {}", path.display())
+        });
+        format!(
+            "kept as {}: {} bytes, sha256 {}{copy}",
+            kept.id, kept.bytes, kept.sha256
+        )
+    });
+    Ok(())
+}
+
+fn write_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
+    std::fs::write(path, bytes)
+        .map_err(|e| Failure::new(Exit::Failed, format!("can't write {}: {e}", path.display())))
 }
 
 fn source_table(sources: &[SourceStatus], out: &Output) {
@@ -279,6 +322,9 @@ fn show_pipeline(status: &PipelineStatus, out: &Output) {
     if !results.stages_ms.is_empty() {
         out.line("");
         out.table(&["stage", "ms a frame"], stages);
+    }
+    for warning in &status.warnings {
+        out.line(format!("warning: {}", warning.message));
     }
     for (step, error) in &results.step_errors {
         out.line(format!(

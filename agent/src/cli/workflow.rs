@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use watchkeeper_contract::workflow::{ValidateReport, WorkflowError};
+use watchkeeper_contract::workflow::{BlockDetails, ValidateReport, WorkflowError};
 use watchkeeper_engine::workflow::{catalogue, details, validate};
 
 use super::exit::{Exit, Failure};
@@ -64,24 +64,47 @@ fn not_json(error: &serde_json::Error) -> ValidateReport {
     }
 }
 
+/// Likeness (Jaro and Winkler's, 0 to 1) from which a name may have been meant.
+const LIKE: f64 = 0.85;
+
 /// The block whose type is most like `wanted`, by its own name where no namespace was written; of equals the latest.
 fn nearest(wanted: &str) -> Option<String> {
-    let is_full = wanted.contains('/');
+    // The namespace would make every block of it look alike.
+    let own_name = |r#type: &str| r#type.rsplit('/').next().unwrap_or_default().to_owned();
+    let wanted = own_name(wanted);
     catalogue()
         .into_iter()
         .map(|block| {
-            let own = block.r#type.rsplit('/').next().unwrap_or_default();
-            let shown = if is_full { block.r#type.as_str() } else { own };
+            let shown = own_name(&block.r#type);
             let bare = shown.split('@').next().unwrap_or_default();
             let likeness = if wanted.contains('@') {
-                strsim::jaro_winkler(wanted, shown)
+                strsim::jaro_winkler(&wanted, &shown)
             } else {
-                strsim::jaro_winkler(wanted, bare)
+                strsim::jaro_winkler(&wanted, bare)
             };
             (likeness, block.r#type)
         })
         .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(likeness, _)| *likeness >= LIKE)
         .map(|(_, name)| name)
+}
+
+/// The block of this type; a type without a version means its latest.
+fn find(wanted: &str) -> Option<BlockDetails> {
+    details(wanted).or_else(|| {
+        if wanted.contains('@') {
+            return None;
+        }
+        let is_full = wanted.contains('/');
+        let versions = catalogue().into_iter().filter_map(|block| {
+            let (base, version) = block.r#type.split_once("@v")?;
+            let own = base.rsplit('/').next().unwrap_or(base);
+            let found = if is_full { base } else { own };
+            (found == wanted).then(|| Some((version.parse::<u32>().ok()?, block.r#type.clone())))?
+        });
+        let (_, latest) = versions.max()?;
+        details(&latest)
+    })
 }
 
 /// `watchkeeper blocks`.
@@ -99,7 +122,7 @@ pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
         out.table(&["block", "category", "what it does"], rows);
         return Ok(());
     };
-    let Some(found) = details(wanted) else {
+    let Some(found) = find(wanted) else {
         let nearest = nearest(wanted)
             .map(|name| format!("; did you mean {name}?"))
             .unwrap_or_default();
@@ -143,5 +166,20 @@ mod tests {
             meant("roboflow_core/continue_iff@v1"),
             "roboflow_core/continue_if@v1"
         );
+    }
+
+    #[test]
+    fn a_name_that_is_like_no_block_is_not_guessed_at() {
+        assert_eq!(nearest("coffee_machine"), None);
+        assert_eq!(nearest("roboflow_core/zzz@v1"), None);
+    }
+
+    #[test]
+    fn a_block_without_a_version_is_its_latest() {
+        let found = |wanted| find(wanted).map(|block| block.summary.r#type);
+        let latest = Some("roboflow_core/line_counter@v2".to_owned());
+        assert_eq!(found("roboflow_core/line_counter"), latest);
+        assert_eq!(found("line_counter"), latest);
+        assert_eq!(found("line_countr"), None);
     }
 }

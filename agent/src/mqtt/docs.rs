@@ -209,7 +209,7 @@ pub(crate) fn example_event() -> Event {
             note: "best score of the track".to_owned(),
         }],
         media: vec![Media {
-            id: "01KDVDNA0000000000000001AB-clean.jpg".to_owned(),
+            id: "01KDVDNA0000000000000001AB".to_owned(),
             kind: MediaKind::Clean,
             content_type: "image/jpeg".to_owned(),
             bytes: 81_022,
@@ -537,7 +537,7 @@ fn measurement_sections() -> Vec<Section> {
             title: "Telemetry of a source",
             topic: topics.source_frames(&source),
             how: "QoS 0, every `agent.telemetry_s` seconds",
-            about: "Counters since the runtime started.",
+            about: "Counters since the runtime started. `late` is `true` on one that waited since before the present session.",
             example: json(&FramesMessage {
                 ts: NOW.unix_ms,
                 frames: 90_210,
@@ -562,7 +562,7 @@ fn measurement_sections() -> Vec<Section> {
             title: "Counts of a pipeline",
             topic: topics.pipeline_counts(&source, &pipeline),
             how: "QoS 0, every `agent.telemetry_s` seconds",
-            about: "What the pipeline has seen since it was deployed or the runtime started.",
+            about: "What the pipeline has seen since it was deployed or the runtime started. `late` is `true` on one that waited since before the present session.",
             example: json(&CountsMessage {
                 ts: NOW.unix_ms,
                 s: "running",
@@ -603,7 +603,7 @@ fn measurement_sections() -> Vec<Section> {
             title: "Telemetry of the agent",
             topic: topics.agent_measurements(),
             how: "QoS 0, every `agent.telemetry_s` seconds",
-            about: "How much waits and what was lost.",
+            about: "How much waits and what was lost. `late` is `true` on one that waited since before the present session.",
             example: json(&AgentMessage {
                 ts: NOW.unix_ms,
                 outbox: Stats {
@@ -657,6 +657,13 @@ fn command_sections() -> Vec<Section> {
         },
         version: 3,
     };
+    let refused = CommandReport {
+        id: id.to_string(),
+        status: CommandStatus::Failed {
+            reason: "no frame came from source \"gate\" within 10 s".to_owned(),
+        },
+        version: 3,
+    };
     vec![
         Section {
             title: "A request",
@@ -697,6 +704,19 @@ fn command_sections() -> Vec<Section> {
                     "with `successful`: what the operation answers (`snapshot`: the picture's id and checksum; `deploy`: \
                             `pipeline` and `state`; `stop`: `pipeline`)",
                 ),
+                ("version", "counts the changes of this command from 1"),
+            ],
+        },
+        Section {
+            title: "Status of a command that was not done",
+            topic: topics.status("snapshot", &id),
+            how: "retained, QoS 1 through the outbox; `rejected` is answered once and not kept in the outbox",
+            about: "`failed` and `rejected` say why.",
+            example: json(&refused),
+            members: &[
+                ("id", "the command"),
+                ("status", "`failed` (tried) or `rejected` (not tried)"),
+                ("reason", "one sentence: what was wrong"),
                 ("version", "counts the changes of this command from 1"),
             ],
         },

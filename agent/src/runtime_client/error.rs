@@ -19,6 +19,19 @@ pub enum ClientError {
         /// What the system said.
         cause: String,
     },
+    /// The socket is there, but not for this user.
+    #[error(
+        "this user may not open {}: {cause}; its permission is the authority: join the group that owns it \
+         (`sudo usermod -aG {group} $USER`, then log in again) or use sudo", socket.display()
+    )]
+    Forbidden {
+        /// Socket that was tried.
+        socket: PathBuf,
+        /// Name or number of the group that owns the socket.
+        group: String,
+        /// What the system said.
+        cause: String,
+    },
     /// The runtime is there and keeps silent.
     #[error("the runtime did not answer {request} within {} s; its log says more (`journalctl -u watchkeeper-runtime`)", after.as_secs())]
     Timeout {
@@ -68,6 +81,7 @@ impl ClientError {
         match self {
             Self::Refused(problem) => Some(problem),
             Self::Unreachable { .. }
+            | Self::Forbidden { .. }
             | Self::Timeout { .. }
             | Self::Broken { .. }
             | Self::Answer { .. }
@@ -88,7 +102,10 @@ impl ClientError {
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Broken { .. }
+            Self::Unreachable { .. }
+                | Self::Forbidden { .. }
+                | Self::Timeout { .. }
+                | Self::Broken { .. }
         )
     }
 }

@@ -206,7 +206,13 @@ impl RuntimeClient {
     }
 
     fn transport(&self, request: &str, error: &reqwest::Error, deadline: Duration) -> ClientError {
-        if error.is_connect() {
+        if error.is_connect() && is_forbidden(error) {
+            ClientError::Forbidden {
+                socket: self.socket.clone(),
+                group: group_of(&self.socket),
+                cause: innermost(error),
+            }
+        } else if error.is_connect() {
             ClientError::Unreachable {
                 socket: self.socket.clone(),
                 cause: innermost(error),
@@ -277,6 +283,36 @@ impl<'a> Call<'a> {
         }
         Ok(url)
     }
+}
+
+/// Whether the system said that this user may not.
+fn is_forbidden(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<std::io::Error>()
+            && io.kind() == std::io::ErrorKind::PermissionDenied
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Name of the group that owns the socket, as `/etc/group` has it; else its number, else the one of an installation.
+fn group_of(socket: &Path) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(found) = socket.metadata() else {
+        return "watchkeeper".to_owned();
+    };
+    let gid = found.gid().to_string();
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let name = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == gid).then(|| name.to_owned())
+    });
+    name.unwrap_or(gid)
 }
 
 fn innermost(error: &dyn std::error::Error) -> String {

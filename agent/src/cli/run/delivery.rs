@@ -169,11 +169,7 @@ mod tests {
     #[test]
     fn a_broker_that_took_everything_is_no_failure() {
         let through = EventSeq(7);
-        let heard = heard(&[
-            Report::Connected,
-            Report::Delivered { through },
-            left(0, 7),
-        ]);
+        let heard = heard(&[Report::Connected, Report::Delivered { through }, left(0, 7)]);
         assert!(heard.is_settled(through));
         assert_eq!(heard.verdict(through, "b:1"), None);
     }

@@ -6,8 +6,6 @@
 use serde_json::{Value, json};
 use watchkeeper_engine::workflow::{details, validate};
 
-use super::plan::is_block;
-
 /// Beginning of the names of added steps.
 const PREFIX: &str = "watchkeeper-draw";
 /// What a label of ours says, such as `person #7 0.93`.
@@ -39,8 +37,13 @@ fn draw(workflow: &Value) -> Option<Value> {
     };
     let trackers: Vec<String> = steps
         .iter()
-        .filter(|step| is(step, "byte_tracker", "ByteTracker"))
-        .filter_map(|step| Some(format!("$steps.{}.tracked_detections", step["name"].as_str()?)))
+        .filter(|step| is(step, "byte_tracker"))
+        .filter_map(|step| {
+            Some(format!(
+                "$steps.{}.tracked_detections",
+                step["name"].as_str()?
+            ))
+        })
         .collect();
     let (boxes, axis) = if trackers.is_empty() {
         let last = steps.iter().rev().find_map(detections_of);
@@ -61,11 +64,11 @@ fn draw(workflow: &Value) -> Option<Value> {
         let Some(name) = step["name"].as_str() else {
             continue;
         };
-        if is(step, "time_in_zone", "TimeInZone") {
+        if is(step, "time_in_zone") {
             add(json!({
                 "type": "roboflow_core/polygon_zone_visualization@v1", "zone": step["zone"],
             }));
-        } else if is(step, "line_counter", "LineCounter") {
+        } else if is(step, "line_counter") {
             add(json!({
                 "type": "roboflow_core/line_counter_visualization@v1", "zone": step["line_segment"],
                 "count_in": format!("$steps.{name}.count_in"), "count_out": format!("$steps.{name}.count_out"),
@@ -80,10 +83,13 @@ fn draw(workflow: &Value) -> Option<Value> {
     Some(drawn)
 }
 
-fn is(step: &Value, name: &str, short: &str) -> bool {
-    step["type"]
-        .as_str()
-        .is_some_and(|found| is_block(found, name, short))
+/// Whether a step is some version of the block of this name, under whatever alias.
+fn is(step: &Value, name: &str) -> bool {
+    let found = step["type"].as_str().and_then(details);
+    found.is_some_and(|block| {
+        let base = block.summary.r#type.split('@').next().unwrap_or_default();
+        base.strip_prefix("roboflow_core/") == Some(name)
+    })
 }
 
 fn category(step: &Value) -> Option<String> {

@@ -8,9 +8,7 @@ use futures_util::StreamExt;
 use indicatif::ProgressBar;
 use tokio::signal::unix::{SignalKind, signal};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{
-    PipelineResults, PipelineState, PipelineStatus, WarningKind,
-};
+use watchkeeper_contract::pipeline::{PipelineResults, PipelineState, PipelineStatus, WarningKind};
 use watchkeeper_contract::source::{LossCause, SourceState};
 
 use super::house::House;
@@ -353,11 +351,15 @@ async fn rest(
                 }
             }
             Ok(_) => {
-                out.note(format!("events {last_seq} to {owed} are not in the journal"));
+                out.note(format!(
+                    "events {last_seq} to {owed} are not in the journal"
+                ));
                 break;
             }
             Err(error) => {
-                out.note(format!("events {last_seq} to {owed} can't be read: {error}"));
+                out.note(format!(
+                    "events {last_seq} to {owed} can't be read: {error}"
+                ));
                 break;
             }
         }
@@ -446,7 +448,8 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_shows_nothing_ends_by_the_clock_and_one_that_shows_something_by_its_own_time() {
+    fn a_source_that_shows_nothing_ends_by_the_clock_and_one_that_shows_something_by_its_own_time()
+    {
         let running = pipeline("running", 10, 5.0);
         let at = |source: &SourceState, elapsed| {
             verdict(

@@ -1,6 +1,7 @@
 //! The temporary house a run lives in: a state folder, a configuration, and the daemons in it.
 
 use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,8 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::output::Output;
 use crate::runtime_client::RuntimeClient;
 
+/// Beginning of the name of a temporary state folder; the process follows.
+const TEMPORARY: &str = "watchkeeper-run-";
 /// How long the runtime may take to answer.
 const START: Duration = Duration::from_secs(30);
 
@@ -68,6 +71,7 @@ impl House {
                 "watchkeeper-runtime is neither beside this program nor on PATH; `cargo build -p watchkeeper-runtime` makes it",
             )
         })?;
+        remove_stale(&std::env::temp_dir());
         let state = state_dir(keep)?;
         check_room(&state)?;
         let dir = state.path().to_path_buf();
@@ -188,6 +192,29 @@ impl House {
     }
 }
 
+/// Removes the state of runs that were killed: ours, and no process of its number is there any more.
+fn remove_stale(temp: &Path) {
+    let us = rustix::process::geteuid().as_raw();
+    for entry in std::fs::read_dir(temp).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| {
+            let (pid, _) = name.strip_prefix(TEMPORARY)?.split_once('-')?;
+            pid.parse::<u32>().ok()
+        });
+        let Some(pid) = pid else { continue };
+        let is_dead = !Path::new("/proc").join(pid.to_string()).exists();
+        // Not through a link, and nothing of somebody else.
+        let is_ours = entry
+            .path()
+            .symlink_metadata()
+            .is_ok_and(|found| found.is_dir() && found.uid() == us);
+        if is_dead && is_ours {
+            // What can't be removed is tried again by the next run.
+            std::fs::remove_dir_all(entry.path()).ok();
+        }
+    }
+}
+
 fn state_dir(keep: Option<&Path>) -> Result<StateDir, Failure> {
     let failed = |what: String, e: std::io::Error| {
         Failure::new(Exit::Failed, format!("can't make {what}: {e}"))
@@ -206,7 +233,7 @@ fn state_dir(keep: Option<&Path>) -> Result<StateDir, Failure> {
             Ok(StateDir::Kept(path))
         }
         None => tempfile::Builder::new()
-            .prefix("watchkeeper-run-")
+            .prefix(&format!("{TEMPORARY}{}-", std::process::id()))
             .tempdir()
             .map(StateDir::Temporary)
             .map_err(|e| failed("a temporary folder".to_owned(), e)),
@@ -316,5 +343,27 @@ async fn wait_until_up(client: &RuntimeClient, runtime: &mut Program) -> Result<
             return Err(Failure::new(Exit::NoRuntime, sentence).with(runtime.last_lines()));
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+    use super::*;
+
+    #[test]
+    fn the_state_of_a_killed_run_is_removed_and_that_of_a_living_one_is_not() {
+        let temp = tempfile::tempdir().unwrap();
+        // Beyond the largest process number that Linux gives away.
+        let dead = temp.path().join(format!("{TEMPORARY}4294967295-a"));
+        let living = temp
+            .path()
+            .join(format!("{TEMPORARY}{}-b", std::process::id()));
+        let other = temp.path().join("watchkeeper-run-notes");
+        for folder in [&dead, &living, &other] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        remove_stale(temp.path());
+        assert!(!dead.exists() && living.exists() && other.exists());
     }
 }

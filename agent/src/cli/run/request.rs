@@ -179,10 +179,13 @@ fn choose_model(
     if let Ok(model) = resolve(zoo, PREFERRED_MODEL) {
         return Ok(Some(model));
     }
-    notes.push(format!(
-        "the built-in motion detector watches whatever moves; `watchkeeper models pull {PREFERRED_MODEL}` brings a \
-         network that knows people and cars"
-    ));
+    // The figures of the demo are drawn for the motion detector; a network is no help there.
+    if !args.source.starts_with("demo:") {
+        notes.push(format!(
+            "the built-in motion detector watches whatever moves; `watchkeeper models pull {PREFERRED_MODEL}` brings a \
+             network that knows people and cars"
+        ));
+    }
     Ok(Some(Model::motion()))
 }
 
@@ -251,7 +254,7 @@ fn check_classes(classes: &[String], labels: &[&str], model: &str) -> Result<(),
         let nearest = labels
             .iter()
             .map(|label| (strsim::jaro_winkler(class, label), label))
-            .filter(|(near, _)| *near > 0.7)
+            .filter(|(near, _)| *near > 0.85)
             .max_by(|a, b| a.0.total_cmp(&b.0))
             .map(|(_, label)| format!("; did you mean {label}?"))
             .unwrap_or_default();
@@ -382,9 +385,10 @@ mod tests {
 
     #[test]
     fn the_motion_detector_is_taken_with_a_note_where_no_network_is_here() {
-        let request = run(&["demo:"]).unwrap();
+        let request = run(&["rtsp://camera/1"]).unwrap();
         assert_eq!(request.model.as_deref(), Some(MOTION));
         assert_eq!(request.notes.len(), 1);
+        assert_eq!(run(&["demo:"]).unwrap().notes, Vec::<String>::new());
     }
 
     #[test]

@@ -98,12 +98,16 @@ impl Summary {
             let rows = self.zones.iter().map(|(name, zone)| {
                 let dwell: Vec<f64> = zone.visits.iter().map(|v| v.dwell_s).collect();
                 let longest = dwell.iter().copied().fold(0.0, f64::max);
-                let mean = dwell.iter().sum::<f64>() / (dwell.len().max(1) as f64);
+                let mean = dwell.iter().sum::<f64>() / (dwell.len() as f64);
+                let seconds = |s: f64| match dwell.as_slice() {
+                    [] => "–".to_owned(),
+                    _ => format!("{s:.1} s"),
+                };
                 vec![
                     name.clone(),
                     dwell.len().to_string(),
-                    format!("{mean:.1} s"),
-                    format!("{longest:.1} s"),
+                    seconds(mean),
+                    seconds(longest),
                 ]
             });
             out.push_str("\n\n");
@@ -171,5 +175,15 @@ mod tests {
             text.contains("door") && text.contains("desk") && text.contains("3.2 s"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_zone_that_nobody_visited_has_no_mean() {
+        let mut results = results();
+        results
+            .zones
+            .insert("desk".to_owned(), ZoneVisits::default());
+        let text = Summary::from(&results).text();
+        assert!(text.contains('–') && !text.contains("0.0 s\n"), "{text}");
     }
 }

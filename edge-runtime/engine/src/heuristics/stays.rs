@@ -217,8 +217,11 @@ fn tell(
     };
     let reason = match (kind, words) {
         (_, Words::SourceEnded) => format!("the source ended with {who} there for {dwell:.1} s"),
+        (TrackKind::Appears, Words::Begin) if dwell < 0.05 => {
+            format!("{who} was seen for the first time")
+        }
         (TrackKind::Appears, Words::Begin) => {
-            format!("{who} was seen for the first time and for {dwell:.1} s since")
+            format!("{who} was seen for the first time and has been there for {dwell:.1} s")
         }
         (TrackKind::Appears, Words::End) => format!(
             "{who} was last seen {dwell:.1} s after it appeared and not for {GRACE_S} s since"
