@@ -482,7 +482,7 @@ fn event_sections() -> Vec<Section> {
                 ),
                 (
                     "media",
-                    "pictures that were kept: fetch them by `id` under `/v1/media/`",
+                    "pictures that were kept: on the box `watchkeeper media ID -o FILE`, or `GET /v1/media/{id}` (docs/api.md)",
                 ),
                 (
                     "hash",

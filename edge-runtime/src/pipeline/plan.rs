@@ -46,7 +46,9 @@ fn problem(errors: Vec<SpecError>) -> Problem {
             problem.value = Some(error.value.clone());
             problem.allowed.clone_from(&error.allowed);
         }
-        SpecError::Detect { seconds, .. } | SpecError::StopAfter(seconds) => problem.value = Some(seconds.to_string()),
+        SpecError::Detect { seconds, .. } | SpecError::StopAfter(seconds) => {
+            problem.value = Some(seconds.to_string())
+        }
     }
     problem.workflow_errors = errors
         .into_iter()
