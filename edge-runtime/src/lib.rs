@@ -19,6 +19,8 @@ pub mod clock;
 pub mod daemon;
 pub mod detect;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod journal;
 pub mod media;
 pub mod pipeline;

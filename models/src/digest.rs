@@ -34,7 +34,8 @@ impl FromStr for Sha256Sum {
 
     fn from_str(text: &str) -> Result<Self, NotASum> {
         let wrong = || NotASum(text.to_owned());
-        if text.len() != 64 || !text.is_ascii() {
+        // `from_str_radix` would take a sign for a digit.
+        if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(wrong());
         }
         let mut sum = [0; 32];

@@ -4,6 +4,7 @@ pub mod broker;
 pub mod certificates;
 pub mod daemons;
 pub mod file_server;
+pub mod fuzz;
 pub mod http;
 pub mod mounts;
 pub mod rtsp;

@@ -15,6 +15,13 @@ mod remote;
 pub mod run;
 mod workflow;
 
+/// Readers of outside data that are no part of any interface, open to the fuzz targets in `tests` only.
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use super::models::begin;
+    pub use super::run::workflow_of;
+}
+
 use std::process::ExitCode;
 
 use clap::Parser;

@@ -272,7 +272,10 @@ fn may_pass(status: StatusCode) -> bool {
 
 /// Reads how an answer begins (RFC 9110, sections 14.4 and 15.3.7). An answer to a range that is not the one asked for
 /// is refused: its bytes would end up in the wrong place.
-fn begin(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<Start, String> {
+///
+/// # Errors
+/// What was answered instead, as a phrase.
+pub fn begin(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<Start, String> {
     let number = |name| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
     match status {
         StatusCode::OK => Ok(Start::Whole {

@@ -252,11 +252,14 @@ impl Topics {
         let levels: Vec<&str> = rest.split('/').collect();
         match levels.as_slice() {
             ["state"] => Some(Inbound::State),
-            ["cmd", operation, id, "req"] => Some(Inbound::Request {
-                operation: operation.parse(),
-                id: CommandId::new(*id).ok()?,
-                raw_operation: operation,
-            }),
+            // No broker delivers a wildcard as a level; answering to one would end the session.
+            ["cmd", operation, id, "req"] if !operation.contains(['+', '#', '\0']) => {
+                Some(Inbound::Request {
+                    operation: operation.parse(),
+                    id: CommandId::new(*id).ok()?,
+                    raw_operation: operation,
+                })
+            }
             _ => None,
         }
     }
@@ -299,6 +302,16 @@ mod tests {
             "watchkeeper/v1/s/b/cmd/stop/a b/req",
             "watchkeeper/v1/s/b/cmd/stop//req",
             &long,
+        ] {
+            assert_eq!(topics().parse(topic), None, "{topic}");
+        }
+    }
+
+    #[test]
+    fn a_wildcard_is_no_operation_as_its_answer_could_not_be_published() {
+        for topic in [
+            "watchkeeper/v1/s/b/cmd/+/1/req",
+            "watchkeeper/v1/s/b/cmd/#/1/req",
         ] {
             assert_eq!(topics().parse(topic), None, "{topic}");
         }

@@ -139,6 +139,14 @@ impl Loss {
         self.ranges.iter().any(|r| (r[0]..=r[1]).contains(&seq))
     }
 
+    /// Whether the ranges are as [`Self::add`] leaves them: rising, apart and no more than [`MAX_RANGES`].
+    #[must_use]
+    pub(super) fn is_sound(&self) -> bool {
+        self.ranges.len() <= MAX_RANGES
+            && self.ranges.iter().all(|r| r[0] <= r[1])
+            && self.ranges.windows(2).all(|pair| pair[0][1] < pair[1][0])
+    }
+
     /// Numbers between one range and the next.
     fn gaps(&self) -> impl Iterator<Item = u64> + '_ {
         self.ranges

@@ -86,9 +86,14 @@ pub fn decode(bytes: &[u8]) -> Result<Content, DecodeError> {
         .split_at_checked(HEADER)
         .ok_or(DecodeError::Malformed("shorter than its header"))?;
     match header[1] {
-        KIND_LOSS => serde_json::from_slice::<Loss>(rest)
-            .map(Content::Loss)
-            .map_err(|_| DecodeError::Malformed("loss is not readable")),
+        KIND_LOSS => {
+            let loss: Loss = serde_json::from_slice(rest)
+                .map_err(|_| DecodeError::Malformed("loss is not readable"))?;
+            if !loss.is_sound() {
+                return Err(DecodeError::Malformed("ranges of a loss are out of order"));
+            }
+            Ok(Content::Loss(loss))
+        }
         KIND_MESSAGE => {
             let seq = u64::from_be_bytes(array(&header[5..13])?);
             let topic_len = u16::from_be_bytes(array(&header[13..15])?);
@@ -197,6 +202,15 @@ mod tests {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             let _ignored = decode(&bytes).is_ok();
+        }
+    }
+
+    #[test]
+    fn a_loss_whose_ranges_could_not_have_been_written_is_refused() {
+        for ranges in [vec![[3, 1]], vec![[1, 3], [3, 7]], vec![[5, 6], [1, 2]]] {
+            let mut loss = Loss::new(LossFrom::Outbox);
+            loss.ranges = ranges;
+            assert!(decode(&encode(&Content::Loss(loss))).is_err());
         }
     }
 

@@ -319,7 +319,7 @@ fn pipeline(
                     .found(path.display().to_string()),
             )
         };
-        let text = std::fs::read_to_string(&path)
+        let text = crate::bounded::read(&path)
             .map_err(|e| problem(format!("can't read the workflow: {e}")))?;
         let workflow = serde_json::from_str(&text)
             .map_err(|e| problem(format!("the workflow is not JSON: {e}")))?;
@@ -438,7 +438,7 @@ fn password(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<Secret
     if written.is_some() {
         return wrong("mqtt.password is set too; keep one of them".to_owned());
     }
-    match std::fs::read_to_string(&path) {
+    match crate::bounded::read(&path) {
         Ok(text) => match text.lines().next() {
             Some(line) if !line.is_empty() => Some(SecretString::from(line.to_owned())),
             _ => wrong("the file's first line is empty".to_owned()),

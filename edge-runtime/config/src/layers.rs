@@ -181,7 +181,7 @@ fn typed(path: &[&str], text: &str) -> Value {
 
 fn file_layer(request: &LoadRequest) -> Result<Option<Layer>, Box<ConfigError>> {
     let (path, must_exist, asked_by) = request.chosen_file();
-    let text = match std::fs::read_to_string(&path) {
+    let text = match crate::bounded::read(&path) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound && !must_exist => return Ok(None),
         Err(e) => {

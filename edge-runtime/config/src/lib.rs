@@ -9,6 +9,7 @@
 //!
 //! Not here: reading a socket, starting anything, and defaults that depend on hardware.
 
+mod bounded;
 mod check;
 pub mod docs;
 mod error;

@@ -177,6 +177,10 @@ fn whole(value: &Value) -> Option<i128> {
 /// Permission bits from octal text; the owner must be able to read and write.
 pub(crate) fn parse_mode(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("0o").unwrap_or(text);
+    // `from_str_radix` would take a sign for a digit.
+    if !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
     let mode = u32::from_str_radix(digits, 8).ok()?;
     (mode & 0o600 == 0o600 && mode <= 0o777).then_some(mode)
 }
@@ -204,7 +208,7 @@ mod tests {
     fn a_socket_its_owner_could_not_use_is_refused() {
         assert_eq!(parse_mode("0660"), Some(0o660));
         assert_eq!(parse_mode("0o600"), Some(0o600));
-        for bad in ["0066", "660x", "1777", "", "9"] {
+        for bad in ["0066", "660x", "1777", "", "9", "+660"] {
             assert_eq!(parse_mode(bad), None, "{bad}");
         }
     }

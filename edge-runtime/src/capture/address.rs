@@ -26,7 +26,7 @@ impl std::fmt::Debug for Credentials {
 }
 
 /// Where pictures come from.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Address {
     /// A video file, a picture, or a folder of pictures: what it is shows when it is opened.
     Path(PathBuf),
@@ -55,6 +55,24 @@ pub enum Address {
     },
     /// The built-in street scene.
     Demo(DemoOptions),
+}
+
+/// Without credentials: a token may stand in the query, where the camera wants it.
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Path(path) => f.debug_tuple("Path").field(path).finish(),
+            Self::Rtsp { url, .. } => write!(f, "Rtsp({})", redact::uri(url.as_str())),
+            Self::Http { url, .. } => write!(f, "Http({})", redact::uri(url.as_str())),
+            Self::V4l2 { device, size, fps } => f
+                .debug_struct("V4l2")
+                .field("device", device)
+                .field("size", size)
+                .field("fps", fps)
+                .finish(),
+            Self::Demo(options) => f.debug_tuple("Demo").field(options).finish(),
+        }
+    }
 }
 
 /// Why an address can't be used.
@@ -108,6 +126,14 @@ impl Address {
             return v4l2(text, text);
         }
         let Some((scheme, _)) = text.split_once("://") else {
+            // Taken for a file, the password would be shown wherever the file's name is.
+            if redact::lone_credential(text).is_some() {
+                return Err(AddressError::Malformed {
+                    uri: redact::uri(text),
+                    reason: "it has a password and no scheme; write rtsp://… or http://…, or file:///… for a file"
+                        .to_owned(),
+                });
+            }
             return Ok(Self::Path(PathBuf::from(text)));
         };
         let scheme = scheme.to_ascii_lowercase();
@@ -173,7 +199,8 @@ fn network(text: &str) -> Result<(Url, Option<Credentials>), AddressError> {
     if url.host_str().is_none_or(str::is_empty) {
         return Err(malformed("it names no host".to_owned()));
     }
-    let credentials = (!url.username().is_empty()).then(|| Credentials {
+    let is_given = !url.username().is_empty() || url.password().is_some();
+    let credentials = is_given.then(|| Credentials {
         user: percent_decoded(url.username()),
         password: percent_decoded(url.password().unwrap_or_default()),
     });
@@ -231,23 +258,9 @@ fn v4l2(whole: &str, text: &str) -> Result<Address, AddressError> {
 
 /// `%41` → `A`; what is not a valid escape stays as it is.
 fn percent_decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut i = 0;
-    while i < bytes.len() {
-        let escaped = text
-            .get(i..i + 3)
-            .and_then(|t| t.strip_prefix('%'))
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        if let Some(byte) = escaped {
-            out.push(byte);
-            i += 3;
-        } else {
-            out.push(bytes[i]);
-            i += 1;
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
+    percent_encoding::percent_decode_str(text)
+        .decode_utf8_lossy()
+        .into_owned()
 }
 
 #[cfg(test)]
@@ -267,6 +280,44 @@ mod tests {
         assert_eq!(credentials.user, "admin");
         assert_eq!(credentials.password, "p@ss/1");
         assert!(!format!("{credentials:?}").contains("p@ss"));
+    }
+
+    #[test]
+    fn a_token_in_the_query_is_not_in_the_debug_print() {
+        let address = Address::parse("http://cam/live?token=abcdef&fps=5").unwrap();
+        assert_eq!(
+            format!("{address:?}"),
+            "Http(http://cam/live?token=***&fps=5)"
+        );
+    }
+
+    #[test]
+    fn a_percent_sign_that_begins_no_escape_is_part_of_the_password() {
+        let address = Address::parse("rtsp://admin:50%+5%x@cam/live").unwrap();
+        let Address::Rtsp { credentials, .. } = address else {
+            panic!("not RTSP");
+        };
+        assert_eq!(credentials.unwrap().password, "50%+5%x");
+    }
+
+    #[test]
+    fn a_password_without_a_user_is_a_credential() {
+        let Address::Rtsp { credentials, .. } = Address::parse("rtsp://:pa55@cam/live").unwrap()
+        else {
+            panic!("not RTSP");
+        };
+        assert_eq!(credentials.unwrap().password, "pa55");
+    }
+
+    #[test]
+    fn a_password_without_a_scheme_is_refused_with_what_to_write() {
+        let error = Address::parse("admin:secret@10.0.0.7/live")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("rtsp://") && !error.contains("secret"),
+            "{error}"
+        );
     }
 
     #[test]

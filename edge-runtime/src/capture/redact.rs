@@ -2,7 +2,8 @@
 //!
 //! Owns what counts as a credential: the user information of an address, and the values of query options whose name
 //! says so. Invariant: when in doubt, more is hidden: everything up to the last `@` of an address goes, because a
-//! password may hold an unescaped `/`, `?` or `#`.
+//! password may hold an unescaped `/`, `?` or `#`; so does what stands before an `@` behind a colon, because the scheme of
+//! an address may be forgotten or misspelt.
 
 /// What stands in a credential's place.
 pub const MASK: &str = "***";
@@ -17,12 +18,21 @@ const SECRET_KEYS: [&str; 12] = [
 #[must_use]
 pub fn uri(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else {
-        return query(text);
+        return match lone_credential(text) {
+            Some(host) => format!("{MASK}@{}", query(host)),
+            None => query(text),
+        };
     };
     match rest.rsplit_once('@') {
         Some((_, host)) => format!("{scheme}://{MASK}@{}", query(host)),
         None => format!("{scheme}://{}", query(rest)),
     }
+}
+
+/// What follows the credential of a text that has one and no `://`, such as `admin:secret@10.0.0.7/live`.
+pub(super) fn lone_credential(text: &str) -> Option<&str> {
+    let (head, host) = text.rsplit_once('@')?;
+    (head.contains(':') && !text.contains("://")).then_some(host)
 }
 
 /// Hides the values of secret options after the first `?`.
@@ -77,7 +87,7 @@ impl Redactor {
             if i > 0 {
                 out.push(' ');
             }
-            if word.contains("://") {
+            if word.contains("://") || lone_credential(word).is_some() {
                 out.push_str(&uri(word));
             } else {
                 out.push_str(word);
@@ -107,6 +117,12 @@ mod tests {
     #[test]
     fn a_password_with_reserved_characters_does_not_leak_its_tail() {
         assert_eq!(uri("rtsp://admin:a/b?c#d@cam/live"), "rtsp://***@cam/live");
+    }
+
+    #[test]
+    fn a_password_is_hidden_although_the_scheme_was_forgotten_or_misspelt() {
+        assert_eq!(uri("admin:pa55@10.0.0.7/live"), "***@10.0.0.7/live");
+        assert_eq!(uri("rtsp:/admin:pa55@cam/live"), "***@cam/live");
     }
 
     #[test]

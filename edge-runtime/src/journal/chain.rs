@@ -29,7 +29,8 @@ impl Hash {
     #[must_use]
     pub fn parse(hex: &str) -> Option<Self> {
         let digits = hex.as_bytes();
-        if digits.len() != 64 {
+        // `from_str_radix` would take a sign for a digit.
+        if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
             return None;
         }
         let mut out = [0; 32];
@@ -148,6 +149,7 @@ mod tests {
         let hash = Hash::of(b"x");
         assert_eq!(Hash::parse(&hash.to_string()), Some(hash));
         assert_eq!(Hash::parse("zz"), None);
+        assert_eq!(Hash::parse(&"+f".repeat(32)), None);
         assert_eq!(Hash::parse(&"é".repeat(32)), None);
     }
 }

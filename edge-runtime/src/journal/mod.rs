@@ -16,7 +16,7 @@
 mod chain;
 mod loss;
 pub mod media;
-mod record;
+pub(crate) mod record;
 mod reservation;
 mod retention;
 mod specs;

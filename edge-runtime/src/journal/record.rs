@@ -26,7 +26,7 @@ pub struct StoredEvent {
 }
 
 impl StoredEvent {
-    pub(super) fn decode(seq: EventSeq, bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn decode(seq: EventSeq, bytes: &[u8]) -> Result<Self, String> {
         let Some((prefix, json)) = bytes.split_at_checked(PREFIX) else {
             return Err(format!("{} bytes are too short for an event", bytes.len()));
         };
@@ -82,7 +82,7 @@ impl StoredEvent {
 }
 
 /// Stored form of `event` after the record with hash `previous`, and its own hash.
-pub(super) fn encode(event: &Event, previous: &Hash) -> (Vec<u8>, Hash) {
+pub(crate) fn encode(event: &Event, previous: &Hash) -> (Vec<u8>, Hash) {
     let mut value = serde_json::to_value(event)
         .expect("an event is a struct with text keys, which always has a JSON form");
     if let Some(map) = value.as_object_mut() {
@@ -114,7 +114,7 @@ pub(super) fn stored_as_critical(bytes: &[u8]) -> bool {
 
 /// Where the journal stood with the last batch, format 1 as JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct HeadV1 {
+pub(crate) struct HeadV1 {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) hash: Hash,
@@ -129,7 +129,7 @@ struct HeadOnDisk {
 }
 
 impl HeadV1 {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(&HeadOnDisk {
             format: FORMAT,
             first: self.first,
@@ -139,7 +139,7 @@ impl HeadV1 {
         .expect("numbers and text always have a JSON form")
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, JournalError> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, JournalError> {
         let unreadable = |why: String| JournalError::Unreadable {
             what: "the journal's head".to_owned(),
             why,

@@ -18,10 +18,10 @@ use super::refusal::Refusal;
 const SHOWN: usize = 120;
 
 /// A body as it came, or why it did not.
-pub(super) type Body = Result<Bytes, BytesRejection>;
+pub(crate) type Body = Result<Bytes, BytesRejection>;
 
 /// Reads a JSON body of any shape.
-pub(super) fn json(body: Body) -> Result<Value, Refusal> {
+pub(crate) fn json(body: Body) -> Result<Value, Refusal> {
     let bytes = body.map_err(|rejection| {
         let status = rejection.into_response().status();
         if status == StatusCode::PAYLOAD_TOO_LARGE {
@@ -45,7 +45,7 @@ pub(super) fn json(body: Body) -> Result<Value, Refusal> {
 }
 
 /// Reads a `T` from `value`.
-pub(super) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Refusal> {
+pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Refusal> {
     serde_path_to_error::deserialize(&value).map_err(|error| explain(&value, &error))
 }
 

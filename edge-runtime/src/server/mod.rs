@@ -13,13 +13,13 @@
 //! Not here: what a source, a pipeline or a model is. The server talks to the rest through [`Runtime`] alone.
 
 mod about;
-mod body;
+pub(crate) mod body;
 mod catalogue;
 mod events;
 pub mod metrics;
 mod openapi;
 mod pipelines;
-mod refusal;
+pub(crate) mod refusal;
 mod runtime;
 mod socket;
 mod sources;

@@ -12,7 +12,7 @@ use crate::journal::media::MediaError;
 
 /// A [`Problem`] as an answer, with the content type of RFC 9457.
 #[derive(Debug)]
-pub(super) struct Refusal(pub(super) Box<Problem>);
+pub(crate) struct Refusal(pub(crate) Box<Problem>);
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, code: ProblemCode, detail: impl Into<String>) -> Self {

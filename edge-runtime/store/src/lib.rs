@@ -39,6 +39,12 @@ mod record;
 mod sled_store;
 mod witness;
 
+/// The form of a record, open to the fuzz targets in `tests` only: through a [`Store`] no damaged byte gets in.
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::record::{decode, encode};
+}
+
 use std::fmt::Debug;
 use std::ops::Bound;
 

@@ -30,7 +30,8 @@ fn crc(head: &[u8], key: &[u8], payload: &[u8]) -> u32 {
 }
 
 /// Header and payload of a record that is stored at `key`.
-pub(crate) fn encode(key: &[u8], payload: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn encode(key: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + payload.len());
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&FORMAT.to_be_bytes());
@@ -46,8 +47,11 @@ pub(crate) fn encode(key: &[u8], payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The payload of `bytes`, found at `key`, or what is wrong with it.
-pub(crate) fn decode<'a>(key: &[u8], bytes: &'a [u8]) -> Result<&'a [u8], String> {
+/// The payload of `bytes`, found at `key`.
+///
+/// # Errors
+/// What is wrong with them, as a phrase.
+pub fn decode<'a>(key: &[u8], bytes: &'a [u8]) -> Result<&'a [u8], String> {
     let Some((head, payload)) = bytes.split_at_checked(HEADER) else {
         return Err(format!("{} bytes are too short for a record", bytes.len()));
     };

@@ -37,6 +37,25 @@ use super::output::Output;
 /// How long the runtime may take to finish the video file.
 const FINISH_VIDEO: Duration = Duration::from_secs(30);
 
+/// The workflow that lines, zones and classes make for a network.
+///
+/// # Errors
+/// The name that two of them have.
+pub fn workflow_of(
+    lines: &[shape::NamedLine],
+    zones: &[shape::NamedZone],
+    classes: &[String],
+) -> Result<serde_json::Value, String> {
+    let watch = plan::Watch {
+        classes: classes.to_vec(),
+        lines: lines.to_vec(),
+        zones: zones.to_vec(),
+        confidence: None,
+    };
+    plan::unique_names(&watch).map_err(|e| e.to_string())?;
+    Ok(plan::workflow(&watch, "yolox-nano"))
+}
+
 /// Runs one watch from the flags to the summary.
 ///
 /// # Errors

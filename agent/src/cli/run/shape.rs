@@ -10,6 +10,8 @@ pub const RESERVED: [&str; 5] = ["detect", "tracker", "boxes", "labels", "traces
 pub const RESERVED_PREFIX: &str = "draw-";
 /// Longest name of a line or zone.
 const MAX_NAME: usize = 40;
+/// Farthest coordinate: far outside of any picture, near enough that lengths and areas stay exact.
+const MAX_COORDINATE: f64 = 1e6;
 
 /// `NAME:x1,y1,x2,y2`: a directed line, from its start to its end.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,7 +50,7 @@ pub enum ShapeError {
     )]
     Reserved(String),
     /// A coordinate is no number.
-    #[error("coordinate {0:?} is not a number of pixels")]
+    #[error("coordinate {0:?} is not a number of pixels from -1000000 to 1000000")]
     NotANumber(String),
     /// The wrong number of coordinates.
     #[error("has {found} coordinates; {wanted}")]
@@ -91,7 +93,7 @@ fn points(parts: &[&str]) -> Result<Vec<[f64; 2]>, ShapeError> {
     let numbers = parts
         .iter()
         .map(|text| match text.parse::<f64>() {
-            Ok(n) if n.is_finite() => Ok(n),
+            Ok(n) if n.abs() <= MAX_COORDINATE => Ok(n),
             _ => Err(ShapeError::NotANumber((*text).to_owned())),
         })
         .collect::<Result<Vec<f64>, _>>()?;
@@ -180,6 +182,8 @@ mod tests {
             ("a:0,0,1,1,2", "has 5 coordinates"),
             ("a:0,0,x,1", "\"x\" is not a number"),
             ("a:0,0,inf,1", "\"inf\" is not a number"),
+            ("a:0,0,nan,1", "\"nan\" is not a number"),
+            ("a:0,0,1e300,1", "\"1e300\" is not a number"),
             ("a:5,5,5,5", "same point"),
         ] {
             let message = line(text).unwrap_err().to_string();

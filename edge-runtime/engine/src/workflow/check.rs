@@ -52,6 +52,9 @@ pub(crate) fn check(document: &Json) -> Result<Checked, Vec<WorkflowError>> {
     check_names(&definition, &mut problems);
     let names = Names::new(&definition, &steps);
     for step in &steps {
+        if problems.is_full() {
+            break;
+        }
         check_references(step, &names, &mut problems);
     }
     check_outputs(&definition, &names, &mut problems);
@@ -71,6 +74,9 @@ pub(crate) fn check(document: &Json) -> Result<Checked, Vec<WorkflowError>> {
 fn check_steps(definition: &Definition, problems: &mut Problems) -> Vec<CheckedStep> {
     let mut checked = Vec::with_capacity(definition.steps.len());
     for def in &definition.steps {
+        if problems.is_full() {
+            break;
+        }
         match blocks::find(&def.r#type) {
             Some(manifest) => checked.extend(step::check(def, manifest, problems)),
             None => problems.push(no_block(def, &definition.own_blocks)),
@@ -223,23 +229,29 @@ impl<'a> Names<'a> {
 
 fn check_references(step: &CheckedStep, names: &Names<'_>, problems: &mut Problems) {
     for (property, arg) in step.manifest.properties.iter().zip(&step.args) {
-        arg.each_ref(&mut |selector| match names.kinds(selector, false) {
-            Ok(Some(kinds)) if !kinds.fits(property.kinds) => problems.push(
-                Problem::new(
-                    ErrorClass::ReferenceTypeError,
-                    format!(
-                        "{selector} carries {}, which {} of step {} doesn't take",
-                        kinds.names().join(" or "),
-                        property.name,
-                        step.name
-                    ),
-                )
-                .allowed("", property.kinds.names())
-                .step(&*step.name)
-                .property(property.name),
-            ),
-            Ok(_) => {}
-            Err(problem) => problems.push(problem.step(&*step.name).property(property.name)),
+        arg.each_ref(&mut |selector| {
+            // A list may hold more references than anybody wants to read about.
+            if problems.is_full() {
+                return;
+            }
+            match names.kinds(selector, false) {
+                Ok(Some(kinds)) if !kinds.fits(property.kinds) => problems.push(
+                    Problem::new(
+                        ErrorClass::ReferenceTypeError,
+                        format!(
+                            "{selector} carries {}, which {} of step {} doesn't take",
+                            kinds.names().join(" or "),
+                            property.name,
+                            step.name
+                        ),
+                    )
+                    .allowed("", property.kinds.names())
+                    .step(&*step.name)
+                    .property(property.name),
+                ),
+                Ok(_) => {}
+                Err(problem) => problems.push(problem.step(&*step.name).property(property.name)),
+            }
         });
     }
     let mut targets = BTreeSet::new();
@@ -250,6 +262,9 @@ fn check_references(step: &CheckedStep, names: &Names<'_>, problems: &mut Proble
             _ => continue,
         };
         for target in branch_targets {
+            if problems.is_full() {
+                return;
+            }
             let problem = if !names.steps.contains_key(target) {
                 Problem::new(
                     ErrorClass::InvalidReferenceTargetError,
@@ -274,6 +289,9 @@ fn check_references(step: &CheckedStep, names: &Names<'_>, problems: &mut Proble
 
 fn check_outputs(definition: &Definition, names: &Names<'_>, problems: &mut Problems) {
     for output in &definition.outputs {
+        if problems.is_full() {
+            return;
+        }
         if let Err(problem) = names.kinds(&output.selector, true) {
             problems.push(problem.step("$outputs").property(&*output.name));
         }

@@ -90,6 +90,9 @@ pub(crate) fn read(document: &Json, problems: &mut Problems) -> Definition {
     };
     read_version(top, problems);
     for (index, item) in list(top, "inputs", problems).iter().enumerate() {
+        if problems.is_full() {
+            break;
+        }
         definition.inputs.extend(read_input(index, item, problems));
     }
     let own = top
@@ -113,9 +116,15 @@ pub(crate) fn read(document: &Json, problems: &mut Problems) -> Definition {
         return definition;
     }
     for (index, item) in steps.iter().enumerate() {
+        if problems.is_full() {
+            break;
+        }
         definition.steps.extend(read_step(index, item, problems));
     }
     for (index, item) in list(top, "outputs", problems).iter().enumerate() {
+        if problems.is_full() {
+            break;
+        }
         definition
             .outputs
             .extend(read_output(index, item, problems));
@@ -288,6 +297,9 @@ fn read_kinds(map: &Map<String, Json>, name: &str, problems: &mut Problems) -> O
         }
     };
     for item in list {
+        if problems.is_full() {
+            break;
+        }
         // The peer also takes a kind as an object with its name and description.
         let text = item.as_str().or_else(|| item.get("name")?.as_str());
         match text.and_then(Kind::parse) {

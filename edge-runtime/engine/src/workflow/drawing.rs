@@ -313,7 +313,8 @@ pub(crate) fn color(text: &str) -> Result<Color, String> {
     let hex = |digits: &str| u8::from_str_radix(digits, 16).map_err(|_| wrong());
     let lower = text.trim().to_ascii_lowercase();
     if let Some(digits) = lower.strip_prefix('#') {
-        if !digits.is_ascii() {
+        // `from_str_radix` would take a sign for a digit.
+        if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(wrong());
         }
         return match digits.len() {

@@ -5,6 +5,11 @@
 
 use watchkeeper_contract::workflow::WorkflowError;
 
+/// Most problems that are told of one definition. More help nobody, and each costs its suggestions.
+const MAX_PROBLEMS: usize = 200;
+/// Most allowed values that one problem lists.
+const MAX_ALLOWED: usize = 100;
+
 /// Class of a problem, named as Roboflow's compiler names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the peer's and say it")]
@@ -90,7 +95,8 @@ impl Problem {
         self
     }
 
-    /// States what is allowed, and which of it is nearest to what was `found`.
+    /// States what is allowed, and which of it is nearest to what was `found`. Of a long list the nearest and the first
+    /// ones are told.
     pub(crate) fn allowed<S: Into<String>>(
         mut self,
         found: &str,
@@ -98,6 +104,14 @@ impl Problem {
     ) -> Self {
         self.0.allowed = allowed.into_iter().map(Into::into).collect();
         self.0.nearest = nearest(found, self.0.allowed.iter().map(String::as_str));
+        if self.0.allowed.len() > MAX_ALLOWED {
+            self.0.allowed.truncate(MAX_ALLOWED);
+            if let Some(nearest) = &self.0.nearest
+                && !self.0.allowed.contains(nearest)
+            {
+                self.0.allowed.insert(0, nearest.clone());
+            }
+        }
         self
     }
 
@@ -141,14 +155,25 @@ pub(crate) struct Problems(Vec<WorkflowError>);
 
 impl Problems {
     pub(crate) fn push(&mut self, problem: Problem) {
-        self.0.push(problem.done());
+        if !self.is_full() {
+            self.0.push(problem.done());
+        }
+    }
+
+    /// Whether nothing more is taken: checks that are dear stop then.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.len() >= MAX_PROBLEMS
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn into_vec(self) -> Vec<WorkflowError> {
+    pub(crate) fn into_vec(mut self) -> Vec<WorkflowError> {
+        if self.is_full() {
+            let cut = format!("only the first {MAX_PROBLEMS} problems are told; mend them first");
+            self.0.push(Problem::syntax(cut).done());
+        }
         self.0
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Property, Role, Shape};
-use super::super::uql::{CONDITION, Env, StatementGroup};
+use super::super::uql::{Budget, CONDITION, Env, StatementGroup};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -51,6 +51,7 @@ impl Block for Gate {
         let env = Env {
             parameters: call.arg(1),
             element: &Value::Null,
+            budget: &Budget::default(),
         };
         let delay = call.number(3, 0.0)?;
         if self.condition.holds(&env)? {

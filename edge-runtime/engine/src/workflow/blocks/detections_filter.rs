@@ -3,7 +3,7 @@
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::uql::{Chain, Env, OPERATIONS, apply};
+use super::super::uql::{Budget, Chain, Env, OPERATIONS, apply};
 use super::super::value::Value;
 
 pub(super) const PROPERTIES: &[Property] = &[
@@ -49,6 +49,7 @@ impl Block for Operate {
         let env = Env {
             parameters: call.arg(2),
             element: &Value::Null,
+            budget: &Budget::default(),
         };
         call.detections(0)?;
         let result = apply(&self.operations, call.arg(0).clone(), &env)?;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Grammar, Manifest, Output, Property, Role, Shape};
-use super::super::uql::{Chain, Env, NAMED_OPERATIONS, StatementGroup, apply};
+use super::super::uql::{Budget, Chain, Env, NAMED_OPERATIONS, StatementGroup, apply};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -112,6 +112,7 @@ impl Block for Switch {
                 let env = Env {
                     parameters: &Value::Null,
                     element: &Value::Null,
+                    budget: &Budget::default(),
                 };
                 map.insert(Arc::from(name.as_str()), apply(chain, value, &env)?);
             }
@@ -119,6 +120,7 @@ impl Block for Switch {
         let env = Env {
             parameters: &data,
             element: &Value::Null,
+            budget: &Budget::default(),
         };
         let mut outcome = &self.cases.default;
         for case in &self.cases.cases {

@@ -3,7 +3,7 @@
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Output, Property, Role};
-use super::super::uql::{Chain, Env, OPERATIONS, apply};
+use super::super::uql::{Budget, Chain, Env, OPERATIONS, apply};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -33,6 +33,7 @@ impl Block for Derive {
         let env = Env {
             parameters: &Value::Null,
             element: &Value::Null,
+            budget: &Budget::default(),
         };
         let value = apply(&self.operations, call.arg(0).clone(), &env)?;
         call.put(0, value);

@@ -227,3 +227,20 @@ fn what_is_no_definition_at_all_is_refused() {
         assert!(!validate(&document).ok, "{document}");
     }
 }
+
+#[test]
+fn a_document_full_of_mistakes_costs_no_more_than_the_first_of_them() {
+    let inputs: Vec<Json> = (0..2000)
+        .map(|i| json!({"type": "WorkflowParameter", "name": format!("parameter_{i}")}))
+        .collect();
+    let outputs: Vec<Json> = (0..5000)
+        .map(|i| json!({"type": "JsonField", "name": format!("o{i}"), "selector": "$inputs.parametr_7"}))
+        .collect();
+    let document = json!({"version": "1.0", "inputs": inputs, "steps": [], "outputs": outputs});
+    let report = validate(&document);
+    assert!(report.errors.len() <= 201, "{}", report.errors.len());
+    assert!(report.errors.iter().all(|e| e.allowed.len() <= 101));
+    assert_eq!(report.errors[0].nearest.as_deref(), Some("parameter_7"));
+    let last = &report.errors[report.errors.len() - 1];
+    assert!(last.message.contains("only the first"), "{last:?}");
+}

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::super::kinds::{Kind, KindSet};
 use super::super::manifest::{Property, Selects, Shape};
-use super::super::uql::{Chain, Env, apply};
+use super::super::uql::{Budget, Chain, Env, apply};
 use super::super::{Value, blocks, compile, validate};
 use super::{FixedBoxes, frame};
 
@@ -248,7 +248,7 @@ proptest! {
         let mut maker = Maker(fastrand::Rng::with_seed(seed));
         let chain: Chain = serde_json::from_value(maker.chain(0)).unwrap();
         let value = Value::from(maker.literal());
-        let env = Env { parameters: &Value::Null, element: &Value::Null };
+        let env = Env { parameters: &Value::Null, element: &Value::Null, budget: &Budget::default() };
         if let Ok(result) = apply(&chain, value, &env) {
             let text = result.to_json().to_string();
             prop_assert!(!text.is_empty());

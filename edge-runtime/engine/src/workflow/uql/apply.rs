@@ -13,7 +13,10 @@ use crate::geometry::BBox;
 
 /// Applies a chain of operations to a value.
 pub(crate) fn apply(chain: &Chain, value: Value, env: &Env<'_>) -> Result<Value, String> {
-    chain.iter().try_fold(value, |v, op| one(op, v, env))
+    chain.iter().try_fold(value, |v, op| {
+        env.budget.charge(1)?;
+        one(op, v, env)
+    })
 }
 
 fn expected(what: &str, got: &Value) -> String {
@@ -40,38 +43,55 @@ fn one(operation: &Operation, v: Value, env: &Env<'_>) -> Result<Value, String> 
     Ok(match operation {
         O::StringToLowerCase => shared(&text(&v)?.to_lowercase()).into(),
         O::StringToUpperCase => shared(&text(&v)?.to_uppercase()).into(),
-        O::LookupTable { lookup_table } => look_up(lookup_table, &v)?,
+        O::LookupTable { lookup_table } => look_up(lookup_table, &v, env)?,
         O::ToNumber { cast_to } => to_number(&v, *cast_to)?,
         O::NumberRound { decimal_digits } => round(&v, *decimal_digits)?,
         O::SequenceMap { lookup_table } => Value::list(
             list(&v)?
                 .iter()
-                .map(|item| look_up(lookup_table, item))
+                .map(|item| look_up(lookup_table, item, env))
                 .collect::<Result<_, _>>()?,
         ),
         O::SequenceApply { operations } => Value::list(
             list(&v)?
                 .iter()
-                .map(|item| apply(operations, item.clone(), env))
+                .map(|item| {
+                    env.budget.charge(1)?;
+                    apply(operations, item.clone(), env)
+                })
                 .collect::<Result<_, _>>()?,
         ),
         O::NumericSequenceAggregate {
             function,
             neutral_value,
         } => numbers::aggregate(list(&v)?, *function, neutral_value)?,
-        O::SequenceAggregate { mode } => numbers::pick(list(&v)?, *mode),
+        O::SequenceAggregate { mode } => {
+            each_with_each(&v, env)?;
+            numbers::pick(list(&v)?, *mode)
+        }
         O::SequenceLength => Value::Int(length(&v)?),
-        O::SequenceElementsCount => Value::Dict(Arc::new(
-            numbers::counts(list(&v)?)
-                .into_iter()
-                .map(|(item, n)| (shared(&item.python_str()), Value::Int(to_int(n))))
-                .collect(),
-        )),
+        O::SequenceElementsCount => {
+            each_with_each(&v, env)?;
+            env.budget.charge_value(&v)?;
+            Value::Dict(Arc::new(
+                numbers::counts(list(&v)?)
+                    .into_iter()
+                    .map(|(item, n)| (shared(&item.python_str()), Value::Int(to_int(n))))
+                    .collect(),
+            ))
+        }
         O::SequenceJoin { separator } => {
-            let parts: Vec<String> = list(&v)?.iter().map(Value::python_str).collect();
+            let items = list(&v)?;
+            env.budget.charge_value(&v)?;
+            env.budget
+                .charge(items.len().saturating_mul(separator.len()))?;
+            let parts: Vec<String> = items.iter().map(Value::python_str).collect();
             shared(&parts.join(separator)).into()
         }
-        O::ToString => shared(&v.python_str()).into(),
+        O::ToString => {
+            env.budget.charge_value(&v)?;
+            shared(&v.python_str()).into()
+        }
         O::ToBoolean => Value::Bool(truthy(&v)),
         O::StringSubSequence { start, end } => {
             let chars: Vec<char> = text(&v)?.chars().collect();
@@ -163,12 +183,21 @@ fn one(operation: &Operation, v: Value, env: &Env<'_>) -> Result<Value, String> 
 fn look_up(
     table: &std::collections::BTreeMap<String, Value>,
     key: &Value,
+    env: &Env<'_>,
 ) -> Result<Value, String> {
+    env.budget.charge_value(key)?;
     let name = key.as_str().map_or_else(|| key.python_str(), str::to_owned);
-    table
+    let found = table
         .get(&name)
-        .cloned()
-        .ok_or_else(|| format!("{name} is not in the look-up table"))
+        .ok_or_else(|| format!("{name} is not in the look-up table"))?;
+    env.budget.charge_value(found)?;
+    Ok(found.clone())
+}
+
+/// Takes off what comparing every item of a list with every other one costs.
+fn each_with_each(v: &Value, env: &Env<'_>) -> Result<(), String> {
+    let items = list(v)?.len();
+    env.budget.charge(items.saturating_mul(items))
 }
 
 /// A number that stays whole as long as it can.

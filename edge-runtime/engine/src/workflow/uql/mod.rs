@@ -5,6 +5,7 @@
 //! randomness of its own, so each such operation counts through a fixed sequence that looks random.
 
 pub(crate) mod apply;
+mod budget;
 mod compare;
 mod detections;
 mod numbers;
@@ -21,6 +22,7 @@ use super::manifest::{Grammar, Shape};
 use super::value::Value;
 
 pub(crate) use apply::apply;
+pub(crate) use budget::Budget;
 pub(crate) use detections::{DetectionProperty, Selection, SortKey};
 pub(crate) use statement::StatementGroup;
 
@@ -276,6 +278,8 @@ pub(crate) struct Env<'a> {
     pub(crate) parameters: &'a Value,
     /// What `_` means: the element at hand.
     pub(crate) element: &'a Value,
+    /// What the evaluation may still cost.
+    pub(crate) budget: &'a Budget,
 }
 
 impl Env<'_> {

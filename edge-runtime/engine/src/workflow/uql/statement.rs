@@ -119,6 +119,7 @@ fn join(statements: &[Statement], operator: Operator, env: &Env<'_>) -> Result<b
 
 impl Statement {
     fn holds(&self, env: &Env<'_>) -> Result<bool, String> {
+        env.budget.charge(1)?;
         match self {
             Self::BinaryStatement {
                 left_operand,
@@ -127,6 +128,9 @@ impl Statement {
                 negate,
             } => {
                 let (left, right) = (left_operand.value(env)?, right_operand.value(env)?);
+                let items = |v: &Value| v.as_list().map_or(1, <[Value]>::len);
+                env.budget
+                    .charge(items(&left).saturating_mul(items(&right)))?;
                 Ok(comparator.name.holds(&left, &right)? != *negate)
             }
             Self::UnaryStatement {

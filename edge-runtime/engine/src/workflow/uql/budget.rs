@@ -1,0 +1,108 @@
+//! What one evaluation may cost.
+//!
+//! A chain of a few hundred bytes can ask for more elements than there is memory: each level of a `SequenceApply` over a
+//! `SequenceMap` multiplies what the level before made. Invariant: whatever a chain makes of a value is, written out, no
+//! larger than the value and [`Budget::WHOLE`] units, and took no more than that many steps.
+
+use std::cell::Cell;
+
+use super::super::value::Value;
+
+/// What an evaluation has left, in units of one step, one element or one byte of text.
+#[derive(Debug)]
+pub(crate) struct Budget(Cell<usize>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(Cell::new(Self::WHOLE))
+    }
+}
+
+impl Budget {
+    /// Units of a whole evaluation: some thousand times what three hundred boxes need.
+    pub(crate) const WHOLE: usize = 1 << 20;
+
+    /// Takes `units` off.
+    ///
+    /// # Errors
+    /// When so many are not left.
+    pub(super) fn charge(&self, units: usize) -> Result<(), String> {
+        match self.0.get().checked_sub(units) {
+            Some(left) => {
+                self.0.set(left);
+                Ok(())
+            }
+            None => Err(format!(
+                "the operations take more than {} steps on this value; make them or the value smaller",
+                Self::WHOLE
+            )),
+        }
+    }
+
+    /// Takes off what a value is, written out.
+    ///
+    /// # Errors
+    /// When so much is not left.
+    pub(super) fn charge_value(&self, value: &Value) -> Result<(), String> {
+        self.charge(1)?;
+        match value {
+            Value::Text(text) => self.charge(text.len()),
+            Value::List(items) => items.iter().try_for_each(|item| self.charge_value(item)),
+            Value::Dict(map) => map.iter().try_for_each(|(key, item)| {
+                self.charge(key.len())?;
+                self.charge_value(item)
+            }),
+            Value::Detections(all) => self.charge(all.boxes.len()),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Detection(..)
+            | Value::Image(_)
+            | Value::Meta(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Chain, Env, apply};
+    use super::*;
+
+    fn applied(chain: serde_json::Value, value: serde_json::Value) -> Result<Value, String> {
+        let chain: Chain = serde_json::from_value(chain).unwrap();
+        let env = Env {
+            parameters: &Value::Null,
+            element: &Value::Null,
+            budget: &Budget::default(),
+        };
+        apply(&chain, Value::from(value), &env)
+    }
+
+    #[test]
+    fn a_chain_whose_every_level_multiplies_its_work_is_stopped() {
+        let mut level = json!({"type": "SequenceMap", "lookup_table": {"a": ["a", "a", "a", "a"]}});
+        let mut chain = vec![level.clone()];
+        for _ in 0..20 {
+            level = json!({"type": "SequenceApply", "operations": [level]});
+            chain.push(level.clone());
+        }
+        let refused = applied(json!(chain), json!(["a"])).unwrap_err();
+        assert!(
+            refused.contains("make them or the value smaller"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn a_short_chain_can_not_make_a_long_text() {
+        let table = json!({"a": "x".repeat(1000)});
+        let chain =
+            json!([{"type": "SequenceMap", "lookup_table": table}, {"type": "SequenceJoin"}]);
+        assert!(applied(chain.clone(), json!(["a", "a"])).is_ok());
+        assert!(applied(chain, json!(vec!["a"; 10_000])).is_err());
+    }
+}

@@ -1,0 +1,154 @@
+//! Target `decoders`: outputs of a network of any shape, holding any numbers.
+//!
+//! Property, on the way of one frame (decode, suppress, map back, clip): what does not fit the manifest is an error that
+//! names the family; every box is finite, has an area and lies in the picture, its score in `0.0..=1.0` and its class in
+//! the labels; boxes come strongest first and are no more than asked for.
+
+use std::path::Path;
+
+use watchkeeper_models::Manifest;
+use watchkeeper_runtime::detect::RawDetection;
+use watchkeeper_runtime::detect::decode::decode;
+use watchkeeper_runtime::detect::letterbox::Letterbox;
+use watchkeeper_runtime::detect::network::Tensor;
+use watchkeeper_runtime::detect::nms::suppress;
+
+use super::hostile::Choices;
+
+/// The families, each with its part of the manifest and the shapes that fit an input of 16×16 with two classes.
+const FAMILIES: [(&str, &[&[usize]]); 8] = [
+    ("kind = \"yolox\"\nstrides = [8, 16]", &[&[1, 5, 7]]),
+    ("kind = \"yolov8\"", &[&[1, 6, 4]]),
+    ("kind = \"yolov8\"\nsigmoid = true", &[&[1, 4, 6]]),
+    ("kind = \"yolov8\"\nhas_objectness = true", &[&[1, 3, 7]]),
+    (
+        "kind = \"nanodet\"\nstrides = [8]\nreg_max = 1\ncell = \"corner\"",
+        &[&[1, 4, 2], &[1, 4, 8]],
+    ),
+    (
+        "kind = \"nanodet\"\nstrides = [16]\nreg_max = 2\ncell = \"pixel-centre\"\nsigmoid = true",
+        &[&[1, 1, 2], &[1, 1, 12]],
+    ),
+    (
+        "kind = \"detr\"\nscores = \"sigmoid\"",
+        &[&[1, 3, 4], &[1, 3, 2]],
+    ),
+    (
+        "kind = \"detr\"\nscores = \"softmax\"",
+        &[&[1, 3, 4], &[1, 3, 3]],
+    ),
+];
+
+pub(super) fn decoders(input: &[u8]) {
+    let mut choices = Choices::new(input);
+    let (family, fitting) = choices.pick(&FAMILIES);
+    let manifest = manifest(family);
+    let shapes: Vec<Vec<usize>> = match choices.byte() {
+        0..224 => fitting.iter().map(|s| s.to_vec()).collect(),
+        _ => (0..choices.below(5)).map(|_| shape(&mut choices)).collect(),
+    };
+    let data: Vec<Vec<f32>> = shapes
+        .iter()
+        .map(|shape| {
+            // As many numbers as the shape says, or one less or more.
+            let exact = shape
+                .iter()
+                .try_fold(1_usize, |n, side| n.checked_mul(*side));
+            let off = choices.pick(&[0, 0, 0, 0, 0, 0, 1, 2]);
+            let count = (exact.unwrap_or(usize::MAX).min(256) + off).saturating_sub(off / 2 * 3);
+            (0..count).map(|_| number(&mut choices)).collect()
+        })
+        .collect();
+    let outputs: Vec<Tensor<'_>> = shapes
+        .iter()
+        .zip(&data)
+        .map(|(shape, data)| Tensor {
+            name: "out",
+            shape,
+            data,
+        })
+        .collect();
+    let confidence = match choices.byte() {
+        0..128 => 0.25,
+        _ => number(&mut choices),
+    };
+    let mut boxes = Vec::new();
+    match decode(&manifest, &outputs, confidence, &mut boxes) {
+        Ok(()) => behind(&manifest, boxes, &mut choices),
+        Err(refused) => {
+            let message = refused.to_string();
+            assert!(message.contains(manifest.decode.kind.name()), "{message}");
+        }
+    }
+}
+
+/// What happens to decoded boxes before anybody sees them.
+fn behind(manifest: &Manifest, mut boxes: Vec<RawDetection>, choices: &mut Choices<'_>) {
+    for found in &boxes {
+        let b = found.bbox;
+        assert!(
+            [b.x1, b.y1, b.x2, b.y2].iter().all(|v| v.is_finite()),
+            "{found:?}"
+        );
+        assert!(b.x2 > b.x1 && b.y2 > b.y1, "{found:?}");
+        assert!((0.0..=1.0).contains(&found.score), "{found:?}");
+        assert!(found.class_id < manifest.classes(), "{found:?}");
+    }
+    let limit = choices.below(8);
+    let threshold = choices.flag().then(|| number(choices));
+    suppress(&mut boxes, threshold, choices.flag(), limit);
+    assert!(boxes.len() <= limit);
+    assert!(boxes.windows(2).all(|pair| pair[0].score >= pair[1].score));
+    let (width, height) = choices.pick(&[(64, 48), (1, 1), (1, 4000), (u32::MAX, 3)]);
+    let place = Letterbox::fit(width, height, &manifest.input).expect("the picture is not empty");
+    let (width, height) = (f64::from(width), f64::from(height));
+    for found in &boxes {
+        let b = place.to_source(&found.bbox).clip(width, height);
+        assert!(
+            0.0 <= b.x1 && b.x1 <= b.x2 && b.x2 <= width,
+            "{found:?} became {b:?}"
+        );
+        assert!(
+            0.0 <= b.y1 && b.y1 <= b.y2 && b.y2 <= height,
+            "{found:?} became {b:?}"
+        );
+    }
+}
+
+fn shape(choices: &mut Choices<'_>) -> Vec<usize> {
+    let sides = [
+        0,
+        1,
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+        12,
+        usize::MAX,
+        usize::MAX / 2 + 1,
+    ];
+    (0..choices.below(5))
+        .map(|_| choices.pick(&sides))
+        .collect()
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "any number will do")]
+fn number(choices: &mut Choices<'_>) -> f32 {
+    match choices.byte() {
+        0..64 => choices.number() as f32,
+        near => f32::from(near) / 255.0,
+    }
+}
+
+fn manifest(decode: &str) -> Manifest {
+    let text = format!(
+        "name = \"m\"\ntask = \"object-detection\"\nconfidence = 0.3\nlabels = [\"a\", \"b\"]\n\
+         [input]\nwidth = 16\nheight = 16\nlayout = \"nchw\"\ncolour = \"rgb\"\ndtype = \"f32\"\n\
+         fit = \"letterbox\"\nplacement = \"centre\"\npad = 114\n[decode]\n{decode}\n"
+    );
+    Manifest::parse(Path::new("m.toml"), &text).expect("the families are described well")
+}

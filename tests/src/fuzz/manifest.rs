@@ -1,0 +1,65 @@
+//! Target `manifest`: the description of a model as TOML, as a user puts it into the models folder, and the sum beside it.
+//!
+//! Property: a manifest that is accepted keeps what [`watchkeeper_models::manifest`] promises; one that is refused is
+//! refused in one line that names the file; a checksum prints as it was read.
+
+use std::path::Path;
+
+use watchkeeper_models::manifest::{DecodeKind, Fit, Manifest};
+use watchkeeper_models::raw::is_name;
+use watchkeeper_models::{Sha256Sum, Zoo};
+use watchkeeper_runtime::detect::letterbox::Letterbox;
+
+pub(super) fn manifest(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    if let Ok(sum) = text.trim().parse::<Sha256Sum>() {
+        assert_eq!(sum.to_string(), text.trim().to_ascii_lowercase());
+    }
+    let unknown = Zoo::builtin().unknown(&text).to_string();
+    assert!(unknown.contains("no model"), "{unknown}");
+    match Manifest::parse(Path::new("mine.toml"), &text) {
+        Ok(manifest) => check(&manifest),
+        Err(refused) => {
+            let message = refused.to_string();
+            assert!(message.starts_with("mine.toml: "), "{message}");
+            assert!(message.len() > "mine.toml: ".len(), "no reason");
+            assert!(!message.contains('\n'), "{message}");
+        }
+    }
+}
+
+fn check(manifest: &Manifest) {
+    assert!(is_name(&manifest.name), "{}", manifest.name);
+    assert!((0.0..=1.0).contains(&manifest.confidence));
+    assert!((1..=10_000).contains(&manifest.classes()));
+    assert!(
+        manifest
+            .nms
+            .is_none_or(|nms| (0.0..=1.0).contains(&nms.iou))
+    );
+    let input = &manifest.input;
+    assert!(input.width > 0 && input.height > 0);
+    assert!(input.std.iter().all(|s| s.is_finite() && *s != 0.0));
+    for file in &manifest.files {
+        assert!(file.url.is_some() || file.sha256.is_some());
+    }
+    if let DecodeKind::Yolox { strides } | DecodeKind::Nanodet { strides, .. } =
+        &manifest.decode.kind
+    {
+        assert!(!strides.is_empty() && !strides.contains(&0));
+    }
+    // White, black and grey samples stay numbers on their way into the tensor.
+    for sample in [0.0, 127.0, 255.0] {
+        for channel in 0..3 {
+            let value = (sample * input.scale - input.mean[channel]) / input.std[channel];
+            assert!(value.is_finite(), "{input:?} makes {value} of {sample}");
+        }
+    }
+    for size in [[1, 1], [1920, 1080], [1, 10_000], [u32::MAX, 1]] {
+        let place = Letterbox::fit(size[0], size[1], input).expect("the picture is not empty");
+        assert!(place.width >= 1 && place.left + place.width <= input.width);
+        assert!(place.height >= 1 && place.top + place.height <= input.height);
+        let whole = input.fit == Fit::Stretch;
+        assert!(!whole || (place.width, place.height) == (input.width, input.height));
+    }
+}

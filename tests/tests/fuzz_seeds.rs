@@ -1,0 +1,213 @@
+//! Every seed of the fuzz targets, and some hundreds of mutations of each, through the same bodies that libFuzzer runs.
+//!
+//! Mutations come from a fixed generator: a failure here fails everywhere, and prints the input so that it can become a
+//! seed. `tests/tools/fuzz` looks for what these do not find.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use watchkeeper_engine::workflow;
+use watchkeeper_models::Manifest;
+use watchkeeper_tests::fuzz::{self, TARGETS};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// Mutations of one seed.
+const MUTATIONS: usize = 200;
+/// Longest input.
+const MAX_INPUT: usize = 8192;
+
+/// Texts that parsers stumble over.
+const TOKENS: [&str; 24] = [
+    "-1",
+    "0",
+    "1e999",
+    "NaN",
+    "null",
+    "true",
+    "\"\"",
+    "[]",
+    "{}",
+    "18446744073709551616",
+    "5e-324",
+    "-9223372036854775808",
+    "$steps.",
+    "$inputs.image",
+    "\u{0}",
+    "\u{202e}",
+    "ß",
+    "://",
+    "@",
+    "%",
+    "=",
+    "\n",
+    ",",
+    "+f",
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
+}
+
+fn seeds(target: &str) -> Result<Vec<(String, Vec<u8>)>, std::io::Error> {
+    let mut seeds = Vec::new();
+    for entry in fs::read_dir(folder().join("seeds").join(target))? {
+        let path = entry?.path();
+        seeds.push((path.display().to_string(), fs::read(&path)?));
+    }
+    seeds.sort();
+    Ok(seeds)
+}
+
+/// One small change.
+fn mutate(input: &mut Vec<u8>, others: &[(String, Vec<u8>)], rng: &mut fastrand::Rng) {
+    let at = rng.usize(..=input.len());
+    let end = (at + rng.usize(..=16)).min(input.len());
+    match rng.u8(..7) {
+        0 if at < input.len() => input[at] ^= 1 << rng.u8(..8),
+        1 if at < input.len() => input[at] = rng.u8(..),
+        2 => drop(input.drain(at..end)),
+        3 => {
+            let twice = input[at..end].to_vec();
+            input.splice(at..at, twice);
+        }
+        4 => input.truncate(at.max(1)),
+        5 => {
+            // The rest of another seed.
+            let (_, other) = &others[rng.usize(..others.len())];
+            let from = rng.usize(..=other.len());
+            input.truncate(at);
+            input.extend_from_slice(&other[from..]);
+        }
+        _ => {
+            let token = TOKENS[rng.usize(..TOKENS.len())].bytes();
+            input.splice(at..end, token).for_each(drop);
+        }
+    }
+    input.truncate(MAX_INPUT);
+}
+
+/// Runs the target and says on which input it failed.
+fn holds(target: &str, seed: &str, input: &[u8]) {
+    let ran = catch_unwind(AssertUnwindSafe(|| fuzz::run(target, input)));
+    assert!(
+        ran.is_ok(),
+        "fuzz target {target} fails on a descendant of {seed}: b\"{}\"",
+        input.escape_ascii()
+    );
+}
+
+fn replay(target: &str) -> Outcome {
+    let seeds = seeds(target)?;
+    assert!(!seeds.is_empty(), "{target} has no seeds");
+    holds(target, "nothing", b"");
+    let mut rng = fastrand::Rng::with_seed(1);
+    for (name, seed) in &seeds {
+        holds(target, name, seed);
+        for _ in 0..MUTATIONS {
+            let mut input = seed.clone();
+            for _ in 0..rng.usize(1..=4) {
+                mutate(&mut input, &seeds, &mut rng);
+            }
+            holds(target, name, &input);
+        }
+    }
+    Ok(())
+}
+
+macro_rules! replay {
+    ($($test:ident: $target:literal,)+) => {
+        $(
+            #[test]
+            fn $test() -> Outcome {
+                replay($target)
+            }
+        )+
+
+        const REPLAYED: &[&str] = &[$($target),+];
+    };
+}
+
+replay! {
+    addresses_are_read_or_refused_and_never_show_a_password: "address",
+    configurations_are_right_or_refused_with_reasons: "config",
+    documents_of_the_contract_do_not_drift: "contract",
+    outputs_of_any_network_become_boxes_in_the_picture_or_an_error: "decoders",
+    downloads_are_in_place_only_with_the_right_bytes: "download",
+    records_of_the_journal_come_back_and_damage_is_noticed: "journal",
+    manifests_keep_their_promises_or_are_refused: "manifest",
+    requests_from_the_broker_are_understood_or_refused: "mqtt",
+    entries_of_the_outbox_come_back_or_are_refused: "outbox",
+    pipelines_tell_only_what_can_be_written_down: "pipeline",
+    lines_and_zones_that_are_accepted_make_a_workflow: "shapes",
+    records_of_the_store_come_back_and_damage_is_noticed: "store",
+    queries_are_pure_and_bounded: "uql",
+    workflows_run_exactly_when_they_are_valid: "workflow",
+}
+
+#[test]
+fn every_target_is_replayed_has_a_binary_and_nothing_else_is_there() -> Outcome {
+    let names: BTreeSet<String> = TARGETS.iter().map(|t| t.name.to_owned()).collect();
+    assert_eq!(names.len(), TARGETS.len(), "two share a name");
+    assert_eq!(names, REPLAYED.iter().map(|t| (*t).to_owned()).collect());
+    let listed = |part: &str| -> Result<BTreeSet<String>, std::io::Error> {
+        fs::read_dir(folder().join(part))?
+            .map(|entry| {
+                Ok(entry?
+                    .path()
+                    .file_stem()
+                    .unwrap_or_default()
+                    .display()
+                    .to_string())
+            })
+            .collect()
+    };
+    assert_eq!(names, listed("seeds")?);
+    assert_eq!(names, listed("fuzz_targets")?);
+    let manifest: toml::Table = fs::read_to_string(folder().join("Cargo.toml"))?.parse()?;
+    let binaries = manifest["bin"].as_array().into_iter().flatten();
+    let binaries = binaries.filter_map(|bin| Some(bin.get("name")?.as_str()?.to_owned()));
+    assert_eq!(names, binaries.collect());
+    Ok(())
+}
+
+/// A seed that is refused at the door tests the door only.
+#[test]
+fn seeds_that_are_not_called_wrong_get_behind_the_door() -> Outcome {
+    let taken: [(&str, fn(&[u8]) -> Result<(), String>); 3] = [
+        ("workflow", |seed| {
+            let report = workflow::validate(&serde_json::from_slice(seed).map_err(text)?);
+            report
+                .errors
+                .first()
+                .map_or(Ok(()), |e| Err(text(&e.message)))
+        }),
+        ("pipeline", |seed| {
+            let spec = serde_json::from_slice(seed).map_err(text)?;
+            watchkeeper_runtime::pipeline::plan::plan(&spec)
+                .map(drop)
+                .map_err(text)
+        }),
+        ("manifest", |seed| {
+            let manifest = std::str::from_utf8(seed).map_err(text)?;
+            Manifest::parse(Path::new("seed"), manifest)
+                .map(drop)
+                .map_err(text)
+        }),
+    ];
+    for (target, takes) in taken {
+        for (name, seed) in seeds(target)? {
+            if name.ends_with(".txt") || name.contains("wrong") {
+                continue;
+            }
+            takes(&seed).map_err(|why| format!("{name}: {why}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
