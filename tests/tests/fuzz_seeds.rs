@@ -14,8 +14,8 @@ use watchkeeper_tests::fuzz::{self, TARGETS};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// Mutations of one seed.
-const MUTATIONS: usize = 200;
+/// Mutations of one seed, and with `WATCHKEEPER_SOAK`.
+const MUTATIONS: [usize; 2] = [200, 20_000];
 /// Longest input.
 const MAX_INPUT: usize = 8192;
 
@@ -104,9 +104,10 @@ fn replay(target: &str) -> Outcome {
     assert!(!seeds.is_empty(), "{target} has no seeds");
     holds(target, "nothing", b"");
     let mut rng = fastrand::Rng::with_seed(1);
+    let soak = std::env::var_os("WATCHKEEPER_SOAK").is_some();
     for (name, seed) in &seeds {
         holds(target, name, seed);
-        for _ in 0..MUTATIONS {
+        for _ in 0..MUTATIONS[usize::from(soak)] {
             let mut input = seed.clone();
             for _ in 0..rng.usize(1..=4) {
                 mutate(&mut input, &seeds, &mut rng);

@@ -125,17 +125,24 @@ impl Address {
         if text.starts_with("/dev/video") {
             return v4l2(text, text);
         }
+        let malformed = |reason: &str| AddressError::Malformed {
+            uri: redact::uri(text),
+            reason: reason.to_owned(),
+        };
         let Some((scheme, _)) = text.split_once("://") else {
             // Taken for a file, the password would be shown wherever the file's name is.
-            if redact::lone_credential(text).is_some() {
-                return Err(AddressError::Malformed {
-                    uri: redact::uri(text),
-                    reason: "it has a password and no scheme; write rtsp://… or http://…, or file:///… for a file"
-                        .to_owned(),
-                });
+            if redact::has_credential(text) {
+                return Err(malformed(
+                    "it has a password and no scheme; write rtsp://… or http://…, or file:///… for a file",
+                ));
             }
             return Ok(Self::Path(PathBuf::from(text)));
         };
+        if !redact::is_scheme(scheme) {
+            return Err(malformed(
+                "what stands before :// is no scheme; write rtsp://… or http://…",
+            ));
+        }
         let scheme = scheme.to_ascii_lowercase();
         match scheme.as_str() {
             "rtsp" | "rtsps" | "rtspt" | "http" | "https" => {
@@ -147,10 +154,6 @@ impl Address {
                 })
             }
             "file" => {
-                let malformed = |reason: &str| AddressError::Malformed {
-                    uri: redact::uri(text),
-                    reason: reason.to_owned(),
-                };
                 let url = Url::parse(text).map_err(|e| malformed(&e.to_string()))?;
                 url.to_file_path()
                     .map(Self::Path)
@@ -195,6 +198,12 @@ fn network(text: &str) -> Result<(Url, Option<Credentials>), AddressError> {
         uri: redact::uri(text),
         reason,
     };
+    // `url` would drop or escape them, and the address would be another one than was written.
+    if text.contains(|c: char| c == ' ' || c.is_control()) {
+        return Err(malformed(
+            "it holds a space or a control character; write a space as %20".to_owned(),
+        ));
+    }
     let mut url = Url::parse(text).map_err(|e| malformed(e.to_string()))?;
     if url.host_str().is_none_or(str::is_empty) {
         return Err(malformed("it names no host".to_owned()));

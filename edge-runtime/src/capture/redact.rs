@@ -17,22 +17,36 @@ const SECRET_KEYS: [&str; 12] = [
 /// The address with credentials replaced by [`MASK`]; any text is accepted.
 #[must_use]
 pub fn uri(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return match lone_credential(text) {
-            Some(host) => format!("{MASK}@{}", query(host)),
-            None => query(text),
-        };
-    };
-    match rest.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}://{MASK}@{}", query(host)),
-        None => format!("{scheme}://{}", query(rest)),
+    match credential(text) {
+        Some((Some(scheme), host)) => format!("{scheme}://{MASK}@{}", query(host)),
+        Some((None, host)) => format!("{MASK}@{}", query(host)),
+        None => query(text),
     }
 }
 
-/// What follows the credential of a text that has one and no `://`, such as `admin:secret@10.0.0.7/live`.
-pub(super) fn lone_credential(text: &str) -> Option<&str> {
+/// Whether the text holds user information.
+pub(super) fn has_credential(text: &str) -> bool {
+    credential(text).is_some()
+}
+
+/// Of a text with user information, such as `rtsp://admin:secret@cam/live` or `admin:secret@cam/live`: the scheme, where
+/// it begins with one, and what follows the last `@`.
+fn credential(text: &str) -> Option<(Option<&str>, &str)> {
     let (head, host) = text.rsplit_once('@')?;
-    (head.contains(':') && !text.contains("://")).then_some(host)
+    let scheme = head.split_once("://").map(|(scheme, _)| scheme);
+    match scheme.filter(|scheme| is_scheme(scheme)) {
+        Some(scheme) => Some((Some(scheme), host)),
+        // An absolute path is a file's, whatever its name.
+        None => (head.contains(':') && !text.starts_with('/')).then_some((None, host)),
+    }
+}
+
+/// Whether this is what RFC 3986, section 3.1, allows before the colon.
+pub(super) fn is_scheme(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
 /// Hides the values of secret options after the first `?`.
@@ -87,7 +101,7 @@ impl Redactor {
             if i > 0 {
                 out.push(' ');
             }
-            if word.contains("://") || lone_credential(word).is_some() {
+            if word.contains("://") || has_credential(word) {
                 out.push_str(&uri(word));
             } else {
                 out.push_str(word);
@@ -123,6 +137,11 @@ mod tests {
     fn a_password_is_hidden_although_the_scheme_was_forgotten_or_misspelt() {
         assert_eq!(uri("admin:pa55@10.0.0.7/live"), "***@10.0.0.7/live");
         assert_eq!(uri("rtsp:/admin:pa55@cam/live"), "***@cam/live");
+        assert_eq!(uri("admin:pa://55@cam/live"), "***@cam/live");
+        assert_eq!(
+            uri("admin:pa55@cam/?next=http://a"),
+            "***@cam/?next=http://a"
+        );
     }
 
     #[test]
@@ -137,6 +156,7 @@ mod tests {
     fn an_address_without_credentials_is_left_alone() {
         for plain in [
             "/srv/clips/a@b.mp4",
+            "/srv/clips/12:30@gate.mp4",
             "demo:?seed=7&seconds=20",
             "rtsp://cam/live",
             "/dev/video0",
