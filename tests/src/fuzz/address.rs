@@ -32,7 +32,7 @@ pub(super) fn address(input: &[u8]) {
             "{scheme}{user}:{password}{CANARY}{message}@cam{tail}"
         ));
     }
-    hidden(&format!("{head}://admin:{CANARY}{password}@{tail}"));
+    hidden(&format!("x{head}://admin:{CANARY}{password}@{tail}"));
     // In an option whose name says so.
     let option: String = password.chars().filter(|c| !"&#?@=".contains(*c)).collect();
     hidden(&format!(

@@ -136,6 +136,7 @@ impl<'a> Choices<'a> {
                     time_in_zone: Some(self.number()),
                     parent_id: Some(Arc::from("image")),
                     data: [(Arc::from("x"), serde_json::json!(self.number()))].into(),
+                    ..Extra::default()
                 })
             }),
         }

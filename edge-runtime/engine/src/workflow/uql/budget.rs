@@ -53,13 +53,16 @@ impl Budget {
                 self.charge_value(item)
             }),
             Value::Detections(all) => self.charge(all.boxes.len()),
+            Value::Bytes(bytes) => self.charge(bytes.len()),
+            Value::Array(array) => self.charge(array.shape().iter().product()),
             Value::Null
             | Value::Bool(_)
             | Value::Int(_)
             | Value::Float(_)
             | Value::Detection(..)
             | Value::Image(_)
-            | Value::Meta(_) => Ok(()),
+            | Value::Meta(_)
+            | Value::Time(_) => Ok(()),
         }
     }
 }
