@@ -65,7 +65,7 @@ enum Deployed {
     Running(Arc<Worker>),
     /// Stored, but it can't run here and now.
     Broken {
-        spec: PipelineSpec,
+        spec: Box<PipelineSpec>,
         message: String,
     },
 }
@@ -168,7 +168,7 @@ impl Manager {
                 Err(problem) => {
                     troubles.push(format!("pipeline {:?}: {problem}", id.as_str()));
                     Deployed::Broken {
-                        spec,
+                        spec: Box::new(spec),
                         message: problem.to_string(),
                     }
                 }
@@ -675,7 +675,7 @@ impl Deployed {
         match self {
             Self::Running(worker) => Handle::Running(Arc::clone(worker)),
             Self::Broken { spec, message } => Handle::Broken {
-                spec: Box::new(spec.clone()),
+                spec: spec.clone(),
                 message: message.clone(),
             },
         }
