@@ -8,6 +8,7 @@
 //! - [`media`]: JPEG snapshots and annotated videos;
 //! - [`journal`]: events, durable before they are spoken of, and the pipelines to run after a restart;
 //! - [`server`]: HTTP over the Unix socket, [`api`]: what it answers;
+//! - [`still`]: a workflow on still pictures, without the daemon;
 //! - [`daemon`]: the order of start and stop, [`clock`]: the wall clock.
 //!
 //! Invariants: only this crate knows GStreamer and ONNX, and their types stay inside [`capture`], [`media`] and
@@ -25,3 +26,4 @@ pub mod journal;
 pub mod media;
 pub mod pipeline;
 pub mod server;
+pub mod still;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use watchkeeper_config::LoadRequest;
-use watchkeeper_runtime::daemon;
 use watchkeeper_runtime::media::window::{self, WindowSize};
+use watchkeeper_runtime::{daemon, still};
 
 /// Watches: capture, inference, workflows, journal. Serves HTTP on a Unix socket and needs neither the network nor the agent.
 #[derive(Debug, Parser)]
@@ -27,6 +27,15 @@ struct Args {
     /// Show pictures of this size that come on standard input; the runtime starts itself so for a window.
     #[arg(long, hide = true, value_name = "WIDTHxHEIGHT")]
     window: Option<WindowSize>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// What else this program does.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a workflow on still pictures and print the results as JSON; what `watchkeeper workflow run` calls.
+    WorkflowRun(still::Request),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +64,9 @@ fn main() -> ExitCode {
     };
     for warning in &config.warnings {
         tracing::warn!("{warning}");
+    }
+    if let Some(Command::WorkflowRun(request)) = &args.command {
+        return still::main(request, &config);
     }
     match daemon::run(config, args.exit_with_parent) {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,6 +3,7 @@
 //! Map:
 //! - [`manifest`]: the description of one model, as checked;
 //! - [`raw`]: the same as written in TOML, and the check between the two;
+//! - [`package`]: the same as Roboflow's inference keeps it on disk;
 //! - [`labels`]: class lists that several models share;
 //! - [`zoo`]: the manifests this program brings, those a user added, and the files that are here;
 //! - [`digest`]: checksums of files;
@@ -15,6 +16,7 @@ pub mod digest;
 pub mod download;
 pub mod labels;
 pub mod manifest;
+pub mod package;
 pub mod raw;
 pub mod zoo;
 

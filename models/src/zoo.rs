@@ -16,6 +16,7 @@ use watchkeeper_contract::model::{ModelInfo, ModelState};
 use crate::digest::{self, Sha256Sum};
 use crate::download::{self, PullPlan, Trust};
 use crate::manifest::Manifest;
+use crate::package;
 use crate::raw::{self, ManifestError};
 
 /// Name of the detector that is part of the program and needs no file.
@@ -238,8 +239,8 @@ impl Zoo {
         Some(dir.join(format!("{name}.onnx")))
     }
 
-    /// Finds manifest and file: by zoo name, by a manifest beside the file (`model.toml` for `model.onnx`), or by the
-    /// checksum of a known export.
+    /// Finds manifest and file: by zoo name, by a manifest beside the file (`model.toml` for `model.onnx`), by the
+    /// checksum of a known export, or by what is in the folder of a package.
     ///
     /// # Errors
     /// [`ZooError`], one sentence with what to do.
@@ -265,6 +266,13 @@ impl Zoo {
 
     fn resolve_path(&self, path: &Path) -> Result<Resolved, ZooError> {
         let meta = fs::metadata(path).map_err(|source| unreadable(path, source))?;
+        if meta.is_dir() && package::is_package(path) {
+            let (manifest, path) = package::read(path)?;
+            return Ok(Resolved {
+                manifest: Arc::new(manifest),
+                path,
+            });
+        }
         if !meta.is_file() {
             return Err(unreadable(path, io::Error::other("not a file")));
         }

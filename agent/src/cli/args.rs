@@ -82,7 +82,7 @@ pub enum Command {
         /// Type of the block to describe.
         block: Option<String>,
     },
-    /// Check a workflow definition.
+    /// Check a workflow definition, or run it on pictures or on recorded detections.
     Workflow {
         /// What to do.
         #[command(subcommand)]
@@ -325,6 +325,28 @@ pub enum WorkflowAction {
     Validate {
         /// The definition, in Roboflow's JSON.
         file: PathBuf,
+    },
+    /// Run a definition on still pictures; needs no runtime.
+    Run {
+        /// The definition, in Roboflow's JSON.
+        file: PathBuf,
+        /// Pictures, JPEG or PNG; several are one batch.
+        #[arg(long, num_args = 1.., value_name = "IMAGE")]
+        image: Vec<PathBuf>,
+        /// Value of another input, as NAME=JSON.
+        #[arg(long, value_name = "NAME=JSON")]
+        param: Vec<String>,
+        /// Model that takes the place of every detection model: a name in the zoo, a file, or a folder of a package.
+        #[arg(long, value_name = "NAME-OR-FOLDER")]
+        detector: Option<String>,
+    },
+    /// Run a definition on recorded detections, frame by frame; needs no runtime.
+    Replay {
+        /// The definition, in Roboflow's JSON.
+        file: PathBuf,
+        /// The recording.
+        #[arg(long, value_name = "FILE")]
+        detections: PathBuf,
     },
 }
 

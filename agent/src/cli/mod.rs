@@ -59,10 +59,19 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
             return Ok(());
         }
         Command::Man { dir } => return manual::man(dir.as_deref(), out),
-        Command::Workflow {
-            action: WorkflowAction::Validate { file },
-        } => {
-            return workflow::check(&file, out);
+        Command::Workflow { action } => {
+            return match action {
+                WorkflowAction::Validate { file } => workflow::check(&file, out),
+                WorkflowAction::Run {
+                    file,
+                    image,
+                    param,
+                    detector,
+                } => workflow::run(&file, &image, &param, detector.as_deref(), &global),
+                WorkflowAction::Replay { file, detections } => {
+                    workflow::replay(&file, &detections, out)
+                }
+            };
         }
         Command::Blocks { block } => return workflow::blocks(block.as_deref(), out),
         Command::Config { action } => return configuration::run(action, &global, out),

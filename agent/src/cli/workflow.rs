@@ -1,12 +1,17 @@
 //! Commands about workflows that need no runtime: the definition is checked by the same engine that would run it.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
 
 use watchkeeper_contract::workflow::{BlockDetails, ValidateReport, WorkflowError};
-use watchkeeper_engine::workflow::{catalogue, details, validate};
+use watchkeeper_engine::workflow::replay::{self, Recording};
+use watchkeeper_engine::workflow::{catalogue, compile, details, validate};
 
+use super::args::Global;
 use super::exit::{Exit, Failure};
 use super::output::Output;
+use super::run::find;
 
 /// One error as a line.
 pub(in crate::cli) fn one_line(error: &WorkflowError) -> String {
@@ -46,6 +51,87 @@ pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {
     let sentence = format!("{} does not compile", file.display());
     let lines = report.errors.iter().map(one_line);
     Err(Failure::new(Exit::BadInput, sentence).with(lines))
+}
+
+/// `watchkeeper workflow run`: the runtime's program does it, as networks are its business, and writes to our output.
+pub(super) fn run(
+    file: &Path,
+    images: &[PathBuf],
+    params: &[String],
+    detector: Option<&str>,
+    global: &Global,
+) -> Result<(), Failure> {
+    const PROGRAM: &str = "watchkeeper-runtime";
+    let program = find(PROGRAM).ok_or_else(|| {
+        let sentence = format!("{PROGRAM} is neither beside this program nor on the search path");
+        Failure::new(Exit::NoRuntime, sentence)
+    })?;
+    let mut command = Process::new(program);
+    if let Some(config) = &global.config {
+        command.arg("--config").arg(config);
+    }
+    if let Some(dir) = &global.models_dir {
+        command.env(
+            format!("{}MODELS__DIR", watchkeeper_config::ENV_PREFIX),
+            dir,
+        );
+    }
+    command.arg("workflow-run").arg(file);
+    for image in images {
+        command.arg("--image").arg(image);
+    }
+    for param in params {
+        command.arg("--param").arg(param);
+    }
+    if let Some(detector) = detector {
+        command.arg("--detector").arg(detector);
+    }
+    if !global.verbose {
+        command.env("RUST_LOG", "error");
+    }
+    let status = command.status();
+    let status =
+        status.map_err(|e| Failure::new(Exit::NoRuntime, format!("can't start {PROGRAM}: {e}")))?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(1) => Err(Failure::new(Exit::Failed, "not every step could be run")),
+        Some(2) => Err(Failure::input(format!("{} was not run", file.display()))),
+        _ => Err(Failure::new(
+            Exit::Failed,
+            format!("{PROGRAM} ended with {status}"),
+        )),
+    }
+}
+
+/// `watchkeeper workflow replay`. Its JSON is one list with an object for each frame.
+pub(super) fn replay(file: &Path, detections: &Path, out: &Output) -> Result<(), Failure> {
+    let definition: serde_json::Value = read_json(file)?;
+    let recording: Recording = read_json(detections)?;
+    let sentence = || format!("{} does not compile", file.display());
+    let compiled = compile(&definition, &BTreeMap::new())
+        .map_err(|errors| Failure::input(sentence()).with(errors.iter().map(one_line)))?;
+    let replay =
+        replay::replay(&compiled, &recording).map_err(|error| Failure::input(one_line(&error)))?;
+    out.object(&replay.frames);
+    for frame in &replay.frames {
+        out.line(frame.to_string());
+    }
+    if let Some((frame, failure)) = replay.failures.first() {
+        let sentence = format!(
+            "step {} failed in frame {frame}, {} failures in all: {}",
+            failure.step,
+            replay.failures.len(),
+            failure.message
+        );
+        return Err(Failure::new(Exit::Failed, sentence));
+    }
+    Ok(())
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(file: &Path) -> Result<T, Failure> {
+    let failed = |why: String| Failure::input(format!("can't read {}: {why}", file.display()));
+    let text = std::fs::read(file).map_err(|e| failed(e.to_string()))?;
+    serde_json::from_slice(&text).map_err(|e| failed(e.to_string()))
 }
 
 /// A file that is no JSON, in the class Roboflow's compiler has for it.

@@ -505,6 +505,22 @@ impl Compiled {
             .collect()
     }
 
+    /// Whether any of its steps runs a model.
+    #[must_use]
+    pub fn needs_detector(&self) -> bool {
+        self.steps_of(Role::Detector).next().is_some()
+    }
+
+    /// Names of its image inputs.
+    pub fn image_inputs(&self) -> impl Iterator<Item = &str> {
+        let images = self
+            .plan
+            .inputs
+            .iter()
+            .filter(|i| i.what == InputType::Image);
+        images.map(|i| &*i.name)
+    }
+
     /// Name of its first image input.
     #[must_use]
     pub fn image_input(&self) -> Option<&str> {

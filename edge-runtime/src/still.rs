@@ -1,0 +1,306 @@
+//! A workflow on still pictures, without the daemon: `watchkeeper-runtime workflow-run`, which `watchkeeper workflow run`
+//! calls because networks are this crate's business.
+//!
+//! Invariant: what is printed is the result list of the run, one object a picture, as Roboflow's engine serialises it; what
+//! went wrong is said on standard error.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value as Json, json};
+use watchkeeper_config::Config;
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::workflow::WorkflowError;
+use watchkeeper_engine::detections::Detections;
+use watchkeeper_engine::geometry::BBox;
+use watchkeeper_engine::workflow::{
+    self, Compiled, DetectRequest, Host, ImageValue, Packed, Pictures, RgbPixels, RuntimeInput,
+    StepFailure, VideoMeta, codec,
+};
+
+use crate::clock;
+use crate::detect::{Detector, OpenError};
+use crate::frame::{ColorMatrix, Colorimetry, Frame, FrameId, OwnedPlanes, Picture, PixelFormat};
+use crate::pipeline::host::DetectHost;
+use crate::pipeline::models::Models;
+
+/// What to run on what.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Request {
+    /// The definition, in Roboflow's JSON.
+    pub file: PathBuf,
+    /// Pictures, JPEG or PNG; several are one batch. Every image input gets them.
+    #[arg(long, num_args = 1.., value_name = "IMAGE")]
+    pub image: Vec<PathBuf>,
+    /// Value of another input, as NAME=JSON; what is no JSON is text.
+    #[arg(long, value_name = "NAME=JSON")]
+    pub param: Vec<String>,
+    /// Model that takes the place of every detection model: a name in the zoo, a file, or the folder of a package.
+    #[arg(long, value_name = "NAME-OR-FOLDER")]
+    pub detector: Option<String>,
+}
+
+/// Why nothing was run.
+#[derive(Debug, thiserror::Error)]
+pub enum StillError {
+    /// A file can't be read.
+    #[error("can't read {}: {message}", file.display())]
+    File {
+        /// Which file.
+        file: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A parameter isn't written as one.
+    #[error("--param {written:?} has to be NAME=JSON")]
+    Param {
+        /// What was written.
+        written: String,
+    },
+    /// The definition or its inputs are wrong.
+    #[error("the workflow can't be run")]
+    Workflow(Vec<WorkflowError>),
+    /// A model can't be had.
+    #[error(transparent)]
+    Model(#[from] OpenError),
+}
+
+/// What a run gave.
+#[derive(Debug)]
+pub struct Outcome {
+    /// One object a picture.
+    pub rows: Vec<Json>,
+    /// Steps that failed.
+    pub failures: Vec<StepFailure>,
+}
+
+/// Runs and prints; the exit code is 2 for a request that is wrong and 1 where a step failed.
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is the answer to a command"
+)]
+#[must_use]
+pub fn main(request: &Request, config: &Config) -> ExitCode {
+    match run(request, config) {
+        Ok(outcome) => {
+            println!("{}", Json::Array(outcome.rows));
+            for failure in &outcome.failures {
+                eprintln!("step {} failed: {}", failure.step, failure.message);
+            }
+            ExitCode::from(u8::from(!outcome.failures.is_empty()))
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            if let StillError::Workflow(errors) = &error {
+                println!("{}", json!({"ok": false, "errors": errors}));
+                for error in errors {
+                    eprintln!("  {}", error.message);
+                }
+            }
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs a workflow on still pictures.
+///
+/// # Errors
+/// [`StillError`] where nothing could be run.
+pub fn run(request: &Request, config: &Config) -> Result<Outcome, StillError> {
+    let text = read(&request.file)?;
+    let definition: Json = serde_json::from_slice(&text).map_err(|e| StillError::File {
+        file: request.file.clone(),
+        message: e.to_string(),
+    })?;
+    let compiled =
+        workflow::compile(&definition, &BTreeMap::new()).map_err(StillError::Workflow)?;
+    let refuse = |error| StillError::Workflow(vec![error]);
+    let params = parameters(&request.param)?;
+    let mut inputs = compiled.inputs_from_json(&params).map_err(refuse)?;
+    let pictures = request
+        .image
+        .iter()
+        .map(|file| picture(file))
+        .collect::<Result<Vec<_>, _>>()?;
+    for name in compiled.image_inputs() {
+        if pictures.is_empty() || inputs.contains_key(name) {
+            continue;
+        }
+        let images = pictures.iter().map(|p| still(p, name).into()).collect();
+        inputs.insert(name.to_owned(), RuntimeInput::Many(images));
+    }
+    let mut host = StillHost {
+        inner: DetectHost::new(
+            detectors(&compiled, &params, request.detector.as_deref(), config)?,
+            request.detector.clone(),
+            0,
+        ),
+        whole_pixels: request
+            .detector
+            .as_deref()
+            .is_some_and(|d| Path::new(d).is_dir()),
+    };
+    let mut execution = compiled.instantiate();
+    let report = execution
+        .run_batch(inputs, Duration::ZERO, &mut host)
+        .map_err(refuse)?;
+    Ok(Outcome {
+        rows: execution.rows_json(Pictures::Jpeg),
+        failures: report.errors,
+    })
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, StillError> {
+    std::fs::read(file).map_err(|e| StillError::File {
+        file: file.to_owned(),
+        message: e.to_string(),
+    })
+}
+
+fn picture(file: &Path) -> Result<Arc<RgbPixels>, StillError> {
+    codec::decode(&read(file)?).map_err(|message| StillError::File {
+        file: file.to_owned(),
+        message,
+    })
+}
+
+/// A picture as an input: it names the input in which it came.
+fn still(pixels: &Arc<RgbPixels>, input: &str) -> ImageValue {
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit")]
+    let now = clock::wall().unix_ms as f64 / 1000.0;
+    let meta = VideoMeta {
+        frame_timestamp: now,
+        ..VideoMeta::still(input)
+    };
+    let mut image = ImageValue::new(Arc::new(Packed(Arc::clone(pixels))), meta);
+    image.id = Arc::from(input);
+    image
+}
+
+fn parameters(written: &[String]) -> Result<BTreeMap<String, Json>, StillError> {
+    written
+        .iter()
+        .map(|one| match one.split_once('=') {
+            Some((name, value)) if !name.is_empty() => {
+                let json = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+                Ok((name.to_owned(), json))
+            }
+            _ => Err(StillError::Param {
+                written: one.clone(),
+            }),
+        })
+        .collect()
+}
+
+/// The models that the workflow names, or the one that stands for all of them. One that is named by a parameter only is
+/// looked for under the value of the parameter.
+fn detectors(
+    compiled: &Compiled,
+    params: &BTreeMap<String, Json>,
+    replacement: Option<&str>,
+    config: &Config,
+) -> Result<BTreeMap<String, Box<dyn Detector>>, StillError> {
+    let models = Models::new(config);
+    let mut names = compiled.model_ids();
+    names.extend(params.values().filter_map(|v| {
+        let name = v.as_str()?;
+        models
+            .list()
+            .iter()
+            .any(|m| m.name == name)
+            .then(|| name.to_owned())
+    }));
+    if let Some(one) = replacement {
+        names = if compiled.needs_detector() {
+            vec![one.to_owned()]
+        } else {
+            Vec::new()
+        };
+    }
+    let mut opened = BTreeMap::new();
+    for name in names {
+        // A model that the caller replaces by a parameter need not be here.
+        match models.open(&name) {
+            Ok(detector) => {
+                opened.insert(name, detector);
+            }
+            Err(error) if params.is_empty() || replacement.is_some() => return Err(error.into()),
+            Err(error) => tracing::debug!(%error, model = name, "a model is not here"),
+        }
+    }
+    Ok(opened)
+}
+
+/// Serves detection steps: each picture is a frame of its own.
+struct StillHost {
+    inner: DetectHost,
+    /// Whether boxes are cut to whole pixels, as the engine does from whose package the model is.
+    whole_pixels: bool,
+}
+
+impl Host for StillHost {
+    fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
+        let pixels = &request.image.pixels;
+        self.inner.begin(&frame(&pixels.rgb()), pixels, false);
+        let found = self.inner.detect(request);
+        self.inner.end();
+        let mut found = found?;
+        if self.whole_pixels {
+            for d in &mut found.boxes {
+                let b = d.bbox;
+                let [x1, y1, x2, y2] = [b.x1, b.y1, b.x2, b.y2].map(f64::round_ties_even);
+                d.bbox = BBox::new(x1, y1, x2, y2);
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn frame(rgb: &RgbPixels) -> Frame {
+    Frame {
+        id: FrameId {
+            source: SourceId::new("still").expect("a valid name"),
+            seq: 1,
+        },
+        pts: Duration::ZERO,
+        arrived: Instant::now(),
+        wall: clock::wall(),
+        fps: None,
+        recorded: true,
+        picture: Picture {
+            width: rgb.width,
+            height: rgb.height,
+            format: PixelFormat::Rgb,
+            color: Colorimetry {
+                matrix: ColorMatrix::Bt601,
+                full_range: true,
+            },
+            planes: Arc::new(OwnedPlanes {
+                planes: vec![(rgb.data.clone(), rgb.width as usize * 3)],
+            }),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{StillError, parameters};
+
+    #[test]
+    fn a_parameter_is_json_or_text() {
+        let written = ["a=1", "b=[1, 2]", "c=yes=no", "d=\"1\""].map(str::to_owned);
+        let read = parameters(&written).unwrap_or_default();
+        assert_eq!(read.get("a"), Some(&json!(1)));
+        assert_eq!(read.get("b"), Some(&json!([1, 2])));
+        assert_eq!(read.get("c"), Some(&json!("yes=no")));
+        assert_eq!(read.get("d"), Some(&json!("1")));
+        let wrong = parameters(&["nothing".to_owned()]);
+        assert!(matches!(wrong, Err(StillError::Param { .. })));
+    }
+}
