@@ -75,6 +75,9 @@ impl std::fmt::Debug for Execution {
     }
 }
 
+/// Set in the stream of identities that blocks give, so that they differ from those that models give.
+const OWN_STREAM: u64 = 1 << 63;
+
 /// Stands for a block that couldn't be made, which compilation excludes.
 struct Broken(String);
 
@@ -99,7 +102,10 @@ impl Execution {
             flags: Vec::new(),
             index: Vec::new(),
             batch: 0,
-            ids: Ids { stream: 0, last: 0 },
+            ids: Ids {
+                stream: OWN_STREAM,
+                last: 0,
+            },
         };
         Self {
             plan,
@@ -111,7 +117,7 @@ impl Execution {
     /// Says which stream this is, so that the identities its blocks give differ from those of other streams.
     #[must_use]
     pub fn of_stream(mut self, stream: u64) -> Self {
-        self.memory.ids.stream = stream;
+        self.memory.ids.stream = stream | OWN_STREAM;
         self
     }
 

@@ -9,22 +9,22 @@ use super::super::manifest::{
 use super::super::value::Value;
 use crate::detections::Detections;
 
-const IMAGES: Property =
+pub(super) const IMAGES: Property =
     Property::data("images", "the pictures to look at", &[Kind::Image]).alias(&["image"]);
-const MODEL: Property = Property::value(
+pub(super) const MODEL: Property = Property::value(
     "model_id",
     "which model: a name from the zoo, or one of the platform's",
     Shape::Text,
     &[Kind::RoboflowModelId],
 );
-const CONFIDENCE: Property = Property::value(
+pub(super) const CONFIDENCE: Property = Property::value(
     "confidence",
     "lowest score to report",
     NUMBER,
     &[Kind::FloatZeroToOne],
 )
 .or(Or::Float(0.4));
-const CUSTOM_CONFIDENCE: Property = Property::value(
+pub(super) const CUSTOM_CONFIDENCE: Property = Property::value(
     "custom_confidence",
     "lowest score to report, in mode custom",
     NUMBER,
@@ -32,35 +32,35 @@ const CUSTOM_CONFIDENCE: Property = Property::value(
 )
 .or(Or::Float(0.4))
 .nullable();
-const MODE: Property = Property::value(
+pub(super) const MODE: Property = Property::value(
     "confidence_mode",
     "whose lowest score to use: the model's own (best, default) or custom_confidence",
     Shape::Choice(&["best", "default", "custom"]),
     &[Kind::Text],
 )
 .or(Or::Text("best"));
-const CLASSES: Property = Property::value(
+pub(super) const CLASSES: Property = Property::value(
     "class_filter",
     "only objects of these classes",
     Shape::List,
     &[Kind::ListOfValues],
 )
 .or(Or::Null);
-const IOU: Property = Property::value(
+pub(super) const IOU: Property = Property::value(
     "iou_threshold",
     "overlap above which the weaker of two boxes goes",
     NUMBER,
     &[Kind::FloatZeroToOne],
 )
 .or(Or::Float(0.3));
-const MOST: Property = Property::value(
+pub(super) const MOST: Property = Property::value(
     "max_detections",
     "at most this many boxes",
     INTEGER,
     &[Kind::Integer],
 )
 .or(Or::Int(300));
-const AGNOSTIC: Property = Property::value(
+pub(super) const AGNOSTIC: Property = Property::value(
     "class_agnostic_nms",
     "whether boxes of different classes suppress each other",
     Shape::Boolean,
@@ -68,21 +68,21 @@ const AGNOSTIC: Property = Property::value(
 )
 .or(Or::Bool(false))
 .nullable();
-const CANDIDATES: Property = Property::value(
+pub(super) const CANDIDATES: Property = Property::value(
     "max_candidates",
     "at most this many boxes before suppression; kept for compatibility",
     INTEGER,
     &[Kind::Integer],
 )
 .or(Or::Int(3000));
-const NO_LEARNING: Property = Property::value(
+pub(super) const NO_LEARNING: Property = Property::value(
     "disable_active_learning",
     "kept for compatibility: nothing is ever uploaded",
     Shape::Boolean,
     &[Kind::Boolean],
 )
 .or(Or::Bool(true));
-const LEARNING_TARGET: Property = Property::value(
+pub(super) const LEARNING_TARGET: Property = Property::value(
     "active_learning_target_dataset",
     "kept for compatibility: nothing is ever uploaded",
     Shape::Text,
@@ -104,7 +104,7 @@ const fn version(
         role: Role::Detector,
         properties,
         outputs,
-        build: |_| Ok(Box::new(Model)),
+        build: |_| Ok(Box::new(Model::of(Task::Boxes))),
         batch: &["images"],
         ..Manifest::BASE
     }
@@ -161,13 +161,37 @@ pub(super) const BLOCKS: &[Manifest] = &[
     ),
 ];
 
-struct Model;
+/// A step that asks a model for objects; the first eleven properties are those of [`BLOCKS`], in their order.
+pub(super) struct Model {
+    task: Task,
+    /// Position of a property with the lowest score of a keypoint, where there is one.
+    keypoint_confidence: Option<usize>,
+    /// Position of [`MODE`], where there is one.
+    mode: usize,
+}
+
+impl Model {
+    /// A step for a task.
+    pub(super) fn of(task: Task) -> Self {
+        Self {
+            task,
+            keypoint_confidence: None,
+            mode: MODE_INDEX,
+        }
+    }
+
+    /// The same, leaving keypoints out whose score is below that of the property at `index`.
+    pub(super) fn with_keypoint_confidence(mut self, index: usize) -> Self {
+        self.keypoint_confidence = Some(index);
+        self
+    }
+}
 
 impl Block for Model {
     fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let model_id = call.text(1)?;
-        let confidence = match call.arg(MODE_INDEX).as_str() {
+        let confidence = match call.arg(self.mode).as_str() {
             Some("best" | "default") => None,
             _ => Some(call.number(2, 0.4)?),
         };
@@ -176,7 +200,7 @@ impl Block for Model {
         let request = DetectRequest {
             step: call.step,
             model_id,
-            task: Task::Boxes,
+            task: self.task,
             image,
             confidence,
             iou_threshold: Some(call.number(4, 0.3)?),
@@ -187,6 +211,10 @@ impl Block for Model {
         let mut found = call.host.detect(&request)?;
         limit(&mut found, &request);
         image.stamp(&mut found);
+        if let Some(index) = self.keypoint_confidence {
+            let least = call.number(index, 0.0)?;
+            keep_keypoints(&mut found, least);
+        }
         let id = detection_id(&call.new_id());
         call.put(0, id.as_str());
         call.put(1, found);
@@ -225,5 +253,17 @@ fn limit(found: &mut Detections, request: &DetectRequest<'_>) {
     }
     if let Some(most) = request.max_detections {
         found.boxes.truncate(most);
+    }
+}
+
+/// Leaves out keypoints with a score below `least`.
+fn keep_keypoints(found: &mut Detections, least: f64) {
+    for d in &mut found.boxes {
+        if let Some(extra) = d.extra.as_deref_mut()
+            && let Some(points) = &extra.keypoints
+        {
+            let kept = points.iter().filter(|p| p.confidence >= least);
+            extra.keypoints = Some(kept.cloned().collect());
+        }
     }
 }

@@ -1,0 +1,232 @@
+//! Says what whole pictures show, with one label or with several, by a model that the program around the workflow runs.
+
+use super::super::block::{Block, Call, ClassScore};
+use super::super::image::ImageValue;
+use super::super::json::detection_id;
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use super::super::value::Value;
+use super::object_detection_model::{
+    CONFIDENCE, CUSTOM_CONFIDENCE, IMAGES, LEARNING_TARGET, MODEL, NO_LEARNING,
+};
+
+const fn mode(choices: &'static [&'static str], default: &'static str) -> Property {
+    Property::value(
+        "confidence_mode",
+        "whose lowest score to use: the model's own or custom_confidence",
+        Shape::Choice(choices),
+        &[Kind::Text],
+    )
+    .or(Or::Text(default))
+}
+
+const NUMBER_OF_MODE: usize = 5;
+const PROPERTIES_V1: &[Property] = &[IMAGES, MODEL, CONFIDENCE, NO_LEARNING, LEARNING_TARGET];
+const ONE_V3: &[Property] = &[
+    IMAGES,
+    MODEL,
+    CUSTOM_CONFIDENCE,
+    NO_LEARNING,
+    LEARNING_TARGET,
+    mode(&["default", "custom"], "default"),
+];
+const SEVERAL_V3: &[Property] = &[
+    IMAGES,
+    MODEL,
+    CUSTOM_CONFIDENCE,
+    NO_LEARNING,
+    LEARNING_TARGET,
+    mode(&["best", "default", "custom"], "best"),
+];
+const PREDICTIONS: Output = Output::new("predictions", &[Kind::Classification]);
+const OUTPUTS_V1: &[Output] = &[PREDICTIONS, Output::new("inference_id", &[Kind::Text])];
+const OUTPUTS: &[Output] = &[
+    PREDICTIONS,
+    Output::new("inference_id", &[Kind::InferenceId]),
+    Output::new("model_id", &[Kind::RoboflowModelId]),
+];
+
+const fn one(
+    name: &'static str,
+    properties: &'static [Property],
+    outputs: &'static [Output],
+) -> Manifest {
+    Manifest {
+        name,
+        category: "model",
+        summary: "Says what a picture shows: the best of the classes that a model knows.",
+        role: Role::Other,
+        properties,
+        outputs,
+        batch: &["images"],
+        build: |_| Ok(Box::new(Classify { several: false })),
+        ..Manifest::BASE
+    }
+}
+
+const fn several(
+    name: &'static str,
+    properties: &'static [Property],
+    outputs: &'static [Output],
+) -> Manifest {
+    Manifest {
+        summary: "Says what a picture shows: every class of a model with a score that is high enough.",
+        build: |_| Ok(Box::new(Classify { several: true })),
+        ..one(name, properties, outputs)
+    }
+}
+
+pub(super) const BLOCKS: &[Manifest] = &[
+    one(
+        "roboflow_core/roboflow_classification_model@v1",
+        PROPERTIES_V1,
+        OUTPUTS_V1,
+    ),
+    one(
+        "roboflow_core/roboflow_classification_model@v2",
+        PROPERTIES_V1,
+        OUTPUTS,
+    ),
+    one(
+        "roboflow_core/roboflow_classification_model@v3",
+        ONE_V3,
+        OUTPUTS,
+    ),
+    several(
+        "roboflow_core/roboflow_multi_label_classification_model@v1",
+        PROPERTIES_V1,
+        OUTPUTS_V1,
+    ),
+    several(
+        "roboflow_core/roboflow_multi_label_classification_model@v2",
+        PROPERTIES_V1,
+        OUTPUTS,
+    ),
+    several(
+        "roboflow_core/roboflow_multi_label_classification_model@v3",
+        SEVERAL_V3,
+        OUTPUTS,
+    ),
+];
+
+struct Classify {
+    several: bool,
+}
+
+impl Block for Classify {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let model_id = call.text(1)?;
+        let least = match call.arg(NUMBER_OF_MODE).as_str() {
+            Some("best" | "default") => 0.4,
+            _ => call.number(2, 0.4)?,
+        };
+        let scores = call.host.classify(model_id, image)?;
+        let id = detection_id(&call.new_id());
+        let predictions = if self.several {
+            with_several(image, &id, &scores, least)
+        } else {
+            with_one(image, &id, scores, least)
+        };
+        call.put(0, predictions);
+        call.put(1, id);
+        call.put(2, model_id);
+        Ok(())
+    }
+}
+
+/// What both kinds of results begin with.
+fn head(image: &ImageValue, id: &str, r#type: &str) -> Vec<(&'static str, Value)> {
+    let [width, height] = image.size().map(|n| Value::Int(n.into()));
+    let root = image
+        .place
+        .as_ref()
+        .map_or(&image.id, |place| &place.root_id);
+    vec![
+        ("image", Value::dict([("width", width), ("height", height)])),
+        ("inference_id", Value::from(id)),
+        ("prediction_type", Value::from(r#type)),
+        ("parent_id", image.id.clone().into()),
+        ("root_parent_id", root.clone().into()),
+    ]
+}
+
+/// A result with one label: the classes that are likely enough, best first, and the best of all.
+fn with_one(image: &ImageValue, id: &str, mut scores: Vec<ClassScore>, least: f64) -> Value {
+    scores.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+    let mut map = head(image, id, "classification");
+    let best = scores.first();
+    let top = best.map_or_else(|| Value::from(""), |s| Value::Text(s.class.clone()));
+    map.push(("top", top));
+    map.push((
+        "confidence",
+        Value::Float(best.map_or(0.0, |s| s.confidence)),
+    ));
+    let likely = scores.iter().filter(|s| s.confidence >= least);
+    let rows = likely.map(|s| {
+        Value::dict([
+            ("class", Value::Text(s.class.clone())),
+            ("class_id", Value::Int(s.class_id)),
+            ("confidence", Value::Float(s.confidence)),
+        ])
+    });
+    map.push(("predictions", Value::list(rows.collect())));
+    Value::dict(map)
+}
+
+/// A result with several labels: every class with its score, and those that are likely enough.
+fn with_several(image: &ImageValue, id: &str, scores: &[ClassScore], least: f64) -> Value {
+    let mut map = head(image, id, "classification");
+    let rows = scores.iter().map(|s| {
+        let row = [
+            ("confidence", Value::Float(s.confidence)),
+            ("class_id", Value::Int(s.class_id)),
+        ];
+        (s.class.clone(), Value::dict(row))
+    });
+    map.push(("predictions", Value::dict(rows)));
+    let likely = scores.iter().filter(|s| s.confidence >= least);
+    let classes = likely.map(|s| Value::Text(s.class.clone()));
+    map.push(("predicted_classes", Value::list(classes.collect())));
+    Value::dict(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::super::tests::bench::picture;
+    use super::{ClassScore, Value, with_one, with_several};
+
+    fn scores() -> Vec<ClassScore> {
+        let score = |class: &str, class_id, confidence| ClassScore {
+            class: Arc::from(class),
+            class_id,
+            confidence,
+        };
+        vec![
+            score("cat", 0, 0.3),
+            score("dog", 1, 0.6),
+            score("cow", 2, 0.1),
+        ]
+    }
+
+    #[test]
+    fn one_label_is_the_best_and_several_are_those_likely_enough() {
+        let Value::Image(image) = picture(1, [4, 2], |_, _| [0, 0, 0]) else {
+            panic!("no picture");
+        };
+        let one = with_one(&image, "id", scores(), 0.2).to_json();
+        assert_eq!(one["top"], "dog");
+        assert_eq!(one["confidence"], 0.6);
+        assert_eq!(one["predictions"][1]["class"], "cat");
+        assert_eq!(one["predictions"].as_array().map(Vec::len), Some(2));
+        assert_eq!(one["image"]["width"], 4);
+        let several = with_several(&image, "id", &scores(), 0.2).to_json();
+        assert_eq!(
+            several["predicted_classes"],
+            serde_json::json!(["cat", "dog"])
+        );
+        assert_eq!(several["predictions"]["cow"]["class_id"], 2);
+    }
+}

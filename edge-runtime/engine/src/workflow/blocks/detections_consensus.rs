@@ -1,0 +1,438 @@
+//! Keeps what several models agree on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::json::detection_id;
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use super::super::value::Value;
+use crate::detections::{Detection, Detections, Extra};
+use crate::geometry::BBox;
+use crate::mask::{Bitmap, Mask};
+
+const MODES: Shape = Shape::Choice(&["average", "max", "min"]);
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/detections_consensus@v1",
+    category: "fusion",
+    summary: "Keeps the objects that several models agree on, each once, and says whether enough were found.",
+    role: Role::Other,
+    properties: &[
+        Property::value(
+            "predictions_batches",
+            "what each model found",
+            Shape::List,
+            DETECTIONS,
+        ),
+        Property::value(
+            "required_votes",
+            "how many models have to see an object",
+            INTEGER,
+            &[Kind::Integer],
+        ),
+        Property::value(
+            "class_aware",
+            "whether they have to agree on the class too",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(true)),
+        Property::value(
+            "iou_threshold",
+            "overlap above which two boxes are the same object",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.3)),
+        Property::value(
+            "confidence",
+            "lowest score of an object after joining",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.0)),
+        Property::value(
+            "classes_to_consider",
+            "only objects of these classes",
+            Shape::List,
+            &[Kind::ListOfValues],
+        )
+        .or(Or::Null),
+        Property::value(
+            "required_objects",
+            "how many objects there have to be: a number, or one for each class",
+            Shape::Any,
+            &[Kind::Integer, Kind::Dictionary],
+        )
+        .or(Or::Null),
+        Property::literal(
+            "presence_confidence_aggregation",
+            "how the score of a class is made of its objects'",
+            MODES,
+        )
+        .or(Or::Text("max")),
+        Property::literal(
+            "detections_merge_confidence_aggregation",
+            "how the score of an object is made of its boxes'",
+            MODES,
+        )
+        .or(Or::Text("average")),
+        Property::literal(
+            "detections_merge_coordinates_aggregation",
+            "how a box is made of several: their average, the largest or the smallest",
+            MODES,
+        )
+        .or(Or::Text("average")),
+        Property::literal(
+            "detections_merge_mask_aggregation",
+            "how a mask is made of several",
+            Shape::Choice(&["union", "intersection", "max", "min"]),
+        )
+        .or(Or::Text("union")),
+    ],
+    outputs: &[
+        Output::new(
+            "predictions",
+            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+        ),
+        Output::new("object_present", &[Kind::Boolean, Kind::Dictionary]),
+        Output::new(
+            "presence_confidence",
+            &[Kind::FloatZeroToOne, Kind::Dictionary],
+        ),
+    ],
+    batch: &["predictions_batches"],
+    build: |_| Ok(Box::new(Agree)),
+    ..Manifest::BASE
+}];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Average,
+    Max,
+    Min,
+}
+
+impl Mode {
+    fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "average" => Ok(Self::Average),
+            "max" => Ok(Self::Max),
+            "min" => Ok(Self::Min),
+            other => Err(format!("{other:?} is none of average, max and min")),
+        }
+    }
+
+    /// One number of several; there is at least one.
+    fn of(self, numbers: &[f64]) -> f64 {
+        match self {
+            #[expect(clippy::cast_precision_loss, reason = "a few boxes")]
+            Self::Average => numbers.iter().sum::<f64>() / numbers.len().max(1) as f64,
+            Self::Max => numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Self::Min => numbers.iter().copied().fold(f64::INFINITY, f64::min),
+        }
+    }
+}
+
+struct Agree;
+
+impl Block for Agree {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let mut sources: Vec<Vec<&Detection>> = Vec::new();
+        let mut size = [0, 0];
+        let classes = call.arg(5).as_list();
+        let wanted = |d: &&Detection| {
+            let is = |c: &Value| c.as_str() == Some(&*d.class);
+            classes.is_none_or(|list| list.iter().any(is))
+        };
+        for source in call.arg(0).as_list().unwrap_or_default() {
+            let Value::Detections(all) = source else {
+                return Err(format!("detections expected, got {}", source.what()));
+            };
+            if !all.boxes.is_empty() {
+                size = all.size;
+            }
+            sources.push(all.boxes.iter().filter(wanted).collect());
+        }
+        let votes = usize::try_from(call.integer(1, 1)?).unwrap_or(0);
+        let class_aware = call.boolean(2, true)?;
+        let threshold = call.number(3, 0.3)?;
+        let least = call.number(4, 0.0)?;
+        let presence = Mode::parse(call.text(7)?)?;
+        let how = Joining {
+            confidence: Mode::parse(call.text(8)?)?,
+            boxes: Mode::parse(call.text(9)?)?,
+            masks: call.text(10)?,
+        };
+        let mut used: BTreeSet<String> = BTreeSet::new();
+        let mut agreed = Vec::new();
+        for (number, source) in sources.iter().enumerate() {
+            for d in source {
+                if used.contains(&detection_id(&d.id)) {
+                    continue;
+                }
+                let mut group = vec![*d];
+                let others = sources.iter().enumerate().filter(|(n, _)| *n != number);
+                for (_, other) in others {
+                    group.extend(best_match(d, other, class_aware, threshold, &used));
+                }
+                if group.len() < votes {
+                    continue;
+                }
+                let mut joined = how.join(&group, size);
+                if joined.confidence < least {
+                    continue;
+                }
+                joined.id = call.new_id();
+                used.extend(group.iter().map(|d| detection_id(&d.id)));
+                agreed.push(joined);
+            }
+        }
+        let found = present(&agreed, class_aware, call.arg(6), presence);
+        call.put(1, found.is_some());
+        call.put(2, Value::dict(found.unwrap_or_default()));
+        let size = if agreed.is_empty() { [0, 0] } else { size };
+        call.put(
+            0,
+            Detections {
+                boxes: agreed,
+                size,
+            },
+        );
+        Ok(())
+    }
+}
+
+/// The box of another source that covers this one most, if one covers it enough.
+fn best_match<'a>(
+    d: &Detection,
+    other: &[&'a Detection],
+    class_aware: bool,
+    threshold: f64,
+    used: &BTreeSet<String>,
+) -> Option<&'a Detection> {
+    other
+        .iter()
+        .filter(|o| !class_aware || o.class == d.class)
+        .filter(|o| !used.contains(&detection_id(&o.id)))
+        .map(|o| (o.bbox.iou(&d.bbox), *o))
+        .filter(|(iou, _)| *iou > threshold)
+        .reduce(|a, b| if b.0 > a.0 { b } else { a })
+        .map(|(_, o)| o)
+}
+
+/// How several boxes become one.
+struct Joining<'a> {
+    confidence: Mode,
+    boxes: Mode,
+    masks: &'a str,
+}
+
+impl Joining<'_> {
+    fn join(&self, group: &[&Detection], size: [u32; 2]) -> Detection {
+        let scores: Vec<f64> = group.iter().map(|d| d.confidence).collect();
+        let mut out = self.named(group).clone();
+        out.confidence = self.confidence.of(&scores);
+        out.bbox = self.bbox(group);
+        out.track = None;
+        let first = group.first().and_then(|d| d.extra.as_deref());
+        let mask = self.mask(group, size);
+        let extra = Extra {
+            parent_id: first.and_then(|e| e.parent_id.clone()),
+            place: first.and_then(|e| e.place.clone()),
+            mask,
+            ..Extra::default()
+        };
+        out.extra = (extra != Extra::default()).then(|| Box::new(extra));
+        out
+    }
+
+    /// The box that the class is taken from: that of the best or worst score, or the first of the most frequent class.
+    fn named<'d>(&self, group: &[&'d Detection]) -> &'d Detection {
+        let by_score = |most: bool| {
+            let better = |a: &'d Detection, b: &'d Detection| {
+                if (b.confidence > a.confidence) == most && b.confidence != a.confidence {
+                    b
+                } else {
+                    a
+                }
+            };
+            group.iter().copied().reduce(better)
+        };
+        let chosen = match self.confidence {
+            Mode::Max => by_score(true),
+            Mode::Min => by_score(false),
+            Mode::Average => {
+                let count = |d: &Detection| group.iter().filter(|o| o.class == d.class).count();
+                let more =
+                    |a: &'d Detection, b: &'d Detection| if count(b) > count(a) { b } else { a };
+                group.iter().copied().reduce(more)
+            }
+        };
+        // A group begins with the box that it is about.
+        chosen.unwrap_or(group[0])
+    }
+
+    fn bbox(&self, group: &[&Detection]) -> BBox {
+        let of = |get: fn(&BBox) -> f64| {
+            Mode::Average.of(&group.iter().map(|d| get(&d.bbox)).collect::<Vec<_>>())
+        };
+        let by_area = |most: bool| {
+            let boxes = group.iter().map(|d| d.bbox);
+            boxes.reduce(|a, b| {
+                if if most {
+                    b.area() > a.area()
+                } else {
+                    b.area() < a.area()
+                } {
+                    b
+                } else {
+                    a
+                }
+            })
+        };
+        match self.boxes {
+            Mode::Max => by_area(true),
+            Mode::Min => by_area(false),
+            Mode::Average => None,
+        }
+        .unwrap_or_else(|| BBox::new(of(|b| b.x1), of(|b| b.y1), of(|b| b.x2), of(|b| b.y2)))
+    }
+
+    fn mask(&self, group: &[&Detection], size: [u32; 2]) -> Option<Arc<Mask>> {
+        let masks: Vec<&Arc<Mask>> = group.iter().filter_map(|d| d.mask()).collect();
+        let (first, rest) = masks.split_first()?;
+        if rest.is_empty() {
+            return Some(Arc::clone(first));
+        }
+        let bitmaps: Vec<Bitmap> = masks.iter().map(|m| m.bitmap(size)).collect();
+        let joined = match self.masks {
+            "max" => bitmaps.into_iter().max_by_key(Bitmap::count)?,
+            "min" => bitmaps.into_iter().min_by_key(Bitmap::count)?,
+            "intersection" => Bitmap::from_fn(size, |x, y| bitmaps.iter().all(|b| b.at(x, y))),
+            _ => Bitmap::from_fn(size, |x, y| bitmaps.iter().any(|b| b.at(x, y))),
+        };
+        Some(Arc::new(Mask::Bitmap(joined)))
+    }
+}
+
+/// The score of each class, or of any object, where all that is required was found.
+fn present(
+    agreed: &[Detection],
+    class_aware: bool,
+    required: &Value,
+    mode: Mode,
+) -> Option<Vec<(Arc<str>, Value)>> {
+    if agreed.is_empty() {
+        return None;
+    }
+    let count = |class: &str| agreed.iter().filter(|d| &*d.class == class).count();
+    let enough = |n: usize, least: &Value| {
+        least
+            .as_i64()
+            .is_none_or(|least| i64::try_from(n).is_ok_and(|n| n >= least))
+    };
+    match required {
+        Value::Dict(classes) if class_aware => {
+            if !classes
+                .iter()
+                .all(|(class, least)| count(class) > 0 && enough(count(class), least))
+            {
+                return None;
+            }
+        }
+        Value::Dict(classes) => {
+            let sum = classes.values().filter_map(Value::as_i64).sum();
+            if !enough(agreed.len(), &Value::Int(sum)) {
+                return None;
+            }
+        }
+        number => {
+            if !enough(agreed.len(), number) {
+                return None;
+            }
+        }
+    }
+    let mut scores: BTreeMap<Arc<str>, Vec<f64>> = BTreeMap::new();
+    for d in agreed {
+        let key = if class_aware {
+            Arc::clone(&d.class)
+        } else {
+            Arc::from("any_object")
+        };
+        scores.entry(key).or_default().push(d.confidence);
+    }
+    let scores = scores.into_iter();
+    Some(
+        scores
+            .map(|(class, all)| (class, Value::Float(mode.of(&all))))
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, boxes};
+    use super::Kind;
+
+    fn agree(extra: &Json, a: &[Json], b: &[Json]) -> Json {
+        let mut step = json!({
+            "type": "DetectionsConsensus", "predictions_batches": ["$inputs.a", "$inputs.b"], "required_votes": 2
+        });
+        for (key, value) in extra.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        let kinds = [("a", Kind::ObjectDetection), ("b", Kind::ObjectDetection)];
+        let mut bench = Bench::new(step, &kinds);
+        bench
+            .feed(&[("a", boxes([100, 100], a)), ("b", boxes([100, 100], b))])
+            .unwrap()
+    }
+
+    fn at(x: f64, confidence: f64, class: &str, id: &str) -> Json {
+        json!({"x": x, "y": 20.0, "width": 10.0, "height": 10.0, "confidence": confidence, "class": class, "detection_id": id})
+    }
+
+    #[test]
+    fn only_what_both_see_is_kept_with_the_average_of_both() {
+        let out = agree(
+            &json!({}),
+            &[at(20.0, 0.8, "cat", "a0"), at(70.0, 0.9, "cat", "a1")],
+            &[at(22.0, 0.6, "cat", "b0")],
+        );
+        let found = out["predictions"]["predictions"].as_array().unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0]["x"], 21.0);
+        assert!((found[0]["confidence"].as_f64().unwrap() - 0.7).abs() < 1e-9);
+        assert_eq!(out["object_present"], true);
+        assert!(out["presence_confidence"]["cat"].is_number());
+    }
+
+    #[test]
+    fn another_class_is_another_object_unless_classes_make_no_difference() {
+        let (a, b) = ([at(20.0, 0.8, "cat", "a0")], [at(20.0, 0.6, "dog", "b0")]);
+        let out = agree(&json!({}), &a, &b);
+        assert_eq!(out["object_present"], false);
+        assert_eq!(out["predictions"]["image"]["width"], Json::Null);
+        let out = agree(&json!({"class_aware": false}), &a, &b);
+        assert!(out["presence_confidence"]["any_object"].is_number());
+    }
+
+    #[test]
+    fn too_few_objects_are_not_present() {
+        let (a, b) = ([at(20.0, 0.8, "cat", "a0")], [at(20.0, 0.6, "cat", "b0")]);
+        let out = agree(&json!({"required_objects": {"cat": 2}}), &a, &b);
+        assert_eq!(out["object_present"], false);
+        assert_eq!(
+            out["predictions"]["predictions"].as_array().unwrap().len(),
+            1
+        );
+    }
+}

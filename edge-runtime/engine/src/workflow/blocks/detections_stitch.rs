@@ -1,0 +1,170 @@
+//! Puts what was found in the parts of a picture back together.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::image::ImageValue;
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, Depth, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use super::super::value::Value;
+use crate::detections::{Detection, Detections, Place};
+use crate::geometry::BBox;
+
+const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/detections_stitch@v1",
+    category: "fusion",
+    summary: "Puts what was found in the crops or tiles of a picture back together, without doubles.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "reference_image",
+            "the picture that the parts were cut from",
+            &[Kind::Image],
+        ),
+        Property::data("predictions", "what was found in each part", BOXES).deeper(),
+        Property::value(
+            "overlap_filtering_strategy",
+            "what becomes of boxes over each other: both stay, the weaker goes (nms), or they are joined (nmm)",
+            Shape::Choice(&["none", "nms", "nmm"]),
+            &[Kind::Text],
+        )
+        .or(Or::Text("nms")),
+        Property::value(
+            "iou_threshold",
+            "overlap above which boxes are the same object",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.3)),
+    ],
+    outputs: &[Output::new("predictions", BOXES)],
+    depth: Depth::Reference("reference_image"),
+    build: |_| Ok(Box::new(Stitch)),
+    ..Manifest::BASE
+}];
+
+struct Stitch;
+
+impl Block for Stitch {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let threshold = call.number(3, 0.3)?;
+        let strategy = call.text(2)?;
+        let mut whole = Detections::none([0, 0]);
+        for part in call.arg(1).as_list().unwrap_or_default() {
+            let Value::Detections(part) = part else {
+                return Err(format!("detections expected, got {}", part.what()));
+            };
+            for d in &part.boxes {
+                whole.size = image.size();
+                whole.boxes.push(put_back(d, image)?);
+            }
+        }
+        let out = match strategy {
+            "none" => whole,
+            "nms" => suppress(whole, threshold),
+            "nmm" => join(whole, threshold),
+            other => return Err(format!("{other:?} is no strategy; use none, nms or nmm")),
+        };
+        call.put(0, out);
+        Ok(())
+    }
+}
+
+/// A box of a part in the coordinates of the picture.
+fn put_back(d: &Detection, image: &ImageValue) -> Result<Detection, String> {
+    let place = d.extra.as_deref().and_then(|e| e.place.clone());
+    let place = place.ok_or("a detection doesn't say in which part of the picture it was found")?;
+    let mut moved = d.moved(place.parent.offset, place.parent.size);
+    let extra = moved.extra_mut();
+    extra.parent_id = (&*image.id != "image").then(|| Arc::clone(&image.id));
+    extra.place = image.place.as_deref().map(|p| Arc::new(Place::clone(p)));
+    Ok(moved)
+}
+
+/// Without each box that covers a stronger one of its class.
+fn suppress(all: Detections, threshold: f64) -> Detections {
+    let mut order: Vec<usize> = (0..all.boxes.len()).collect();
+    let score = |i: &usize| all.boxes.get(*i).map_or(0.0, |d| d.confidence);
+    order.sort_by(|a, b| score(b).total_cmp(&score(a)));
+    let mut kept: Vec<usize> = Vec::new();
+    for i in order {
+        let Some(d) = all.boxes.get(i) else { continue };
+        let doubles = |k: &usize| {
+            all.boxes
+                .get(*k)
+                .is_some_and(|k| k.class_id == d.class_id && k.bbox.iou(&d.bbox) > threshold)
+        };
+        if !kept.iter().any(doubles) {
+            kept.push(i);
+        }
+    }
+    // In the order in which they came.
+    kept.sort_unstable();
+    all.pick(kept)
+}
+
+/// With boxes of a class that cover each other joined into one, as strong as the strongest.
+fn join(all: Detections, threshold: f64) -> Detections {
+    let mut rest = all.boxes;
+    rest.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+    let mut out = Vec::new();
+    while !rest.is_empty() {
+        let mut d = rest.remove(0);
+        rest.retain(|other| {
+            let same = other.class_id == d.class_id && other.bbox.iou(&d.bbox) > threshold;
+            if same {
+                let (a, b) = (d.bbox, other.bbox);
+                d.bbox = BBox::new(
+                    a.x1.min(b.x1),
+                    a.y1.min(b.y1),
+                    a.x2.max(b.x2),
+                    a.y2.max(b.y2),
+                );
+            }
+            !same
+        });
+        out.push(d);
+    }
+    Detections {
+        boxes: out,
+        size: all.size,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::boxes;
+    use super::{Detections, Value, join, suppress};
+
+    fn two() -> Detections {
+        let at = |x: f64, confidence: f64| json!({"x": x, "y": 10.0, "width": 10.0, "height": 10.0, "confidence": confidence});
+        match boxes([100, 100], &[at(10.0, 0.5), at(12.0, 0.9), at(60.0, 0.4)]) {
+            Value::Detections(all) => Detections::clone(&all),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn centres(all: &Detections) -> Json {
+        all.boxes.iter().map(|d| json!(d.bbox.center().x)).collect()
+    }
+
+    #[test]
+    fn of_two_boxes_over_each_other_the_stronger_stays() {
+        assert_eq!(centres(&suppress(two(), 0.3)), json!([12.0, 60.0]));
+        assert_eq!(centres(&suppress(two(), 0.9)), json!([10.0, 12.0, 60.0]));
+    }
+
+    #[test]
+    fn boxes_over_each_other_are_joined() {
+        let all = join(two(), 0.3);
+        assert_eq!(centres(&all), json!([11.0, 60.0]));
+        assert!((all.boxes[0].bbox.width() - 12.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,201 @@
+//! Resizes, turns or mirrors pictures.
+
+use std::sync::Arc;
+
+use image::imageops::{self, FilterType};
+use image::{Rgb, RgbImage};
+
+use super::super::block::{Block, Call};
+use super::super::image::{Packed, RgbPixels};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+
+/// Longest side of a picture that is made, in pixels.
+const MAX_SIDE: i64 = 16_384;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/image_preprocessing@v1",
+    category: "classical_computer_vision",
+    summary: "Resizes, turns or mirrors a picture.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture to change", &[Kind::Image]).alias(&["images"]),
+        Property::literal(
+            "task_type",
+            "what to do with it",
+            Shape::Choice(&["resize", "rotate", "flip"]),
+        ),
+        Property::value(
+            "width",
+            "width in pixels, to resize",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(640)),
+        Property::value(
+            "height",
+            "height in pixels, to resize",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(640)),
+        Property::value(
+            "rotation_degrees",
+            "how far to turn clockwise, -360 to 360",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(90)),
+        Property::value(
+            "flip_type",
+            "which way to mirror",
+            Shape::Choice(&["vertical", "horizontal", "both"]),
+            &[Kind::Text],
+        )
+        .or(Or::Text("vertical")),
+    ],
+    outputs: &[Output::new("image", &[Kind::Image])],
+    build: |_| Ok(Box::new(Change)),
+    ..Manifest::BASE
+}];
+
+struct Change;
+
+impl Block for Change {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let task = call.text(1)?;
+        let rgb = image.pixels.rgb();
+        let picture = RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone())
+            .ok_or("the picture has no pixels")?;
+        let changed = match task {
+            "resize" => {
+                let side = |index: usize, name: &str| {
+                    let n = call.integer(index, 640)?;
+                    let fits = (1..=MAX_SIDE).contains(&n);
+                    let n = fits.then(|| u32::try_from(n).ok()).flatten();
+                    n.ok_or_else(|| format!("{name} has to be from 1 to {MAX_SIDE} pixels"))
+                };
+                let (width, height) = (side(2, "width")?, side(3, "height")?);
+                imageops::resize(&picture, width, height, FilterType::Triangle)
+            }
+            "rotate" => {
+                let degrees = call.integer(4, 90)?;
+                if !(-360..=360).contains(&degrees) {
+                    return Err(format!(
+                        "rotation_degrees is {degrees} and has to be from -360 to 360"
+                    ));
+                }
+                turn(&picture, degrees)
+            }
+            "flip" => match call.text(5)? {
+                "vertical" => imageops::flip_vertical(&picture),
+                "horizontal" => imageops::flip_horizontal(&picture),
+                "both" => imageops::rotate180(&picture),
+                other => {
+                    return Err(format!(
+                        "{other:?} is no way to mirror; use vertical, horizontal or both"
+                    ));
+                }
+            },
+            other => return Err(format!("{other:?} is no task; use resize, rotate or flip")),
+        };
+        let pixels = RgbPixels {
+            width: changed.width(),
+            height: changed.height(),
+            data: changed.into_raw(),
+        };
+        call.put(0, image.with_pixels(Arc::new(Packed(Arc::new(pixels)))));
+        Ok(())
+    }
+}
+
+/// The picture turned clockwise, on a canvas that holds all of it; corners that nothing falls on are black.
+fn turn(picture: &RgbImage, degrees: i64) -> RgbImage {
+    match degrees.rem_euclid(360) {
+        0 => return picture.clone(),
+        90 => return imageops::rotate90(picture),
+        180 => return imageops::rotate180(picture),
+        270 => return imageops::rotate270(picture),
+        _ => {}
+    }
+    #[expect(clippy::cast_precision_loss, reason = "at most 360")]
+    let angle = (degrees as f64).to_radians();
+    let (sin, cos) = angle.sin_cos();
+    let (w, h) = (f64::from(picture.width()), f64::from(picture.height()));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most the diagonal of a picture; `as` saturates"
+    )]
+    let (width, height) = (
+        (h * sin.abs() + w * cos.abs()) as u32,
+        (h * cos.abs() + w * sin.abs()) as u32,
+    );
+    RgbImage::from_fn(width, height, |x, y| {
+        // Where the middle of this pixel was before.
+        let (dx, dy) = (
+            f64::from(x) + 0.5 - f64::from(width) / 2.0,
+            f64::from(y) + 0.5 - f64::from(height) / 2.0,
+        );
+        let from = [
+            dx * cos + dy * sin + w / 2.0 - 0.5,
+            dy * cos - dx * sin + h / 2.0 - 0.5,
+        ];
+        #[expect(clippy::cast_possible_truncation, reason = "positions in a picture")]
+        let sample = imageops::interpolate_bilinear(picture, from[0] as f32, from[1] as f32);
+        sample.unwrap_or(Rgb([0, 0, 0]))
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::Value;
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    /// Size and first pixel of what comes out for a picture whose left half is white.
+    fn changed(extra: &Json) -> Result<(u32, u32, u8), String> {
+        let mut step =
+            json!({"type": "roboflow_core/image_preprocessing@v1", "image": "$inputs.image"});
+        for (key, value) in extra.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        let frame = picture(1, [8, 4], |x, _| [if x < 4 { 255 } else { 0 }; 3]);
+        bench.feed(&[("image", frame)])?;
+        let Some(Value::Image(image)) = bench.value("image") else {
+            panic!("no picture");
+        };
+        let rgb = image.pixels.rgb();
+        Ok((rgb.width, rgb.height, rgb.data[0]))
+    }
+
+    #[test]
+    fn a_picture_is_resized_turned_and_mirrored() {
+        let size = json!({"task_type": "resize", "width": 16, "height": 2});
+        assert_eq!(changed(&size), Ok((16, 2, 255)));
+        assert_eq!(changed(&json!({"task_type": "rotate"})), Ok((4, 8, 255)));
+        let back = json!({"task_type": "rotate", "rotation_degrees": -90});
+        assert_eq!(changed(&back), Ok((4, 8, 0)));
+        let mirrored = json!({"task_type": "flip", "flip_type": "horizontal"});
+        assert_eq!(changed(&mirrored), Ok((8, 4, 0)));
+        assert_eq!(changed(&json!({"task_type": "flip"})), Ok((8, 4, 255)));
+    }
+
+    #[test]
+    fn a_turn_by_any_angle_keeps_the_whole_picture() {
+        let turned = json!({"task_type": "rotate", "rotation_degrees": 45});
+        assert_eq!(changed(&turned), Ok((8, 8, 0)));
+    }
+
+    #[test]
+    fn sizes_and_angles_that_make_no_sense_are_refused() {
+        assert!(changed(&json!({"task_type": "resize", "width": 0})).is_err());
+        assert!(changed(&json!({"task_type": "resize", "width": 1_000_000_000})).is_err());
+        assert!(changed(&json!({"task_type": "rotate", "rotation_degrees": 400})).is_err());
+    }
+}

@@ -1,0 +1,203 @@
+//! Cuts pictures into overlapping tiles, so that small objects are large enough for a model.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, Depth, INTEGER, Manifest, NUMBER, Output, Property, Role,
+};
+use super::super::value::Value;
+
+/// Most tiles of one picture.
+const MAX_TILES: usize = 4096;
+
+const OUTPUTS: &[Output] = &[Output::new("slices", &[Kind::Image])];
+const PROPERTIES: &[Property] = &[
+    Property::data("image", "the picture to cut", &[Kind::Image]).alias(&["images"]),
+    Property::value(
+        "slice_width",
+        "width of a tile in pixels",
+        INTEGER,
+        &[Kind::Integer],
+    )
+    .or(Or::Int(640)),
+    Property::value(
+        "slice_height",
+        "height of a tile in pixels",
+        INTEGER,
+        &[Kind::Integer],
+    )
+    .or(Or::Int(640)),
+    Property::value(
+        "overlap_ratio_width",
+        "share of a tile's width that the next one covers too",
+        NUMBER,
+        &[Kind::FloatZeroToOne],
+    )
+    .or(Or::Float(0.2)),
+    Property::value(
+        "overlap_ratio_height",
+        "share of a tile's height that the next one covers too",
+        NUMBER,
+        &[Kind::FloatZeroToOne],
+    )
+    .or(Or::Float(0.2)),
+];
+
+const fn version(name: &'static str, summary: &'static str, whole: bool) -> Manifest {
+    Manifest {
+        name,
+        category: "transformation",
+        summary,
+        role: Role::Other,
+        properties: PROPERTIES,
+        outputs: OUTPUTS,
+        depth: Depth::Deeper,
+        build: if whole {
+            |_| {
+                Ok(Box::new(Slice {
+                    whole: true,
+                    cuts: 0,
+                }))
+            }
+        } else {
+            |_| {
+                Ok(Box::new(Slice {
+                    whole: false,
+                    cuts: 0,
+                }))
+            }
+        },
+        ..Manifest::BASE
+    }
+}
+
+pub(super) const BLOCKS: &[Manifest] = &[
+    version(
+        "roboflow_core/image_slicer@v1",
+        "Cuts a picture into overlapping tiles; those at the right and lower edge are smaller.",
+        false,
+    ),
+    version(
+        "roboflow_core/image_slicer@v2",
+        "Cuts a picture into overlapping tiles of one size; the last ones begin earlier.",
+        true,
+    ),
+];
+
+struct Slice {
+    /// Whether tiles at the edge keep their size.
+    whole: bool,
+    cuts: u64,
+}
+
+impl Block for Slice {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let [width, height] = image.size().map(i64::from);
+        let across = starts(
+            width,
+            call.integer(1, 640)?,
+            call.number(3, 0.2)?,
+            self.whole,
+        )?;
+        let down = starts(
+            height,
+            call.integer(2, 640)?,
+            call.number(4, 0.2)?,
+            self.whole,
+        )?;
+        if across.len().saturating_mul(down.len()) > MAX_TILES {
+            return Err(format!(
+                "{} by {} tiles are more than {MAX_TILES}; make them larger or let them overlap less",
+                across.len(),
+                down.len()
+            ));
+        }
+        let mut tiles = Vec::with_capacity(across.len() * down.len());
+        for [top, bottom] in &down {
+            for [left, right] in &across {
+                self.cuts += 1;
+                let id = Arc::from(format!("image_slicer.{}", self.cuts));
+                let tile = image.crop([*left, *top], [*right, *bottom], id);
+                tiles.push(tile.map_or(Value::Null, Value::from));
+            }
+        }
+        call.put(0, tiles);
+        Ok(())
+    }
+}
+
+/// Where tiles begin and end along a side, in pixels.
+fn starts(side: i64, tile: i64, overlap: f64, whole: bool) -> Result<Vec<[i64; 2]>, String> {
+    if tile < 1 {
+        return Err(format!(
+            "a tile has to be at least a pixel wide, not {tile}"
+        ));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "`as` saturates, and tiles are small"
+    )]
+    let step = tile - (overlap * tile as f64) as i64;
+    if step < 1 {
+        return Err(format!(
+            "tiles that overlap by {overlap} of their size never reach the other edge"
+        ));
+    }
+    if whole && tile >= side {
+        return Ok(vec![[0, side]]);
+    }
+    let mut all = Vec::new();
+    let mut start = 0;
+    while start < side && all.len() <= MAX_TILES {
+        let end = start + tile;
+        if whole && end >= side {
+            all.push([side - tile, side]);
+            break;
+        }
+        all.push([start, end.min(side)]);
+        start += step;
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use super::starts;
+    use proptest::prelude::*;
+
+    #[test]
+    fn tiles_at_the_edge_are_smaller_or_begin_earlier() {
+        assert_eq!(
+            starts(640, 640, 0.2, false).unwrap(),
+            [[0, 640], [512, 640]]
+        );
+        assert_eq!(starts(640, 640, 0.2, true).unwrap(), [[0, 640]]);
+        assert_eq!(
+            starts(1000, 640, 0.2, true).unwrap(),
+            [[0, 640], [360, 1000]]
+        );
+    }
+
+    #[test]
+    fn tiles_that_would_never_end_are_refused() {
+        assert!(starts(640, 100, 1.0, false).is_err());
+        assert!(starts(640, 0, 0.0, false).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn tiles_cover_the_side(side in 1_i64..3000, tile in 1_i64..900, overlap in 0.0..0.9_f64, whole: bool) {
+            if let Ok(all) = starts(side, tile, overlap, whole) {
+                prop_assume!(all.len() < super::MAX_TILES);
+                prop_assert_eq!(all[0][0], 0);
+                prop_assert_eq!(all[all.len() - 1][1], side);
+                prop_assert!(all.windows(2).all(|pair| pair[1][0] <= pair[0][1]));
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Measures how fast tracked objects move.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role};
+use super::super::per_video::PerVideo;
+use super::{require_tracks, video_of};
+use crate::analytics::recent::Recent;
+use crate::detections::Detections;
+use crate::geometry::Point;
+
+/// Most tracks remembered for one video.
+const MAX_TRACKS: usize = 16_384;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/velocity@v1",
+    category: "analytics",
+    summary: "Measures how fast tracked objects move, from frame to frame and smoothed.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the frame", &[Kind::Image]).inputs_only(),
+        Property::data("detections", "tracked detections", DETECTIONS),
+        Property::value(
+            "smoothing_alpha",
+            "how much of the smoothed velocity is the newest one, above 0 to 1",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(0.5)),
+        Property::value(
+            "pixels_per_meter",
+            "how many pixels a metre has; 1 for velocities in pixels a second",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(1.0)),
+    ],
+    outputs: &[Output::new("velocity_detections", DETECTIONS)],
+    build: |_| {
+        Ok(Box::new(Velocity {
+            videos: PerVideo::default(),
+        }))
+    },
+    ..Manifest::BASE
+}];
+
+struct Velocity {
+    videos: PerVideo<Recent<Last>>,
+}
+
+/// Where a track was last, and how fast.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    at: Point,
+    time_s: f64,
+    /// In pixels a second.
+    smoothed: Point,
+}
+
+impl Block for Velocity {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let meta = video_of(call.arg(0))?;
+        let all = call.detections(1)?;
+        require_tracks(all)?;
+        let alpha = call.number(2, 0.5)?;
+        let scale = call.number(3, 1.0)?;
+        if !(alpha > 0.0 && alpha <= 1.0) {
+            return Err(format!(
+                "smoothing_alpha is {alpha} and has to be above 0 and at most 1"
+            ));
+        }
+        if scale.is_nan() || scale <= 0.0 {
+            return Err(format!("pixels_per_meter is {scale} and has to be above 0"));
+        }
+        let time_s = meta.time_s();
+        let tracks = self
+            .videos
+            .get(&meta.video_identifier, || Ok(Recent::new(MAX_TRACKS)))?;
+        tracks.next_round(u64::MAX);
+        let mut out = Detections::clone(all);
+        for d in &mut out.boxes {
+            let Some(track) = d.track else { continue };
+            let at = d.bbox.center();
+            let last = tracks.touch(track).copied();
+            let now = velocity(last, at, time_s);
+            let smoothed = last.map_or(now, |last| {
+                let mix = |now: f64, old: f64| alpha * now + (1.0 - alpha) * old;
+                Point::new(mix(now.x, last.smoothed.x), mix(now.y, last.smoothed.y))
+            });
+            *tracks.touch_or_insert(
+                track,
+                Last {
+                    at,
+                    time_s,
+                    smoothed,
+                },
+            ) = Last {
+                at,
+                time_s,
+                smoothed,
+            };
+            let data = &mut d.extra_mut().data;
+            for (vector, speed, v) in [
+                ("velocity", "speed", now),
+                ("smoothed_velocity", "smoothed_speed", smoothed),
+            ] {
+                data.insert(Arc::from(vector), json!([v.x / scale, v.y / scale]));
+                data.insert(Arc::from(speed), json!(v.x.hypot(v.y) / scale));
+            }
+        }
+        call.put(0, out);
+        Ok(())
+    }
+}
+
+/// Pixels a second since the last time; nothing for a new track, or where time stood still or went back.
+fn velocity(last: Option<Last>, at: Point, time_s: f64) -> Point {
+    match last {
+        Some(last) if time_s > last.time_s => {
+            let seconds = time_s - last.time_s;
+            Point::new((at.x - last.at.x) / seconds, (at.y - last.at.y) / seconds)
+        }
+        _ => Point::new(0.0, 0.0),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, boxes, picture};
+    use super::Kind;
+
+    fn bench(alpha: f64, scale: f64) -> Bench {
+        let step = json!({
+            "type": "roboflow_core/velocity@v1", "image": "$inputs.image", "detections": "$inputs.boxes",
+            "smoothing_alpha": alpha, "pixels_per_meter": scale
+        });
+        Bench::new(
+            step,
+            &[("image", Kind::Image), ("boxes", Kind::ObjectDetection)],
+        )
+    }
+
+    fn frame(bench: &mut Bench, number: u64, x: f64) -> Json {
+        let row = json!({"x": x, "y": 20.0, "width": 10.0, "height": 10.0, "tracker_id": 1});
+        let image = picture(number, [4, 4], |_, _| [0, 0, 0]);
+        let out = bench.feed(&[("image", image), ("boxes", boxes([100, 100], &[row]))]);
+        out.unwrap()["velocity_detections"]["predictions"][0].clone()
+    }
+
+    fn near(json: &Json, wanted: f64) -> bool {
+        json.as_f64().is_some_and(|n| (n - wanted).abs() < 1e-6)
+    }
+
+    #[test]
+    fn speed_is_distance_by_time_and_smoothing_follows() {
+        let mut bench = bench(0.5, 2.0);
+        assert!(near(&frame(&mut bench, 1, 10.0)["speed"], 0.0));
+        // 3 pixels in a thirtieth of a second are 90 pixels a second, which are 45 metres.
+        let second = frame(&mut bench, 2, 13.0);
+        assert!(near(&second["speed"], 45.0));
+        assert!(near(&second["velocity"][0], 45.0));
+        assert!(near(&second["smoothed_speed"], 22.5));
+    }
+
+    #[test]
+    fn time_that_stands_still_makes_no_speed() {
+        let mut bench = bench(1.0, 1.0);
+        frame(&mut bench, 5, 10.0);
+        assert!(near(&frame(&mut bench, 5, 50.0)["speed"], 0.0));
+        assert!(near(&frame(&mut bench, 4, 90.0)["speed"], 0.0));
+    }
+
+    #[test]
+    fn boxes_without_tracks_are_refused() {
+        let image = picture(1, [4, 4], |_, _| [0, 0, 0]);
+        let row = json!({"x": 1.0, "y": 2.0, "width": 1.0, "height": 1.0});
+        let out = bench(0.5, 1.0).feed(&[("image", image), ("boxes", boxes([100, 100], &[row]))]);
+        assert!(out.unwrap_err().contains("byte_tracker"));
+    }
+}
