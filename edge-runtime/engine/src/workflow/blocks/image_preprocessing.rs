@@ -41,7 +41,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Int(640)),
         Property::value(
             "rotation_degrees",
-            "how far to turn clockwise, -360 to 360",
+            "how far to turn counter-clockwise, -360 to 360",
             INTEGER,
             &[Kind::Integer],
         )
@@ -70,13 +70,21 @@ impl Block for Change {
             .ok_or("the picture has no pixels")?;
         let changed = match task {
             "resize" => {
-                let side = |index: usize, name: &str| {
-                    let n = call.integer(index, 640)?;
+                let [now_width, now_height] = image.size().map(i64::from);
+                // A side that is left open follows the other one.
+                let follow =
+                    |open: i64, given: i64, now: i64| open.saturating_mul(given) / now.max(1);
+                let width = call.integer(
+                    2,
+                    follow(now_width, call.integer(3, now_height)?, now_height),
+                )?;
+                let height = call.integer(3, follow(now_height, width, now_width))?;
+                let side = |n: i64, name: &str| {
                     let fits = (1..=MAX_SIDE).contains(&n);
                     let n = fits.then(|| u32::try_from(n).ok()).flatten();
                     n.ok_or_else(|| format!("{name} has to be from 1 to {MAX_SIDE} pixels"))
                 };
-                let (width, height) = (side(2, "width")?, side(3, "height")?);
+                let (width, height) = (side(width, "width")?, side(height, "height")?);
                 imageops::resize(&picture, width, height, FilterType::Triangle)
             }
             "rotate" => {
@@ -110,9 +118,9 @@ impl Block for Change {
     }
 }
 
-/// The picture turned clockwise, on a canvas that holds all of it; corners that nothing falls on are black.
+/// The picture turned counter-clockwise, on a canvas that holds all of it; corners that nothing falls on are black.
 fn turn(picture: &RgbImage, degrees: i64) -> RgbImage {
-    match degrees.rem_euclid(360) {
+    match (-degrees).rem_euclid(360) {
         0 => return picture.clone(),
         90 => return imageops::rotate90(picture),
         180 => return imageops::rotate180(picture),
@@ -120,7 +128,7 @@ fn turn(picture: &RgbImage, degrees: i64) -> RgbImage {
         _ => {}
     }
     #[expect(clippy::cast_precision_loss, reason = "at most 360")]
-    let angle = (degrees as f64).to_radians();
+    let angle = (-degrees as f64).to_radians();
     let (sin, cos) = angle.sin_cos();
     let (w, h) = (f64::from(picture.width()), f64::from(picture.height()));
     #[expect(
@@ -178,9 +186,9 @@ mod tests {
     fn a_picture_is_resized_turned_and_mirrored() {
         let size = json!({"task_type": "resize", "width": 16, "height": 2});
         assert_eq!(changed(&size), Ok((16, 2, 255)));
-        assert_eq!(changed(&json!({"task_type": "rotate"})), Ok((4, 8, 255)));
+        assert_eq!(changed(&json!({"task_type": "rotate"})), Ok((4, 8, 0)));
         let back = json!({"task_type": "rotate", "rotation_degrees": -90});
-        assert_eq!(changed(&back), Ok((4, 8, 0)));
+        assert_eq!(changed(&back), Ok((4, 8, 255)));
         let mirrored = json!({"task_type": "flip", "flip_type": "horizontal"});
         assert_eq!(changed(&mirrored), Ok((8, 4, 0)));
         assert_eq!(changed(&json!({"task_type": "flip"})), Ok((8, 4, 255)));
