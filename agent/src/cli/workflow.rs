@@ -11,7 +11,7 @@ use watchkeeper_engine::workflow::{catalogue, compile, details, validate};
 use super::args::Global;
 use super::exit::{Exit, Failure};
 use super::output::Output;
-use super::run::find;
+use super::run;
 
 /// One error as a line.
 pub(in crate::cli) fn one_line(error: &WorkflowError) -> String {
@@ -62,7 +62,7 @@ pub(super) fn run(
     global: &Global,
 ) -> Result<(), Failure> {
     const PROGRAM: &str = "watchkeeper-runtime";
-    let program = find(PROGRAM).ok_or_else(|| {
+    let program = run::find(PROGRAM).ok_or_else(|| {
         let sentence = format!("{PROGRAM} is neither beside this program nor on the search path");
         Failure::new(Exit::NoRuntime, sentence)
     })?;
