@@ -174,10 +174,13 @@ fn every_target_is_replayed_has_a_binary_and_nothing_else_is_there() -> Outcome 
     Ok(())
 }
 
+/// Whether a parser takes a seed.
+type Door = fn(&[u8]) -> Result<(), String>;
+
 /// A seed that is refused at the door tests the door only.
 #[test]
 fn seeds_that_are_not_called_wrong_get_behind_the_door() -> Outcome {
-    let taken: [(&str, fn(&[u8]) -> Result<(), String>); 3] = [
+    let taken: [(&str, Door); 3] = [
         ("workflow", |seed| {
             let report = workflow::validate(&serde_json::from_slice(seed).map_err(text)?);
             report
