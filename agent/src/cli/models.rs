@@ -295,7 +295,9 @@ pub fn begin(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<Sta
             let from = range
                 .strip_prefix("bytes ")
                 .and_then(|r| r.split('-').next());
-            if from.and_then(|f| f.parse().ok()) == Some(offset) {
+            // `parse` would take a sign for a digit.
+            let digits = from.filter(|f| f.bytes().all(|b| b.is_ascii_digit()));
+            if digits.and_then(|f| f.parse().ok()) == Some(offset) {
                 Ok(Start::Rest {
                     length: number(CONTENT_LENGTH),
                 })

@@ -199,9 +199,19 @@ fn network(text: &str) -> Result<(Url, Option<Credentials>), AddressError> {
         reason,
     };
     // `url` would drop or escape them, and the address would be another one than was written.
-    if text.contains(|c: char| c == ' ' || c.is_control()) {
+    if text.contains(|c: char| c == ' ' || c == '\\' || c.is_control()) {
         return Err(malformed(
-            "it holds a space or a control character; write a space as %20".to_owned(),
+            "it holds a space, a backslash or a control character; write %20 or %5C".to_owned(),
+        ));
+    }
+    // The end of a password with a bare `/` would become a path, and its beginning a host to connect to.
+    let behind_host = text
+        .split_once("://")
+        .and_then(|(_, rest)| rest.split_once(['/', '?', '#']));
+    if behind_host.is_some_and(|(_, rest)| rest.contains('@')) {
+        return Err(malformed(
+            "an @ stands behind the host; in a password write / as %2F, ? as %3F and # as %23, in a path write @ as %40"
+                .to_owned(),
         ));
     }
     let mut url = Url::parse(text).map_err(|e| malformed(e.to_string()))?;
@@ -307,6 +317,17 @@ mod tests {
             panic!("not RTSP");
         };
         assert_eq!(credentials.unwrap().password, "50%+5%x");
+    }
+
+    #[test]
+    fn a_password_with_a_bare_slash_is_refused_and_not_taken_for_a_host_and_a_path() {
+        let error = Address::parse("rtsp://admin:1/secret@cam/live/..")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("%2F") && !error.contains("secret"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -40,7 +40,7 @@ const FINISH_VIDEO: Duration = Duration::from_secs(30);
 /// The workflow that lines, zones and classes make for a network.
 ///
 /// # Errors
-/// The name that two of them have.
+/// The name that two of them have, or a class that is none.
 pub fn workflow_of(
     lines: &[shape::NamedLine],
     zones: &[shape::NamedZone],
@@ -53,6 +53,7 @@ pub fn workflow_of(
         confidence: None,
     };
     plan::unique_names(&watch).map_err(|e| e.to_string())?;
+    plan::plain_classes(&watch).map_err(|e| e.to_string())?;
     Ok(plan::workflow(&watch, "yolox-nano"))
 }
 

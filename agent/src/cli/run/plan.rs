@@ -55,6 +55,22 @@ pub(super) fn unique_names(watch: &Watch) -> Result<(), DuplicateName> {
     }
 }
 
+/// A class that a workflow would take for a selector.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the class {0:?} begins with '$', as only selectors of a workflow do")]
+pub(super) struct NoClass(String);
+
+/// Refuses a class that can't stand in a workflow.
+///
+/// # Errors
+/// [`NoClass`] with the first such class.
+pub(super) fn plain_classes(watch: &Watch) -> Result<(), NoClass> {
+    match watch.classes.iter().find(|class| class.starts_with('$')) {
+        Some(class) => Err(NoClass(class.clone())),
+        None => Ok(()),
+    }
+}
+
 /// Builds the workflow: detect, track, count at each line, time in each zone, draw.
 #[must_use]
 pub(super) fn workflow(watch: &Watch, model: &str) -> Value {
@@ -276,6 +292,12 @@ mod tests {
     fn a_name_used_for_a_line_and_a_zone_is_refused() {
         let twice = watch(&["a:0,0,9,9"], &["a:0,0,9,0,9,9"], &[]);
         assert_eq!(unique_names(&twice), Err(DuplicateName("a".to_owned())));
+    }
+
+    #[test]
+    fn a_class_that_reads_like_a_selector_is_refused() {
+        let odd = watch(&[], &[], &["person", "$car"]);
+        assert_eq!(plain_classes(&odd), Err(NoClass("$car".to_owned())));
     }
 
     #[test]

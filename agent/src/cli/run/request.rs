@@ -229,6 +229,7 @@ fn build(
         confidence: args.confidence,
     };
     plan::unique_names(&watch).map_err(|e| Failure::input(e.to_string()))?;
+    plan::plain_classes(&watch).map_err(|e| Failure::input(e.to_string()))?;
     if name == MOTION {
         if !watch.classes.is_empty() {
             notes.push(format!(

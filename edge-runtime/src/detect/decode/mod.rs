@@ -139,7 +139,7 @@ impl<'a> Request<'a> {
         columns: usize,
     ) -> Result<std::slice::ChunksExact<'a, f32>, DecodeError> {
         let fits = matches!(tensor.shape, [1, r, c] | [r, c] if (*r, *c) == (rows, columns));
-        if !fits || columns == 0 || tensor.data.len() != rows * columns {
+        if !fits || columns == 0 || rows.checked_mul(columns) != Some(tensor.data.len()) {
             return Err(self.misshapen(family, tensor, format!("1x{rows}x{columns}")));
         }
         Ok(tensor.data.chunks_exact(columns))
@@ -153,7 +153,8 @@ impl<'a> Request<'a> {
     /// Adds a box if its numbers are sound.
     fn push(&self, out: &mut Vec<RawDetection>, corners: [f32; 4], score: f32, class_id: usize) {
         let [x1, y1, x2, y2] = corners.map(f64::from);
-        let sound = [x1, y1, x2, y2].iter().all(|v| v.is_finite());
+        // A caller may ask for scores over -1, and a network of raw numbers have them.
+        let sound = score >= 0.0 && [x1, y1, x2, y2].iter().all(|v| v.is_finite());
         if sound && x2 > x1 && y2 > y1 && self.passes(score) && class_id < self.classes {
             out.push(RawDetection {
                 bbox: BBox::new(x1, y1, x2, y2),

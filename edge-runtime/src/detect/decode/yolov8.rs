@@ -26,7 +26,7 @@ pub fn decode(
         [1, n, f] if f == fields => (n, 1, fields),
         _ => (0, 0, 0),
     };
-    if field_step == 0 || tensor.data.len() != boxes * fields {
+    if field_step == 0 || boxes.checked_mul(fields) != Some(tensor.data.len()) {
         return Err(request.misshapen(FAMILY, tensor, format!("1x{fields}xN or 1xNx{fields}")));
     }
     let activate = |x: f32| if with_sigmoid { sigmoid(x) } else { x };
@@ -86,6 +86,19 @@ mod tests {
             let fields_first = decoded(&[1, 6, BOXES], &data, false);
             prop_assert_eq!(fields_first, decoded(&[1, BOXES, 6], &turned, false));
         }
+    }
+
+    #[test]
+    fn a_shape_beyond_all_memory_is_refused() {
+        let shape = [1, 6, usize::MAX];
+        let outputs = [tensor(&shape, &[])];
+        let refused = decode(
+            &request(&outputs, 64, 2, 0.25),
+            false,
+            false,
+            &mut Vec::new(),
+        );
+        assert!(refused.is_err());
     }
 
     #[test]
