@@ -23,6 +23,13 @@ pub fn wall() -> Wall {
     }
 }
 
+/// An instant for people: RFC 3339 in UTC, to the second.
+#[must_use]
+pub fn utc(unix_ms: i64) -> String {
+    let at = Timestamp::from_second(unix_ms.div_euclid(1000)).unwrap_or(Timestamp::UNIX_EPOCH);
+    at.to_string()
+}
+
 /// The box's local time at `wall`, for schedules.
 #[must_use]
 pub fn local(wall: Wall) -> LocalTime {

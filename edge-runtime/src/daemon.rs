@@ -4,7 +4,8 @@
 //! locks everybody takes; stopping ends pipelines before the recorder, and the recorder before the journal.
 
 use std::io::IsTerminal as _;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,17 +18,22 @@ use watchkeeper_config::Config;
 use crate::api::Api;
 use crate::capture;
 use crate::clock;
+use crate::guard::GuardFile;
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{Journal, Limits, Stamp};
 use crate::pipeline::manager::{Manager, Parts};
 use crate::pipeline::models::Models;
 use crate::pipeline::recorder::Recorder;
+use crate::pipeline::recordings::{self, Recordings};
 use crate::pipeline::worker::new_id;
 use crate::server::Server;
 use crate::server::metrics::Metrics;
 
 /// Exit code for a configuration that is not valid.
 pub const EXIT_CONFIG: u8 = 2;
+
+/// Disk that recordings leave to everybody else, above all the journal: more than pictures leave (64 MiB), so that recordings give way first.
+const RECORDINGS_LEAVE_FREE: u64 = 512 << 20;
 
 /// How long stopping waits for room on a full disk. With the rest of the way it must stay within the service manager's patience.
 const LAST_FLUSH: Duration = Duration::from_secs(4);
@@ -78,12 +84,28 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
             )
         })?;
 
+    let guard = Arc::new(GuardFile::open(&config.state_dir, config.hold_after));
+    let outcome = live(&config, started, &boot_id, &guard, exit_with_parent);
+    // Also an error is an orderly end: it says what to do, and no pipeline is suspected for it.
+    guard.stopped();
+    outcome
+}
+
+/// Everything between the first word and the last of the guard against crash loops.
+fn live(
+    config: &Config,
+    started: Instant,
+    boot_id: &Arc<str>,
+    guard: &Arc<GuardFile>,
+    exit_with_parent: bool,
+) -> anyhow::Result<()> {
     let limits = Limits {
         max_events: config.journal.max_events,
         max_bytes: config.journal.max_bytes,
     };
     let (journal, losses) = Journal::open(&config.state_dir, limits)?;
     let journal = Arc::new(journal);
+    keep_private(&config.state_dir.join("journal"));
     let media = Arc::new(MediaStore::open(
         &config.state_dir,
         MediaLimits {
@@ -93,15 +115,19 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
     )?);
     let metrics = Arc::new(Metrics::new());
     let (recorder, recorder_thread) = Recorder::spawn(Arc::clone(&journal), Arc::clone(&media))?;
+    let stamp = || Stamp {
+        boot_id: boot_id.to_string(),
+        mono_ms: 0,
+        at: clock::wall(),
+        id: new_id(),
+    };
+    for end in journal.ends(&stamp())? {
+        tracing::info!(id = %end.id, "open when the last run died; ended now");
+        recorder.record(end, None);
+    }
     for loss in losses {
         tracing::error!(from = loss.from, count = loss.count, "{}", loss.message);
-        let stamp = Stamp {
-            boot_id: boot_id.to_string(),
-            mono_ms: 0,
-            at: clock::wall(),
-            id: new_id(),
-        };
-        for event in loss.events(&stamp) {
+        for event in loss.events(&stamp()) {
             recorder.record(event, None);
         }
     }
@@ -109,23 +135,31 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
     let manager = Arc::new(Manager::new(Parts {
         journal: Arc::clone(&journal),
         recorder: recorder.clone(),
-        models: Models::new(&config),
+        models: Models::new(config),
         metrics: Arc::clone(&metrics),
-        state_dir: config.state_dir.clone(),
-        boot_id: Arc::clone(&boot_id),
+        recordings: Arc::new(Recordings::new(
+            &config.state_dir,
+            recordings::Limits {
+                max_bytes: config.recordings.max_bytes,
+                max_age: config.recordings.max_age,
+                min_free_bytes: RECORDINGS_LEAVE_FREE,
+            },
+        )),
+        guard: Arc::clone(guard),
+        boot_id: Arc::clone(boot_id),
         started,
     })?);
     for trouble in manager.restore(&config.sources, &config.pipelines) {
         tracing::warn!("{trouble}");
     }
 
-    let api = Arc::new(Api::new(Arc::clone(&manager), Arc::clone(&media), &config));
+    let api = Arc::new(Api::new(Arc::clone(&manager), Arc::clone(&media), config));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("serve")
         .enable_all()
         .build()?;
-    let outcome = runtime.block_on(serve(&config, api, Arc::clone(&manager), exit_with_parent));
+    let outcome = runtime.block_on(serve(config, api, Arc::clone(&manager), exit_with_parent));
     runtime.shutdown_timeout(Duration::from_secs(2));
 
     // Ending a pipeline waits for the recorder, so the recorder has to know first.
@@ -147,6 +181,14 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
     }
 }
 
+/// Addresses of sources lie in the journal's store with their credentials: only for us, also where somebody else made the state folder.
+fn keep_private(folder: &Path) {
+    let only_us = std::fs::Permissions::from_mode(0o700);
+    if let Err(error) = std::fs::set_permissions(folder, only_us) {
+        tracing::warn!(folder = %folder.display(), %error, "others may be able to read it");
+    }
+}
+
 async fn serve(
     config: &Config,
     api: Arc<Api>,
@@ -154,7 +196,7 @@ async fn serve(
     exit_with_parent: bool,
 ) -> anyhow::Result<()> {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let server = Server::bind(&config.runtime_socket)?;
+    let server = Server::bind(&config.runtime_socket, config.socket_mode)?;
     let serving = tokio::spawn(server.run(api, async {
         // A sender that is gone means the same as one that spoke.
         drop(stopped.await);
@@ -178,7 +220,10 @@ async fn serve(
             _ = beat.tick() => {
                 let manager = Arc::clone(&manager);
                 // Takes the locks that everybody takes: a deadlock starves the watchdog.
-                let turn = tokio::task::spawn_blocking(move || manager.troubles().len());
+                let turn = tokio::task::spawn_blocking(move || {
+                    manager.beat();
+                    manager.troubles().len()
+                });
                 if let Ok(troubles) = turn.await {
                     tracing::trace!(troubles, "alive");
                     if watchdog.is_some() {

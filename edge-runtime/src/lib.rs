@@ -9,7 +9,7 @@
 //! - [`journal`]: events, durable before they are spoken of, and the pipelines to run after a restart;
 //! - [`server`]: HTTP over the Unix socket, [`api`]: what it answers;
 //! - [`still`]: a workflow on still pictures, without the daemon;
-//! - [`daemon`]: the order of start and stop, [`clock`]: the wall clock.
+//! - [`daemon`]: the order of start and stop, [`guard`]: what keeps a crash loop from bricking the box, [`clock`]: the wall clock.
 //!
 //! Invariants: only this crate knows GStreamer and ONNX, and their types stay inside [`capture`], [`media`] and
 //! [`detect`]; past [`detect`] a frame's pixels are only read to draw on a copy.
@@ -22,6 +22,7 @@ pub mod detect;
 pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod guard;
 pub mod journal;
 pub mod media;
 pub mod pipeline;

@@ -191,13 +191,13 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Rewrites the configuration file.
+    /// Rewrites the configuration file. The guard against crash loops is off: tests kill for a living.
     ///
     /// # Errors
     /// When it can't be written.
     pub fn configure(&self, extra: &str) -> anyhow::Result<()> {
         let text = format!(
-            "[box]\nsite = \"test\"\nid = \"bench\"\n\n[runtime]\nstate_dir = {:?}\nsocket = {:?}\n\n{extra}",
+            "[box]\nsite = \"test\"\nid = \"bench\"\n\n[runtime]\nstate_dir = {:?}\nsocket = {:?}\nhold_after = 0\n\n{extra}",
             self.path("state"),
             self.socket()
         );

@@ -70,9 +70,11 @@ fn a_killed_runtime_comes_back_with_its_pipelines_and_without_a_gap() -> anyhow:
         Some(&before[..]),
         "what was read before the kill is still the same"
     );
-    let pipelines = bench.get("/v1/pipelines")?;
-    let state = pipelines.pointer("/0/state/state").and_then(Value::as_str);
-    assert_eq!(state, Some("running"), "{pipelines}");
+    wait_for("the pipeline to run again", || {
+        let pipelines = bench.get("/v1/pipelines").ok()?;
+        let state = pipelines.pointer("/0/state/state")?.as_str()?;
+        (state == "running").then_some(())
+    })?;
     Ok(())
 }
 

@@ -80,18 +80,24 @@ pub(super) fn run(action: ConfigAction, global: &Global, out: &Output) -> Result
 }
 
 fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
-    let (errors, warnings, config) = match load(request) {
-        Ok(config) => (Vec::new(), config.warnings.clone(), Some(config)),
-        Err(errors) => (errors, Vec::new(), None),
-    };
+    let watchkeeper_config::Report {
+        errors,
+        warnings,
+        notes,
+        config,
+    } = watchkeeper_config::check(request, &super::inspect::look);
+    for note in &notes {
+        out.note(note);
+    }
     let report = json!({
         "ok": errors.is_empty() && warnings.is_empty(),
         "errors": errors.iter().map(error_object).collect::<Vec<_>>(),
         "warnings": warnings.iter().map(error_object).collect::<Vec<_>>(),
+        "notes": notes,
     });
     out.object(&report);
     match config {
-        None => Err(wrong(errors)),
+        None => Err(wrong(errors.into_iter().chain(warnings).collect())),
         Some(config) if warnings.is_empty() => {
             out.line(format!(
                 "the configuration is right: box {} at {}; sources: {}, pipelines: {}",
@@ -119,7 +125,7 @@ fn error_object(error: &ConfigError) -> Value {
     };
     json!({
         "key": error.key, "found": error.found, "problem": error.problem, "allowed": error.allowed,
-        "nearest": error.nearest, "from": {"kind": kind, "name": name},
+        "nearest": error.nearest, "from": {"kind": kind, "name": name, "line": error.line},
         "message": error.to_string(),
     })
 }
@@ -146,6 +152,9 @@ fn shown(config: &Config) -> Value {
             "socket_mode": format!("{:04o}", config.socket_mode),
             "state_dir": config.state_dir,
             "media_bytes": config.media.max_bytes,
+            "recording_bytes": config.recordings.max_bytes,
+            "recording_days": config.recordings.max_age.as_secs_f64() / 86_400.0,
+            "hold_after": config.hold_after,
             "journal_events": config.journal.max_events,
             "journal_bytes": config.journal.max_bytes,
             "inference": inference,

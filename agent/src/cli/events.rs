@@ -40,7 +40,12 @@ fn object(event: &Event) -> Value {
 fn line(event: &Event, clock: Clock) -> Option<String> {
     let when = match (clock, &event.body) {
         (Clock::Source, EventBody::Rule(rule)) => format!("{:8.1} s", rule.pts_s),
-        (Clock::Source, EventBody::SourceOutage { .. } | EventBody::Loss { .. }) => {
+        (
+            Clock::Source,
+            EventBody::SourceOutage { .. }
+            | EventBody::PipelineHeld { .. }
+            | EventBody::Loss { .. },
+        ) => {
             format!("{:>10}", "-")
         }
         (Clock::Wall, _) => format!("{:>8}  {}", event.seq, local_time(event.at.unix_ms)),
@@ -69,6 +74,12 @@ fn line(event: &Event, clock: Clock) -> Option<String> {
             Some(lasted_s) => format!("{}: back after {lasted_s:.1} s", source(event)),
             None => format!("{}: back", source(event)),
         },
+        (EventBody::PipelineHeld { message }, Phase::New) => {
+            format!("{}: {message}", pipeline(event))
+        }
+        (EventBody::PipelineHeld { .. }, Phase::End) => {
+            format!("{}: no longer held", pipeline(event))
+        }
         (
             EventBody::Loss {
                 from,
@@ -90,6 +101,10 @@ fn subject(rule: &RuleEvent) -> String {
         ([track], None) => format!("#{track} "),
         _ => String::new(),
     }
+}
+
+fn pipeline(event: &Event) -> &str {
+    event.pipeline.as_ref().map_or("pipeline", |p| p.as_str())
 }
 
 fn source(event: &Event) -> &str {

@@ -8,6 +8,7 @@ mod configuration;
 mod doctor;
 mod events;
 pub mod exit;
+mod inspect;
 pub mod manual;
 mod models;
 pub mod output;

@@ -5,13 +5,15 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use watchkeeper_contract::command::Operation;
 
 use crate::backoff::Backoff;
 use crate::runtime_client::{ClientError, RuntimeClient};
 
-/// How long a runtime that is away is waited for, in attempts; with the back-off below that is about half a minute.
-const ATTEMPTS: u32 = 12;
+/// How long a runtime that is away or silent is waited for, whatever the single attempts take. The command fails after it, and what comes
+/// behind it gets its turn.
+const PATIENCE: Duration = Duration::from_secs(30);
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_CEILING: Duration = Duration::from_secs(4);
 
@@ -33,6 +35,7 @@ pub async fn execute(
     seed: u64,
 ) -> Outcome {
     let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, seed);
+    let give_up = Instant::now() + PATIENCE;
     // After an attempt that broke half-way, a stop may find its work done.
     let mut may_be_done = resumed;
     loop {
@@ -45,7 +48,8 @@ pub async fn execute(
             }
             Err(error) => error,
         };
-        if !error.is_transient() || backoff.attempts() >= ATTEMPTS {
+        let pause = backoff.next_delay();
+        if !error.is_transient() || Instant::now() + pause >= give_up {
             let reason = error.to_string();
             return Outcome {
                 id,
@@ -53,7 +57,7 @@ pub async fn execute(
             };
         }
         may_be_done = true;
-        tokio::time::sleep(backoff.next_delay()).await;
+        tokio::time::sleep(pause).await;
     }
 }
 

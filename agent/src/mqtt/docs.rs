@@ -421,7 +421,7 @@ fn event_sections() -> Vec<Section> {
             topic: topics.event(Some(&source), "crosses"),
             how: "QoS 1 through the outbox; `ev/<kind>` without `cam/…` for events about the box",
             about: "The last level is the kind: `appears`, `enters`, `leaves`, `stays`, `crosses`, `count`, `value` (what the rule \
-                    waits for), `source_outage` or `loss`. The example shows every member at once; an absent member does not apply.",
+                    waits for), `source_outage`, `pipeline_held` or `loss`. The example shows every member at once; an absent member does not apply.",
             example,
             members: &[
                 ("schema", "version of the event"),

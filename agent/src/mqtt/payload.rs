@@ -470,6 +470,7 @@ impl<'a> EventMessage<'a> {
                 message.cause = *cause;
                 message.lasted_s = *lasted_s;
             }
+            EventBody::PipelineHeld { message: text } => message.reason = text,
             EventBody::Loss {
                 from,
                 count,
@@ -484,13 +485,14 @@ impl<'a> EventMessage<'a> {
     }
 }
 
-/// The kind of an event: the condition of its rule, `source_outage` or `loss`.
+/// The kind of an event: the condition of its rule, `source_outage`, `pipeline_held` or `loss`.
 fn kind_of(event: &Event) -> &str {
     match &event.body {
         // A condition is one topic level; anything else would be a fault of the writer.
         EventBody::Rule(rule) if is_level(&rule.condition) => &rule.condition,
         EventBody::Rule(_) => "rule",
         EventBody::SourceOutage { .. } => "source_outage",
+        EventBody::PipelineHeld { .. } => "pipeline_held",
         EventBody::Loss { .. } => "loss",
     }
 }
@@ -606,7 +608,9 @@ pub fn event_draft(topics: &Topics, event: &Event) -> Result<Draft, TooLarge> {
     let assured = event.severity == Severity::Critical
         || matches!(
             event.body,
-            EventBody::SourceOutage { .. } | EventBody::Loss { .. }
+            EventBody::SourceOutage { .. }
+                | EventBody::PipelineHeld { .. }
+                | EventBody::Loss { .. }
         );
     Ok(Draft {
         class: if assured {

@@ -18,17 +18,37 @@ use crate::layers::LoadRequest;
 use crate::raw::{Found, Read, parse_mode};
 use crate::{
     AgentConfig, Backend, ClientCert, Config, InferenceConfig, JournalConfig, MediaConfig,
-    ModelsConfig, MqttConfig,
+    ModelsConfig, MqttConfig, RecordingsConfig,
 };
 
+/// What the second stage hands over. With errors the configuration holds defaults in their place: good enough to look on, not to run.
+pub(crate) struct Checked {
+    pub(crate) errors: Vec<ConfigError>,
+    pub(crate) config: Config,
+}
+
+/// Where a key was written, else what it is part of.
+pub(crate) fn origin(read: &Read, key: &str) -> Origin {
+    let mut path = key;
+    loop {
+        if let Some(found) = read.values.get(path) {
+            return found.origin.clone();
+        }
+        match path.rfind(['.', '[']) {
+            Some(end) => path = &path[..end],
+            None => return Origin::Default,
+        }
+    }
+}
+
 /// Makes a configuration of what was read.
-pub(crate) fn check(read: Read, request: &LoadRequest) -> Result<Config, Vec<ConfigError>> {
+pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     let degrades =
         |e: &ConfigError| e.key.starts_with("sources.") || e.key.starts_with("pipelines.");
     let (mut warnings, mut errors): (Vec<_>, Vec<_>) =
         read.errors.iter().cloned().partition(degrades);
     let values = Values {
-        read: &read,
+        read,
         base: request.base_dir(),
     };
 
@@ -42,18 +62,15 @@ pub(crate) fn check(read: Read, request: &LoadRequest) -> Result<Config, Vec<Con
     let mqtt = mqtt(&values, site.as_ref(), box_id.as_ref(), &mut errors);
     let mirror = mirror(&values, &mut errors);
 
-    let (Some(site), Some(box_id), true) = (site, box_id, errors.is_empty()) else {
-        return Err(errors);
-    };
-    Ok(Config {
-        site,
-        box_id,
+    let config = Config {
+        site: site.unwrap_or_else(|| name_of("site")),
+        box_id: box_id.unwrap_or_else(|| name_of("box")),
         state_dir: values.path("runtime.state_dir").unwrap_or_default(),
         runtime_socket: values.path("runtime.socket").unwrap_or_default(),
         socket_mode: values
             .text("runtime.socket_mode")
             .and_then(|t| parse_mode(&t))
-            .unwrap_or(0o600),
+            .unwrap_or(0o660),
         inference: InferenceConfig {
             backend: match values.text("runtime.inference.backend").as_deref() {
                 Some("rten") => Backend::Rten,
@@ -72,6 +89,14 @@ pub(crate) fn check(read: Read, request: &LoadRequest) -> Result<Config, Vec<Con
         media: MediaConfig {
             max_bytes: values.whole("runtime.media_bytes").unwrap_or_default(),
         },
+        recordings: RecordingsConfig {
+            max_bytes: values.whole("runtime.recording_bytes").unwrap_or_default(),
+            max_age: values.seconds("runtime.recording_days") * 86_400,
+        },
+        hold_after: values
+            .whole("runtime.hold_after")
+            .and_then(|n| u32::try_from(n).ok())
+            .unwrap_or_default(),
         sources,
         pipelines,
         mqtt,
@@ -86,7 +111,17 @@ pub(crate) fn check(read: Read, request: &LoadRequest) -> Result<Config, Vec<Con
             default: values.text("models.default"),
         },
         warnings,
-    })
+    };
+    Checked { errors, config }
+}
+
+/// A name of our own.
+fn name_of<T>(name: &str) -> T
+where
+    T: TryFrom<String>,
+    T::Error: std::fmt::Debug,
+{
+    T::try_from(name.to_owned()).expect("our own names are names")
 }
 
 /// A host name as a box's name.
@@ -277,7 +312,7 @@ fn pipelines(
         }
         match pipeline(values, &section, name, sources) {
             Ok(spec) => pipelines.push(spec),
-            Err(error) => warnings.push(*error),
+            Err(errors) => warnings.extend(errors),
         }
     }
     pipelines
@@ -288,49 +323,66 @@ fn pipeline(
     section: &str,
     name: &str,
     sources: &[SourceSpec],
-) -> Result<PipelineSpec, Box<ConfigError>> {
+) -> Result<PipelineSpec, Vec<ConfigError>> {
     let mut fields = values.section(section);
+    let mut errors = Vec::new();
     for required in ["source", "workflow"] {
         if !fields.contains_key(required) {
-            return Err(Box::new(missing(format!("{section}.{required}"))));
+            errors.push(missing(format!("{section}.{required}")));
         }
     }
     let key = format!("{section}.source");
-    let source = values.text(&key).unwrap_or_default();
-    if !sources.iter().any(|s| s.id.as_str() == source) {
+    if let Some(source) = values.text(&key)
+        && !sources.iter().any(|s| s.id.as_str() == source)
+    {
         let known: Vec<&str> = sources.iter().map(|s| s.id.as_str()).collect();
         let known = if known.is_empty() {
             "no source is declared well".to_owned()
         } else {
             known.join(", ")
         };
-        return Err(Box::new(
+        errors.push(
             ConfigError::new(key.clone(), "no such source", values.origin(&key))
                 .found(source)
                 .allowed(known),
-        ));
+        );
     }
     let key = format!("{section}.workflow");
     let origin = values.origin(&key);
     if let Some(path) = values.path(&key) {
-        let problem = |what: String| {
-            Box::new(
-                ConfigError::new(key.clone(), what, origin.clone())
-                    .found(path.display().to_string()),
-            )
-        };
-        let text = crate::bounded::read(&path)
-            .map_err(|e| problem(format!("can't read the workflow: {e}")))?;
-        let workflow = serde_json::from_str(&text)
-            .map_err(|e| problem(format!("the workflow is not JSON: {e}")))?;
-        fields.insert("workflow".to_owned(), workflow);
+        let read = crate::bounded::read(&path)
+            .map_err(|e| format!("can't read the workflow: {e}"))
+            .and_then(|text| {
+                serde_json::from_str(&text).map_err(|e| format!("the workflow is not JSON: {e}"))
+            });
+        match read {
+            Ok(workflow) => {
+                fields.insert("workflow".to_owned(), workflow);
+            }
+            Err(problem) => {
+                let found = path.display().to_string();
+                errors.push(ConfigError::new(key, problem, origin.clone()).found(found));
+                // Something stands in for it, so that the rest can be read.
+                fields.insert("workflow".to_owned(), Value::Null);
+            }
+        }
     }
     fields.insert("id".to_owned(), json!(name));
-    serde_path_to_error::deserialize(Value::Object(fields)).map_err(|e| {
-        let key = format!("{section}.{}", e.path());
-        let origin = origin.clone();
-        Box::new(ConfigError::new(key, e.into_inner().to_string(), origin))
-    })
+    let is_complete = ["source", "workflow"]
+        .iter()
+        .all(|f| fields.contains_key(*f));
+    if !is_complete {
+        return Err(errors);
+    }
+    match serde_path_to_error::deserialize::<_, PipelineSpec>(Value::Object(fields)) {
+        Ok(spec) if errors.is_empty() => Ok(spec),
+        Ok(_) => Err(errors),
+        Err(e) => {
+            let key = format!("{section}.{}", e.path());
+            errors.push(ConfigError::new(key, e.into_inner().to_string(), origin));
+            Err(errors)
+        }
+    }
 }
 
 fn mqtt(

@@ -18,7 +18,8 @@ pub fn render() -> String {
          over the file, the file over the default.\n\n\
          `watchkeeper config check` reports everything that is wrong at once: the key, the value found, what is allowed \
          and where it was written. An unknown key is refused. `watchkeeper config show` prints what holds in the end, \
-         without secrets.\n\n\
+         without secrets. Relative paths in the file begin at the file's folder, those in variables and flags at the working \
+         directory. What a rule can say stands in [rules.md](rules.md).\n\n\
          ```toml\n{EXAMPLE}```\n"
     );
     for section in SECTIONS {

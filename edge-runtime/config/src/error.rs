@@ -29,7 +29,7 @@ impl fmt::Display for Origin {
 
 /// One thing that is wrong.
 ///
-/// Printed as `KEY = VALUE: what is wrong; allowed: …; did you mean …? (where)`.
+/// Printed as `KEY = VALUE: what is wrong; allowed: …; did you mean …? (FILE:LINE)`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
     /// Path of the key, such as `runtime.journal_events`; empty when it is about a whole file.
@@ -44,6 +44,8 @@ pub struct ConfigError {
     pub nearest: Option<String>,
     /// Where it was written.
     pub origin: Origin,
+    /// Line in the file, from 1.
+    pub line: Option<usize>,
 }
 
 impl ConfigError {
@@ -57,6 +59,7 @@ impl ConfigError {
             allowed: None,
             nearest: None,
             origin,
+            line: None,
         }
     }
 
@@ -89,6 +92,9 @@ impl fmt::Display for ConfigError {
         if let Some(nearest) = &self.nearest {
             write!(f, "; did you mean {nearest}?")?;
         }
-        write!(f, " ({})", self.origin)
+        match (&self.origin, self.line) {
+            (Origin::File(path), Some(line)) => write!(f, " ({}:{line})", path.display()),
+            (origin, _) => write!(f, " ({origin})"),
+        }
     }
 }

@@ -73,12 +73,15 @@ pub const SECTIONS: &[Section] = &[
     Section {
         path: "sources.*",
         effect: "One section for each camera, file or demo scene; the name is the source's id. A section with a mistake \
-                 is reported and left out; the other sources run.",
+                 is reported and left out; the other sources run. A source that no pipeline uses is `idle`: nothing is opened \
+                 before somebody looks at it.",
     },
     Section {
         path: "pipelines.*",
         effect: "One section for each workflow deployed on a source; the name is the pipeline's id. A section with a \
-                 mistake is reported and left out; the other pipelines run.",
+                 mistake is reported and left out; the other pipelines run. What a person does by hand to a pipeline of the file \
+                 (`pause`, `resume`, `delete`, the MQTT command `stop`) holds over restarts: a deleted one stays listed as stopped. \
+                 It is lifted by `resume`, by deploying it again, or by an edit of its section.",
     },
     Section {
         path: "mqtt",
@@ -172,6 +175,30 @@ pub const KEYS: &[Key] = &[
         "Bytes of event records kept; beyond it the oldest are dropped.",
     ),
     key(
+        "runtime.recording_bytes",
+        Kind::Integer(64 * MIB, 1 << 50),
+        Some("4294967296"),
+        "bytes",
+        "Annotated videos kept, of all pipelines with `record = true`; beyond it the oldest parts are deleted. A part is a quarter of \
+         it at most. While less than 512 MiB of the disk are free nothing is recorded.",
+    ),
+    key(
+        "runtime.recording_days",
+        Kind::Number(0.01, 36_500.0),
+        Some("30"),
+        "days",
+        "Age after which a part of an annotated video is deleted.",
+    ),
+    key(
+        "runtime.hold_after",
+        Kind::Integer(0, 1000),
+        Some("3"),
+        "deaths",
+        "When the runtime died this often in a row within a minute of its start, it starts with those pipelines held that were \
+         deployed or changed since it last ran for a minute (with all, if there is none). Status, log and an event say why; \
+         `resume`, a new deployment or an edit lifts it. A restart of the machine does not count. 0: never.",
+    ),
+    key(
         "runtime.inference.backend",
         Kind::Choice(&["auto", "rten", "ort"]),
         Some("auto"),
@@ -244,7 +271,7 @@ pub const KEYS: &[Key] = &[
         Kind::FileOrStructure,
         None,
         "",
-        "Required. Path of a workflow definition (Roboflow's JSON), or the definition itself as a table.",
+        "Required. Path of a workflow definition (Roboflow's JSON), relative to the folder of this file, or the definition itself as a table.",
     ),
     key(
         "pipelines.*.parameters",
@@ -282,7 +309,8 @@ pub const KEYS: &[Key] = &[
         Kind::Switch,
         Some("false"),
         "",
-        "Writes every annotated frame to a video.",
+        "Writes every annotated frame to `<state_dir>/recordings/NAME.N.mp4`, in parts that `recording_bytes` and \
+         `recording_days` bound; a part can be played when it is complete.",
     ),
     key(
         "pipelines.*.show",
@@ -296,7 +324,7 @@ pub const KEYS: &[Key] = &[
         Kind::Switch,
         Some("false"),
         "",
-        "Creates it paused.",
+        "Creates it paused. Pausing, resuming and stopping by hand holds over restarts until this section is edited.",
     ),
     key(
         "mqtt.host",

@@ -11,6 +11,7 @@ use figment::{Figment, Metadata, Profile, Provider};
 
 use crate::error::{ConfigError, Origin};
 use crate::keys::{self, Kind};
+use crate::lines::{self, Lines};
 use crate::{DEFAULT_FILE, FILE_VARIABLE};
 
 /// Variables that begin like this and hold a `__` are keys: `WATCHKEEPER_MQTT__PORT` is `mqtt.port`.
@@ -97,6 +98,8 @@ impl LoadRequest {
 #[derive(Debug)]
 pub(crate) struct Merged {
     figment: Figment,
+    /// The file that was read, and the lines of its keys.
+    pub(crate) file: Option<(PathBuf, Lines)>,
     /// The tree of values, each tagged with its layer.
     pub(crate) root: Value,
 }
@@ -179,7 +182,7 @@ fn typed(path: &[&str], text: &str) -> Value {
         .unwrap_or_else(|| Value::from(text.to_owned()))
 }
 
-fn file_layer(request: &LoadRequest) -> Result<Option<Layer>, Box<ConfigError>> {
+fn file_layer(request: &LoadRequest) -> Result<Option<(Layer, Lines)>, Box<ConfigError>> {
     let (path, must_exist, asked_by) = request.chosen_file();
     let text = match crate::bounded::read(&path) {
         Ok(text) => text,
@@ -191,27 +194,24 @@ fn file_layer(request: &LoadRequest) -> Result<Option<Layer>, Box<ConfigError>> 
     };
     let dict = toml::from_str::<Dict>(&text).map_err(|e| {
         let at = e.span().map_or(0, |s| s.start).min(text.len());
-        let line = text
-            .as_bytes()
-            .iter()
-            .take(at)
-            .filter(|b| **b == b'\n')
-            .count()
-            + 1;
+        let line = lines::line(&text, at);
         let problem = format!("line {line} is not TOML: {}", e.message().trim());
         Box::new(ConfigError::new("", problem, Origin::File(path.clone())))
     })?;
-    Ok(Some(Layer {
+    let layer = Layer {
         what: "file",
         name: path.display().to_string(),
         dict,
-    }))
+    };
+    Ok(Some((layer, Lines::of(&text))))
 }
 
 /// Puts the layers together.
 pub(crate) fn merge(request: &LoadRequest) -> Result<Merged, Box<ConfigError>> {
     let mut figment = Figment::new();
-    if let Some(file) = file_layer(request)? {
+    let mut lines = None;
+    if let Some((file, found)) = file_layer(request)? {
+        lines = Some((PathBuf::from(&file.name), found));
         figment = figment.merge(file);
     }
     for (name, text) in &request.env {
@@ -238,5 +238,9 @@ pub(crate) fn merge(request: &LoadRequest) -> Result<Merged, Box<ConfigError>> {
     let root = figment
         .find_value("")
         .unwrap_or_else(|_| Dict::new().into());
-    Ok(Merged { figment, root })
+    Ok(Merged {
+        figment,
+        file: lines,
+        root,
+    })
 }

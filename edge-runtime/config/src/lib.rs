@@ -15,6 +15,7 @@ pub mod docs;
 mod error;
 pub mod keys;
 mod layers;
+mod lines;
 mod raw;
 
 use std::path::PathBuf;
@@ -53,6 +54,10 @@ pub struct Config {
     pub journal: JournalConfig,
     /// Bounds of kept pictures.
     pub media: MediaConfig,
+    /// Bounds of annotated videos.
+    pub recordings: RecordingsConfig,
+    /// Early deaths of the runtime after which suspects are held; 0 is never.
+    pub hold_after: u32,
     /// Sources that are declared well, in the order of their names.
     pub sources: Vec<SourceSpec>,
     /// Pipelines that are declared well and whose source is too, in the order of their names.
@@ -103,6 +108,15 @@ pub struct JournalConfig {
 pub struct MediaConfig {
     /// Bytes of pictures kept; the oldest go first.
     pub max_bytes: u64,
+}
+
+/// Bounds of annotated videos; whichever is reached first deletes the oldest parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordingsConfig {
+    /// Bytes of all parts.
+    pub max_bytes: u64,
+    /// Age of a part.
+    pub max_age: Duration,
 }
 
 /// How to reach the broker.
@@ -165,7 +179,87 @@ pub struct ModelsConfig {
 /// Everything that is wrong outside `[sources]` and `[pipelines]`, in the order of the keys. What is wrong inside
 /// those two is in [`Config::warnings`], and the entry is left out.
 pub fn load(request: &LoadRequest) -> Result<Config, Vec<ConfigError>> {
-    let merged = layers::merge(request).map_err(|e| vec![*e])?;
+    let report = report(request, &|_| Findings::default());
+    match report.config {
+        Some(config) => Ok(config),
+        None => Err(report.errors),
+    }
+}
+
+/// Everything that can be said about a configuration without running it.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// What keeps the daemons from starting.
+    pub errors: Vec<ConfigError>,
+    /// What would be left out, or would not work, while the rest runs.
+    pub warnings: Vec<ConfigError>,
+    /// What is right and may still surprise.
+    pub notes: Vec<String>,
+    /// The configuration, when there are no errors.
+    pub config: Option<Config>,
+}
+
+/// What a closer look at a configuration finds.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// What is wrong, by key; where it was written is added by [`check`].
+    pub errors: Vec<ConfigError>,
+    /// What is right and may still surprise.
+    pub notes: Vec<String>,
+}
+
+/// As [`load`], and reports all of it at once. `look` looks closer, at what this crate knows nothing about; it sees a configuration in which
+/// defaults stand for what is wrong.
+#[must_use]
+pub fn check(request: &LoadRequest, look: &dyn Fn(&Config) -> Findings) -> Report {
+    report(request, look)
+}
+
+fn report(request: &LoadRequest, look: &dyn Fn(&Config) -> Findings) -> Report {
+    let merged = match layers::merge(request) {
+        Ok(merged) => merged,
+        Err(error) => {
+            return Report {
+                errors: vec![*error],
+                ..Report::default()
+            };
+        }
+    };
     let read = raw::read(&merged);
-    check::check(read, request)
+    let checked = check::check(&read, request);
+    let mut report = Report {
+        errors: checked.errors,
+        warnings: checked.config.warnings.clone(),
+        ..Report::default()
+    };
+    let mut found = look(&checked.config);
+    for error in &mut found.errors {
+        error.origin = check::origin(&read, &error.key);
+    }
+    report.warnings.extend(found.errors);
+    report.notes = found.notes;
+    let mut config = checked.config;
+    let errors = report.errors.iter_mut().chain(&mut report.warnings);
+    for error in errors.chain(&mut config.warnings) {
+        place(error, merged.file.as_ref());
+    }
+    report.config = report.errors.is_empty().then_some(config);
+    report
+}
+
+/// Adds the line; what is missing is placed at the section it is missing in.
+fn place(error: &mut ConfigError, file: Option<&(PathBuf, lines::Lines)>) {
+    let Some((path, lines)) = file.filter(|_| !error.key.is_empty()) else {
+        return;
+    };
+    match &error.origin {
+        Origin::File(_) => error.line = lines.find(&error.key),
+        Origin::Default => {
+            if let Some(line) = lines.find(&error.key) {
+                error.origin = Origin::File(path.clone());
+                error.line = Some(line);
+            }
+        }
+        Origin::Variable(_) | Origin::Flag(_) => {}
+    }
 }

@@ -45,6 +45,10 @@ impl Case {
     }
 
     fn load(&self) -> Result<Config, Vec<ConfigError>> {
+        load(&self.request())
+    }
+
+    fn request(&self) -> LoadRequest {
         let mut request = LoadRequest {
             file: Some(self.file()),
             env: self.env.clone(),
@@ -54,7 +58,7 @@ impl Case {
         for (key, value) in &self.flags {
             request = request.with("--flag", key, Some(value));
         }
-        load(&request)
+        request
     }
 }
 
@@ -83,10 +87,10 @@ fn every_mistake_is_reported_at_once_with_key_value_allowed_and_place() {
     let file = case.file().display().to_string();
     let expected = [
         "mqtt.port = 99999: is not allowed; allowed: a whole number from 1 to 65535 (environment variable WATCHKEEPER_MQTT__PORT)".to_owned(),
-        format!("mtqq: unknown key; allowed: box, runtime, sources, pipelines, mqtt, agent, models; did you mean mqtt? ({file})"),
-        format!("runtime.inference.backend = \"cuda\": is not allowed; allowed: auto, rten, ort ({file})"),
-        format!("runtime.journal_events = 5: is not allowed; allowed: a whole number from 1000 to 100000000 ({file})"),
-        format!("runtime.sokket: unknown key; allowed: socket, socket_mode, state_dir, media_bytes, journal_events, journal_bytes, inference; did you mean socket? ({file})"),
+        format!("mtqq: unknown key; allowed: box, runtime, sources, pipelines, mqtt, agent, models; did you mean mqtt? ({file}:6)"),
+        format!("runtime.inference.backend = \"cuda\": is not allowed; allowed: auto, rten, ort ({file}:5)"),
+        format!("runtime.journal_events = 5: is not allowed; allowed: a whole number from 1000 to 100000000 ({file}:2)"),
+        format!("runtime.sokket: unknown key; allowed: socket, socket_mode, state_dir, media_bytes, journal_events, journal_bytes, recording_bytes, recording_days, hold_after, inference; did you mean socket? ({file}:3)"),
     ];
     assert_eq!(printed, expected);
 }

@@ -80,6 +80,11 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lasted_s: Option<f64>,
     },
+    /// A pipeline is held back, because the runtime died several times soon after its start. Ends when a person lifts it.
+    PipelineHeld {
+        /// One sentence: why, and what lifts it.
+        message: String,
+    },
     /// Something was lost although we promise to keep it: the record of the hole.
     Loss {
         /// Which queue or store.

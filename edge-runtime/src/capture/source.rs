@@ -50,6 +50,8 @@ pub enum SourceNotice {
         /// When it was noticed.
         at: Wall,
     },
+    /// Nobody watches any more while frames were missing or useless.
+    Forgotten,
     /// The picture is useful again.
     Seeing {
         /// How long it was not.

@@ -127,6 +127,8 @@ pub enum Action {
         /// How long they were missing.
         lasted: Duration,
     },
+    /// Tell that nobody waits any more for frames that were missing.
+    Forgotten,
     /// The first frame of this attempt came.
     Live,
     /// The recording was played through.
@@ -256,7 +258,9 @@ impl Supervisor {
                     if !matches!(self.state, State::Ended | State::Failed { .. }) {
                         self.state = State::Idle;
                     }
-                    self.outage = None;
+                    if self.outage.take().is_some() {
+                        self.actions.push_back(Action::Forgotten);
+                    }
                     self.failures = 0;
                 }
             }

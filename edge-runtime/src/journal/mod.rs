@@ -20,6 +20,7 @@ pub(crate) mod record;
 mod reservation;
 mod retention;
 mod specs;
+mod unended;
 
 use std::ops::Bound;
 use std::path::Path;
@@ -37,8 +38,9 @@ use watchkeeper_store::{
 pub use chain::{ChainError, Hash, verify};
 pub use loss::{Loss, Stamp};
 pub use record::StoredEvent;
+pub(crate) use reservation::write_durably;
 pub use retention::Limits;
-pub use specs::{Loaded, Specs, Unreadable};
+pub use specs::{LastWord, Loaded, Specs, Unreadable, Word};
 
 use record::HeadV1;
 use reservation::Reservation;

@@ -60,7 +60,7 @@ impl Reservation {
 }
 
 /// Replaces `folder/name` so that after a crash either the old or the new content is there.
-pub(super) fn write_durably(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+pub(crate) fn write_durably(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     let temporary = folder.join(format!(".{name}.tmp"));
     let mut file = File::create(&temporary)?;
     file.write_all(content)?;

@@ -20,6 +20,7 @@ use super::JournalError;
 
 const SOURCES: Keyspace = Keyspace::new("sources");
 const PIPELINES: Keyspace = Keyspace::new("pipelines");
+const WORDS: Keyspace = Keyspace::new("words");
 const FORMAT: u16 = 1;
 
 /// Stored specifications, by name.
@@ -35,6 +36,31 @@ pub struct Loaded<T> {
     pub specs: Vec<T>,
     /// What can't be read. It stays on disk.
     pub unreadable: Vec<Unreadable>,
+}
+
+/// What a person last wanted of a pipeline that the configuration file names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// It shall run, although the file creates it paused.
+    Run,
+    /// It shall pause.
+    Pause,
+    /// It shall be gone.
+    Stop,
+}
+
+/// A [`Word`] and what it was said about: it holds for as long as the file says the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastWord {
+    /// Which pipeline.
+    pub id: PipelineId,
+    /// Fingerprint of what the file said.
+    pub fingerprint: String,
+    /// What is wanted.
+    pub word: Word,
+    /// When it was said: Unix milliseconds, UTC.
+    pub at_ms: i64,
 }
 
 /// A stored specification that this version can't read.
@@ -101,6 +127,43 @@ impl Specs {
     /// When the store can't be read. A single unreadable pipeline is listed, not an error.
     pub fn pipelines(&self) -> Result<Loaded<PipelineSpec>, JournalError> {
         self.load(PIPELINES, PipelineV1::into_spec)
+    }
+
+    /// Stores a person's word about a configured pipeline; durable on return.
+    ///
+    /// # Errors
+    /// When the store refuses.
+    pub fn put_word(&self, word: &LastWord) -> Result<(), JournalError> {
+        let record = WordV1 {
+            format: FORMAT,
+            fingerprint: word.fingerprint.clone(),
+            word: word.word,
+            at_ms: word.at_ms,
+        };
+        self.put(WORDS, word.id.as_str(), &record)
+    }
+
+    /// Forgets a person's word; durable on return.
+    ///
+    /// # Errors
+    /// When the store refuses.
+    pub fn delete_word(&self, id: &PipelineId) -> Result<(), JournalError> {
+        self.delete(WORDS, id.as_str())
+    }
+
+    /// Every person's word, by name of the pipeline.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn words(&self) -> Result<Loaded<LastWord>, JournalError> {
+        self.load(WORDS, |record: WordV1, name| {
+            Ok(LastWord {
+                id: PipelineId::new(name).map_err(|e| e.to_string())?,
+                fingerprint: record.fingerprint,
+                word: record.word,
+                at_ms: record.at_ms,
+            })
+        })
     }
 
     fn put<R: Serialize>(
@@ -221,6 +284,15 @@ impl SourceV1 {
     }
 }
 
+/// A person's word on disk. The name of the pipeline is the key.
+#[derive(Debug, Serialize, Deserialize)]
+struct WordV1 {
+    format: u16,
+    fingerprint: String,
+    word: Word,
+    at_ms: i64,
+}
+
 /// A pipeline on disk. The name is the key.
 #[derive(Debug, Serialize, Deserialize)]
 struct PipelineV1 {
@@ -327,6 +399,26 @@ mod tests {
         let after = Specs::new(Arc::new(store.power_cut()));
         assert_eq!(after.sources().unwrap().specs, [source()]);
         assert_eq!(after.pipelines().unwrap().specs, [pipeline()]);
+    }
+
+    #[test]
+    fn a_persons_word_is_there_after_a_power_cut_until_it_is_taken_back() {
+        let store = Arc::new(MemoryStore::new());
+        let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
+        let word = LastWord {
+            id: PipelineId::new("people").unwrap(),
+            fingerprint: "ab".to_owned(),
+            word: Word::Stop,
+            at_ms: 7,
+        };
+        specs.put_word(&word).unwrap();
+        let after = Specs::new(Arc::new(store.power_cut()) as Arc<dyn Store>);
+        assert_eq!(
+            after.words().unwrap().specs.as_slice(),
+            std::slice::from_ref(&word)
+        );
+        after.delete_word(&word.id).unwrap();
+        assert_eq!(after.words().unwrap().specs, []);
     }
 
     #[test]

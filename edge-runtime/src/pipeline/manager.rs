@@ -2,35 +2,39 @@
 //!
 //! Owns the two tables and their rules: a pipeline needs its source, a source with pipelines can't be deleted, a replaced source is found again by
 //! its pipelines. Invariants: what was accepted is stored before it is answered, so it is back after `kill -9`; a stored pipeline
-//! that can't run any more (its model is gone) is listed as failed with the reason, never forgotten; no lock is held while a thread is joined.
+//! that can't run any more (its model is gone) is listed as failed with the reason, never forgotten; what a person said about a configured
+//! pipeline holds until its section is edited; no lock is held while a thread is joined.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
-use watchkeeper_contract::event::Event;
+use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{
     PipelineResults, PipelineSpec, PipelineState, PipelineStatus, WarningKind,
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
-use watchkeeper_contract::source::{SourceSpec, SourceStatus};
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::source::{SourceSpec, SourceState, SourceStatus};
 
+use super::deployed::{Deployed, Idle};
 use super::host::DetectHost;
 use super::models::Models;
 use super::outage::{self, Notice, Outages};
 use super::plan::{self, Plan};
 use super::recorder::Recorder;
+use super::recordings::Recordings;
 use super::run::Run;
 use super::worker::{Services, Subscribe, Worker, new_id};
 use crate::capture::mailbox::FrameReceiver;
 use crate::capture::source::{Deps, Source, SourceHandle, SourceNotice};
 use crate::clock;
 use crate::detect::Detector;
-use crate::journal::{Journal, Unreadable};
+use crate::guard::{GuardFile, Held, fingerprint};
+use crate::journal::{Journal, LastWord, Unreadable, Word};
 use crate::server::metrics::Metrics;
 
 /// Most sources of one box.
@@ -38,6 +42,9 @@ pub const MAX_SOURCES: usize = 64;
 
 /// Most pipelines of one box.
 pub const MAX_PIPELINES: usize = 128;
+
+/// How often a look at a source asks whether it is known to be away.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Notices of sources that may wait for the thread that journals them.
 const NOTICES: usize = 256;
@@ -53,21 +60,14 @@ pub struct Parts {
     pub models: Models,
     /// Counters.
     pub metrics: Arc<Metrics>,
-    /// Folder of the state; recordings lie below it.
-    pub state_dir: PathBuf,
+    /// Where annotated videos go, and how much of them is kept.
+    pub recordings: Arc<Recordings>,
+    /// What keeps a crash loop from bricking the box.
+    pub guard: Arc<GuardFile>,
     /// Identity of this run of the runtime.
     pub boot_id: Arc<str>,
     /// When it started.
     pub started: Instant,
-}
-
-enum Deployed {
-    Running(Arc<Worker>),
-    /// Stored, but it can't run here and now.
-    Broken {
-        spec: Box<PipelineSpec>,
-        message: String,
-    },
 }
 
 /// Sources by name; shared with the pipelines, which look themselves up here.
@@ -86,7 +86,9 @@ impl Subscribe for Sources {
 pub struct Manager {
     parts: Parts,
     sources: Arc<Sources>,
-    pipelines: Mutex<BTreeMap<PipelineId, Deployed>>,
+    pipelines: Arc<Mutex<BTreeMap<PipelineId, Deployed>>>,
+    /// What the configuration file names, as it stands there.
+    configured: Mutex<BTreeMap<PipelineId, PipelineSpec>>,
     /// Serialises changes of the two tables with what is stored.
     changes: Mutex<()>,
     notices: SyncSender<(SourceId, SourceNotice)>,
@@ -110,8 +112,10 @@ impl Manager {
     pub fn new(parts: Parts) -> std::io::Result<Self> {
         let (notices, received) = mpsc::sync_channel(NOTICES);
         let outages = Arc::new(Mutex::new(Outages::default()));
+        let pipelines = Arc::<Mutex<BTreeMap<PipelineId, Deployed>>>::default();
         let journaling = OutageJournal {
             outages: Arc::clone(&outages),
+            pipelines: Arc::clone(&pipelines),
             recorder: parts.recorder.clone(),
             boot_id: Arc::clone(&parts.boot_id),
             started: parts.started,
@@ -122,7 +126,8 @@ impl Manager {
         Ok(Self {
             parts,
             sources: Arc::default(),
-            pipelines: Mutex::default(),
+            pipelines,
+            configured: Mutex::default(),
             changes: Mutex::default(),
             notices,
             outages,
@@ -162,20 +167,162 @@ impl Manager {
             Err(error) => troubles.push(format!("stored pipelines can't be read: {error}")),
         }
         wanted.extend(pipelines.iter().map(|s| (s.id.clone(), s.clone())));
-        for (id, spec) in wanted {
-            let deployed = match self.build(&spec) {
-                Ok(worker) => Deployed::Running(Arc::new(worker)),
-                Err(problem) => {
-                    troubles.push(format!("pipeline {:?}: {problem}", id.as_str()));
-                    Deployed::Broken {
-                        spec: Box::new(spec),
-                        message: problem.to_string(),
-                    }
-                }
+        *self.configured.lock() = pipelines
+            .iter()
+            .map(|s| (s.id.clone(), s.clone()))
+            .collect();
+        let words = self.last_words(&mut troubles);
+        self.judge(&wanted);
+        for (id, mut spec) in wanted {
+            let word = words.get(&id);
+            match word.map(|w| w.word) {
+                Some(Word::Pause) => spec.paused = true,
+                Some(Word::Run) => spec.paused = false,
+                Some(Word::Stop) | None => {}
+            }
+            let deployed = match word.filter(|w| w.word == Word::Stop) {
+                Some(word) => Deployed::idle(spec, Idle::Stopped(stopped(word))),
+                None => match self.parts.guard.held(&id) {
+                    Some(held) => Deployed::idle(spec, Idle::Held(held.why)),
+                    None => self.built(spec),
+                },
             };
-            self.pipelines.lock().insert(id, deployed);
+            if let Deployed::Idle {
+                why: Idle::Broken(why) | Idle::Held(why),
+                ..
+            } = &deployed
+            {
+                troubles.push(format!("pipeline {:?}: {why}", id.as_str()));
+            }
+            self.pipelines.lock().insert(id.clone(), deployed);
+            self.watched_now(&id);
         }
         troubles
+    }
+
+    /// What was said about pipelines that the file still describes in the same way; the rest is forgotten.
+    fn last_words(&self, troubles: &mut Vec<String>) -> BTreeMap<PipelineId, LastWord> {
+        let specs = self.parts.journal.specs();
+        let words = match specs.words() {
+            Ok(words) => words,
+            Err(error) => {
+                troubles.push(format!("stored pauses and stops can't be read: {error}"));
+                return BTreeMap::new();
+            }
+        };
+        troubles.extend(words.unreadable.iter().map(unreadable));
+        let configured = self.configured.lock();
+        let (hold, stale): (Vec<_>, Vec<_>) = words.specs.into_iter().partition(|word| {
+            let spec = configured.get(&word.id);
+            // A section that can't be read just now was not edited on purpose.
+            spec.is_none_or(|spec| fingerprint(spec) == word.fingerprint)
+        });
+        for word in stale {
+            tracing::info!(pipeline = %word.id, word = ?word.word, "edited since, so what was said about it no longer holds");
+            if let Err(error) = specs.delete_word(&word.id) {
+                tracing::warn!(%error, "an old word is not forgotten");
+            }
+        }
+        let known = hold.into_iter().filter(|w| configured.contains_key(&w.id));
+        known.map(|w| (w.id.clone(), w)).collect()
+    }
+
+    /// Lets the guard look at what is going to run, and tells what it holds or lets go.
+    fn judge(&self, wanted: &BTreeMap<PipelineId, PipelineSpec>) {
+        let prints = wanted
+            .values()
+            .map(|s| (s.id.clone(), self.print(s)))
+            .collect();
+        let (newly, released) = self.parts.guard.judge(&prints, &mut new_id);
+        for id in newly {
+            if let Some(held) = self.parts.guard.held(&id) {
+                tracing::error!(pipeline = %id, "{}", held.why);
+                self.tell_held(&id, &held, Phase::New);
+            }
+        }
+        for (id, held) in released {
+            self.tell_held(&id, &held, Phase::End);
+        }
+    }
+
+    /// Fingerprint of what runs: the pipeline with its source, whether paused or not.
+    fn print(&self, spec: &PipelineSpec) -> String {
+        let source = self
+            .sources
+            .table
+            .read()
+            .get(&spec.source)
+            .map(|s| s.spec().clone());
+        let spec = PipelineSpec {
+            paused: false,
+            ..spec.clone()
+        };
+        fingerprint(&(spec, source))
+    }
+
+    /// Tells the guard what runs; to be called now and then.
+    pub fn beat(&self) {
+        let running: Vec<_> = {
+            let table = self.pipelines.lock();
+            let workers = table.values().filter_map(|deployed| match deployed {
+                Deployed::Running(worker) if worker.wants_frames() => Some(Arc::clone(worker)),
+                Deployed::Running(_) | Deployed::Idle { .. } => None,
+            });
+            workers.collect()
+        };
+        let prints = running
+            .iter()
+            .map(|w| (w.spec().id.clone(), self.print(w.spec())))
+            .collect();
+        self.parts.guard.beat(&prints);
+    }
+
+    /// Lifts a hold, if there is one.
+    fn release(&self, id: &PipelineId) {
+        if let Some(held) = self.parts.guard.release(id) {
+            self.tell_held(id, &held, Phase::End);
+        }
+    }
+
+    fn tell_held(&self, id: &PipelineId, held: &Held, phase: Phase) {
+        let record = outage::OutageRecord {
+            id: held.event,
+            phase,
+            body: EventBody::PipelineHeld {
+                message: held.why.clone(),
+            },
+        };
+        let mut event = box_event(record, &self.parts.boot_id, self.parts.started);
+        event.pipeline = Some(id.clone());
+        event.severity = Severity::Critical;
+        self.parts.recorder.record(event, None);
+    }
+
+    /// A pipeline at the start: running, or broken with the reason.
+    fn built(&self, spec: PipelineSpec) -> Deployed {
+        match self.build(&spec) {
+            Ok(worker) => Deployed::Running(Arc::new(worker)),
+            Err(problem) => Deployed::idle(spec, Idle::Broken(problem.to_string())),
+        }
+    }
+
+    /// Keeps what a person wants of a pipeline that the file names. False when the file does not name it.
+    fn say(&self, id: &PipelineId, word: Word) -> Result<bool, Problem> {
+        let Some(configured) = self.configured.lock().get(id).map(fingerprint) else {
+            return Ok(false);
+        };
+        let word = LastWord {
+            id: id.clone(),
+            fingerprint: configured,
+            word,
+            at_ms: clock::wall().unix_ms,
+        };
+        self.parts
+            .journal
+            .specs()
+            .put_word(&word)
+            .map_err(storage)?;
+        Ok(true)
     }
 
     /// Every source.
@@ -265,11 +412,11 @@ impl Manager {
     /// Every pipeline.
     #[must_use]
     pub fn pipelines(&self) -> Vec<PipelineStatus> {
-        let all: Vec<_> = {
+        let all: Vec<Deployed> = {
             let table = self.pipelines.lock();
-            table.values().map(Deployed::handle).collect()
+            table.values().cloned().collect()
         };
-        all.into_iter().map(Handle::status).collect()
+        all.iter().map(Deployed::status).collect()
     }
 
     /// One pipeline.
@@ -325,16 +472,31 @@ impl Manager {
             .specs()
             .put_pipeline(&spec)
             .map_err(storage)?;
+        self.say(&spec.id, if spec.paused { Word::Pause } else { Word::Run })?;
+        self.release(&spec.id);
         let old = self.pipelines.lock().remove(&spec.id);
         if let Some(Deployed::Running(worker)) = old {
             worker.stop();
         }
-        let worker = Arc::new(self.start(spec.clone(), prepared)?);
-        let status = worker.status();
-        self.pipelines
-            .lock()
-            .insert(spec.id, Deployed::Running(worker));
-        Ok(status)
+        self.run(spec, prepared)
+    }
+
+    /// Starts what was prepared and lists it, also when it does not start: it is stored, so it is there.
+    fn run(&self, spec: PipelineSpec, prepared: Prepared) -> Result<PipelineStatus, Problem> {
+        let id = spec.id.clone();
+        let (deployed, answer) = match self.start(spec.clone(), prepared) {
+            Ok(worker) => {
+                let status = worker.status();
+                (Deployed::Running(Arc::new(worker)), Ok(status))
+            }
+            Err(problem) => {
+                let why = Idle::Broken(problem.to_string());
+                (Deployed::idle(spec, why), Err(problem))
+            }
+        };
+        self.pipelines.lock().insert(id.clone(), deployed);
+        self.watched_now(&id);
+        answer
     }
 
     /// Stops taking frames.
@@ -355,23 +517,41 @@ impl Manager {
 
     fn set_paused(&self, id: &PipelineId, paused: bool) -> Result<PipelineStatus, Problem> {
         let _change = self.changes.lock();
-        let worker = self.worker(id)?;
-        let mut spec = worker.spec().clone();
+        let deployed = self.handle(id)?;
+        let mut spec = deployed.spec().clone();
         spec.paused = paused;
-        self.parts
-            .journal
-            .specs()
-            .put_pipeline(&spec)
-            .map_err(storage)?;
+        let word = if paused { Word::Pause } else { Word::Run };
+        let worker = match deployed {
+            Deployed::Running(worker) => worker,
+            // Resuming what was stopped, held or broken is another try.
+            Deployed::Idle { .. } if !paused => {
+                let prepared = self.prepare(&spec)?;
+                self.keep(&spec, word)?;
+                self.release(id);
+                return self.run(spec, prepared);
+            }
+            Deployed::Idle { .. } => deployed.worker()?,
+        };
+        self.keep(&spec, word)?;
         if paused {
             worker.pause();
         } else {
             worker.resume();
+            self.watched_now(id);
         }
         Ok(worker.status())
     }
 
-    /// Ends a pipeline and forgets it.
+    /// Stores a change of `paused`: as a word where the file names the pipeline, else in its specification.
+    fn keep(&self, spec: &PipelineSpec, word: Word) -> Result<(), Problem> {
+        if self.say(&spec.id, word)? {
+            return Ok(());
+        }
+        let specs = self.parts.journal.specs();
+        specs.put_pipeline(spec).map_err(storage)
+    }
+
+    /// Ends a pipeline and forgets it. One that the configuration file names stays listed as stopped, over restarts too.
     ///
     /// # Errors
     /// [`Problem`] when there is none or the store refuses.
@@ -379,14 +559,27 @@ impl Manager {
         let _change = self.changes.lock();
         self.handle(id)?;
         self.check_storable()?;
+        let is_configured = self.say(id, Word::Stop)?;
         self.parts
             .journal
             .specs()
             .delete_pipeline(id)
             .map_err(storage)?;
+        self.release(id);
         let gone = self.pipelines.lock().remove(id);
         if let Some(Deployed::Running(worker)) = gone {
             worker.stop();
+        }
+        let configured = self.configured.lock().get(id).cloned();
+        if let (true, Some(spec)) = (is_configured, configured) {
+            let word = LastWord {
+                id: id.clone(),
+                fingerprint: String::new(),
+                word: Word::Stop,
+                at_ms: clock::wall().unix_ms,
+            };
+            let stopped = Deployed::idle(spec, Idle::Stopped(stopped(&word)));
+            self.pipelines.lock().insert(id.clone(), stopped);
         }
         Ok(())
     }
@@ -405,14 +598,7 @@ impl Manager {
     /// # Errors
     /// [`Problem`] when there is none or it can't run.
     pub fn worker(&self, id: &PipelineId) -> Result<Arc<Worker>, Problem> {
-        match self.handle(id)? {
-            Handle::Running(worker) => Ok(worker),
-            Handle::Broken { message, .. } => Err(Problem::new(
-                409,
-                ProblemCode::NotReady,
-                format!("pipeline {:?} can't run: {message}", id.as_str()),
-            )),
-        }
+        self.handle(id)?.worker()
     }
 
     /// A frame of `source` now: of a pipeline that watches it, or by looking for a moment.
@@ -428,35 +614,32 @@ impl Manager {
         let Some(receiver) = self.sources.subscribe(source) else {
             return Err(self.no_source(source));
         };
-        match receiver.recv(patience) {
-            Recv::Frame(frame) => Ok(frame),
-            Recv::Timeout => Err(Problem::new(
-                503,
-                ProblemCode::NotReady,
-                format!(
-                    "no frame came from source {:?} within {} s; GET /v1/sources/{} says why",
-                    source.as_str(),
-                    patience.as_secs(),
-                    source
-                ),
-            )),
-            Recv::Failed { message, .. } => Err(Problem::new(
-                503,
-                ProblemCode::NotReady,
-                format!("source {:?}: {message}", source.as_str()),
-            )),
-            Recv::Ended | Recv::Closed => Err(Problem::new(
-                503,
-                ProblemCode::NotReady,
-                format!("source {:?} has ended", source.as_str()),
-            )),
+        let not_ready = |why: String| {
+            let detail = format!("source {:?}: {why}", source.as_str());
+            Problem::new(503, ProblemCode::NotReady, detail)
+        };
+        let until = Instant::now() + patience;
+        loop {
+            match receiver.recv(LOOK) {
+                Recv::Frame(frame) => return Ok(frame),
+                Recv::Timeout => {}
+                Recv::Failed { message, .. } => return Err(not_ready(message)),
+                Recv::Ended | Recv::Closed => return Err(not_ready("it has ended".to_owned())),
+            }
+            // A camera that is known to be away is not waited for: the cause is known already.
+            if let SourceState::Lost { message, .. } = self.source(source)?.state {
+                return Err(not_ready(message));
+            }
+            if Instant::now() >= until {
+                let seconds = patience.as_secs();
+                return Err(not_ready(format!("no frame came within {seconds} s")));
+            }
         }
     }
 
     /// One sentence for each thing that is asked for and does not run.
     #[must_use]
     pub fn troubles(&self) -> Vec<String> {
-        use watchkeeper_contract::source::SourceState;
         let mut troubles: Vec<String> = self.parts.recorder.trouble().into_iter().collect();
         for status in self.sources() {
             let id = &status.spec.id;
@@ -519,12 +702,27 @@ impl Manager {
     }
 
     fn forget_outage(&self, id: &SourceId) {
-        let record = self
-            .outages
-            .lock()
-            .notice(Instant::now(), id, Notice::Forgotten, &mut new_id);
+        let mut outages = self.outages.lock();
+        let record = outages.notice(Instant::now(), id, Notice::Forgotten, &mut new_id);
+        // Under the lock, so that nobody's `new` overtakes this `end`.
+        self.tell_outage(id, record);
+    }
+
+    /// A pipeline begins to watch: what only a look had noticed of its source is an outage from now on.
+    fn watched_now(&self, id: &PipelineId) {
+        let Ok(deployed) = self.handle(id) else {
+            return;
+        };
+        let source = deployed.spec().source.clone();
+        let mut outages = self.outages.lock();
+        let record = outages.watched(Instant::now(), &source, &mut new_id);
+        self.tell_outage(&source, record);
+    }
+
+    fn tell_outage(&self, source: &SourceId, record: Option<outage::OutageRecord>) {
         if let Some(record) = record {
-            let event = outage_event(id, record, &self.parts.boot_id, self.parts.started);
+            let mut event = box_event(record, &self.parts.boot_id, self.parts.started);
+            event.source = Some(source.clone());
             self.parts.recorder.record(event, None);
         }
     }
@@ -565,11 +763,7 @@ impl Manager {
     fn start(&self, spec: PipelineSpec, prepared: Prepared) -> Result<Worker, Problem> {
         let host = DetectHost::new(prepared.detectors, spec.model.clone(), fastrand::u64(..));
         let run = Run::new(prepared.plan, host, spec.detect);
-        let recording = if spec.record {
-            Some(self.recording_path(&spec.id)?)
-        } else {
-            None
-        };
+        let recording = spec.record.then(|| self.parts.recordings.of(&spec.id));
         let services = Services {
             sources: Arc::clone(&self.sources) as Arc<dyn Subscribe>,
             recorder: self.parts.recorder.clone(),
@@ -586,21 +780,9 @@ impl Manager {
         })
     }
 
-    fn recording_path(&self, id: &PipelineId) -> Result<PathBuf, Problem> {
-        let folder: &Path = &self.parts.state_dir.join("recordings");
-        std::fs::create_dir_all(folder).map_err(|e| {
-            Problem::new(
-                507,
-                ProblemCode::Storage,
-                format!("{} can't be made: {e}", folder.display()),
-            )
-        })?;
-        Ok(folder.join(format!("{id}.mp4")))
-    }
-
-    fn handle(&self, id: &PipelineId) -> Result<Handle, Problem> {
+    fn handle(&self, id: &PipelineId) -> Result<Deployed, Problem> {
         let table = self.pipelines.lock();
-        table.get(id).map(Deployed::handle).ok_or_else(|| {
+        table.get(id).cloned().ok_or_else(|| {
             let known: Vec<String> = table.keys().map(ToString::to_string).collect();
             let mut problem = Problem::new(
                 404,
@@ -636,55 +818,18 @@ struct Prepared {
     detectors: BTreeMap<String, Box<dyn Detector>>,
 }
 
-/// A pipeline without the table's lock.
-enum Handle {
-    Running(Arc<Worker>),
-    Broken {
-        spec: Box<PipelineSpec>,
-        message: String,
-    },
-}
-
-impl Handle {
-    fn status(self) -> PipelineStatus {
-        match self {
-            Self::Running(worker) => worker.status(),
-            Self::Broken { spec, message } => PipelineStatus {
-                spec: *spec,
-                state: PipelineState::Failed { message },
-                since: clock::wall(),
-                detector: None,
-                rules: Vec::new(),
-                note: None,
-                warnings: Vec::new(),
-                results: PipelineResults::default(),
-            },
-        }
-    }
-}
-
-impl Deployed {
-    fn spec(&self) -> &PipelineSpec {
-        match self {
-            Self::Running(worker) => worker.spec(),
-            Self::Broken { spec, .. } => spec,
-        }
-    }
-
-    fn handle(&self) -> Handle {
-        match self {
-            Self::Running(worker) => Handle::Running(Arc::clone(worker)),
-            Self::Broken { spec, message } => Handle::Broken {
-                spec: spec.clone(),
-                message: message.clone(),
-            },
-        }
-    }
+/// What the status of a stopped pipeline says.
+fn stopped(word: &LastWord) -> String {
+    let at = clock::utc(word.at_ms);
+    format!(
+        "stopped by request at {at}; resume it, deploy it again, or edit its section in the configuration file to start it"
+    )
 }
 
 /// The thread that turns notices of sources into events.
 struct OutageJournal {
     outages: Arc<Mutex<Outages>>,
+    pipelines: Arc<Mutex<BTreeMap<PipelineId, Deployed>>>,
     recorder: Recorder,
     boot_id: Arc<str>,
     started: Instant,
@@ -697,27 +842,38 @@ impl OutageJournal {
                 SourceNotice::Lost { cause, message, .. } => Notice::Lost { cause, message },
                 SourceNotice::Blind { kind, .. } => Notice::Blind(kind),
                 SourceNotice::Back { .. } | SourceNotice::Seeing { .. } => Notice::Seeing,
+                SourceNotice::Forgotten => Notice::Forgotten,
             };
-            let record = self
-                .outages
-                .lock()
-                .notice(Instant::now(), &source, notice, &mut new_id);
+            let mut outages = self.outages.lock();
+            // Asked under the lock: a pipeline that begins to watch meanwhile finds what was glimpsed.
+            let is_watched = self.is_watched(&source);
+            let record = if is_watched {
+                outages.notice(Instant::now(), &source, notice, &mut new_id)
+            } else {
+                outages.glimpse(Instant::now(), &source, notice, &mut new_id)
+            };
             if let Some(record) = record {
-                let event = outage_event(&source, record, &self.boot_id, self.started);
+                let mut event = box_event(record, &self.boot_id, self.started);
+                event.source = Some(source);
+                // Under the lock, so that records of one outage keep their order.
                 if !self.recorder.record(event, None) {
                     return;
                 }
             }
         }
     }
+
+    /// Whether a pipeline takes frames of the source, rather than somebody looking once.
+    fn is_watched(&self, source: &SourceId) -> bool {
+        let table = self.pipelines.lock();
+        table.values().any(|deployed| match deployed {
+            Deployed::Running(worker) => worker.spec().source == *source && worker.wants_frames(),
+            Deployed::Idle { .. } => false,
+        })
+    }
 }
 
-fn outage_event(
-    source: &SourceId,
-    record: outage::OutageRecord,
-    boot_id: &str,
-    started: Instant,
-) -> Event {
+fn box_event(record: outage::OutageRecord, boot_id: &str, started: Instant) -> Event {
     let (severity, decision, evidence) = outage::decision();
     Event {
         schema: watchkeeper_contract::event::EVENT_SCHEMA,
@@ -727,7 +883,7 @@ fn outage_event(
         mono_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         at: clock::wall(),
         phase: record.phase,
-        source: Some(source.clone()),
+        source: None,
         pipeline: None,
         severity,
         body: record.body,

@@ -5,11 +5,13 @@
 //! - [`run`]: one frame through all of it, no thread and no clock inside;
 //! - [`worker`]: the thread that takes frames from a source and feeds them to it;
 //! - [`recorder`]: the one thread that makes events durable, with their pictures, in order;
+//! - [`recordings`]: where annotated videos go, and how much of them is kept;
 //! - [`manager`]: every source and pipeline of this box, and what the API may ask of them.
 //!
 //! Invariants: an event is handed to the recorder before the frame after it is taken; a full recorder makes cameras
 //! drop frames and files wait, it never loses an event; a pipeline that fails takes no other one with it.
 
+mod deployed;
 pub mod gate;
 pub mod host;
 pub mod manager;
@@ -19,6 +21,7 @@ pub mod pixels;
 pub mod plan;
 pub mod reach;
 pub mod recorder;
+pub mod recordings;
 pub mod run;
 pub mod stages;
 pub mod worker;

@@ -52,6 +52,8 @@ struct Open {
 #[derive(Debug, Default)]
 pub struct Outages {
     open: BTreeMap<SourceId, Open>,
+    /// What is wrong with sources at which somebody only looked; nobody asked to be told.
+    glimpsed: BTreeMap<SourceId, Notice>,
 }
 
 impl Outages {
@@ -63,6 +65,7 @@ impl Outages {
         notice: Notice,
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Option<OutageRecord> {
+        self.glimpsed.remove(source);
         match notice {
             Notice::Lost { cause, message } => {
                 self.begin(now, source, Some(cause), message, new_id)
@@ -84,6 +87,36 @@ impl Outages {
                 })
             }
         }
+    }
+
+    /// Takes a notice about a source that no pipeline watches: it begins no outage, but ends the one that is open.
+    pub fn glimpse(
+        &mut self,
+        now: Instant,
+        source: &SourceId,
+        notice: Notice,
+        new_id: &mut dyn FnMut() -> EventId,
+    ) -> Option<OutageRecord> {
+        match notice {
+            Notice::Lost { .. } | Notice::Blind(_) if !self.open.contains_key(source) => {
+                self.glimpsed.insert(source.clone(), notice);
+                None
+            }
+            Notice::Lost { .. } | Notice::Blind(_) | Notice::Seeing | Notice::Forgotten => {
+                self.notice(now, source, notice, new_id)
+            }
+        }
+    }
+
+    /// A pipeline begins to watch `source`: what was only glimpsed is an outage from now on.
+    pub fn watched(
+        &mut self,
+        now: Instant,
+        source: &SourceId,
+        new_id: &mut dyn FnMut() -> EventId,
+    ) -> Option<OutageRecord> {
+        let glimpsed = self.glimpsed.remove(source)?;
+        self.notice(now, source, glimpsed, new_id)
     }
 
     fn begin(
@@ -208,6 +241,25 @@ mod tests {
         let (mut outages, mut new_id) = (Outages::default(), ids());
         let said = outages.notice(Instant::now(), &gate(), Notice::Seeing, &mut new_id);
         assert_eq!(said, None);
+    }
+
+    #[test]
+    fn a_look_at_a_dead_source_is_no_outage_until_a_pipeline_watches_it() {
+        let (mut outages, mut new_id, now) = (Outages::default(), ids(), Instant::now());
+        let seen = outages.glimpse(now, &gate(), lost(LossCause::Refused), &mut new_id);
+        assert_eq!(seen, None);
+        let begun = outages.watched(now, &gate(), &mut new_id);
+        assert_eq!(begun.map(|r| r.phase), Some(Phase::New));
+        let ended = outages.glimpse(now, &gate(), Notice::Forgotten, &mut new_id);
+        assert_eq!(ended.map(|r| r.phase), Some(Phase::End));
+    }
+
+    #[test]
+    fn what_was_glimpsed_is_forgotten_with_the_look() {
+        let (mut outages, mut new_id, now) = (Outages::default(), ids(), Instant::now());
+        outages.glimpse(now, &gate(), lost(LossCause::Refused), &mut new_id);
+        outages.glimpse(now, &gate(), Notice::Forgotten, &mut new_id);
+        assert_eq!(outages.watched(now, &gate(), &mut new_id), None);
     }
 
     #[test]

@@ -23,6 +23,7 @@ use watchkeeper_engine::workflow::{Pixels, RgbPixels};
 
 use super::pixels::to_image;
 use super::recorder::{Pictures, Recorder};
+use super::recordings::Recording;
 use super::run::{FrameOutcome, Run};
 use crate::capture::mailbox::{FrameReceiver, Recv};
 use crate::clock;
@@ -126,7 +127,7 @@ impl Worker {
     pub fn spawn(
         spec: PipelineSpec,
         run: Run,
-        recording: Option<PathBuf>,
+        recording: Option<Recording>,
         services: Services,
     ) -> std::io::Result<Self> {
         let detector = run.detector();
@@ -156,7 +157,6 @@ impl Worker {
             video: None,
             window: None,
             recording,
-            parts: 0,
             first_pts: None,
         };
         let thread = std::thread::Builder::new()
@@ -238,6 +238,12 @@ impl Worker {
         })
     }
 
+    /// Whether it takes frames, or would if there were any.
+    #[must_use]
+    pub fn wants_frames(&self) -> bool {
+        *self.shared.wish.lock() == Wish::Run
+    }
+
     /// Stops taking frames until [`Worker::resume`].
     pub fn pause(&self) {
         self.wish(Wish::Pause);
@@ -292,9 +298,8 @@ struct Body {
     services: Services,
     video: Option<VideoWriter>,
     window: Option<Window>,
-    /// Folder and stem of the annotated video's parts; each pause ends one.
-    recording: Option<PathBuf>,
-    parts: u32,
+    /// Where the parts of the annotated video go; each pause ends one.
+    recording: Option<Recording>,
     /// Presentation time of the first frame that came.
     first_pts: Option<Duration>,
 }
@@ -501,12 +506,18 @@ impl Body {
         }
         let rgb = pictures.annotated.as_ref().unwrap_or(&pictures.clean).rgb();
         let fps = frame.fps.unwrap_or(25.0);
-        if let Some(path) = &self.recording {
-            if self.video.is_none() {
-                self.parts += 1;
-                let path = path.with_extension(format!("{}.mp4", self.parts));
+        if self.recording.as_mut().is_some_and(Recording::is_full) {
+            self.end_of_video();
+        }
+        if let Some(recording) = &mut self.recording {
+            if self.video.is_none()
+                && let Some(path) = recording.next_part()
+            {
                 match VideoWriter::create(&path, [rgb.width, rgb.height], fps) {
-                    Ok(writer) => self.video = Some(writer),
+                    Ok(writer) => {
+                        recording.writing(writer.path());
+                        self.video = Some(writer);
+                    }
                     Err(error) => {
                         tracing::error!(pipeline = %self.spec.id, %error, "no annotated video");
                         self.recording = None;

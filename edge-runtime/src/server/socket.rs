@@ -14,9 +14,6 @@ use tokio::sync::watch;
 
 use super::{Runtime, closed, router};
 
-/// Owner and group may connect.
-const MODE: u32 = 0o660;
-
 /// Longest path of a socket in bytes: `sun_path` has 108, one of them for the end (unix(7)).
 const MAX_PATH: usize = 107;
 
@@ -75,11 +72,11 @@ impl Drop for SocketFile {
 }
 
 impl Server {
-    /// Listens on `path` with mode 0660. What a dead server left there is replaced.
+    /// Listens on `path` with the permission bits `mode`. What a dead server left there is replaced.
     ///
     /// # Errors
     /// When a living server has the socket, the path is no socket's, or the system refuses. Needs a tokio runtime.
-    pub fn bind(path: &Path) -> Result<Self, SocketError> {
+    pub fn bind(path: &Path, mode: u32) -> Result<Self, SocketError> {
         let io = |what| {
             let path = path.to_owned();
             move |source| SocketError::Io { path, what, source }
@@ -118,7 +115,7 @@ impl Server {
             _ => {}
         }
         let listener = UnixListener::bind(&fresh).map_err(io("listen"))?;
-        fs::set_permissions(&fresh, fs::Permissions::from_mode(MODE))
+        fs::set_permissions(&fresh, fs::Permissions::from_mode(mode))
             .and_then(|()| fs::rename(&fresh, path))
             .map_err(io("set its permission"))?;
         Ok(Self {

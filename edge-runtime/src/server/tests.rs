@@ -248,7 +248,7 @@ impl Bench {
             pipelines: Mutex::default(),
         });
         let (stop, stopped) = oneshot::channel();
-        let server = Server::bind(&folder.path().join("runtime.sock")).unwrap();
+        let server = Server::bind(&folder.path().join("runtime.sock"), 0o660).unwrap();
         let runtime = Arc::clone(&little) as Arc<dyn Runtime>;
         let served = tokio::spawn(server.run(runtime, async move {
             drop(stopped.await);
@@ -629,7 +629,7 @@ async fn only_owner_and_group_may_connect_and_a_living_server_keeps_its_socket()
         .mode();
     assert_eq!(mode & 0o777, 0o660);
     assert!(matches!(
-        Server::bind(&bench.socket()),
+        Server::bind(&bench.socket(), 0o660),
         Err(SocketError::InUse { .. })
     ));
     assert_eq!(bench.get("/v1/health").await.status, 200);
@@ -642,18 +642,18 @@ async fn what_a_dead_server_left_is_replaced_and_other_files_are_not() {
     // Bound and dropped without removing the file, as a killed process does.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     assert!(path.exists());
-    drop(Server::bind(&path).unwrap());
+    drop(Server::bind(&path, 0o660).unwrap());
 
     std::fs::write(&path, "precious").unwrap();
     assert!(matches!(
-        Server::bind(&path),
+        Server::bind(&path, 0o660),
         Err(SocketError::NotASocket { .. })
     ));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
 
     let long = dir.path().join("x".repeat(120));
     assert!(matches!(
-        Server::bind(&long),
+        Server::bind(&long, 0o660),
         Err(SocketError::TooLong { .. })
     ));
 }

@@ -309,6 +309,8 @@ fn write_config(
             "socket": dir.join("runtime.sock"),
             "socket_mode": "0600",
             "state_dir": dir.join("state"),
+            // One part, so that `--video` is the whole run; room on the disk is looked after all the same.
+            "recording_bytes": 1_u64 << 50,
             "inference": inference,
         },
         "models": {"dir": models_dir},

@@ -20,7 +20,7 @@ use crate::capture::mailbox::{Demand, Outcome, Policy};
 use crate::capture::rate::Limiter;
 use crate::capture::redact::{self, Redactor};
 use crate::capture::stills::{self, Stills};
-use crate::capture::supervise::{Action, Input, Supervisor};
+use crate::capture::supervise::{Action, Input, State, Supervisor};
 use crate::capture::timeline::Timeline;
 use crate::frame::{Frame, FrameId};
 
@@ -149,8 +149,13 @@ impl Worker {
                 Action::Close => {
                     self.feed = None;
                     self.blind = BlindWatch::default();
-                    self.shared.board.lock().blind = None;
+                    let was_blind = self.shared.board.lock().blind.take().is_some();
+                    // A blind camera that is closed because it broke is lost next; one that nobody wants any more is forgotten.
+                    if was_blind && matches!(self.supervisor.state(), State::Idle) {
+                        self.notice(SourceNotice::Forgotten);
+                    }
                 }
+                Action::Forgotten => self.notice(SourceNotice::Forgotten),
                 Action::Live => {
                     tracing::info!(%source, "live");
                     self.shared.board.lock().counters.connects += 1;

@@ -281,6 +281,9 @@ proptest! {
                         prop_assert!(lost, "back without a loss");
                         lost = false;
                     }
+                    Action::Forgotten => {
+                        prop_assert!(!s.is_open(), "forgotten while it is open");
+                    }
                     Action::Live | Action::Ended | Action::Failed { .. } => {}
                 }
             }

@@ -1,0 +1,198 @@
+//! What `config check` sees beyond the file: does what the configuration names exist, and does each pipeline hold together?
+//!
+//! A daemon finds these things out when it uses them, and says so in its status; here they are told before. Invariant: files are looked at, never
+//! written; no camera, broker or model is opened.
+
+use std::fs::File;
+use std::path::Path;
+
+use watchkeeper_config::{Config, ConfigError, Findings, Origin};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::source::SourceSpec;
+use watchkeeper_engine::deploy::{self, SpecError};
+use watchkeeper_models::Zoo;
+
+/// Name of the detector that needs no model file.
+const MOTION: &str = "motion";
+
+/// Looks at everything that a good configuration names.
+pub(super) fn look(config: &Config) -> Findings {
+    let mut findings = Findings::default();
+    let mut wrong = |key: String, found: Option<String>, problem: String| {
+        let mut error = ConfigError::new(key, problem, Origin::Default);
+        error.found = found;
+        findings.errors.push(error);
+    };
+    if let Some(path) = config.mqtt.as_ref().and_then(|mqtt| mqtt.ca_file.as_ref())
+        && let Err(error) = File::open(path)
+    {
+        let problem = format!("can't read the file: {error}; nothing would be published");
+        wrong(
+            "mqtt.ca_file".to_owned(),
+            Some(path.display().to_string()),
+            problem,
+        );
+    }
+    if let Some(path) = &config.inference.ort_library
+        && let Err(error) = File::open(path)
+    {
+        let key = "runtime.inference.ort_library".to_owned();
+        wrong(
+            key,
+            Some(path.display().to_string()),
+            format!("can't read the file: {error}"),
+        );
+    }
+    for source in &config.sources {
+        if let Some(error) = missing_file(source) {
+            let key = format!("sources.{}.uri", source.id);
+            wrong(
+                key,
+                Some(source.uri.clone()),
+                format!("can't be found: {error}"),
+            );
+        }
+    }
+    let zoo = Zoo::with_dir(&config.models.dir);
+    if let Some(model) = &config.models.default
+        && let Err(error) = known(&zoo, model)
+    {
+        wrong("models.default".to_owned(), Some(model.clone()), error);
+    }
+    for spec in &config.pipelines {
+        pipeline(spec, &zoo, &mut findings);
+    }
+    findings
+}
+
+/// Why the file, folder or device that a source is can't be found.
+fn missing_file(source: &SourceSpec) -> Option<std::io::Error> {
+    let path = source.uri.strip_prefix("v4l2:").unwrap_or(&source.uri);
+    path.starts_with('/')
+        .then(|| Path::new(path).metadata().err())
+        .flatten()
+}
+
+fn known(zoo: &Zoo, model: &str) -> Result<(), String> {
+    if model == MOTION {
+        return Ok(());
+    }
+    zoo.resolve(model).map(|_| ()).map_err(|e| e.to_string())
+}
+
+fn pipeline(spec: &PipelineSpec, zoo: &Zoo, findings: &mut Findings) {
+    let section = format!("pipelines.{}", spec.id);
+    let mut wrong = |field: &str, mut error: ConfigError| {
+        error.key = format!("{section}.{field}");
+        findings.errors.push(error);
+    };
+    let plan = match deploy::plan(spec) {
+        Ok(plan) => plan,
+        Err(errors) => {
+            for error in &errors {
+                wrong(error.field(), told(error));
+            }
+            return;
+        }
+    };
+    let models = match &spec.model {
+        Some(model) => vec![("model", model.clone())],
+        None => plan.models.into_iter().map(|m| ("workflow", m)).collect(),
+    };
+    for (field, model) in models {
+        if let Err(problem) = known(zoo, &model) {
+            let problem = match field {
+                "model" => problem,
+                _ => format!("{problem}; `model` names another one to take its place"),
+            };
+            wrong(
+                field,
+                ConfigError::new("", problem, Origin::Default).found(model),
+            );
+        }
+    }
+    if plan.rule_names.is_empty() {
+        findings
+            .notes
+            .push(format!("{section}: no rules: no events"));
+    }
+}
+
+fn told(error: &SpecError) -> ConfigError {
+    let SpecError::Rule(rule) = error else {
+        return ConfigError::new("", error.to_string(), Origin::Default);
+    };
+    let mut told = ConfigError::new("", rule.message.clone(), Origin::Default);
+    told.found = Some(rule.value.clone());
+    told.allowed = (!rule.allowed.is_empty()).then(|| rule.allowed.join(", "));
+    told.nearest.clone_from(&rule.nearest);
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+    use watchkeeper_config::{LoadRequest, Report, check};
+
+    use super::*;
+
+    /// A workflow with a line `road`.
+    const ROAD: &str = r#"{"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": [
+        {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image", "model_id": "motion"},
+        {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.detect.predictions"},
+        {"type": "roboflow_core/line_counter@v2", "name": "road", "image": "$inputs.image",
+            "detections": "$steps.tracker.tracked_detections", "line_segment": [[0, 5], [9, 5]]}],
+        "outputs": [{"type": "JsonField", "name": "in", "selector": "$steps.road.count_in"}]}"#;
+
+    fn checked(text: &str) -> Report {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("road.json"), ROAD).unwrap();
+        std::fs::write(dir.path().join("wk.toml"), text).unwrap();
+        let request = LoadRequest {
+            file: Some(dir.path().join("wk.toml")),
+            hostname: "h".to_owned(),
+            ..LoadRequest::default()
+        };
+        check(&request, &look)
+    }
+
+    fn told(errors: &[ConfigError]) -> Vec<(&str, Option<usize>)> {
+        errors.iter().map(|e| (e.key.as_str(), e.line)).collect()
+    }
+
+    #[test]
+    fn a_mistake_at_the_top_hides_none_below_and_each_has_its_line() {
+        let report = checked(
+            "[runtime]\njournal_events = 5\n\n[sources.s]\nuri = \"demo:\"\n\n[sources.t]\npace = \"fast\"\n\n\
+             [pipelines.p]\nsource = \"x\"\nworkflow = \"none.json\"\n\n\
+             [pipelines.q]\nsource = \"s\"\nworkflow = \"road.json\"\nmodel = \"nosuch\"\n\n\
+             [pipelines.r]\nsource = \"s\"\nworkflow = \"road.json\"\n\
+             [[pipelines.r.rules]]\nname = \"a\"\nwhen = { kind = \"crosses\", line = \"raod\" }\n\n\
+             [mqtt]\nhost = \"b\"\ntls = true\nca_file = \"none.pem\"\n",
+        );
+        assert_eq!(told(&report.errors), [("runtime.journal_events", Some(2))]);
+        let expected = [
+            ("sources.t.uri", Some(7)),
+            ("pipelines.p.source", Some(11)),
+            ("pipelines.p.workflow", Some(12)),
+            ("mqtt.ca_file", Some(29)),
+            ("pipelines.q.model", Some(17)),
+            ("pipelines.r.rules[0].when.line", Some(24)),
+        ];
+        assert_eq!(told(&report.warnings), expected);
+        let rule = report.warnings.last().unwrap().to_string();
+        assert!(
+            rule.contains("did you mean road?") && rule.ends_with(":24)"),
+            "{rule}"
+        );
+    }
+
+    #[test]
+    fn a_pipeline_that_can_make_no_event_is_noted() {
+        let text = "[sources.s]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"s\"\nworkflow = \"road.json\"\n";
+        let quiet = checked(&format!("{text}rules = []\n"));
+        assert_eq!(quiet.notes, ["pipelines.p: no rules: no events"]);
+        let derived = checked(text);
+        assert_eq!((derived.notes.len(), derived.warnings), (0, vec![]));
+    }
+}

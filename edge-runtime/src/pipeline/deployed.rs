@@ -1,0 +1,84 @@
+//! One entry of the manager's table: a pipeline that runs, can't run, or shall not run.
+//!
+//! Invariant: every entry has a status that says why it does not run, and what would change that.
+
+use std::sync::Arc;
+
+use watchkeeper_contract::pipeline::{
+    PipelineResults, PipelineSpec, PipelineState, PipelineStatus,
+};
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+
+use super::worker::Worker;
+use crate::clock;
+
+/// Why nothing runs although something is deployed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Idle {
+    /// It can't run here and now.
+    Broken(String),
+    /// The guard against crash loops holds it.
+    Held(String),
+    /// A person stopped what the configuration file names.
+    Stopped(String),
+}
+
+/// A pipeline as deployed. Cheap to clone, so that no lock is held while it is asked.
+#[derive(Clone)]
+pub(super) enum Deployed {
+    Running(Arc<Worker>),
+    Idle { spec: Box<PipelineSpec>, why: Idle },
+}
+
+impl Deployed {
+    pub(super) fn idle(spec: PipelineSpec, why: Idle) -> Self {
+        let spec = Box::new(spec);
+        Self::Idle { spec, why }
+    }
+
+    pub(super) fn spec(&self) -> &PipelineSpec {
+        match self {
+            Self::Running(worker) => worker.spec(),
+            Self::Idle { spec, .. } => spec,
+        }
+    }
+
+    pub(super) fn status(&self) -> PipelineStatus {
+        let (spec, why) = match self {
+            Self::Running(worker) => return worker.status(),
+            Self::Idle { spec, why } => (spec, why),
+        };
+        let (state, note) = match why {
+            Idle::Broken(message) | Idle::Held(message) => {
+                let message = message.clone();
+                (PipelineState::Failed { message }, None)
+            }
+            Idle::Stopped(note) => (PipelineState::Paused, Some(note.clone())),
+        };
+        PipelineStatus {
+            spec: PipelineSpec::clone(spec),
+            state,
+            since: clock::wall(),
+            detector: None,
+            rules: Vec::new(),
+            note,
+            warnings: Vec::new(),
+            results: PipelineResults::default(),
+        }
+    }
+
+    /// The worker, or why there is none.
+    pub(super) fn worker(self) -> Result<Arc<Worker>, Problem> {
+        match self {
+            Self::Running(worker) => Ok(worker),
+            Self::Idle { spec, why } => {
+                let (Idle::Broken(message) | Idle::Held(message) | Idle::Stopped(message)) = why;
+                Err(Problem::new(
+                    409,
+                    ProblemCode::NotReady,
+                    format!("pipeline {:?} does not run: {message}", spec.id.as_str()),
+                ))
+            }
+        }
+    }
+}
