@@ -38,6 +38,9 @@ const RECORDINGS_LEAVE_FREE: u64 = 512 << 20;
 /// How long stopping waits for room on a full disk. With the rest of the way it must stay within the service manager's patience.
 const LAST_FLUSH: Duration = Duration::from_secs(4);
 
+/// How long the recorder is given to leave once nobody hands it anything any more.
+const RECORDER_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Sends logs to standard error: for people, or as JSON. `RUST_LOG` chooses the level.
 pub fn init_logs(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
@@ -169,8 +172,16 @@ fn live(
     let (lost, trouble) = (recorder.lost(), recorder.trouble());
     drop(manager);
     drop(recorder);
-    if recorder_thread.is_finished() {
-        tracing::debug!("the recorder is done");
+    let until = Instant::now() + RECORDER_PATIENCE;
+    while !recorder_thread.is_finished() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    if !recorder_thread.is_finished() {
+        tracing::warn!(
+            "the recorder is still writing; what it has not stored was not acknowledged"
+        );
+    } else if recorder_thread.join().is_err() {
+        tracing::error!("the recorder had panicked");
     }
     tracing::info!("stopped");
     match trouble {
@@ -212,23 +223,30 @@ async fn serve(
     tokio::pin!(parent);
     let recorder = manager.parts().recorder.clone();
     let mut broken = Ok(());
+    // The turn that the watchdog waits for; signals are heard meanwhile.
+    let mut turn: Option<tokio::task::JoinHandle<usize>> = None;
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
             () = &mut parent => break,
-            _ = beat.tick() => {
-                let manager = Arc::clone(&manager);
-                // Takes the locks that everybody takes: a deadlock starves the watchdog.
-                let turn = tokio::task::spawn_blocking(move || {
-                    manager.beat();
-                    manager.troubles().len()
-                });
-                if let Ok(troubles) = turn.await {
+            Some(done) = async { Some(turn.as_mut()?.await) }, if turn.is_some() => {
+                turn = None;
+                if let Ok(troubles) = done {
                     tracing::trace!(troubles, "alive");
                     if watchdog.is_some() {
                         notify(&[sd_notify::NotifyState::Watchdog]);
                     }
+                }
+            }
+            _ = beat.tick() => {
+                if turn.is_none() {
+                    let manager = Arc::clone(&manager);
+                    // Takes the locks that everybody takes: a deadlock starves the watchdog.
+                    turn = Some(tokio::task::spawn_blocking(move || {
+                        manager.beat();
+                        manager.troubles().len()
+                    }));
                 }
                 if recorder.is_broken() {
                     broken = Err(anyhow::anyhow!(

@@ -656,12 +656,27 @@ impl Manager {
                 | SourceState::Idle => {}
             }
         }
-        for status in self.pipelines() {
-            let id = status.spec.id.as_str();
-            if let PipelineState::Failed { message } = status.state {
+        for (id, deployed) in self.pipelines.lock().iter() {
+            let id = id.as_str();
+            let worker = match deployed {
+                Deployed::Running(worker) => worker,
+                Deployed::Idle {
+                    why: Idle::Broken(why) | Idle::Held(why),
+                    ..
+                } => {
+                    troubles.push(format!("pipeline {id:?}: {why}"));
+                    continue;
+                }
+                // As a person wanted it.
+                Deployed::Idle {
+                    why: Idle::Stopped(_),
+                    ..
+                } => continue,
+            };
+            if let PipelineState::Failed { message } = worker.state() {
                 troubles.push(format!("pipeline {id:?}: {message}"));
             }
-            for warning in status.warnings {
+            for warning in worker.warnings() {
                 if warning.kind == WarningKind::OutsidePicture {
                     troubles.push(format!("pipeline {id:?}: {}", warning.message));
                 }
@@ -673,6 +688,12 @@ impl Manager {
     /// Ends everything: pipelines first, so that their events are durable, then sources.
     pub fn shut_down(&self) {
         let pipelines = std::mem::take(&mut *self.pipelines.lock());
+        // All of them first: what each waits for on its way out, the others wait for at the same time.
+        for deployed in pipelines.values() {
+            if let Deployed::Running(worker) = deployed {
+                worker.begin_stop();
+            }
+        }
         for deployed in pipelines.values() {
             if let Deployed::Running(worker) = deployed {
                 worker.stop();

@@ -5,6 +5,7 @@
 //! frames and never events; an event whose pictures can't be kept is journaled without them; an event that the journal
 //! refuses is tried again until it is accepted or the time that [`Recorder::end_by`] sets has passed; what is lost then is counted in the log.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, OnceLock};
@@ -171,7 +172,12 @@ impl Worker {
         match item {
             Item::Event(mut event, pictures) => {
                 if let Some(pictures) = pictures {
-                    event.media = self.keep(event.at, &pictures);
+                    // Drawing and encoding see what every workflow made of every picture; events must get past a fault there.
+                    let kept = catch_unwind(AssertUnwindSafe(|| self.keep(event.at, &pictures)));
+                    event.media = kept.unwrap_or_else(|_| {
+                        tracing::error!(id = %event.id, "a fault of ours: the event goes without its pictures");
+                        Vec::new()
+                    });
                 }
                 group.push(*event);
             }

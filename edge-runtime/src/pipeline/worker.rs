@@ -2,7 +2,8 @@
 //!
 //! Owns the pipeline's state as the API shows it. Invariants: the thread holds a subscription only while it wants frames, so a paused pipeline
 //! costs its source nothing; `Ended` and `Paused` are said only after the last event is durable, so whoever sees them can read everything;
-//! a panic in one pipeline ends that pipeline with a message and nothing else.
+//! a panic in one pipeline ends that pipeline with a message and nothing else; nobody who asks how a pipeline is waits for
+//! its frame: the thread owns the [`Run`] and publishes what it has counted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::event::{EVENT_SCHEMA, Event, EventBody, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq, SourceId};
 use watchkeeper_contract::pipeline::{
-    PipelineResults, PipelineSpec, PipelineState, PipelineStatus,
+    PipelineResults, PipelineSpec, PipelineState, PipelineStatus, PipelineWarning,
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::time::Wall;
@@ -37,6 +38,9 @@ const PATIENCE: Duration = Duration::from_millis(250);
 
 /// How long the end of a pipeline waits for its last events to be durable.
 const FLUSH: Duration = Duration::from_secs(30);
+
+/// How old published results of a running pipeline may be. Making them costs allocations, so not every frame does.
+const PUBLISH_EVERY: Duration = Duration::from_millis(100);
 
 /// What the status of a pipeline says that can't make an event.
 const NO_RULES: &str = "no rules: no events";
@@ -92,13 +96,28 @@ struct Latest {
     annotated: Option<Arc<dyn Pixels>>,
 }
 
+/// What the thread has published of its run.
+struct Published {
+    results: PipelineResults,
+    warnings: Vec<PipelineWarning>,
+}
+
+impl Published {
+    fn of(run: &Run) -> Self {
+        Self {
+            results: run.results(),
+            warnings: run.warnings().to_vec(),
+        }
+    }
+}
+
 struct Shared {
     /// The last part of the annotated video that is complete.
     recorded: Mutex<Option<PathBuf>>,
     wish: Mutex<Wish>,
     wished: Condvar,
     status: Mutex<Status>,
-    run: Mutex<Run>,
+    published: Mutex<Published>,
     latest: Mutex<Latest>,
 }
 
@@ -147,12 +166,14 @@ impl Worker {
                 first_frame: None,
                 last_frame: None,
             }),
-            run: Mutex::new(run),
+            published: Mutex::new(Published::of(&run)),
             latest: Mutex::default(),
         });
         let body = Body {
             spec: spec.clone(),
             shared: Arc::clone(&shared),
+            run,
+            published: None,
             services,
             video: None,
             window: None,
@@ -181,7 +202,7 @@ impl Worker {
     #[must_use]
     pub fn status(&self) -> PipelineStatus {
         let results = self.results();
-        let warnings = self.shared.run.lock().warnings().to_vec();
+        let warnings = self.warnings();
         let status = self.shared.status.lock();
         PipelineStatus {
             spec: self.spec.clone(),
@@ -195,10 +216,22 @@ impl Worker {
         }
     }
 
-    /// What it has seen.
+    /// What it is doing, without what it has seen.
+    #[must_use]
+    pub fn state(&self) -> PipelineState {
+        self.shared.status.lock().state.clone()
+    }
+
+    /// What a person should look at, though it runs.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<PipelineWarning> {
+        self.shared.published.lock().warnings.clone()
+    }
+
+    /// What it has seen, at most [`PUBLISH_EVERY`] and one frame ago; all of it once it is paused or has ended.
     #[must_use]
     pub fn results(&self) -> PipelineResults {
-        let mut results = self.shared.run.lock().results();
+        let mut results = self.shared.published.lock().results.clone();
         let status = self.shared.status.lock();
         results.events = status.events;
         if let (Some(first), Some(last)) = (status.first_frame, status.last_frame) {
@@ -254,9 +287,14 @@ impl Worker {
         self.wish(Wish::Run);
     }
 
+    /// Tells the pipeline to end and does not wait, so that many can end at the same time.
+    pub fn begin_stop(&self) {
+        self.wish(Wish::Stop);
+    }
+
     /// Ends the pipeline and waits for its thread: its open events end and are durable.
     pub fn stop(&self) {
-        self.wish(Wish::Stop);
+        self.begin_stop();
         let thread = self.thread.lock().take();
         if let Some(thread) = thread
             && thread.join().is_err()
@@ -295,6 +333,9 @@ enum End {
 struct Body {
     spec: PipelineSpec,
     shared: Arc<Shared>,
+    run: Run,
+    /// When results were last published.
+    published: Option<Instant>,
     services: Services,
     video: Option<VideoWriter>,
     window: Option<Window>,
@@ -322,8 +363,9 @@ impl Body {
 
     fn main(&mut self) {
         let end = self.frames();
-        let changes = self.shared.run.lock().finish(&mut new_id);
+        let changes = self.run.finish(&mut new_id);
         self.hand_over(changes, None);
+        self.publish();
         self.end_of_video();
         self.window = None;
         self.flush();
@@ -364,10 +406,26 @@ impl Body {
         }
     }
 
+    fn publish(&mut self) {
+        *self.shared.published.lock() = Published::of(&self.run);
+        self.published = Some(Instant::now());
+    }
+
+    fn publish_when_due(&mut self) {
+        if self
+            .published
+            .is_none_or(|at| at.elapsed() >= PUBLISH_EVERY)
+        {
+            self.publish();
+        }
+    }
+
     /// Waits while paused; answers what to do now.
-    fn next_wish(&self) -> Wish {
-        let mut wish = self.shared.wish.lock();
+    fn next_wish(&mut self) -> Wish {
+        let shared = Arc::clone(&self.shared);
+        let mut wish = shared.wish.lock();
         if *wish == Wish::Pause {
+            self.publish();
             set_state(&self.shared, PipelineState::Paused);
             self.shared
                 .wished
@@ -417,10 +475,9 @@ impl Body {
 
     fn one(&mut self, frame: &Frame) {
         let began = Instant::now();
-        let outcome = {
-            let mut run = self.shared.run.lock();
-            run.process(frame, clock::local(frame.wall), &mut new_id)
-        };
+        let outcome = self
+            .run
+            .process(frame, clock::local(frame.wall), &mut new_id);
         if !outcome.processed {
             return;
         }
@@ -438,7 +495,8 @@ impl Body {
             clean: Some(pictures.clean),
             annotated: pictures.annotated,
         };
-        self.shared.run.lock().spent_on_output(handing.elapsed());
+        self.run.spent_on_output(handing.elapsed());
+        self.publish_when_due();
         let done = Instant::now();
         let spent = done.saturating_duration_since(began);
         self.services.metrics.stage("pipeline", spent);

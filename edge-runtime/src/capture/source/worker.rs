@@ -3,6 +3,7 @@
 //! A thin shell: it asks the [`Supervisor`] what to do, opens and closes feeds, stamps frames and hands them to the
 //! subscribers. Invariant: what the status shows was decided by the supervisor.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -67,7 +68,27 @@ impl Worker {
         }
     }
 
+    /// Runs until the source is closed. A fault of ours ends this source, says so, and touches no other.
     pub(super) fn run(mut self) {
+        let (shared, wall) = (Arc::clone(&self.shared), Arc::clone(&self.deps.wall));
+        let source = self.spec.id.clone();
+        if catch_unwind(AssertUnwindSafe(|| self.turns())).is_err() {
+            let cause = LossCause::Other;
+            let message = "a fault of ours ended this source; put it again, and report the log";
+            tracing::error!(%source, message);
+            let message = message.to_owned();
+            let mut board = shared.board.lock();
+            board.since = wall();
+            board.state = State::Failed {
+                cause,
+                message: message.clone(),
+            };
+            drop(board);
+            shared.hub.finish(Outcome::Failed { cause, message });
+        }
+    }
+
+    fn turns(&mut self) {
         let hub = self.shared.hub.clone();
         let mut seen = Demand {
             wanted: false,
