@@ -30,6 +30,14 @@ pub struct Detection {
     pub extra: Option<Box<Extra>>,
 }
 
+impl Detection {
+    /// Whether this box is only kept from an earlier frame, see [`Extra::held`].
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.extra.as_ref().is_some_and(|e| e.held)
+    }
+}
+
 /// Identity of one box.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DetectionId {
@@ -49,6 +57,9 @@ pub enum DetectionId {
 pub struct Extra {
     /// Seconds in the zone of the last time-in-zone step.
     pub time_in_zone: Option<f64>,
+    /// The detector did not look at this frame, because nothing moved, and this is its box from the last frame that it
+    /// looked at. It says where something is believed to be; it is no sight of it and proves nothing.
+    pub held: bool,
     /// Id of the picture this box was found in, where that isn't `image`.
     pub parent_id: Option<Arc<str>>,
     /// Where that picture lies, where it is a crop.
@@ -205,6 +216,12 @@ impl Detections {
             boxes.push(moved);
         }
         Self { boxes, size }
+    }
+
+    /// Whether there are boxes and no detector looked at this frame for any of them.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        !self.boxes.is_empty() && self.boxes.iter().all(Detection::is_held)
     }
 }
 

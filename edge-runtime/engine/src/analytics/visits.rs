@@ -4,6 +4,8 @@
 //! shorter absence (a missed box, a step over the border) does not break it. Its length is from the first to the last
 //! sight, the grace not included.
 //!
+//! A frame that no detector looked at keeps a visit open and adds nothing to it.
+//!
 //! Invariant: visits are numbered by when they began; at most [`MAX_LISTED`] are listed and [`MAX_OPEN`] open, the oldest
 //! make room.
 
@@ -24,6 +26,8 @@ struct Open {
     track: TrackId,
     enter_s: f64,
     last_s: f64,
+    /// When it was last seen, or held to be there.
+    kept_s: f64,
 }
 
 impl Open {
@@ -64,15 +68,28 @@ impl Visits {
         }
     }
 
+    /// Keeps open the visits of tracks that are held to be in the zone at `time_s` because nothing moved, though nobody
+    /// looked. Comes before [`observe`](Self::observe) for the same frame.
+    pub fn hold(&mut self, held: impl IntoIterator<Item = TrackId>, time_s: f64) {
+        let grace = self.grace_s;
+        for track in held {
+            let open = self.open.iter_mut().find(|o| o.track == track);
+            if let Some(open) = open.filter(|o| time_s - o.kept_s <= grace) {
+                open.kept_s = open.kept_s.max(time_s);
+            }
+        }
+    }
+
     /// Takes the tracks that are in the zone at `time_s` seconds of source time. A time that is not finite is ignored.
     pub fn observe(&mut self, in_zone: impl IntoIterator<Item = TrackId>, time_s: f64) {
         if !time_s.is_finite() {
             return;
         }
-        self.close(|o, grace| time_s - o.last_s > grace);
+        self.close(|o, grace| time_s - o.kept_s > grace);
         for track in in_zone {
             if let Some(open) = self.open.iter_mut().find(|o| o.track == track) {
                 open.last_s = open.last_s.max(time_s);
+                open.kept_s = open.kept_s.max(time_s);
                 continue;
             }
             if self.open.len() == MAX_OPEN
@@ -85,6 +102,7 @@ impl Visits {
                 track,
                 enter_s: time_s,
                 last_s: time_s,
+                kept_s: time_s,
             });
         }
     }
@@ -178,6 +196,33 @@ mod tests {
         v.finish();
         assert_eq!(v.summary().present, 0);
         assert_eq!(v.summary().visits, s.visits);
+    }
+
+    #[test]
+    fn a_track_that_is_held_keeps_its_visit_and_makes_it_no_longer() {
+        let mut v = Visits::new(2.0);
+        v.observe([TrackId(1)], 0.0);
+        for t in 1..=9 {
+            v.hold([TrackId(1), TrackId(2)], f64::from(t));
+            v.observe([], f64::from(t));
+        }
+        let s = v.summary();
+        assert_eq!((s.count, s.present, s.visits[0].dwell_s), (1, 1, 0.0));
+        v.observe([TrackId(1)], 10.0);
+        assert_eq!(
+            (v.summary().count, v.summary().visits[0].dwell_s),
+            (1, 10.0)
+        );
+    }
+
+    #[test]
+    fn a_visit_that_is_over_is_not_revived_by_being_held() {
+        let mut v = Visits::new(2.0);
+        v.observe([TrackId(1)], 0.0);
+        v.hold([TrackId(1)], 600.0);
+        v.observe([], 600.0);
+        let s = v.summary();
+        assert_eq!((s.present, s.visits[0].dwell_s), (0, 0.0));
     }
 
     #[test]

@@ -90,7 +90,14 @@ pub struct TimeInZone {
     zones: Vec<PolygonZone>,
     remove_out_of_zone: bool,
     reset_out_of_zone: bool,
-    entered: Recent<f64>,
+    entered: Recent<Inside>,
+}
+
+/// Since when a track is in the zone and when it was last seen there, in seconds of source time.
+#[derive(Debug, Clone, Copy)]
+struct Inside {
+    since_s: f64,
+    seen_s: f64,
 }
 
 impl TimeInZone {
@@ -118,7 +125,8 @@ impl TimeInZone {
     }
 
     /// Takes the tracked boxes of a frame shown at `time_s` seconds of source time; gives back those boxes with
-    /// `extra.time_in_zone` in seconds set. Boxes without a track are left out.
+    /// `extra.time_in_zone` in seconds set. Boxes without a track are left out; the time of those that are only held stands
+    /// still until somebody looks again.
     pub fn update(&mut self, detections: &Detections, time_s: f64) -> Detections {
         self.entered.next_round(u64::MAX);
         let mut boxes = Vec::with_capacity(detections.boxes.len());
@@ -127,7 +135,15 @@ impl TimeInZone {
                 continue;
             };
             let time = if self.zones.iter().any(|z| z.contains(&detection.bbox)) {
-                Some(time_s - *self.entered.touch_or_insert(track, time_s))
+                let now = Inside {
+                    since_s: time_s,
+                    seen_s: time_s,
+                };
+                let inside = self.entered.touch_or_insert(track, now);
+                if !detection.is_held() {
+                    inside.seen_s = time_s;
+                }
+                Some(inside.seen_s - inside.since_s)
             } else {
                 if self.reset_out_of_zone || !self.remove_out_of_zone {
                     self.entered.remove(track);
@@ -246,6 +262,16 @@ mod tests {
         let mut t = TimeInZone::new(&[square()], Anchor::Center, true, true);
         t.update(&at(7, 30.0, 30.0), 1.0);
         t.update(&Detections::default(), 2.0);
+        assert_eq!(times(&t.update(&at(7, 30.0, 30.0), 4.0)), [3.0]);
+    }
+
+    #[test]
+    fn the_time_of_a_box_that_is_only_held_stands_still_until_it_is_seen_again() {
+        let mut t = TimeInZone::new(&[square()], Anchor::Center, true, true);
+        t.update(&at(7, 30.0, 30.0), 1.0);
+        let mut held = at(7, 30.0, 30.0);
+        held.boxes[0].extra.get_or_insert_default().held = true;
+        assert_eq!(times(&t.update(&held, 3.0)), [0.0]);
         assert_eq!(times(&t.update(&at(7, 30.0, 30.0), 4.0)), [3.0]);
     }
 

@@ -38,6 +38,11 @@ impl<'a> Boxes<'a> {
         &self.all
     }
 
+    /// Whether no detector looked at this frame for any of these boxes; so for none at all.
+    pub(super) fn is_held(&self) -> bool {
+        self.all.iter().all(|d| d.is_held())
+    }
+
     /// One for each track, by track.
     pub(super) fn tracked(&self) -> impl Iterator<Item = (TrackId, &'a Detection)> {
         self.tracked.iter().map(|(&t, &d)| (t, d))

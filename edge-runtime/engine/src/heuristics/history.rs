@@ -190,11 +190,16 @@ impl History {
         self.tracks.next_round(u64::MAX);
     }
 
-    /// Takes a box of this frame; a second one of the same track in the same frame changes nothing.
+    /// Takes a box of this frame; a second one of the same track in the same frame changes nothing. One that is only held is
+    /// no sight: the track is remembered, its numbers stay.
     pub fn see(&mut self, d: &Detection, clock: f64) {
         let Some(track) = d.track.filter(|t| t.0 >= 0) else {
             return;
         };
+        if d.is_held() {
+            self.tracks.touch(track);
+            return;
+        }
         let round = self.round;
         if let Some(record) = self.tracks.touch(track) {
             if record.last_round != round {
@@ -254,6 +259,19 @@ mod tests {
         }
         walk(&mut h, 1, 5.0, 0.0);
         assert!(h.get(TrackId(1)).unwrap().continuity() < 0.6);
+    }
+
+    #[test]
+    fn a_box_that_is_only_held_adds_no_sight_and_no_age() {
+        let mut h = History::default();
+        walk(&mut h, 3, 5.0, 0.0);
+        let before = h.get(TrackId(1)).unwrap().clone();
+        let mut d = tracked(&[(1, BBox::new(10.0, 0.0, 50.0, 80.0))]);
+        d.boxes[0].extra.get_or_insert_default().held = true;
+        for n in 3..100 {
+            h.see(&d.boxes[0], f64::from(n) / 10.0);
+        }
+        assert_eq!(h.get(TrackId(1)), Some(&before));
     }
 
     #[test]

@@ -56,6 +56,13 @@ impl Level {
         let within_grace = scene.clock - self.last_true_s <= GRACE_S;
         let open = matches!(self.life, Life::Open(_));
         match self.read(teller, view) {
+            // What is only held to be so goes on and becomes no surer by it.
+            Some(reading)
+                if reading.holds && self.since_s.is_some() && is_held(view, &self.watch) =>
+            {
+                self.last_true_s = scene.clock;
+                return self.unless_asleep(teller, scene);
+            }
             Some(reading) if reading.holds => {
                 self.since_s.get_or_insert(scene.clock);
                 self.last_true_s = scene.clock;
@@ -215,6 +222,12 @@ impl Level {
             .filter(|s| s.is_finite());
         event
     }
+}
+
+/// Whether the watched boxes are there and none of them was looked at in this frame.
+fn is_held(view: &View<'_>, watch: &LevelWatch) -> bool {
+    let boxes = view.boxes[watch.need].as_ref();
+    boxes.is_some_and(|b| !b.all().is_empty() && b.is_held())
 }
 
 /// Counts the boxes that the rule is about.

@@ -18,6 +18,8 @@ pub(super) struct Stay {
     pub(super) since_s: f64,
     /// Clock at its latest sight.
     pub(super) last_s: f64,
+    /// Clock when it was last seen, or held to be there though nobody looked.
+    pub(super) kept_s: f64,
     /// The longest time in the zone that the zone's step has told.
     pub(super) told_s: f64,
     /// Whether class and score have ever fitted the rule.
@@ -52,18 +54,27 @@ impl Presence {
         let stay = self.stays.entry(track).or_insert_with(|| Stay {
             since_s: clock,
             last_s: clock,
+            kept_s: clock,
             told_s: 0.0,
             fitted: false,
             life: Life::candidate(),
         });
         stay.last_s = clock;
+        stay.kept_s = clock;
         Some((stay, new))
+    }
+
+    /// Notes that a track is held to be there, because nothing moved: its stay goes on and grows no longer.
+    pub(super) fn keep(&mut self, track: TrackId, clock: f64) {
+        if let Some(stay) = self.stays.get_mut(&track) {
+            stay.kept_s = clock;
+        }
     }
 
     /// Takes out the stays of tracks that are away for longer than the grace.
     pub(super) fn take_gone(&mut self, clock: f64, grace_s: f64) -> Vec<(TrackId, Stay)> {
         self.stays
-            .extract_if(.., |_, s| clock - s.last_s > grace_s)
+            .extract_if(.., |_, s| clock - s.kept_s > grace_s)
             .collect()
     }
 

@@ -76,12 +76,13 @@ impl RuleSet {
             })
             .collect();
         for (group, history) in self.groups.iter().zip(&mut self.histories) {
-            history.next_frame();
-            for (_, d) in group
-                .iter()
-                .filter_map(|&n| boxes[n].as_ref())
-                .flat_map(Boxes::tracked)
-            {
+            let found = || group.iter().filter_map(|&n| boxes[n].as_ref());
+            // A frame that no detector looked at is none: it neither adds sights nor makes holes between them.
+            let held = found().any(|b| !b.all().is_empty()) && found().all(Boxes::is_held);
+            if !held {
+                history.next_frame();
+            }
+            for (_, d) in found().flat_map(Boxes::tracked) {
                 history.see(d, self.clock);
             }
         }

@@ -66,6 +66,10 @@ impl Stays {
             if !in_zone(d, self.watch.keeps_outside) {
                 continue;
             }
+            if d.is_held() {
+                self.presence.keep(track, scene.clock);
+                continue;
+            }
             let subject = Subject::new(track, history);
             let Some((stay, new)) = self.presence.see(track, scene.clock) else {
                 continue;

@@ -5,6 +5,10 @@
 //! take boxes with a poor score, which is how an object stays tracked while it is half hidden. Class does not matter. A
 //! box that starts a track counts only after it was seen again, except in the very first frame.
 //!
+//! Where the time of frames is known, a gap counts by its length: missing frames age lost tracks, and after a gap longer
+//! than the buffer nobody is taken for the one who was there before. Frames that no detector looked at change nothing.
+//! Over frames without a gap the results are those of counting frames, so those of `supervision`.
+//!
 //! Invariant: a box that comes out is a box that went in, with `track` set; each id appears at most once in a frame; an
 //! id is never given to a second object; at most [`MAX_TRACKS`] tracks are kept.
 
@@ -13,6 +17,7 @@ use watchkeeper_contract::id::TrackId;
 use crate::detections::{Detection, Detections};
 use crate::geometry::BBox;
 use crate::track::assign::{Costs, assign};
+use crate::track::cadence::Cadence;
 use crate::track::kalman::BoxFilter;
 
 /// Most tracks that are remembered at once; when there are more, those lost for longest go first.
@@ -96,6 +101,7 @@ enum Fate {
 pub struct ByteTrack {
     config: ByteTrackConfig,
     max_frames_lost: u64,
+    cadence: Cadence,
     frame: u64,
     next_id: i64,
     /// Those tracked in the last frame first, then the lost ones, those lost for longest first.
@@ -106,20 +112,49 @@ impl ByteTrack {
     /// A tracker that has seen nothing.
     #[must_use]
     pub fn new(config: ByteTrackConfig) -> Self {
-        let scaled = config.frame_rate / REFERENCE_FPS * f64::from(config.lost_track_buffer);
         Self {
             config,
-            // Saturates, NaN becomes 0.
-            max_frames_lost: scaled as u64,
+            max_frames_lost: max_frames_lost(&config),
+            cadence: Cadence::default(),
             frame: 0,
             next_id: 1,
             tracks: Vec::new(),
         }
     }
 
-    /// Takes the boxes of the next frame; gives back those that belong to a confirmed track, in their order.
+    /// Sets the frame rate, for sources of which it is only known after some frames.
+    pub fn set_frame_rate(&mut self, fps: f64) {
+        self.config.frame_rate = fps;
+        self.max_frames_lost = max_frames_lost(&self.config);
+    }
+
+    /// [`update`](Self::update) with the boxes of a frame at `time_s` seconds of source time. Frames that are missing since
+    /// the last one count as seen empty; when they are missing for longer than the buffer, every track ends.
+    pub fn update_at(&mut self, detections: &Detections, time_s: f64) -> Detections {
+        let buffer_s = f64::from(self.config.lost_track_buffer) / REFERENCE_FPS;
+        if let Some(passed) = self.cadence.next(time_s).filter(|p| p.is_late()) {
+            if passed.seconds > buffer_s {
+                self.tracks.clear();
+            }
+            // Saturates; the frame that is there is counted by `update`.
+            self.frame = self.frame.saturating_add(passed.intervals as u64 - 1);
+        }
+        self.update(detections)
+    }
+
+    /// Takes the boxes of the next frame; gives back those that belong to a confirmed track, in their order. Boxes that are
+    /// only held are given the tracks they had, and prove nothing: no track begins, moves or is confirmed by them.
     pub fn update(&mut self, detections: &Detections) -> Detections {
-        self.frame += 1;
+        self.frame = self.frame.saturating_add(1);
+        if detections.is_held() {
+            for track in &mut self.tracks {
+                if track.sight == Sight::Tracked {
+                    track.last_frame = self.frame;
+                }
+            }
+            self.expire();
+            return self.hand_back(detections);
+        }
         let threshold = self.config.activation_threshold;
         let usable = || detections.boxes.iter().filter(|d| has_extent(&d.bbox));
         let good: Vec<&Detection> = usable().filter(|d| d.confidence > threshold).collect();
@@ -339,6 +374,12 @@ impl ByteTrack {
     }
 }
 
+fn max_frames_lost(config: &ByteTrackConfig) -> u64 {
+    let scaled = config.frame_rate / REFERENCE_FPS * f64::from(config.lost_track_buffer);
+    // Saturates, NaN becomes 0.
+    scaled as u64
+}
+
 fn has_extent(b: &BBox) -> bool {
     let finite = b.x1.is_finite() && b.y1.is_finite() && b.x2.is_finite() && b.y2.is_finite();
     finite && b.width() > 0.0 && b.height() > 0.0
@@ -505,7 +546,87 @@ mod tests {
         assert_eq!(t.tracks[1].id, Some(TrackId(110)));
     }
 
+    /// A tracker that saw one object for 30 frames at 15 frames a second, and the time of the frame after them.
+    fn settled() -> (ByteTrack, f64) {
+        let mut t = ByteTrack::new(ByteTrackConfig {
+            frame_rate: 15.0,
+            ..Default::default()
+        });
+        for i in 0..30 {
+            t.update_at(&boxes(&[(100.0, 50.0, 0.9)]), f64::from(i) / 15.0);
+        }
+        (t, 2.0)
+    }
+
+    #[test]
+    fn whoever_stands_there_after_an_outage_longer_than_the_buffer_is_somebody_else() {
+        for (away_s, expected) in [(0.1, 1), (0.9, 1), (1.1, 2), (600.0, 2)] {
+            let (mut t, at) = settled();
+            t.update_at(&boxes(&[(100.0, 50.0, 0.9)]), at + away_s);
+            let out = t.update_at(&boxes(&[(100.0, 50.0, 0.9)]), at + away_s + 1.0 / 15.0);
+            assert_eq!(ids(&out), [expected], "away for {away_s} s");
+        }
+    }
+
+    #[test]
+    fn an_outage_ages_what_was_lost_before_it() {
+        let (mut t, at) = settled();
+        let frame = 1.0 / 15.0;
+        for i in 0..8 {
+            t.update_at(&boxes(&[]), at + f64::from(i) * frame);
+        }
+        // Lost for half a second, away for 0.9 s: longer than the buffer together, and the frame after is the last chance.
+        t.update_at(&boxes(&[]), at + 7.0 * frame + 0.9);
+        t.update_at(&boxes(&[]), at + 8.0 * frame + 0.9);
+        let out = t.update_at(&boxes(&[(100.0, 50.0, 0.9)]), at + 9.0 * frame + 0.9);
+        assert!(ids(&out).is_empty());
+    }
+
+    #[test]
+    fn a_pipeline_that_looks_every_five_seconds_keeps_its_tracks() {
+        let mut t = ByteTrack::new(ByteTrackConfig::default());
+        for i in 0..20 {
+            let out = t.update_at(&boxes(&[(100.0, 50.0, 0.9)]), f64::from(i) * 5.0);
+            assert_eq!(ids(&out), [1], "look {i}");
+        }
+    }
+
+    #[test]
+    fn boxes_that_are_only_held_keep_their_tracks_and_confirm_none() {
+        let (mut t, mut at) = settled();
+        let seen = boxes(&[(100.0, 50.0, 0.9), (400.0, 50.0, 0.9)]);
+        assert_eq!(ids(&t.update_at(&seen, at)), [1]);
+        let mut held = seen.clone();
+        for b in &mut held.boxes {
+            b.extra.get_or_insert_default().held = true;
+        }
+        for _ in 0..300 {
+            at += 1.0 / 15.0;
+            assert_eq!(ids(&t.update_at(&held, at)), [1]);
+        }
+        // Nobody looked, so the second one is as new as it was.
+        assert_eq!(ids(&t.update_at(&boxes(&[(100.0, 50.0, 0.9)]), at)), [1]);
+        assert_eq!(ids(&t.update_at(&seen, at + 0.1)), [1]);
+        assert_eq!(ids(&t.update_at(&seen, at + 0.2)), [1, 2]);
+    }
+
     proptest! {
+        #[test]
+        fn over_frames_without_a_gap_time_changes_nothing(
+            frames in proptest::collection::vec(
+                (proptest::collection::vec((0.0f64..600.0, 0.0f64..400.0, 0.05f64..1.0), 0..8), 0.6f64..1.4), 1..60),
+            interval in 0.02f64..3.0,
+        ) {
+            let config = ByteTrackConfig { frame_rate: 10.0, ..Default::default() };
+            let (mut counted, mut timed) = (ByteTrack::new(config), ByteTrack::new(config));
+            let mut at = 0.0;
+            for (frame, jitter) in frames {
+                at += interval * jitter;
+                let d = boxes(&frame);
+                prop_assert_eq!(counted.update(&d), timed.update_at(&d, at));
+            }
+        }
+
         #[test]
         fn each_id_is_given_once_a_frame_and_numbers_are_harmless(
             frames in proptest::collection::vec(

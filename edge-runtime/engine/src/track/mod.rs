@@ -5,6 +5,8 @@
 
 pub mod assign;
 pub mod byte_track;
+pub mod cadence;
 pub mod kalman;
 
 pub use byte_track::{ByteTrack, ByteTrackConfig};
+pub use cadence::Cadence;

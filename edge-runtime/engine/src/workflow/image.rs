@@ -92,8 +92,11 @@ pub struct VideoMeta {
     pub video_identifier: Arc<str>,
     /// Number of the frame, from 1.
     pub frame_number: u64,
-    /// When it was taken, in seconds since the Unix epoch.
+    /// When it was taken, in seconds since the Unix epoch. A stamp for people: the wall clock may jump.
     pub frame_timestamp: f64,
+    /// Source time in seconds: never goes back, knows nothing of the wall clock, goes on over outages. Absent only where a
+    /// caller has nothing better than frame numbers and timestamps, as the peer's inputs.
+    pub source_s: Option<f64>,
     /// Nominal frame rate, where it is known.
     pub fps: Option<f64>,
     /// Whether time is to be counted by frame numbers, as for a recording.
@@ -108,14 +111,19 @@ impl VideoMeta {
             video_identifier: Arc::from(name),
             frame_number: 1,
             frame_timestamp: 0.0,
+            source_s: None,
             fps: Some(30.0),
             comes_from_video_file: false,
         }
     }
 
-    /// Time of the frame in seconds: by frame number for a recording of known rate, else by its timestamp.
+    /// Time of the frame in seconds, the one time that every step measures with: source time. Without it, as the peer has
+    /// it: by frame number for a recording of known rate, else by its timestamp.
     #[must_use]
     pub fn time_s(&self) -> f64 {
+        if let Some(time) = self.source_s {
+            return time;
+        }
         match self.fps {
             #[expect(
                 clippy::cast_precision_loss,

@@ -166,7 +166,12 @@ impl Block for Tracker {
                 seen: Seen::default(),
             })
         })?;
-        let tracked = video.tracker.update(detections);
+        // A camera that tells no rate has a measured one after some frames.
+        video.tracker.set_frame_rate(meta.fps.unwrap_or(0.0));
+        let tracked = match meta.source_s {
+            Some(time) => video.tracker.update_at(detections, time),
+            None => video.tracker.update(detections),
+        };
         if call.out.len() > 1 {
             let mut fresh = Detections {
                 boxes: Vec::new(),

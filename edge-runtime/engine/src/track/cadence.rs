@@ -1,0 +1,128 @@
+//! How regularly frames come, and how late one is.
+//!
+//! A tracker counts frames, but a camera that was away for ten minutes is one frame to it. Nominal rates do not tell the
+//! two apart: a slow box or a pipeline that looks every two seconds sees far fewer frames than the camera makes. So the
+//! usual interval is measured where the frames arrive, as the median of the latest ones: one outage does not move it.
+//!
+//! Invariant: pure; remembers [`REMEMBERED`] intervals; time that stands still or goes back counts as no time at all.
+
+use std::collections::VecDeque;
+
+/// Intervals that are remembered. Odd, so that the median is one of them.
+pub const REMEMBERED: usize = 9;
+/// An interval longer than this many usual ones means that frames are missing. Cameras jitter by one or two, and a box
+/// under load leaves out two or three.
+pub const LATE: f64 = 4.0;
+
+/// What lies between a frame and the one before it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Passed {
+    /// Seconds of source time.
+    pub seconds: f64,
+    /// The same in usual intervals; 1 where nothing is known about the usual one.
+    pub intervals: f64,
+}
+
+impl Passed {
+    /// Whether frames are missing in between.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        self.intervals > LATE
+    }
+}
+
+/// The rhythm of a stream of frames.
+#[derive(Debug, Clone, Default)]
+pub struct Cadence {
+    last_s: Option<f64>,
+    recent: VecDeque<f64>,
+}
+
+impl Cadence {
+    /// Takes the time of the next frame in seconds of source time; nothing comes back for the first one.
+    pub fn next(&mut self, time_s: f64) -> Option<Passed> {
+        if !time_s.is_finite() {
+            return None;
+        }
+        let last = self.last_s.replace(time_s)?;
+        let seconds = (time_s - last).max(0.0);
+        let intervals = self.usual_s().map_or(1.0, |usual| seconds / usual);
+        if seconds > 0.0 {
+            if self.recent.len() == REMEMBERED {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(seconds);
+        }
+        Some(Passed { seconds, intervals })
+    }
+
+    /// The usual interval in seconds, above 0, once there was one.
+    #[must_use]
+    pub fn usual_s(&self) -> Option<f64> {
+        let mut sorted: Vec<f64> = self.recent.iter().copied().collect();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied()
+    }
+
+    /// Frames per second, once enough intervals are known for the number to mean something.
+    #[must_use]
+    pub fn fps(&self) -> Option<f64> {
+        let known = self.recent.len() == REMEMBERED;
+        self.usual_s().filter(|_| known).map(|s| 1.0 / s)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fed(times: impl IntoIterator<Item = f64>) -> (Cadence, Option<Passed>) {
+        let mut c = Cadence::default();
+        let last = times.into_iter().map(|t| c.next(t)).last().flatten();
+        (c, last)
+    }
+
+    #[test]
+    fn an_outage_is_late_and_does_not_change_what_is_usual() {
+        let steady = (0..20).map(|n| f64::from(n) / 10.0);
+        let (c, last) = fed(steady.chain([601.9]));
+        assert!(last.unwrap().is_late());
+        assert!((c.usual_s().unwrap() - 0.1).abs() < 1e-9);
+        assert!((c.fps().unwrap() - 10.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_slow_rhythm_is_not_an_outage() {
+        let (_, last) = fed((0..20).map(|n| f64::from(n) * 5.0));
+        assert!(!last.unwrap().is_late());
+    }
+
+    #[test]
+    fn a_rhythm_that_changes_for_good_becomes_the_usual_one() {
+        let quick = (0..20).map(|n| f64::from(n) / 25.0);
+        let slow = (1..20).map(|n| 1.0 + f64::from(n) * 2.0);
+        let (c, last) = fed(quick.chain(slow));
+        assert!(!last.unwrap().is_late());
+        assert!((c.usual_s().unwrap() - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn no_rate_is_told_before_there_are_enough_frames() {
+        assert_eq!(fed([0.0, 0.1, 0.2]).0.fps(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_time_is_harmless(times in proptest::collection::vec(proptest::num::f64::ANY, 0..40)) {
+            let mut c = Cadence::default();
+            for t in times {
+                if let Some(p) = c.next(t) {
+                    prop_assert!(p.seconds >= 0.0 && p.intervals >= 0.0);
+                }
+                prop_assert!(c.usual_s().is_none_or(|s| s > 0.0));
+            }
+        }
+    }
+}
