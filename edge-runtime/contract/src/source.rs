@@ -153,6 +153,9 @@ pub struct SourceCounters {
     pub connects: u64,
     /// Times the source was lost.
     pub losses: u64,
+    /// Times the source's own timestamps jumped and were replaced by what is plausible.
+    #[serde(default)]
+    pub time_jumps: u64,
     /// Frames per second over the last few seconds.
     pub fps: f64,
 }

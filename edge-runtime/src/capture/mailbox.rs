@@ -146,9 +146,13 @@ impl Hub {
         overwritten
     }
 
-    /// The source came to rest; subscribers learn it once they have taken what waits.
-    pub(super) fn finish(&self, outcome: Outcome) {
+    /// The source came to rest, opened for the subscribers of `left` departures; they learn it once they have taken what
+    /// waits. Where all of those have left since, it is nobody's end: who came after them gets a new beginning.
+    pub(super) fn finish(&self, outcome: Outcome, left: u64) {
         let mut state = self.state.lock();
+        if state.left != left {
+            return;
+        }
         state.outcome = Some(outcome);
         wake(&state);
     }
@@ -267,7 +271,7 @@ mod tests {
                 for n in 1..=50 {
                     hub.deliver(&frame(n), Policy::Lossless);
                 }
-                hub.finish(Outcome::Ended);
+                hub.finish(Outcome::Ended, 0);
             }
         });
         let readers = receivers.map(|receiver| {
@@ -326,11 +330,25 @@ mod tests {
         let hub = Arc::new(Hub::default());
         let first = hub.subscribe();
         let before = hub.demand();
-        hub.finish(Outcome::Ended);
+        hub.finish(Outcome::Ended, before.left);
         assert!(matches!(first.recv(SOON), Recv::Ended));
         drop(first);
         let second = hub.subscribe();
         assert!(matches!(second.recv(SOON), Recv::Timeout));
         assert_ne!(hub.demand(), before);
+    }
+
+    #[test]
+    fn an_end_that_is_told_after_the_last_one_left_is_not_the_next_ones() {
+        let hub = Arc::new(Hub::default());
+        let first = hub.subscribe();
+        let opened_for = hub.demand().left;
+        drop(first);
+        hub.finish(Outcome::Ended, opened_for);
+        let second = hub.subscribe();
+        hub.finish(Outcome::Ended, opened_for);
+        assert!(matches!(second.recv(SOON), Recv::Timeout));
+        hub.finish(Outcome::Ended, hub.demand().left);
+        assert!(matches!(second.recv(SOON), Recv::Ended));
     }
 }

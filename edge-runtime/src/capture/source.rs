@@ -27,7 +27,7 @@ use super::supervise::{BackOff, Deadlines, State};
 /// Something the journal should know about a source.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SourceNotice {
-    /// Frames stopped coming, or never came. Said once an outage.
+    /// Frames stopped coming, or never came. Said once an outage, and again when it will not heal.
     Lost {
         /// Why.
         cause: LossCause,
@@ -43,6 +43,11 @@ pub enum SourceNotice {
         /// When they came back.
         at: Wall,
     },
+    /// Nobody wants its frames any more, so what was told of it is over as far as anybody can say.
+    Forgotten {
+        /// When.
+        at: Wall,
+    },
     /// Frames come but show nothing.
     Blind {
         /// In which way.
@@ -50,8 +55,6 @@ pub enum SourceNotice {
         /// When it was noticed.
         at: Wall,
     },
-    /// Nobody watches any more while frames were missing or useless.
-    Forgotten,
     /// The picture is useful again.
     Seeing {
         /// How long it was not.
@@ -150,7 +153,7 @@ impl Source {
                     cause,
                     message: message.clone(),
                 };
-                shared.hub.finish(Outcome::Failed { cause, message });
+                shared.hub.finish(Outcome::Failed { cause, message }, 0);
                 None
             }
         };

@@ -15,14 +15,16 @@
 //! one who wants frames begins anew.
 //!
 //! Invariants: the first attempt goes through the same states with the same deadlines as the hundredth; a source that
-//! is wanted and neither ended nor failed always has a deadline; one outage gives exactly one `Lost` and at most one
-//! `Back`.
+//! is wanted and neither ended nor failed always has a deadline; one outage gives exactly one `Lost`, and after it exactly
+//! one `Back` (frames came) or `Forgotten` (nobody wants them any more). A source that failed stays lost when nobody wants
+//! it: its outage goes on until frames come.
 //!
 //! Back-off: 0.5 s, doubling up to 30 s, each shortened by up to a fifth by a seeded jitter so that a fleet does not
 //! knock in step. During the first [`BackOff::quick_phase`] of an outage no pause is longer than
-//! [`BackOff::quick_max`] (1.5 s), so that a camera that was away for seconds (a reboot, a switch) is seen again within
-//! two seconds of its return. After a rejected password, pauses are never shorter than [`BackOff::after_rejection`]:
-//! cameras lock accounts. The pauses start over only after [`BackOff::steady_after`] of live pictures, so a source that
+//! [`BackOff::quick_max`] (1.5 s), so that a camera that was away for seconds and refuses connections meanwhile is seen again
+//! within two seconds of its return. After a rejected password, pauses are never shorter than [`BackOff::after_rejection`]:
+//! cameras lock accounts. Leaving and coming back is no way around that: how often it failed and when it may be asked again
+//! outlast an absence of [`BackOff::forgiven_after`]. The pauses start over only after [`BackOff::steady_after`] of live pictures, so a source that
 //! dies right after its first frame is not hammered.
 
 use std::time::{Duration, Instant};
@@ -65,6 +67,8 @@ pub struct BackOff {
     pub after_rejection: Duration,
     /// Live time after which the pauses start over.
     pub steady_after: Duration,
+    /// Time without anybody who wants frames after which the pauses start over.
+    pub forgiven_after: Duration,
 }
 
 impl Default for BackOff {
@@ -76,6 +80,7 @@ impl Default for BackOff {
             quick_phase: Duration::from_secs(30),
             after_rejection: Duration::from_secs(10),
             steady_after: Duration::from_secs(5),
+            forgiven_after: Duration::from_secs(60),
         }
     }
 }
@@ -127,7 +132,7 @@ pub enum Action {
         /// How long they were missing.
         lasted: Duration,
     },
-    /// Tell that nobody waits any more for frames that were missing.
+    /// Tell that nobody looks any more, so that nobody will say when frames come again.
     Forgotten,
     /// The first frame of this attempt came.
     Live,
@@ -202,6 +207,10 @@ pub struct Supervisor {
     outage: Option<Instant>,
     /// Exponent of the next pause.
     failures: u32,
+    /// Since when nobody wants frames.
+    unwanted_since: Option<Instant>,
+    /// The last time that a password was rejected, and until when it may not be tried again.
+    rejected: Option<(Instant, String)>,
     actions: std::collections::VecDeque<Action>,
 }
 
@@ -217,6 +226,8 @@ impl Supervisor {
             state: State::Idle,
             outage: None,
             failures: 0,
+            unwanted_since: None,
+            rejected: None,
             actions: std::collections::VecDeque::new(),
         }
     }
@@ -249,19 +260,21 @@ impl Supervisor {
         match input {
             Input::Wanted(true) => {
                 if !std::mem::replace(&mut self.wanted, true) {
-                    self.open(now, 1);
+                    self.begin(now);
                 }
             }
             Input::Wanted(false) => {
                 if std::mem::replace(&mut self.wanted, false) {
                     self.actions.push_back(Action::Close);
-                    if !matches!(self.state, State::Ended | State::Failed { .. }) {
-                        self.state = State::Idle;
+                    self.unwanted_since = Some(now);
+                    match self.state {
+                        State::Failed { .. } => {}
+                        State::Ended => self.forget(),
+                        _ => {
+                            self.state = State::Idle;
+                            self.forget();
+                        }
                     }
-                    if self.outage.take().is_some() {
-                        self.actions.push_back(Action::Forgotten);
-                    }
-                    self.failures = 0;
                 }
             }
             Input::Connected => {
@@ -318,6 +331,34 @@ impl Supervisor {
             self.state,
             State::Connecting { .. } | State::Opening { .. } | State::Live { .. }
         )
+    }
+
+    /// Somebody wants frames: opens the source, unless it has just rejected the password.
+    fn begin(&mut self, now: Instant) {
+        let away = self.unwanted_since.take();
+        if away.is_some_and(|at| now.saturating_duration_since(at) >= self.back_off.forgiven_after)
+        {
+            self.failures = 0;
+        }
+        match self.rejected.take() {
+            Some((until, message)) if now < until => {
+                self.rejected = Some((until, message.clone()));
+                self.state = State::Waiting {
+                    attempt: 1,
+                    until,
+                    cause: LossCause::Authentication,
+                    message,
+                };
+            }
+            _ => self.open(now, 1),
+        }
+    }
+
+    /// Ends an outage of which nobody will see the end.
+    fn forget(&mut self) {
+        if self.outage.take().is_some() {
+            self.actions.push_back(Action::Forgotten);
+        }
     }
 
     fn open(&mut self, now: Instant, attempt: u32) {
@@ -387,6 +428,12 @@ impl Supervisor {
         self.actions.push_back(Action::Close);
         let first_of_outage = self.outage.is_none();
         let began = *self.outage.get_or_insert(now);
+        if first_of_outage {
+            self.actions.push_back(Action::Lost {
+                cause,
+                message: message.clone(),
+            });
+        }
         if !heals {
             self.actions.push_back(Action::Failed {
                 cause,
@@ -395,13 +442,10 @@ impl Supervisor {
             self.state = State::Failed { cause, message };
             return;
         }
-        if first_of_outage {
-            self.actions.push_back(Action::Lost {
-                cause,
-                message: message.clone(),
-            });
-        }
         let pause = self.pause(now.saturating_duration_since(began), cause);
+        if cause == LossCause::Authentication {
+            self.rejected = Some((now + pause, message.clone()));
+        }
         self.state = State::Waiting {
             attempt: attempt.saturating_add(1),
             until: now + pause,
@@ -422,7 +466,8 @@ impl Supervisor {
         };
         let mut pause = doubled.min(longest);
         if cause == LossCause::Authentication {
-            pause = pause.max(b.after_rejection);
+            // What the jitter takes off at most is put on before.
+            pause = pause.max(b.after_rejection + b.after_rejection / 4);
         }
         // splitmix64, Steele, Lea and Flood 2014.
         self.jitter = self.jitter.wrapping_add(0x9e37_79b9_7f4a_7c15);

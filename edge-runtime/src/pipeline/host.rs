@@ -89,7 +89,7 @@ impl DetectHost {
         }
     }
 
-    /// Starts a frame. With `hold` no detector runs: nothing moved, so the last boxes still hold.
+    /// Starts a frame. With `hold` no detector runs: nothing moved, so the last boxes still hold, and are marked as held.
     pub fn begin(&mut self, frame: &Frame, pixels: &Arc<dyn Pixels>, hold: bool) {
         self.frame = Some(Current {
             frame: frame.clone(),
@@ -118,12 +118,21 @@ impl DetectHost {
     }
 }
 
+/// Boxes that are handed out again, with a mark that nobody looked.
+fn marked(held: &Detections) -> Detections {
+    let mut again = held.clone();
+    for detection in &mut again.boxes {
+        detection.extra.get_or_insert_default().held = true;
+    }
+    again
+}
+
 impl Host for DetectHost {
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
         if self.hold
             && let Some(held) = self.held.get(request.step)
         {
-            return Ok(held.clone());
+            return Ok(marked(held));
         }
         let frame = self
             .frame

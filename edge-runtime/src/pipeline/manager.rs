@@ -862,8 +862,8 @@ impl OutageJournal {
             let notice = match notice {
                 SourceNotice::Lost { cause, message, .. } => Notice::Lost { cause, message },
                 SourceNotice::Blind { kind, .. } => Notice::Blind(kind),
+                SourceNotice::Forgotten { .. } => Notice::Forgotten,
                 SourceNotice::Back { .. } | SourceNotice::Seeing { .. } => Notice::Seeing,
-                SourceNotice::Forgotten => Notice::Forgotten,
             };
             let mut outages = self.outages.lock();
             // Asked under the lock: a pipeline that begins to watch meanwhile finds what was glimpsed.

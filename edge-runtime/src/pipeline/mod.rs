@@ -3,6 +3,7 @@
 //! Owns deployed pipelines. In order of use:
 //! - [`plan`]: a [`PipelineSpec`](watchkeeper_contract::pipeline::PipelineSpec) checked once, into something that can run;
 //! - [`run`]: one frame through all of it, no thread and no clock inside;
+//! - [`source_clock`]: the one time that all of a pipeline measures with;
 //! - [`worker`]: the thread that takes frames from a source and feeds them to it;
 //! - [`recorder`]: the one thread that makes events durable, with their pictures, in order;
 //! - [`recordings`]: where annotated videos go, and how much of them is kept;
@@ -23,5 +24,6 @@ pub mod reach;
 pub mod recorder;
 pub mod recordings;
 pub mod run;
+mod source_clock;
 pub mod stages;
 pub mod worker;

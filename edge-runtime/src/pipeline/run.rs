@@ -2,7 +2,8 @@
 //!
 //! Owns the memory of one pipeline: the execution with its trackers and counters, the visits of its zones, the state of its rules.
 //! No thread, no clock, no socket: frames go in, changes of events come out. Invariant: the same frames in the same order give the
-//! same counts and events (identities apart), whatever the machine's speed.
+//! same counts and events (identities apart), whatever the machine's speed and whatever the wall clock shows; every step, visit and
+//! rule measures with one [`SourceClock`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use super::host::DetectHost;
 use super::pixels::FramePixels;
 use super::plan::Plan;
 use super::reach;
+use super::source_clock::SourceClock;
 use super::stages::{Stage, StageTimes};
 use crate::frame::Frame;
 
@@ -55,7 +57,8 @@ pub struct Run {
     gate: Option<MotionGate>,
     every_s: Option<f64>,
     last_run_s: Option<f64>,
-    first_pts: Option<Duration>,
+    clock: SourceClock,
+    first: Option<Duration>,
     last: Option<Moment>,
     results: PipelineResults,
     stages: StageTimes,
@@ -97,7 +100,8 @@ impl Run {
             gate,
             every_s,
             last_run_s: None,
-            first_pts: None,
+            clock: SourceClock::default(),
+            first: None,
             last: None,
             results,
             stages: StageTimes::default(),
@@ -131,7 +135,8 @@ impl Run {
         local: LocalTime,
         new_id: &mut dyn FnMut() -> EventId,
     ) -> FrameOutcome {
-        let time_s = frame.pts.as_secs_f64();
+        let now = self.clock.advance(frame);
+        let time_s = now.as_secs_f64();
         let clean: Arc<dyn Pixels> = Arc::new(FramePixels::new(frame.picture.clone()));
         if self.is_skipped(time_s) {
             return FrameOutcome {
@@ -141,24 +146,32 @@ impl Run {
                 annotated: None,
             };
         }
+        self.clock.processed();
         let hold = self
             .gate
             .as_mut()
             .is_some_and(|gate| !gate.admit(&frame.picture, time_s));
 
         let started = Instant::now();
-        self.host.begin(frame, &clean, hold);
+        let timed = Frame {
+            pts: now,
+            ..frame.clone()
+        };
+        self.host.begin(&timed, &clean, hold);
+        // Cameras that tell no rate have the one at which this pipeline sees them.
+        let measured = || (!frame.recorded).then(|| self.clock.fps()).flatten();
         let image = ImageValue::new(
             Arc::clone(&clean),
             VideoMeta {
                 video_identifier: frame.id.source.as_str().into(),
                 frame_number: frame.id.seq,
                 frame_timestamp: frame.wall.unix_ms as f64 / 1e3,
-                fps: frame.fps,
+                source_s: Some(time_s),
+                fps: frame.fps.or_else(measured),
                 comes_from_video_file: frame.recorded,
             },
         );
-        let report = self.execution.run(image, frame.pts, &mut self.host);
+        let report = self.execution.run(image, now, &mut self.host);
         let times = self.host.end();
         let workflow = started.elapsed();
         for (stage, spent) in [
@@ -201,13 +214,13 @@ impl Run {
         self.last = Some(moment);
         self.stages.add(Stage::Heuristics, started.elapsed());
 
-        let first = *self.first_pts.get_or_insert_with(|| {
+        let first = *self.first.get_or_insert_with(|| {
             let size = [frame.picture.width, frame.picture.height];
             self.warnings = reach::outside(&self.overlays, size);
-            frame.pts
+            now
         });
         self.results.frames += 1;
-        self.results.source_s = frame.pts.saturating_sub(first).as_secs_f64();
+        self.results.source_s = now.saturating_sub(first).as_secs_f64();
         FrameOutcome {
             processed: true,
             changes,
@@ -286,7 +299,12 @@ impl Run {
                 .execution
                 .detections(*slot)
                 .map_or(&[][..], |detections| &detections.boxes);
-            visits.observe(boxes.iter().filter_map(|d| d.track), time_s);
+            let tracks = |held: bool| {
+                let those = boxes.iter().filter(move |d| d.is_held() == held);
+                those.filter_map(|d| d.track)
+            };
+            visits.hold(tracks(true), time_s);
+            visits.observe(tracks(false), time_s);
         }
     }
 }
@@ -313,3 +331,6 @@ fn input(execution: &Execution, slot: SlotId, kind: NeedKind) -> Input<'_> {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

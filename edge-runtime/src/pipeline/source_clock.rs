@@ -25,7 +25,9 @@ impl SourceClock {
             None => frame.pts,
             Some((pts, _)) if frame.pts >= pts => frame.pts - pts,
             // Played faster or slower than it was taken, the arrival of a recording says nothing.
-            Some(_) if frame.recorded => Duration::from_secs_f64(self.cadence.usual_s().unwrap_or(0.0)),
+            Some(_) if frame.recorded => {
+                Duration::from_secs_f64(self.cadence.usual_s().unwrap_or(0.0))
+            }
             Some((_, arrived)) => frame.arrived.saturating_duration_since(arrived),
         };
         self.now = self.now.saturating_add(step);

@@ -41,6 +41,10 @@ pub(super) struct Worker {
     limiter: Option<Limiter>,
     blind: BlindWatch,
     seq: u64,
+    /// The demand that was acted upon last.
+    seen: Demand,
+    /// The picture showed nothing when the source was closed, and nobody was told that this is over.
+    left_blind: bool,
 }
 
 impl Worker {
@@ -62,6 +66,12 @@ impl Worker {
             timeline: Timeline::default(),
             blind: BlindWatch::default(),
             seq: 0,
+            seen: Demand {
+                wanted: false,
+                left: 0,
+                closed: false,
+            },
+            left_blind: false,
             spec,
             deps,
             shared,
@@ -84,29 +94,27 @@ impl Worker {
                 message: message.clone(),
             };
             drop(board);
-            shared.hub.finish(Outcome::Failed { cause, message });
+            shared
+                .hub
+                .finish(Outcome::Failed { cause, message }, shared.hub.demand().left);
         }
     }
 
     fn turns(&mut self) {
         let hub = self.shared.hub.clone();
-        let mut seen = Demand {
-            wanted: false,
-            left: 0,
-            closed: false,
-        };
         loop {
             let demand = hub.demand();
             if demand.closed {
                 return;
             }
+            let seen = std::mem::replace(&mut self.seen, demand);
             if demand != seen {
                 // Somebody left and somebody came in between: that is a new beginning.
                 if demand.left != seen.left {
                     self.input(Input::Wanted(false));
+                    self.forget_blindness();
                 }
                 self.input(Input::Wanted(demand.wanted));
-                seen = demand;
             }
             self.supervisor.tick(Instant::now());
             self.act();
@@ -119,7 +127,7 @@ impl Worker {
                     let recording = feed.is_recording();
                     self.step(step, recording);
                 }
-                None => hub.wait(seen, deadline),
+                None => hub.wait(self.seen, deadline),
             }
         }
     }
@@ -170,13 +178,8 @@ impl Worker {
                 Action::Close => {
                     self.feed = None;
                     self.blind = BlindWatch::default();
-                    let was_blind = self.shared.board.lock().blind.take().is_some();
-                    // A blind camera that is closed because it broke is lost next; one that nobody wants any more is forgotten.
-                    if was_blind && matches!(self.supervisor.state(), State::Idle) {
-                        self.notice(SourceNotice::Forgotten);
-                    }
+                    self.left_blind |= self.shared.board.lock().blind.take().is_some();
                 }
-                Action::Forgotten => self.notice(SourceNotice::Forgotten),
                 Action::Live => {
                     tracing::info!(%source, "live");
                     self.shared.board.lock().counters.connects += 1;
@@ -184,6 +187,8 @@ impl Worker {
                 Action::Lost { cause, message } => {
                     tracing::warn!(%source, ?cause, message, "lost");
                     self.shared.board.lock().counters.losses += 1;
+                    // From here on it is the loss that ends.
+                    self.left_blind = false;
                     let at = (self.deps.wall)();
                     self.notice(SourceNotice::Lost { cause, message, at });
                 }
@@ -194,11 +199,23 @@ impl Worker {
                 }
                 Action::Ended => {
                     tracing::info!(%source, frames = self.seq, "ended");
-                    self.shared.hub.finish(Outcome::Ended);
+                    self.shared.hub.finish(Outcome::Ended, self.seen.left);
+                    self.forget_blindness();
                 }
                 Action::Failed { cause, message } => {
                     tracing::error!(%source, ?cause, message, "failed");
-                    self.shared.hub.finish(Outcome::Failed { cause, message });
+                    let at = (self.deps.wall)();
+                    self.notice(SourceNotice::Lost {
+                        cause,
+                        message: message.clone(),
+                        at,
+                    });
+                    let outcome = Outcome::Failed { cause, message };
+                    self.shared.hub.finish(outcome, self.seen.left);
+                }
+                Action::Forgotten => {
+                    let at = (self.deps.wall)();
+                    self.notice(SourceNotice::Forgotten { at });
                 }
             }
         }
@@ -209,6 +226,14 @@ impl Worker {
         }
         if board.state != *state {
             board.state = state.clone();
+        }
+    }
+
+    /// Nobody looks any more, so nobody can say when the picture became useful again.
+    fn forget_blindness(&mut self) {
+        if std::mem::take(&mut self.left_blind) {
+            let at = (self.deps.wall)();
+            self.notice(SourceNotice::Forgotten { at });
         }
     }
 
@@ -287,6 +312,7 @@ impl Worker {
             board.meter.count(arrived);
             board.size = Some([raw.picture.width, raw.picture.height]);
             board.nominal_fps = fps;
+            board.counters.time_jumps = self.timeline.jumps();
         }
         // A camera that shows nothing is an outage; a recording that shows nothing is what was recorded. Played at its
         // own pace it stands in for a camera.

@@ -1,0 +1,241 @@
+//! One pipeline on clocks that go wrong: outages, wall clocks that jump, files of odd rates, sources that are replaced.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::{Strategy, any, prop, prop_assert_eq, proptest};
+use serde_json::{Value as Json, json};
+use watchkeeper_contract::event::Phase;
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::Weekday;
+use watchkeeper_engine::geometry::BBox;
+
+use super::*;
+use crate::detect::testing::rgb_frame;
+use crate::detect::{DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection};
+use crate::pipeline::plan::plan;
+
+/// Sees one person at one place, in every frame it is asked about.
+struct Statue(DetectorInfo);
+
+impl Detector for Statue {
+    fn info(&self) -> &DetectorInfo {
+        &self.0
+    }
+
+    fn detect(
+        &mut self,
+        _: &Frame,
+        _: &DetectParams,
+        out: &mut Vec<RawDetection>,
+    ) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        out.push(RawDetection {
+            bbox: BBox::new(10.0, 10.0, 30.0, 50.0),
+            score: 0.9,
+            class_id: 0,
+        });
+        Ok(DetectTimes::default())
+    }
+}
+
+/// Detector, tracker, a zone around the statue, and an event for whoever stays there for three seconds.
+fn run(detect: Json) -> Run {
+    let image = "$inputs.image";
+    let tracked = "$steps.tracker.tracked_detections";
+    let spec: PipelineSpec = serde_json::from_value(json!({
+        "id": "p", "source": "test", "detect": detect,
+        "workflow": {
+            "version": "1.0",
+            "inputs": [{"type": "WorkflowImage", "name": "image"}],
+            "steps": [
+                {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
+                 "images": image, "model_id": "statue"},
+                {"type": "roboflow_core/byte_tracker@v3", "name": "tracker",
+                 "image": image, "detections": "$steps.model.predictions"},
+                {"type": "roboflow_core/time_in_zone@v3", "name": "zone", "image": image,
+                 "detections": tracked, "zone": [[0, 0], [64, 0], [64, 64], [0, 64]]},
+            ],
+            "outputs": [
+                {"type": "JsonField", "name": "timed", "selector": "$steps.zone.timed_detections"},
+            ],
+        },
+        "rules": [{"name": "loitering", "when": {"kind": "stays", "zone": "zone", "for_s": 3.0}}],
+    }))
+    .unwrap();
+    let info = DetectorInfo {
+        model: "statue".to_owned(),
+        backend: "test".to_owned(),
+        labels: Arc::from([Arc::from("person")]),
+        knows_classes: true,
+    };
+    let statue: Box<dyn Detector> = Box::new(Statue(info));
+    let host = DetectHost::new(BTreeMap::from([("statue".to_owned(), statue)]), None, 1);
+    Run::new(plan(&spec).unwrap(), host, spec.detect)
+}
+
+fn always() -> Json {
+    json!({"mode": "always"})
+}
+
+/// A still picture of a camera at `ms` milliseconds of source time.
+fn live(seq: u64, ms: u64) -> Frame {
+    let mut frame = rgb_frame(64, 64, [90, 90, 90]);
+    frame.id.seq = seq;
+    frame.pts = Duration::from_millis(ms);
+    frame.fps = Some(10.0);
+    frame.recorded = false;
+    frame
+}
+
+/// Phases of the events, with the source time in milliseconds at which they were told.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    told: Vec<(Phase, u64)>,
+    results: PipelineResults,
+}
+
+fn show(run: &mut Run, frames: impl IntoIterator<Item = Frame>) -> Seen {
+    let local = LocalTime {
+        weekday: Weekday::Mon,
+        minute_of_day: 600,
+    };
+    let mut ids = 0u128;
+    let mut new_id = || {
+        ids += 1;
+        EventId(ulid::Ulid(ids))
+    };
+    let mut seen = Seen::default();
+    for frame in frames {
+        let ms = frame.pts.as_millis() as u64;
+        let changes = run.process(&frame, local, &mut new_id).changes;
+        seen.told.extend(changes.iter().map(|c| (c.phase, ms)));
+    }
+    seen.results = run.results();
+    seen.results.stages_ms.clear();
+    seen
+}
+
+fn zone_s(results: &PipelineResults) -> f64 {
+    let boxes = &results.outputs["timed"]["predictions"];
+    boxes[0]["time_in_zone"].as_f64().unwrap()
+}
+
+fn visits(results: &PipelineResults) -> Vec<(i64, f64)> {
+    let visits = &results.zones["zone"].visits;
+    visits.iter().map(|v| (v.track.0, v.dwell_s)).collect()
+}
+
+proptest! {
+    #[test]
+    fn a_wall_clock_that_jumps_both_ways_changes_nothing(
+        jumps in prop::collection::vec(any::<i64>().prop_map(|ms| ms / 2), 60),
+    ) {
+        let frames = |wall: &dyn Fn(usize) -> i64| -> Vec<Frame> {
+            (0..60u64)
+                .map(|n| {
+                    let mut frame = live(n + 1, n * 100);
+                    frame.wall.unix_ms = wall(n as usize);
+                    frame
+                })
+                .collect()
+        };
+        let steady = show(&mut run(always()), frames(&|n| 1_760_000_000_000 + n as i64 * 100));
+        let jumpy = show(&mut run(always()), frames(&|n| jumps[n]));
+        prop_assert_eq!(steady.told.first(), Some(&(Phase::New, 3000)));
+        prop_assert_eq!(steady, jumpy);
+    }
+}
+
+#[test]
+fn an_outage_ends_the_visit_at_the_last_sight_and_begins_another_track() {
+    let mut run = run(always());
+    let before = (0..20u64).map(|n| live(n + 1, n * 100));
+    let after = (0..20u64).map(|n| live(n + 21, 600_000 + n * 100));
+    let seen = show(&mut run, before.chain(after));
+    // Neither of the two was there for three seconds.
+    assert_eq!(seen.told, []);
+    assert_eq!(seen.results.tracks, 2);
+    let visits = visits(&seen.results);
+    assert_eq!(visits.len(), 2);
+    assert_eq!(visits[0], (1, 1.9));
+    assert!(
+        visits[1].0 == 2 && (visits[1].1 - 1.8).abs() < 1e-6,
+        "{visits:?}"
+    );
+    assert!((zone_s(&seen.results) - 1.8).abs() < 1e-6);
+}
+
+#[test]
+fn what_the_screen_says_and_the_visit_agree_on_a_file_of_variable_rate() {
+    let frames = [0, 33, 66, 500, 533, 566, 900, 1500, 1533]
+        .into_iter()
+        .zip(1..);
+    let frames = frames.map(|(ms, seq)| {
+        let mut frame = live(seq, ms);
+        frame.recorded = true;
+        frame.fps = Some(30.0);
+        frame
+    });
+    let results = show(&mut run(always()), frames).results;
+    let visits = visits(&results);
+    assert_eq!(visits.len(), 1);
+    assert!((visits[0].1 - 1.533).abs() < 1e-9);
+    assert!((visits[0].1 - zone_s(&results)).abs() < 1e-9);
+}
+
+#[test]
+fn a_replaced_source_goes_on_in_time_and_ends_the_visits_of_the_old_one() {
+    let mut run = run(always());
+    let mut frames: Vec<Frame> = (0..20u64)
+        .map(|n| live(n + 1, 3_600_000 + n * 100))
+        .collect();
+    let replaced = frames[19].arrived + Duration::from_secs(8);
+    frames.extend((0..10u64).map(|n| {
+        let mut frame = live(n + 1, n * 100);
+        frame.arrived = replaced + Duration::from_millis(n * 100);
+        frame
+    }));
+    let results = show(&mut run, frames).results;
+    assert_eq!(results.zones["zone"].present, 1);
+    assert_eq!(visits(&results)[0], (1, 1.9));
+    assert!(
+        (results.source_s - (1.9 + 8.0 + 0.9)).abs() < 0.2,
+        "{}",
+        results.source_s
+    );
+}
+
+#[test]
+fn a_closed_gate_keeps_who_is_there_and_proves_nothing() {
+    // The gate lingers for a second and looks again after a minute; the picture never changes.
+    let mut run = run(json!({"mode": "on_motion", "refresh_s": 60.0}));
+    let first = show(&mut run, (0..500u64).map(|n| live(n + 1, n * 100)));
+    assert_eq!(first.told, [], "nobody looked for long enough");
+    assert_eq!(first.results.zones["zone"].present, 1);
+    assert!(
+        visits(&first.results)[0].1 <= 1.5,
+        "{:?}",
+        visits(&first.results)
+    );
+    let second = show(&mut run, (500..640u64).map(|n| live(n + 1, n * 100)));
+    assert_eq!(second.told.first().map(|t| t.0), Some(Phase::New));
+    assert_eq!(
+        (second.results.tracks, second.results.zones["zone"].count),
+        (1, 1)
+    );
+    assert!(visits(&second.results)[0].1 >= 59.0);
+}
+
+#[test]
+fn a_camera_that_tells_no_rate_keeps_the_tracks_it_loses_for_a_moment() {
+    let mut run = run(always());
+    let frames = (0..40u64).map(|n| {
+        let mut frame = live(n + 1, n * 100);
+        frame.fps = None;
+        frame
+    });
+    show(&mut run, frames);
+    assert_eq!(run.clock.fps(), Some(10.0));
+}
