@@ -210,6 +210,7 @@ fn meta(json: &Json) -> Result<VideoMeta, String> {
             .and_then(Json::as_u64)
             .ok_or_else(wrong)?,
         frame_timestamp,
+        source_s: None,
         fps: json.get("fps").and_then(Json::as_f64),
         comes_from_video_file: json
             .get("comes_from_video_file")

@@ -138,6 +138,7 @@ pub fn replay(compiled: &Compiled, recording: &Recording) -> Result<Replay, Work
                 video_identifier: Arc::from("replay"),
                 frame_number: number,
                 frame_timestamp: seconds,
+                source_s: None,
                 fps: Some(recording.fps),
                 comes_from_video_file: true,
             },

@@ -16,7 +16,7 @@ use crate::detect::testing::rgb_frame;
 use crate::detect::{DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection};
 use crate::pipeline::plan::plan;
 
-/// Sees one person at one place, in every frame it is asked about.
+/// Sees one person at one place, in every frame it is asked about that is not black.
 struct Statue(DetectorInfo);
 
 impl Detector for Statue {
@@ -26,16 +26,18 @@ impl Detector for Statue {
 
     fn detect(
         &mut self,
-        _: &Frame,
+        frame: &Frame,
         _: &DetectParams,
         out: &mut Vec<RawDetection>,
     ) -> Result<DetectTimes, DetectError> {
         out.clear();
-        out.push(RawDetection {
-            bbox: BBox::new(10.0, 10.0, 30.0, 50.0),
-            score: 0.9,
-            class_id: 0,
-        });
+        if frame.picture.planes.plane(0).data.first() != Some(&0) {
+            out.push(RawDetection {
+                bbox: BBox::new(10.0, 10.0, 30.0, 50.0),
+                score: 0.9,
+                class_id: 0,
+            });
+        }
         Ok(DetectTimes::default())
     }
 }
@@ -199,7 +201,8 @@ fn a_replaced_source_goes_on_in_time_and_ends_the_visits_of_the_old_one() {
     }));
     let results = show(&mut run, frames).results;
     assert_eq!(results.zones["zone"].present, 1);
-    assert_eq!(visits(&results)[0], (1, 1.9));
+    let (track, dwell_s) = visits(&results)[0];
+    assert!(track == 1 && (dwell_s - 1.9).abs() < 1e-6, "{dwell_s}");
     assert!(
         (results.source_s - (1.9 + 8.0 + 0.9)).abs() < 0.2,
         "{}",
@@ -234,8 +237,10 @@ fn a_camera_that_tells_no_rate_keeps_the_tracks_it_loses_for_a_moment() {
     let frames = (0..40u64).map(|n| {
         let mut frame = live(n + 1, n * 100);
         frame.fps = None;
+        if (20..25).contains(&n) {
+            frame.picture = rgb_frame(64, 64, [0; 3]).picture;
+        }
         frame
     });
-    show(&mut run, frames);
-    assert_eq!(run.clock.fps(), Some(10.0));
+    assert_eq!(show(&mut run, frames).results.tracks, 1);
 }

@@ -107,6 +107,7 @@ pub(in super::super) fn picture(
         video_identifier: Arc::from("test"),
         frame_number: number,
         frame_timestamp: 1_700_000_000.0 + number as f64 / 30.0,
+        source_s: None,
         fps: Some(30.0),
         comes_from_video_file: true,
     };
