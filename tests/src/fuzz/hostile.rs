@@ -152,6 +152,7 @@ impl<'a> Choices<'a> {
                 _ => u64::from(self.byte()),
             },
             frame_timestamp: self.number(),
+            source_s: (kind & 16 == 16).then(|| self.number()),
             fps: (kind & 4 == 4).then(|| self.number()),
             comes_from_video_file: kind & 8 == 8,
         }
