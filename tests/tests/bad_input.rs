@@ -90,7 +90,7 @@ fn is_bad_input(arguments: &[&str], parts: &[&str]) -> anyhow::Result<()> {
         );
     }
     ensure!(
-        refusal.notes.iter().all(|n| n["type"] == "note"),
+        refusal.notes.iter().all(|n| n["type"] != "summary"),
         "{arguments:?}: {:?}",
         refusal.notes
     );

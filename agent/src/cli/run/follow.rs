@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use indicatif::ProgressBar;
 use tokio::signal::unix::{SignalKind, signal};
+use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineState, PipelineStatus, WarningKind};
 use watchkeeper_contract::source::{LossCause, SourceState};
@@ -297,11 +298,19 @@ impl Reminder {
     }
 }
 
+/// Shows an event. That the source was lost is told a person by the loop, with what follows from it; its return is told here.
+fn show_event(event: &Event, out: &Output) {
+    let is_loss = matches!(event.body, EventBody::SourceOutage { .. }) && event.phase != Phase::End;
+    if out.is_json() || !is_loss {
+        events::show(event, events::Clock::Source, out);
+    }
+}
+
 fn show(item: FeedItem, last_seq: &mut EventSeq, out: &Output) {
     match item {
         FeedItem::Record(event) => {
             *last_seq = event.seq;
-            events::show(&event, events::Clock::Source, out);
+            show_event(&event, out);
         }
         FeedItem::Unreadable { seq, cause } => {
             *last_seq = seq;
@@ -347,7 +356,7 @@ async fn rest(
             Ok(page) if !page.is_empty() => {
                 for event in page {
                     last_seq = event.seq;
-                    events::show(&event, events::Clock::Source, out);
+                    show_event(&event, out);
                 }
             }
             Ok(_) => {

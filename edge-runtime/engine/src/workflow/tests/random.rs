@@ -233,7 +233,9 @@ proptest! {
                 }
                 prop_assert!(run.outputs_json().is_object());
                 if let Some(image) = run.output_image() {
-                    prop_assert_eq!(image.rgb().data.len(), 64 * 48 * 3);
+                    let picture = image.rgb();
+                    let pixels = picture.width as usize * picture.height as usize;
+                    prop_assert_eq!(picture.data.len(), pixels * 3);
                 }
             }
             Err(errors) => {
