@@ -20,6 +20,7 @@ use watchkeeper_contract::source::RtspTransport;
 use super::super::address::Credentials;
 use super::super::cause;
 use super::super::feed::Broken;
+use super::device;
 use super::{Signs, fault};
 
 /// Pictures that may wait between GStreamer and the source's thread.
@@ -141,7 +142,18 @@ fn head(
             src.set_property("device", device.display().to_string());
             let filter = make("capsfilter")?;
             filter.set_property("caps", device_caps(*size, *fps));
-            add(pipeline, &[&src, &filter, decode])
+            add(pipeline, &[&src, &filter, decode])?;
+            // The device tells its modes once it is open; one that can't be opened says why when the pipeline starts.
+            if size.is_none()
+                && fps.is_none()
+                && src.set_state(gst::State::Ready).is_ok()
+                && let Some(pad) = src.static_pad("src")
+                && let Some(mode) = device::choose(&pad.query_caps(None))
+            {
+                tracing::debug!(device = %device.display(), %mode, "mode of the device");
+                filter.set_property("caps", mode);
+            }
+            Ok(())
         }
         Origin::Http {
             url,
