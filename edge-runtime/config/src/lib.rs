@@ -202,7 +202,7 @@ pub struct Report {
 /// What a closer look at a configuration finds.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What is wrong, by key; where it was written is added by [`check`].
+    /// What is wrong, by key; where it was written is added by [`check()`].
     pub errors: Vec<ConfigError>,
     /// What is right and may still surprise.
     pub notes: Vec<String>,

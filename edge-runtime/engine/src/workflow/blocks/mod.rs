@@ -5,8 +5,8 @@
 //! 1. `blocks/<family>.rs` declares `pub(super) const BLOCKS: &[Manifest]`, one [`Manifest`] for each version, ending in
 //!    `..Manifest::BASE`. `name` is the canonical type; other names are in `types.tsv` already and nobody repeats them.
 //!    `category` is the block's own in the language; `summary` is one sentence of ours.
-//! 2. Properties stand in the order in which the block reads them: `call.arg(0)` is the first. [`Property::data`] takes a
-//!    selector only, [`Property::value`] a literal or a selector, [`Property::literal`] a literal only; `.or(…)` gives the
+//! 2. Properties stand in the order in which the block reads them: `call.arg(0)` is the first. `Property::data` takes a
+//!    selector only, `Property::value` a literal or a selector, `Property::literal` a literal only; `.or(…)` gives the
 //!    default, `.nullable()` takes null, `.inputs_only()` takes only `$inputs…`, `.deeper()` takes data one level deeper.
 //!    [`Shape`](super::manifest::Shape) says what a literal looks like; a grammar of its own is a
 //!    [`Grammar`](super::manifest::Grammar), such as [`OPERATIONS`](super::uql::OPERATIONS). Kinds are those that the
