@@ -303,6 +303,20 @@ fn check_video(path: &Path) -> Result<(), Failure> {
             "--video: there is no folder {folder}"
         )));
     }
+    if path.extension().is_none_or(|ending| ending != "mp4") {
+        return Err(Failure::input(format!(
+            "--video {}: what is written is MP4; name it {}",
+            path.display(),
+            path.with_extension("mp4").display()
+        )));
+    }
+    // Known now rather than after an hour of watching: a file beside the video can be made, as it will be in the end.
+    tempfile::NamedTempFile::new_in(parent).map_err(|e| {
+        Failure::input(format!(
+            "--video: nothing can be written into {}: {e}",
+            parent.display()
+        ))
+    })?;
     Ok(())
 }
 
@@ -365,6 +379,14 @@ mod tests {
             ),
             (&["demo:", "--rule", "{\"nam\": 1}"], "nam"),
             (&["demo:", "--video", "/nonexistent/out.mp4"], "no folder"),
+            (
+                &["demo:", "--video", "/tmp/out.avi"],
+                "name it /tmp/out.mp4",
+            ),
+            (
+                &["demo:", "--video", "/proc/out.mp4"],
+                "nothing can be written into /proc",
+            ),
             (&["demo:", "--mqtt", "broker:x"], "HOST:PORT"),
         ] {
             let message = refusal(args);
