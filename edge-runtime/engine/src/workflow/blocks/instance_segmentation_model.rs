@@ -8,8 +8,7 @@ use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
 use super::super::value::Value;
 use super::object_detection_model::{
-    AGNOSTIC, CANDIDATES, CLASSES, CONFIDENCE, CUSTOM_CONFIDENCE, IMAGES, IOU, LEARNING_TARGET,
-    MODE, MODEL, MOST, Model, NO_LEARNING,
+    CONFIDENCE, CUSTOM_CONFIDENCE, MODE, Model, NO_MODE, outputs_v1, outputs_v2, properties,
 };
 use crate::detections::Detections;
 
@@ -35,45 +34,10 @@ const DENSE: Property = Property::value(
 )
 .or(Or::Bool(true));
 
-const PROPERTIES_V1: &[Property] = &[
-    IMAGES,
-    MODEL,
-    CONFIDENCE,
-    CLASSES,
-    IOU,
-    MOST,
-    AGNOSTIC,
-    CANDIDATES,
-    NO_LEARNING,
-    LEARNING_TARGET,
-    NO_MODE,
-    DECODE,
-    TRADEOFF,
-    DENSE,
-];
-/// Keeps the place of the mode in versions that have none.
-const NO_MODE: Property = Property::literal(
-    "confidence_mode",
-    "kept for compatibility: the lowest score is `confidence`",
-    Shape::Any,
-)
-.or(Or::Null);
-const PROPERTIES_V3: &[Property] = &[
-    IMAGES,
-    MODEL,
-    CUSTOM_CONFIDENCE,
-    CLASSES,
-    IOU,
-    MOST,
-    AGNOSTIC,
-    CANDIDATES,
-    NO_LEARNING,
-    LEARNING_TARGET,
-    MODE,
-    DECODE,
-    TRADEOFF,
-    DENSE,
-];
+const PROPERTIES_V1: &[Property] =
+    &properties::<14>(CONFIDENCE, &[NO_MODE, DECODE, TRADEOFF, DENSE]);
+const PROPERTIES_V3: &[Property] =
+    &properties::<14>(CUSTOM_CONFIDENCE, &[MODE, DECODE, TRADEOFF, DENSE]);
 
 const fn version(
     name: &'static str,
@@ -94,41 +58,35 @@ const fn version(
 }
 
 const PREDICTIONS: Output = Output::new("predictions", &[Kind::InstanceSegmentation]);
-const OUTPUTS: &[Output] = &[
-    Output::new("inference_id", &[Kind::InferenceId]),
-    PREDICTIONS,
-    Output::new("model_id", &[Kind::RoboflowModelId]),
-];
+const OUTPUTS_V1: &[Output] = &outputs_v1(PREDICTIONS);
+const OUTPUTS_V2: &[Output] = &outputs_v2(PREDICTIONS);
+const OUTPUTS_V4: &[Output] = &outputs_v2(Output::new(
+    "predictions",
+    &[Kind::RleInstanceSegmentation, Kind::InstanceSegmentation],
+));
 
 pub(super) const BLOCKS: &[Manifest] = &[
     version(
         "roboflow_core/roboflow_instance_segmentation_model@v1",
         PROPERTIES_V1,
-        &[Output::new("inference_id", &[Kind::Text]), PREDICTIONS],
+        OUTPUTS_V1,
     ),
     version(
         "roboflow_core/roboflow_instance_segmentation_model@v2",
         PROPERTIES_V1,
-        OUTPUTS,
+        OUTPUTS_V2,
     ),
     version(
         "roboflow_core/roboflow_instance_segmentation_model@v3",
         PROPERTIES_V3,
-        OUTPUTS,
+        OUTPUTS_V2,
     ),
     Manifest {
         build: |_| Ok(Box::new(InRunLengths(Model::of(Task::Masks)))),
         ..version(
             "roboflow_core/roboflow_instance_segmentation_model@v4",
             PROPERTIES_V3,
-            &[
-                Output::new("inference_id", &[Kind::InferenceId]),
-                Output::new(
-                    "predictions",
-                    &[Kind::RleInstanceSegmentation, Kind::InstanceSegmentation],
-                ),
-                Output::new("model_id", &[Kind::RoboflowModelId]),
-            ],
+            OUTPUTS_V4,
         )
     },
 ];

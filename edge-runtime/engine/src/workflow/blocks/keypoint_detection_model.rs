@@ -4,8 +4,7 @@ use super::super::block::Task;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
 use super::object_detection_model::{
-    AGNOSTIC, CANDIDATES, CLASSES, CONFIDENCE, CUSTOM_CONFIDENCE, IMAGES, IOU, LEARNING_TARGET,
-    MODEL, MOST, Model, NO_LEARNING,
+    CONFIDENCE, CUSTOM_CONFIDENCE, Model, NO_MODE, outputs_v1, outputs_v2, properties,
 };
 
 const POINTS: Property = Property::value(
@@ -24,38 +23,12 @@ const MODE: Property = Property::value(
     &[Kind::Text],
 )
 .or(Or::Text("default"));
-const NO_MODE: Property = Property::literal(
-    "confidence_mode",
-    "kept for compatibility: the lowest score is `confidence`",
-    Shape::Any,
-)
-.or(Or::Null);
 
-const fn properties(confidence: Property, mode: Property) -> [Property; 12] {
-    [
-        IMAGES,
-        MODEL,
-        confidence,
-        CLASSES,
-        IOU,
-        MOST,
-        AGNOSTIC,
-        CANDIDATES,
-        NO_LEARNING,
-        LEARNING_TARGET,
-        mode,
-        POINTS,
-    ]
-}
-
-const PROPERTIES_V1: &[Property] = &properties(CONFIDENCE, NO_MODE);
-const PROPERTIES_V3: &[Property] = &properties(CUSTOM_CONFIDENCE, MODE);
+const PROPERTIES_V1: &[Property] = &properties::<12>(CONFIDENCE, &[NO_MODE, POINTS]);
+const PROPERTIES_V3: &[Property] = &properties::<12>(CUSTOM_CONFIDENCE, &[MODE, POINTS]);
 const PREDICTIONS: Output = Output::new("predictions", &[Kind::Keypoints]);
-const OUTPUTS: &[Output] = &[
-    Output::new("inference_id", &[Kind::InferenceId]),
-    PREDICTIONS,
-    Output::new("model_id", &[Kind::RoboflowModelId]),
-];
+const OUTPUTS_V1: &[Output] = &outputs_v1(PREDICTIONS);
+const OUTPUTS_V2: &[Output] = &outputs_v2(PREDICTIONS);
 
 const fn version(
     name: &'static str,
@@ -82,16 +55,16 @@ pub(super) const BLOCKS: &[Manifest] = &[
     version(
         "roboflow_core/roboflow_keypoint_detection_model@v1",
         PROPERTIES_V1,
-        &[Output::new("inference_id", &[Kind::Text]), PREDICTIONS],
+        OUTPUTS_V1,
     ),
     version(
         "roboflow_core/roboflow_keypoint_detection_model@v2",
         PROPERTIES_V1,
-        OUTPUTS,
+        OUTPUTS_V2,
     ),
     version(
         "roboflow_core/roboflow_keypoint_detection_model@v3",
         PROPERTIES_V3,
-        OUTPUTS,
+        OUTPUTS_V2,
     ),
 ];

@@ -39,28 +39,35 @@ pub(super) const MODE: Property = Property::value(
     &[Kind::Text],
 )
 .or(Or::Text("best"));
-pub(super) const CLASSES: Property = Property::value(
+/// Keeps the place of [`MODE`] in versions that have none and have properties behind it.
+pub(super) const NO_MODE: Property = Property::literal(
+    "confidence_mode",
+    "kept for compatibility: the lowest score is `confidence`",
+    Shape::Any,
+)
+.or(Or::Null);
+const CLASSES: Property = Property::value(
     "class_filter",
     "only objects of these classes",
     Shape::List,
     &[Kind::ListOfValues],
 )
 .or(Or::Null);
-pub(super) const IOU: Property = Property::value(
+const IOU: Property = Property::value(
     "iou_threshold",
     "overlap above which the weaker of two boxes goes",
     NUMBER,
     &[Kind::FloatZeroToOne],
 )
 .or(Or::Float(0.3));
-pub(super) const MOST: Property = Property::value(
+const MOST: Property = Property::value(
     "max_detections",
     "at most this many boxes",
     INTEGER,
     &[Kind::Integer],
 )
 .or(Or::Int(300));
-pub(super) const AGNOSTIC: Property = Property::value(
+const AGNOSTIC: Property = Property::value(
     "class_agnostic_nms",
     "whether boxes of different classes suppress each other",
     Shape::Boolean,
@@ -68,7 +75,7 @@ pub(super) const AGNOSTIC: Property = Property::value(
 )
 .or(Or::Bool(false))
 .nullable();
-pub(super) const CANDIDATES: Property = Property::value(
+const CANDIDATES: Property = Property::value(
     "max_candidates",
     "at most this many boxes before suppression; kept for compatibility",
     INTEGER,
@@ -110,44 +117,64 @@ const fn version(
     }
 }
 
-const PROPERTIES_V1: &[Property] = &[
-    IMAGES,
-    MODEL,
-    CONFIDENCE,
-    CLASSES,
-    IOU,
-    MOST,
-    AGNOSTIC,
-    CANDIDATES,
-    NO_LEARNING,
-    LEARNING_TARGET,
-];
-const PROPERTIES_V3: &[Property] = &[
-    IMAGES,
-    MODEL,
-    CUSTOM_CONFIDENCE,
-    CLASSES,
-    IOU,
-    MOST,
-    AGNOSTIC,
-    CANDIDATES,
-    NO_LEARNING,
-    LEARNING_TARGET,
-    MODE,
-];
+/// What every step that finds objects can be told, in the order in which [`Model`] reads it, and behind it what is its own.
+/// `N` is the number of both; a wrong one does not compile.
+pub(super) const fn properties<const N: usize>(
+    confidence: Property,
+    own: &[Property],
+) -> [Property; N] {
+    let common = [
+        IMAGES,
+        MODEL,
+        confidence,
+        CLASSES,
+        IOU,
+        MOST,
+        AGNOSTIC,
+        CANDIDATES,
+        NO_LEARNING,
+        LEARNING_TARGET,
+    ];
+    assert!(N == common.len() + own.len());
+    let mut all = [confidence; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = if i < common.len() {
+            common[i]
+        } else {
+            own[i - common.len()]
+        };
+        i += 1;
+    }
+    all
+}
+
+/// Outputs of the first versions.
+pub(super) const fn outputs_v1(predictions: Output) -> [Output; 2] {
+    [Output::new("inference_id", &[Kind::Text]), predictions]
+}
+
+/// Outputs of the versions since.
+pub(super) const fn outputs_v2(predictions: Output) -> [Output; 3] {
+    [
+        Output::new("inference_id", &[Kind::InferenceId]),
+        predictions,
+        Output::new("model_id", &[Kind::RoboflowModelId]),
+    ]
+}
+
+const PROPERTIES_V1: &[Property] = &properties::<10>(CONFIDENCE, &[]);
+const PROPERTIES_V3: &[Property] = &properties::<11>(CUSTOM_CONFIDENCE, &[MODE]);
 /// Position of [`MODE`], which only version 3 has.
 const MODE_INDEX: usize = 10;
-const OUTPUTS_V2: &[Output] = &[
-    Output::new("inference_id", &[Kind::InferenceId]),
-    PREDICTIONS,
-    Output::new("model_id", &[Kind::RoboflowModelId]),
-];
+const OUTPUTS_V1: &[Output] = &outputs_v1(PREDICTIONS);
+const OUTPUTS_V2: &[Output] = &outputs_v2(PREDICTIONS);
 
 pub(super) const BLOCKS: &[Manifest] = &[
     version(
         "roboflow_core/roboflow_object_detection_model@v1",
         PROPERTIES_V1,
-        &[Output::new("inference_id", &[Kind::Text]), PREDICTIONS],
+        OUTPUTS_V1,
     ),
     version(
         "roboflow_core/roboflow_object_detection_model@v2",
