@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use watchkeeper_config::LoadRequest;
 use watchkeeper_runtime::media::window::{self, WindowSize};
-use watchkeeper_runtime::{daemon, still};
+use watchkeeper_runtime::{capture, daemon, still};
 
 /// Watches: capture, inference, workflows, journal. Serves HTTP on a Unix socket and needs neither the network nor the agent.
 #[derive(Debug, Parser)]
@@ -38,7 +38,19 @@ enum Command {
     WorkflowRun(still::Request),
 }
 
+/// What GStreamer's elements read from the environment.
+#[expect(
+    unsafe_code,
+    reason = "an element is told this by the environment alone"
+)]
+fn prepare_environment() {
+    let (name, value) = capture::LET_DEVICES_GO;
+    // SAFETY: the first thing that `main` does, so there is no other thread that could read the environment meanwhile.
+    unsafe { std::env::set_var(name, value) };
+}
+
 fn main() -> ExitCode {
+    prepare_environment();
     let args = Args::parse();
     if args.check_media {
         return daemon::check_media();

@@ -19,6 +19,7 @@ use gstreamer_video::prelude::VideoFrameExt;
 use url::Url;
 use watchkeeper_contract::source::LossCause;
 
+pub use self::device::LET_DEVICES_GO;
 pub(super) use self::pipeline::Origin;
 use super::cause;
 use super::feed::{Broken, Feed, Raw, Step};
@@ -164,17 +165,9 @@ impl GstFeed {
     fn raw(&mut self, sample: &gst::Sample) -> Result<Raw, Broken> {
         let buffer = sample.buffer_owned();
         let caps = sample.caps_owned();
-        let (Some(mut buffer), Some(caps)) = (buffer, caps) else {
+        let (Some(buffer), Some(caps)) = (buffer, caps) else {
             return Err(fault("a picture without data or layout"));
         };
-        // A driver's own memory is few buffers, and keeps the device open for as long as anybody holds one: a camera that was
-        // pulled out would come back under another name.
-        let is_ours = |memory: &gst::MemoryRef| memory.is_type("SystemMemory");
-        if matches!(self.kind, Kind::Device) && !buffer.iter_memories().all(is_ours) {
-            buffer = buffer
-                .copy_deep()
-                .map_err(|_| fault("a picture that can't be copied"))?;
-        }
         // Parts carry no times; what elements make up for them follows a rate that nobody announced.
         let timed = !self.signs.multipart.load(Ordering::Relaxed);
         let pts = buffer.pts().filter(|_| timed).map(Duration::from);

@@ -27,3 +27,5 @@ pub mod source;
 mod stills;
 pub mod supervise;
 mod timeline;
+
+pub use self::gst::LET_DEVICES_GO;

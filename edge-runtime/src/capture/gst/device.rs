@@ -1,9 +1,39 @@
-//! Which of a device's modes to take when the address names neither size nor rate.
+//! What `v4l2src` has to be told: which of a device's modes to take, and how to let a device go.
 //!
-//! Left alone, GStreamer's `v4l2src` takes the most pixels, whatever that costs: a camera that can do 4K at 2 frames a second is then a camera
-//! of 2 frames a second. Pure: reads capabilities, opens nothing.
+//! Invariant: once a feed is dropped nothing holds its device, so that a camera that is pulled out and plugged in again comes back under its
+//! own name (the kernel gives a name to the next device only when nobody has the last one open).
 
 use gstreamer as gst;
+use gstreamer::prelude::{ElementExt, PadExtManual};
+
+/// The variable that has to be set in the environment before the first device is opened, and its value.
+///
+/// Without it `v4l2src` leaves one descriptor of the device open for every time that it was started, until the process ends: on its stop it
+/// gives its pool of buffers away ("orphans" it) and forgets one reference to it. The variable makes it take every buffer back first. Seen
+/// with GStreamer 1.22; `tests/tools/vm/run v4l2` shows that nothing stays open.
+pub const LET_DEVICES_GO: (&str, &str) = ("GST_V4L2_FORCE_DRAIN", "1");
+
+/// Hands on copies, so that the driver's own buffers, which are few, never wait for a reader, and the device can be let go at any time.
+pub(super) fn keep_memory_in_the_driver(src: &gst::Element) {
+    let Some(pad) = src.static_pad("src") else {
+        return;
+    };
+    pad.add_probe(gst::PadProbeType::BUFFER, |_, info| {
+        let Some(gst::PadProbeData::Buffer(buffer)) = &mut info.data else {
+            return gst::PadProbeReturn::Ok;
+        };
+        match buffer.copy_deep() {
+            Ok(copy) => {
+                *buffer = copy;
+                gst::PadProbeReturn::Ok
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a picture of the device can't be copied");
+                gst::PadProbeReturn::Drop
+            }
+        }
+    });
+}
 
 /// Fewer frames a second than this are too few to follow anybody, and are taken only where there are no more.
 const ENOUGH_FPS: f64 = 15.0;
@@ -14,8 +44,11 @@ const MOST_FPS: f64 = 30.0;
 /// More pixels than this are not asked for where there is a choice.
 const MOST_PIXELS: i64 = 1920 * 1080;
 
-/// The best of `modes`: enough frames first, then pixels up to full HD, then raw pictures rather than JPEG. `None` when none is of a
+/// The best of `modes`, for an address that names neither size nor rate: enough frames first, then pixels up to full HD, then raw pictures rather than JPEG. `None` when none is of a
 /// known kind.
+///
+/// Left alone, `v4l2src` takes the most pixels, whatever that costs: a camera that can do 4K at 2 frames a second is then a camera of 2 frames
+/// a second. Pure: reads capabilities, opens nothing.
 pub(super) fn choose(modes: &gst::CapsRef) -> Option<gst::Caps> {
     let rank = |mode: &Mode| {
         let pixels = i64::from(mode.width) * i64::from(mode.height);

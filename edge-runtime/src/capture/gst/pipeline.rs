@@ -140,6 +140,7 @@ fn head(
         Origin::V4l2 { device, size, fps } => {
             let src = make("v4l2src")?;
             src.set_property("device", device.display().to_string());
+            device::keep_memory_in_the_driver(&src);
             let filter = make("capsfilter")?;
             filter.set_property("caps", device_caps(*size, *fps));
             add(pipeline, &[&src, &filter, decode])?;
