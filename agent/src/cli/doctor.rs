@@ -273,6 +273,12 @@ fn models(config: &Config) -> Finding {
     Finding::ok(format!("models in {}: {}", dir.display(), here.join(", ")))
 }
 
+/// The number of the user that a folder belongs to.
+fn owner_of(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+    path.metadata().ok().map(|m| m.uid())
+}
+
 /// Whether this user can write a folder, or the one above where it is not there yet.
 fn folder(what: &str, path: &Path) -> Finding {
     use rustix::fs::{Access, access};
@@ -280,10 +286,16 @@ fn folder(what: &str, path: &Path) -> Finding {
     if path.is_dir() {
         return match access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK) {
             Ok(()) => Finding::ok(format!("{what} {shown}: writable")),
-            Err(_) => Finding::problem(
-                format!("{what} {shown} can't be written by this user"),
-                format!("sudo chown -R $(id -un) {shown}    (or run as the user watchkeeper)"),
-            ),
+            Err(_) => match owner_of(path) {
+                // Its daemons run as that user; this one only looks on.
+                Some(other) if other != rustix::process::getuid().as_raw() => Finding::ok(format!(
+                    "{what} {shown}: belongs to user {other}, and so do the daemons that use it"
+                )),
+                _ => Finding::problem(
+                    format!("{what} {shown} can't be written by its owner, who is this user"),
+                    format!("chmod u+rwx {shown}"),
+                ),
+            },
         };
     }
     let above = path

@@ -147,9 +147,18 @@ pub(super) async fn run(
         }
     };
     let mut last = after;
-    for event in client.events(after, args.limit).await? {
-        last = event.seq;
-        show(&event, Clock::Wall, out);
+    let mut wanted = args.limit;
+    // The runtime answers a page, which may be shorter than what was asked for.
+    while wanted > 0 && !out.is_closed() {
+        let page = client.events(last, wanted).await?;
+        let Some(end) = page.last() else {
+            break;
+        };
+        last = end.seq;
+        wanted = wanted.saturating_sub(u32::try_from(page.len()).unwrap_or(u32::MAX));
+        for event in &page {
+            show(event, Clock::Wall, out);
+        }
     }
     if !args.follow {
         return Ok(());
