@@ -1,8 +1,9 @@
 //! The street without anybody in it.
 
+use super::actor::{BENCH_X, ZEBRA_X};
 use super::options::DemoOptions;
+use super::random::Random;
 use super::raster::{Canvas, DESIGN_HEIGHT, DESIGN_WIDTH, Rgb, Shape};
-use super::scene::{BENCH_X, Random, ZEBRA_X};
 
 /// Paints the street. It looks the same for every seed: people should recognise it.
 pub(super) fn paint(options: &DemoOptions) -> Canvas {

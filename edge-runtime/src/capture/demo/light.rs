@@ -1,7 +1,7 @@
 //! Daylight and sensor: turns the drawn picture into I420 with a slow drift, a slight flicker and noise.
 
+use super::random::Random;
 use super::raster::{Canvas, sine};
-use super::scene::Random;
 
 /// Length of the noise table; a power of two.
 const TABLE: usize = 1 << 16;

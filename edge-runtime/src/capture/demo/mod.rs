@@ -1,17 +1,19 @@
 //! The demo scene: a small street with people and cars, drawn by us, so that everything can be tried with no camera
 //! and no network.
 //!
-//! Map: [`options`] what can be chosen, `scene` who is where and when, `figures` what they look like, `backdrop` the
-//! street, `raster` anti-aliased polygons, `light` daylight and sensor noise, [`truth`](mod@truth) what is really
-//! there, as boxes, crossings and dwell times.
+//! Map: [`options`] what can be chosen, `scene` who is where and when, `actor` who may come and how, `figures` what they
+//! look like, `backdrop` the street, `raster` anti-aliased polygons, `light` daylight and sensor noise, `random` chance,
+//! [`truth`](mod@truth) what is really there, as boxes, crossings and dwell times.
 //!
 //! Invariants: the same options give the same bytes on every machine (only additions, multiplications and square roots
 //! of `f64`, our own random numbers, no library sine); the truth is computed from the very shapes that are drawn.
 
+mod actor;
 mod backdrop;
 mod figures;
 mod light;
 pub mod options;
+mod random;
 mod raster;
 mod scene;
 pub mod truth;

@@ -1,12 +1,18 @@
 //! Who is where and when.
 //!
 //! People walk along both pavements and over the zebra crossing, some rest at the bench, cars drive in two lanes.
-//! Invariant: figures are placed one after the other and a candidate whose box would come closer than [`GAP`] to
-//! another one at any time is thrown away, so nobody hides anybody and nobody is run over.
+//! Invariants: figures are placed one after the other and a candidate whose box would come closer than [`GAP`] to
+//! another one at any time is thrown away, so nobody hides anybody and nobody is run over; the plan is made an hour at a
+//! time, when that hour comes, and is the same in whatever order it is asked for, so a scene of a day begins as soon as one
+//! of an hour.
 
-use super::figures::{self, Car, Person, Pose};
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use super::actor::{self, Actor, Bounds, Place, TICKS};
 use super::options::DemoOptions;
-use super::raster::{DESIGN_WIDTH, Rgb, Shape};
+use super::random::Random;
+use super::raster::Shape;
 use super::truth::Kind;
 
 /// Smallest distance between two boxes, design units.
@@ -18,135 +24,91 @@ const EMPTY_START: f64 = 1.0;
 /// Candidates tried for each figure.
 const TRIES: u32 = 60;
 
-/// Middle of the zebra crossing.
-pub(super) const ZEBRA_X: f64 = 432.0;
-/// Where the bench stands that people rest at.
-pub(super) const BENCH_X: f64 = 168.0;
-
-/// Random numbers: splitmix64 (Steele, Lea and Flood 2014), the same everywhere and for ever.
-#[derive(Debug, Clone)]
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Between `low` and `high`.
-    pub(super) fn range(&mut self, low: f64, high: f64) -> f64 {
-        low + (self.next() >> 11) as f64 / (1u64 << 53) as f64 * (high - low)
-    }
-
-    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
-        from[(self.next() % from.len() as u64) as usize].clone()
-    }
-
-    fn coin(&mut self) -> bool {
-        self.next().is_multiple_of(2)
-    }
-}
-
-/// One figure at one moment.
-#[derive(Debug)]
-pub(super) struct Figure {
-    pub(super) object: usize,
-    pub(super) kind: Kind,
-    /// Shadow first, then the figure from back to front.
-    pub(super) shapes: Vec<Shape>,
-    /// Bounds without the shadow, design units: left, top, right, bottom.
-    pub(super) bounds: [f64; 4],
-}
-
-#[derive(Debug, Clone)]
-enum Look {
-    Person(Person),
-    Car(Car),
-}
-
-/// A corner of a way: when somebody is where.
-#[derive(Debug, Clone, Copy)]
-struct Stop {
-    at: f64,
-    x: f64,
-    y: f64,
-}
-
-#[derive(Debug, Clone)]
-struct Actor {
-    look: Look,
-    /// At least two stops, in the order of time.
-    way: Vec<Stop>,
-    /// Start of the gait, so that not everybody walks in step.
-    phase: f64,
-}
-
-/// The plan of the whole scene.
-#[derive(Debug)]
-pub(super) struct Scene {
-    actors: Vec<Actor>,
-}
+/// Seconds that are planned at once. A scene that is not longer is one plan.
+const PART: f64 = 3600.0;
 
 /// Makes a figure that comes at a time, in seconds.
 type Cast = fn(&mut Random, f64) -> Actor;
 
+/// One figure of each kind for so many seconds, in the order in which they are placed.
+const EVERY: [(Cast, f64); 5] = [
+    (actor::resting, 30.0),
+    (actor::crossing, 8.0),
+    (actor::near_walker, 6.5),
+    (actor::far_walker, 9.0),
+    (actor::driver, 4.5),
+];
+
+/// One figure at one moment.
+#[derive(Debug)]
+pub(super) struct Figure {
+    /// Number of the figure, by the order in which they enter.
+    pub(super) object: usize,
+    pub(super) kind: Kind,
+    /// Shadow first, then the figure from back to front.
+    pub(super) shapes: Vec<Shape>,
+    /// Bounds without the shadow.
+    pub(super) bounds: Bounds,
+}
+
+/// The plan of the scene, as far as it is made.
+#[derive(Debug)]
+pub(super) struct Scene {
+    seed: u64,
+    /// Length of the whole scene.
+    seconds: f64,
+    /// Everybody who enters before [`Self::planned`], in the order of entering.
+    actors: Vec<Actor>,
+    /// Seconds that are planned.
+    planned: f64,
+    /// Nobody is there for longer; whole seconds.
+    longest: f64,
+}
+
 impl Scene {
+    /// Plans the beginning of the scene.
     pub(super) fn new(options: &DemoOptions) -> Self {
-        let mut random = Random(options.seed ^ 0x5eed_0f57_4ee7);
-        let seconds = f64::from(options.seconds);
-        let mut scene = Self { actors: Vec::new() };
-        let mut boxes: Vec<Vec<(i64, [f64; 4])>> = Vec::new();
-        // One figure of each kind for so many seconds.
-        let every: [(Cast, f64); 5] = [
-            (resting, 30.0),
-            (crossing, 8.0),
-            (near_walker, 6.5),
-            (far_walker, 9.0),
-            (driver, 4.5),
-        ];
-        for (make, each) in every {
-            let wanted = (seconds / each).ceil() as usize;
-            for _ in 0..wanted {
-                for _ in 0..TRIES {
-                    let start = random.range(EMPTY_START, seconds.max(EMPTY_START + 1.0));
-                    let actor = make(&mut random, start);
-                    let swept = actor.swept();
-                    if boxes.iter().all(|other| apart(&swept, other)) {
-                        boxes.push(swept);
-                        scene.actors.push(actor);
-                        break;
-                    }
-                }
-            }
-        }
-        // Numbered in the order in which they enter.
-        scene
-            .actors
-            .sort_by(|a, b| a.way[0].at.total_cmp(&b.way[0].at));
+        let mut scene = Self {
+            seed: options.seed,
+            seconds: f64::from(options.seconds),
+            actors: Vec::new(),
+            planned: 0.0,
+            longest: 0.0,
+        };
+        scene.plan_part();
         scene
     }
 
+    /// What each figure is that entered so far.
     pub(super) fn kinds(&self) -> Vec<Kind> {
         self.actors.iter().map(Actor::kind).collect()
     }
 
     /// Everybody in the street at this moment, from back to front.
-    pub(super) fn figures(&self, seconds: f64) -> Vec<Figure> {
+    pub(super) fn figures(&mut self, seconds: f64) -> Vec<Figure> {
+        while self.planned <= seconds && self.planned < self.seconds {
+            self.plan_part();
+        }
+        let first = self
+            .actors
+            .partition_point(|actor| actor.enters() < seconds - self.longest);
         let mut present: Vec<(f64, Figure)> = self
             .actors
             .iter()
             .enumerate()
+            .skip(first)
+            .take_while(|(_, actor)| actor.enters() <= seconds)
             .filter_map(|(object, actor)| {
-                let (depth, shapes, shadows) = actor.draw(seconds)?;
-                let bounds = bounds(&shapes[shadows..]);
+                let place = actor.place(seconds)?;
+                let (mut shapes, figure) = actor.draw(&place);
+                let bounds = bounds(&figure);
+                shapes.extend(figure);
+                let kind = actor.kind();
                 Some((
-                    depth,
+                    place.y,
                     Figure {
                         object,
-                        kind: actor.kind(),
+                        kind,
                         shapes,
                         bounds,
                     },
@@ -156,91 +118,105 @@ impl Scene {
         present.sort_by(|a, b| a.0.total_cmp(&b.0));
         present.into_iter().map(|(_, figure)| figure).collect()
     }
+
+    /// Plans the next part, around those of the last one who are still there.
+    fn plan_part(&mut self) {
+        let from = self.planned;
+        let length = (self.seconds - from).min(PART);
+        let until = from + length;
+        let part = (from / PART) as u64;
+        let mut random = Random(self.seed ^ 0x5eed_0f57_4ee7 ^ part.wrapping_mul(Random::STEP));
+        let mut taken = Taken::default();
+        let earlier = self.actors.len();
+        for (index, actor) in self.actors.iter().enumerate() {
+            if actor.leaves() > from {
+                taken.add(actor, index);
+            }
+        }
+        let earliest = from.max(EMPTY_START);
+        for (make, each) in EVERY {
+            let wanted = (length / each).ceil() as usize;
+            for _ in 0..wanted {
+                for _ in 0..TRIES {
+                    let start = random.range(earliest, until.max(EMPTY_START + 1.0));
+                    let actor = make(&mut random, start);
+                    if taken.leaves_room_for(&actor, &self.actors) {
+                        taken.add(&actor, self.actors.len());
+                        self.actors.push(actor);
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some(new) = self.actors.get_mut(earlier..) {
+            // Numbered in the order in which they enter.
+            new.sort_by(|a, b| a.enters().total_cmp(&b.enters()));
+        }
+        let stays = self.actors.iter().map(|a| a.leaves() - a.enters());
+        self.longest = stays.fold(self.longest, f64::max).ceil();
+        self.planned = until;
+    }
 }
 
-impl Actor {
-    fn kind(&self) -> Kind {
-        match self.look {
-            Look::Person(_) => Kind::Person,
-            Look::Car(_) => Kind::Car,
+/// Who is where already, by ticks.
+#[derive(Debug, Default)]
+struct Taken {
+    by_tick: BTreeMap<i64, Vec<Presence>>,
+}
+
+/// Somebody at one tick.
+#[derive(Debug)]
+struct Presence {
+    actor: usize,
+    place: Place,
+    reach: Bounds,
+    /// Known once it mattered.
+    bounds: OnceCell<Bounds>,
+}
+
+impl Taken {
+    fn add(&mut self, actor: &Actor, index: usize) {
+        for tick in actor.ticks() {
+            if let Some(place) = actor.place(tick as f64 / TICKS) {
+                self.by_tick.entry(tick).or_default().push(Presence {
+                    actor: index,
+                    reach: actor.reach(&place),
+                    place,
+                    bounds: OnceCell::new(),
+                });
+            }
         }
     }
 
-    /// Shapes at this moment, how many of them are shadow, and the ground line; nothing before and after its time.
-    fn draw(&self, seconds: f64) -> Option<(f64, Vec<Shape>, usize)> {
-        let leg = self
-            .way
-            .windows(2)
-            .find(|leg| (leg[0].at..leg[1].at).contains(&seconds))?;
-        let (from, to) = (leg[0], leg[1]);
-        let part = (seconds - from.at) / (to.at - from.at);
-        let (dx, dy) = (to.x - from.x, to.y - from.y);
-        let (x, y) = (from.x + dx * part, from.y + dy * part);
-        let passed = seconds - self.way[0].at;
-        let (mut shapes, figure) = match &self.look {
-            Look::Person(look) => {
-                let walks = dx != 0.0 || dy != 0.0;
-                let facing = if dx.abs() > dy.abs() {
-                    dx.signum()
-                } else {
-                    0.35
-                };
-                let pose = Pose {
-                    x,
-                    y,
-                    height: person_height(y),
-                    facing,
-                    gait: self.phase + passed * if walks { 0.95 } else { 0.4 },
-                    stride: f64::from(u8::from(walks)),
-                };
-                (figures::person_shadow(&pose), figures::person(look, &pose))
-            }
-            Look::Car(look) => {
-                let length = car_length(y, look.van);
-                let rolled = (x - from.x).abs() / (0.49 * length);
-                (
-                    figures::car_shadow(x, y, length),
-                    figures::car(look, x, y, length, dx.signum(), rolled),
-                )
-            }
-        };
-        let shadows = shapes.len();
-        shapes.extend(figure);
-        Some((y, shapes, shadows))
-    }
-
-    /// Its boxes over time, five a second, by the number of the fifth.
-    fn swept(&self) -> Vec<(i64, [f64; 4])> {
-        let from = (self.way[0].at * 5.0).floor() as i64;
-        let to = self.way.last().map_or(from, |s| (s.at * 5.0).ceil() as i64);
-        (from..=to)
-            .filter_map(|tick| {
-                let (_, shapes, shadows) = self.draw(tick as f64 / 5.0)?;
-                Some((tick, bounds(&shapes[shadows..])))
-            })
-            .collect()
-    }
-}
-
-/// Both are in the order of time.
-fn apart(a: &[(i64, [f64; 4])], b: &[(i64, [f64; 4])]) -> bool {
-    let (Some(first), Some(last)) = (b.first(), b.last()) else {
-        return true;
-    };
-    a.iter()
-        .filter(|(tick, _)| (first.0..=last.0).contains(tick))
-        .all(|(tick, p)| {
-            let other = b.binary_search_by_key(tick, |(t, _)| *t).ok();
-            other.and_then(|i| b.get(i)).is_none_or(|(_, q)| {
-                p[2] + GAP < q[0]
-                    || q[2] + GAP < p[0]
-                    || p[3] + GAP / 2.0 < q[1]
-                    || q[3] + GAP / 2.0 < p[1]
-            })
+    /// Whether `actor` would never come too close to one of `actors`. To draw somebody is what costs, so it is done only
+    /// where somebody else is within reach.
+    fn leaves_room_for(&self, actor: &Actor, actors: &[Actor]) -> bool {
+        self.by_tick.range(actor.ticks()).all(|(tick, others)| {
+            let Some(place) = actor.place(*tick as f64 / TICKS) else {
+                return true;
+            };
+            let reach = actor.reach(&place);
+            let own = OnceCell::new();
+            others
+                .iter()
+                .filter(|other| !apart(&reach, &other.reach))
+                .all(|other| {
+                    let drawn = |actor: &Actor, place| bounds(&actor.draw(place).1);
+                    let theirs = other
+                        .bounds
+                        .get_or_init(|| drawn(&actors[other.actor], &other.place));
+                    apart(own.get_or_init(|| drawn(actor, &place)), theirs)
+                })
         })
+    }
 }
 
-fn bounds(shapes: &[Shape]) -> [f64; 4] {
+/// Whether there is a [`GAP`] between two boxes, half as wide between top and bottom.
+fn apart(p: &Bounds, q: &Bounds) -> bool {
+    p[2] + GAP < q[0] || q[2] + GAP < p[0] || p[3] + GAP / 2.0 < q[1] || q[3] + GAP / 2.0 < p[1]
+}
+
+fn bounds(shapes: &[Shape]) -> Bounds {
     let mut b = [f64::MAX, f64::MAX, f64::MIN, f64::MIN];
     for (x, y) in shapes.iter().flat_map(|s| s.points.iter().copied()) {
         b = [b[0].min(x), b[1].min(y), b[2].max(x), b[3].max(y)];
@@ -248,177 +224,103 @@ fn bounds(shapes: &[Shape]) -> [f64; 4] {
     b
 }
 
-/// People further up the picture are further away.
-fn person_height(y: f64) -> f64 {
-    46.0 + (y - 182.0) / (348.0 - 182.0) * 27.0
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn car_length(y: f64, van: bool) -> f64 {
-    let length = 78.0 + (y - 214.0) / (250.0 - 214.0) * 18.0;
-    if van { length * 1.05 } else { length }
-}
+    fn scene(text: &str) -> Scene {
+        Scene::new(&DemoOptions::parse(text).expect("valid options"))
+    }
 
-fn someone(random: &mut Random) -> Look {
-    const SKIN: [Rgb; 5] = [
-        [236, 190, 160],
-        [214, 162, 128],
-        [176, 124, 92],
-        [128, 86, 62],
-        [244, 206, 180],
-    ];
-    const HAIR: [Rgb; 5] = [
-        [38, 28, 24],
-        [84, 56, 34],
-        [150, 112, 62],
-        [70, 70, 74],
-        [24, 22, 22],
-    ];
-    const TOP: [Rgb; 8] = [
-        [186, 48, 48],
-        [36, 84, 150],
-        [230, 178, 52],
-        [40, 116, 84],
-        [120, 62, 130],
-        [214, 108, 44],
-        [28, 40, 62],
-        [170, 52, 96],
-    ];
-    const TROUSERS: [Rgb; 5] = [
-        [38, 44, 60],
-        [58, 66, 86],
-        [40, 38, 38],
-        [84, 72, 58],
-        [30, 52, 78],
-    ];
-    const SHOES: [Rgb; 3] = [[34, 30, 28], [232, 232, 228], [104, 66, 40]];
-    const BAG: [Rgb; 3] = [[70, 56, 44], [44, 52, 66], [132, 44, 40]];
-    Look::Person(Person {
-        skin: random.pick(&SKIN),
-        hair: random.pick(&HAIR),
-        top: random.pick(&TOP),
-        trousers: random.pick(&TROUSERS),
-        shoes: random.pick(&SHOES),
-        bag: random.next().is_multiple_of(3).then(|| random.pick(&BAG)),
-    })
-}
-
-/// Somebody on a way of corners, at a speed in design units a second at the front of the picture.
-fn walker(
-    random: &mut Random,
-    start: f64,
-    speed: f64,
-    corners: &[(f64, f64)],
-    pause: Option<(usize, f64)>,
-) -> Actor {
-    let mut at = start;
-    let mut way: Vec<Stop> = Vec::with_capacity(corners.len() + 1);
-    for (i, (x, y)) in corners.iter().copied().enumerate() {
-        if let Some(last) = way.last() {
-            let (dx, dy) = (x - last.x, y - last.y);
-            // Going away looks slower than going along; both are slower further back.
-            let distance = (dx * dx + dy * dy * 2.5).sqrt();
-            at += distance / (speed * person_height((y + last.y) / 2.0) / 73.0);
+    /// FNV-1a over who is where, every ten seconds.
+    fn checksum(scene: &mut Scene, seconds: u32) -> u64 {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for at in (0..seconds).step_by(10) {
+            for figure in scene.figures(f64::from(at)) {
+                let words = figure.bounds.map(f64::to_bits);
+                for word in words.into_iter().chain([figure.object as u64]) {
+                    hash = (hash ^ word).wrapping_mul(0x0100_0000_01b3);
+                }
+            }
         }
-        way.push(Stop { at, x, y });
-        if let Some((_, seconds)) = pause.filter(|(corner, _)| *corner == i) {
-            at += seconds;
-            way.push(Stop { at, x, y });
+        hash
+    }
+
+    #[test]
+    fn the_plan_of_an_hour_is_the_one_it_always_was() {
+        assert_eq!(checksum(&mut scene("?seconds=3600"), 3600), HOUR);
+        assert_eq!(
+            checksum(&mut scene("?seconds=600&seed=9"), 600),
+            TEN_MINUTES
+        );
+    }
+
+    #[test]
+    fn whoever_is_drawn_lies_within_the_reach_by_which_others_are_kept_away() {
+        for seed in 1..4 {
+            let scene = scene(&format!("?seconds=300&seed={seed}"));
+            for actor in &scene.actors {
+                for tick in actor.ticks() {
+                    let Some(place) = actor.place(tick as f64 / TICKS) else {
+                        continue;
+                    };
+                    let (reach, drawn) = (actor.reach(&place), bounds(&actor.draw(&place).1));
+                    assert!(
+                        reach[0] <= drawn[0]
+                            && reach[1] <= drawn[1]
+                            && reach[2] >= drawn[2]
+                            && reach[3] >= drawn[3],
+                        "{actor:?} at {tick}: {drawn:?} in {reach:?}"
+                    );
+                }
+            }
         }
     }
-    Actor {
-        look: someone(random),
-        way,
-        phase: random.range(0.0, 1.0),
+
+    #[test]
+    fn a_scene_of_a_day_begins_with_the_plan_of_its_first_hour() {
+        let mut day = scene("?seconds=86400");
+        assert_eq!(day.planned, PART);
+        assert_eq!(checksum(&mut day, 3600), HOUR);
+        assert_eq!(day.planned, PART);
     }
-}
 
-const LEFT: f64 = -40.0;
-const RIGHT: f64 = DESIGN_WIDTH + 40.0;
-
-fn ends(random: &mut Random) -> (f64, f64) {
-    if random.coin() {
-        (LEFT, RIGHT)
-    } else {
-        (RIGHT, LEFT)
+    #[test]
+    fn where_two_parts_meet_the_street_is_busy_and_nobody_comes_too_close() {
+        let mut scene = scene("?seconds=3700");
+        let mut over_the_seam = 0;
+        for tick in (3570..3630).map(|second| second * 5).flat_map(|t| t..t + 5) {
+            let seconds = f64::from(tick) / TICKS;
+            let figures = scene.figures(seconds);
+            for (i, a) in figures.iter().enumerate() {
+                let is_from_before = scene.actors[a.object].enters() < PART;
+                over_the_seam += usize::from(is_from_before && seconds > PART);
+                for b in &figures[i + 1..] {
+                    assert!(apart(&a.bounds, &b.bounds), "{seconds}: {a:?} {b:?}");
+                }
+            }
+        }
+        assert!(over_the_seam > 0, "nobody was there over the seam");
+        let later = scene.kinds().len() - scene.actors.partition_point(|a| a.enters() < PART);
+        assert!(later > 20, "{later} came in the last hundred seconds");
     }
-}
 
-fn near_walker(random: &mut Random, start: f64) -> Actor {
-    let (from, to) = ends(random);
-    let y = random.range(334.0, 352.0);
-    let speed = random.range(58.0, 80.0);
-    walker(random, start, speed, &[(from, y), (to, y)], None)
-}
-
-fn far_walker(random: &mut Random, start: f64) -> Actor {
-    let (from, to) = ends(random);
-    let y = random.range(179.0, 183.0);
-    let speed = random.range(58.0, 80.0);
-    walker(random, start, speed, &[(from, y), (to, y)], None)
-}
-
-fn crossing(random: &mut Random, start: f64) -> Actor {
-    let x = ZEBRA_X + random.range(-24.0, 24.0);
-    let leave = if random.coin() { LEFT } else { RIGHT };
-    let speed = random.range(60.0, 78.0);
-    let mut way = [(x, 440.0), (x, 182.0), (leave, 182.0)];
-    if random.coin() {
-        way.reverse();
+    #[test]
+    fn the_order_of_asking_changes_nothing() {
+        let (mut ahead, mut stepping) = (scene("?seconds=3700"), scene("?seconds=3700"));
+        let jumped = checksum_at(&mut ahead, 3650.0);
+        for second in 0..3650 {
+            stepping.figures(f64::from(second));
+        }
+        assert_eq!(jumped, checksum_at(&mut stepping, 3650.0));
+        assert_eq!(checksum(&mut ahead, 3600), checksum(&mut stepping, 3600));
     }
-    walker(random, start, speed, &way, None)
-}
 
-fn resting(random: &mut Random, start: f64) -> Actor {
-    let (from, to) = ends(random);
-    let y = random.range(300.0, 306.0) + 24.0;
-    let speed = random.range(60.0, 74.0);
-    let x = BENCH_X + random.range(-14.0, 14.0);
-    let seconds = random.range(5.0, 9.0);
-    walker(
-        random,
-        start,
-        speed,
-        &[(from, y), (x, y), (to, y)],
-        Some((1, seconds)),
-    )
-}
-
-fn driver(random: &mut Random, start: f64) -> Actor {
-    const PAINT: [Rgb; 7] = [
-        [188, 40, 38],
-        [40, 82, 148],
-        [226, 228, 230],
-        [46, 48, 54],
-        [150, 156, 162],
-        [220, 172, 50],
-        [38, 104, 92],
-    ];
-    let far = random.coin();
-    let (from, to, y) = if far {
-        (DESIGN_WIDTH + 70.0, -70.0, 216.0)
-    } else {
-        (-70.0, DESIGN_WIDTH + 70.0, 249.0)
-    };
-    let speed = random.range(112.0, 150.0) * if far { 0.85 } else { 1.0 };
-    let look = Car {
-        paint: random.pick(&PAINT),
-        van: random.next().is_multiple_of(4),
-    };
-    let until = start + (to - from).abs() / speed;
-    Actor {
-        look: Look::Car(look),
-        way: vec![
-            Stop {
-                at: start,
-                x: from,
-                y,
-            },
-            Stop {
-                at: until,
-                x: to,
-                y,
-            },
-        ],
-        phase: 0.0,
+    fn checksum_at(scene: &mut Scene, seconds: f64) -> Vec<(usize, Bounds)> {
+        let figures = scene.figures(seconds);
+        figures.iter().map(|f| (f.object, f.bounds)).collect()
     }
+
+    const HOUR: u64 = 0xa067_1c9c_19a7_5ca5;
+    const TEN_MINUTES: u64 = 0xe6ad_c02d_e62f_b8a1;
 }

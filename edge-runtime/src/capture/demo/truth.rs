@@ -62,7 +62,7 @@ pub struct Visit {
 /// Computes the truth about the scene that these options give.
 #[must_use]
 pub fn truth(options: &DemoOptions) -> Truth {
-    let scene = Scene::new(options);
+    let mut scene = Scene::new(options);
     let (width, height) = (f64::from(options.width), f64::from(options.height));
     let (sx, sy) = (width / DESIGN_WIDTH, height / DESIGN_HEIGHT);
     let boxes = |index: u32| {
@@ -83,10 +83,11 @@ pub fn truth(options: &DemoOptions) -> Truth {
         boxes.sort_by_key(|b| b.object);
         boxes
     };
+    let frames = (0..options.frames()).map(boxes).collect();
     Truth {
         fps: options.fps,
         objects: scene.kinds(),
-        frames: (0..options.frames()).map(boxes).collect(),
+        frames,
     }
 }
 

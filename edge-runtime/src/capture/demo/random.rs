@@ -1,0 +1,34 @@
+//! Random numbers of the demo scene: few, fast, and the same for ever.
+
+/// Random numbers: splitmix64 (Steele, Lea and Flood 2014), the same everywhere and for ever.
+#[derive(Debug, Clone)]
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    /// How far the state moves each time.
+    pub(super) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+    /// Any number.
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(Self::STEP);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Between `low` and `high`.
+    pub(super) fn range(&mut self, low: f64, high: f64) -> f64 {
+        low + (self.next() >> 11) as f64 / (1u64 << 53) as f64 * (high - low)
+    }
+
+    /// One of them.
+    pub(super) fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[(self.next() % from.len() as u64) as usize].clone()
+    }
+
+    /// Heads or tails.
+    pub(super) fn coin(&mut self) -> bool {
+        self.next().is_multiple_of(2)
+    }
+}
