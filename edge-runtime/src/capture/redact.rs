@@ -5,6 +5,8 @@
 //! password may hold an unescaped `/`, `?` or `#`; so does what stands before an `@` behind a colon, because the scheme of
 //! an address may be forgotten or misspelt.
 
+use serde_json::Value;
+
 /// What stands in a credential's place.
 pub const MASK: &str = "***";
 
@@ -71,6 +73,25 @@ fn is_secret(name: &str) -> bool {
     SECRET_KEYS.iter().any(|key| name.contains(key))
 }
 
+/// A JSON value of outside, that stands at `name` where it has one, without its credentials: every text in it is treated as
+/// an address, and one whose name says so is hidden whole. Whoever writes an address into the wrong field, or wraps it into a
+/// list, gets it back without its password.
+#[must_use]
+pub fn json(name: Option<&str>, value: &Value) -> Value {
+    match value {
+        Value::String(_) if name.is_some_and(is_secret) => Value::from(MASK),
+        Value::String(text) => Value::from(uri(text)),
+        Value::Array(items) => items.iter().map(|item| json(name, item)).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            fields
+                .map(|(name, value)| (uri(name), json(Some(name), value)))
+                .collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
 /// Filters messages of one source: knows the source's own credentials besides the general shape of addresses.
 #[derive(Clone, Default)]
 pub struct Redactor {
@@ -117,6 +138,7 @@ impl Redactor {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{prop_assert, proptest};
+    use serde_json::json;
 
     use super::*;
 
@@ -142,6 +164,26 @@ mod tests {
             uri("admin:pa55@cam/?next=http://a"),
             "***@cam/?next=http://a"
         );
+    }
+
+    #[test]
+    fn a_value_keeps_its_shape_and_loses_its_credentials() {
+        let value = json!({
+            "uri": ["rtsp://admin:pa55@cam/live", 5, null],
+            "password": "pa55",
+            "login": {"name": "me", "pins": [4]},
+            "type": "roboflow_core/byte_tracker@v3",
+            "admin:pa55@cam": true,
+        });
+        let hidden = json!({
+            "uri": ["rtsp://***@cam/live", 5, null],
+            "password": "***",
+            "login": {"name": "me", "pins": [4]},
+            "type": "roboflow_core/byte_tracker@v3",
+            "***@cam": true,
+        });
+        assert_eq!(super::json(None, &value), hidden);
+        assert_eq!(super::json(Some("token"), &json!(["pa55"])), json!(["***"]));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Request bodies, names in paths and numbers in queries, read so that a refusal says which field, which value and
 //! what would be accepted.
+//!
+//! Invariant: what a refusal repeats of a request has no credentials in it, wherever the address with them stood.
 
 use std::str::FromStr;
 
@@ -13,6 +15,7 @@ use serde_path_to_error::Segment;
 use watchkeeper_contract::problem::ProblemCode;
 
 use super::refusal::Refusal;
+use crate::capture::redact;
 
 /// Longest value that a refusal repeats, in characters.
 const SHOWN: usize = 120;
@@ -58,7 +61,10 @@ pub(super) fn read_named<T: DeserializeOwned>(mut value: Value, id: &str) -> Res
             }
             Some(Value::String(given)) if given == id => {}
             Some(other) => {
-                let given = other.as_str().map_or_else(|| shown(other), str::to_owned);
+                let given = match other {
+                    Value::String(text) => clip(&redact::uri(text)),
+                    other => shown(None, other),
+                };
                 let mut refusal = Refusal::invalid(format!(
                     "the body is about {given:?} and the path about {id:?}; they must name the same"
                 ))
@@ -77,8 +83,9 @@ where
     T: FromStr,
     T::Err: std::fmt::Display,
 {
-    text.parse()
-        .map_err(|error: T::Err| Refusal::invalid(error.to_string()).at("id", clip(text)))
+    text.parse().map_err(|error: T::Err| {
+        Refusal::invalid(without(text, error.to_string())).at("id", clip(&redact::uri(text)))
+    })
 }
 
 /// Reads a whole number from a query or header; absent means `default`.
@@ -92,8 +99,8 @@ pub(super) fn number(field: &str, text: Option<&str>, default: u64) -> Result<u6
 }
 
 fn explain(body: &Value, error: &serde_path_to_error::Error<serde_json::Error>) -> Refusal {
-    let said = error.inner().to_string();
     let mut field = String::new();
+    let mut name = None;
     let mut found = Some(body);
     for segment in error.path() {
         match segment {
@@ -103,21 +110,31 @@ fn explain(body: &Value, error: &serde_path_to_error::Error<serde_json::Error>) 
             }
             Segment::Map { key } => {
                 push(&mut field, key);
+                name = Some(key.as_str());
                 found = found.and_then(|v| v.get(key));
             }
             // Not a part of the document: the variant is named in the message.
             Segment::Enum { .. } | Segment::Unknown => {}
         }
     }
+    let mut said = error.inner().to_string();
     // serde names a missing or unknown field only in its message.
-    if let Some(name) = said.strip_prefix("missing field ").and_then(first_quoted) {
-        push(&mut field, name);
+    let unknown = said.strip_prefix("unknown field ").and_then(first_quoted);
+    let unknown = unknown.map(str::to_owned);
+    if let Some(missing) = said.strip_prefix("missing field ").and_then(first_quoted) {
+        push(&mut field, missing);
         found = None;
-    } else if let Some(name) = said.strip_prefix("unknown field ").and_then(first_quoted)
-        && !field.ends_with(name)
+    } else if let Some(unknown) = &unknown
+        && name != Some(unknown)
     {
-        found = found.and_then(|v| v.get(name));
-        push(&mut field, name);
+        found = found.and_then(|v| v.get(unknown));
+        push(&mut field, unknown);
+        name = Some(unknown);
+    }
+    // It repeats the text that it is about, too.
+    let about = found.and_then(Value::as_str).into_iter();
+    for text in about.chain(unknown.as_deref()) {
+        said = without(text, said);
     }
     let detail = if field.is_empty() {
         format!("the body can't be used: {said}")
@@ -128,7 +145,7 @@ fn explain(body: &Value, error: &serde_path_to_error::Error<serde_json::Error>) 
     if !field.is_empty() {
         refusal.0.field = Some(field);
     }
-    refusal.0.value = found.map(shown);
+    refusal.0.value = found.map(|value| shown(name, value));
     refusal.0.allowed = said
         .split_once("expected ")
         .map(|(_, expected)| quoted(expected))
@@ -140,7 +157,7 @@ fn push(field: &mut String, name: &str) {
     if !field.is_empty() {
         field.push('.');
     }
-    field.push_str(name);
+    field.push_str(&redact::uri(name));
 }
 
 fn first_quoted(text: &str) -> Option<&str> {
@@ -155,8 +172,21 @@ fn quoted(text: &str) -> Vec<String> {
         .collect()
 }
 
-fn shown(value: &Value) -> String {
-    clip(&value.to_string())
+/// What the field `name` holds, as a refusal repeats it.
+fn shown(name: Option<&str>, value: &Value) -> String {
+    clip(&redact::json(name, value).to_string())
+}
+
+/// The message about `text`; where that holds a credential, the message's own words without it.
+fn without(text: &str, message: String) -> String {
+    if redact::uri(text) == text {
+        return message;
+    }
+    let hidden = "what stands here holds a credential and is not accepted";
+    match message.rsplit_once(", expected ") {
+        Some((_, expected)) => format!("{hidden}, expected {expected}"),
+        None => hidden.to_owned(),
+    }
 }
 
 fn clip(text: &str) -> String {
@@ -207,6 +237,41 @@ mod tests {
         let problem = refused::<SourceSpec>(json!({"id": "A B", "uri": "demo:"}));
         assert_eq!(problem.field.as_deref(), Some("id"));
         assert!(problem.detail.contains("not a valid name"), "{problem:?}");
+    }
+
+    #[test]
+    fn no_refusal_repeats_a_credential_wherever_the_address_stood() {
+        let uri = "rtsp://admin:hunter2@cam/live";
+        let long = format!("rtsp://admin:hunter2{}@cam/live", "x".repeat(200));
+        let bodies = [
+            json!({"id": "s", "uri": [uri]}),
+            json!({"id": "s", "uri": {"url": uri, "password": "hunter2"}}),
+            json!({"id": "s", "uri": "demo:", "url": uri}),
+            json!({"id": "s", "uri": "demo:", "password": "hunter2"}),
+            json!({"id": "s", "uri": "demo:", "pace": uri}),
+            json!({"id": "s", "uri": "demo:", "max_fps": uri}),
+            json!({"id": uri, "uri": "demo:"}),
+            json!({"id": long, "uri": "demo:"}),
+            json!({"id": "s", "uri": "demo:", uri: 1}),
+            json!({"id": "s", "uri": "demo:", "pace": "admin:hunter2@cam"}),
+            json!([uri]),
+            json!(uri),
+        ];
+        for body in bodies {
+            let told = serde_json::to_string(&refused::<SourceSpec>(body.clone())).unwrap();
+            assert!(!told.contains("hunter2"), "{body}: {told}");
+        }
+        let problem = refused::<SourceSpec>(json!({"id": "s", "uri": "demo:", "pace": uri}));
+        assert_eq!(problem.value.as_deref(), Some("\"rtsp://***@cam/live\""));
+        assert_eq!(problem.allowed, ["fast", "native"]);
+        for refusal in [
+            name::<watchkeeper_contract::id::SourceId>(uri).unwrap_err(),
+            read_named::<SourceSpec>(json!({"id": uri, "uri": "demo:"}), "s").unwrap_err(),
+            read_named::<SourceSpec>(json!({"id": [uri], "uri": "demo:"}), "s").unwrap_err(),
+        ] {
+            let told = serde_json::to_string(&refusal.0).unwrap();
+            assert!(!told.contains("hunter2"), "{told}");
+        }
     }
 
     #[test]
