@@ -59,10 +59,8 @@ fn main() -> ExitCode {
     if let Some(size) = args.window {
         return match window::serve(size) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                tracing::warn!("{error}");
-                ExitCode::FAILURE
-            }
+            // Whoever opened the window was told why.
+            Err(_) => ExitCode::FAILURE,
         };
     }
     let config = match watchkeeper_config::load(&LoadRequest::from_process(args.config)) {

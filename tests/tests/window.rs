@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{Bench, Process, program, wait_for};
+use x11rb::connection::Connection as _;
+use x11rb::protocol::xproto::{AtomEnum, ClientMessageEvent, ConnectionExt as _, EventMask};
 
 /// Bright and moving for longer than the test takes.
 const SCENE: &str = "demo:?seconds=120&width=320&height=180";
@@ -86,6 +88,37 @@ impl Screen {
     }
 }
 
+impl Screen {
+    /// Closes the window as the cross in its corner does (ICCCM 4.2.8.1); false while there is none.
+    fn close_window(&self) -> anyhow::Result<bool> {
+        let (screen, number) = x11rb::connect(Some(&self.name))?;
+        let atom = |name: &str| -> anyhow::Result<u32> {
+            Ok(screen.intern_atom(false, name.as_bytes())?.reply()?.atom)
+        };
+        let (protocols, delete) = (atom("WM_PROTOCOLS")?, atom("WM_DELETE_WINDOW")?);
+        let root = screen.setup().roots[number].root;
+        for window in screen.query_tree(root)?.reply()?.children {
+            let takes = screen.get_property(false, window, protocols, AtomEnum::ATOM, 0, 32)?;
+            if !takes
+                .reply()?
+                .value32()
+                .into_iter()
+                .flatten()
+                .any(|a| a == delete)
+            {
+                continue;
+            }
+            let data = [delete, x11rb::CURRENT_TIME, 0, 0, 0];
+            let message = ClientMessageEvent::new(32, window, protocols, data);
+            screen.send_event(false, window, EventMask::NO_EVENT, message)?;
+            // An answer to anything later says that the message is there.
+            screen.get_input_focus()?.reply()?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}
+
 /// The window's process of a runtime: the only child that was started with `--window`.
 fn window_of(runtime: u32) -> Option<u32> {
     fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
@@ -118,6 +151,15 @@ fn deploy(bench: &Bench) -> anyhow::Result<()> {
         Some(&json!({"id": "watch", "source": "street", "workflow": workflow, "show": true})),
     )?;
     Ok(())
+}
+
+/// What the status of the pipeline says about its window.
+fn window_state(bench: &Bench) -> Option<Value> {
+    bench
+        .get("/v1/pipelines/watch")
+        .ok()?
+        .get("window")
+        .cloned()
 }
 
 fn frames(bench: &Bench) -> Option<u64> {
@@ -184,6 +226,8 @@ fn the_window_shows_the_picture_and_its_end_is_not_the_runtimes() -> anyhow::Res
     let (lit, colours) = seen.with_context(|| runtime.log_text())?;
     ensure!(colours > 200, "{lit} lit in {colours} colours");
 
+    ensure!(window_state(&bench) == Some(json!({"state": "open"})));
+
     // A window that dies, as when the session ends, is told once; the pipeline goes on.
     let window = window_of(runtime.id()).context("no process of the window")?;
     let killed = Command::new("kill")
@@ -193,10 +237,50 @@ fn the_window_shows_the_picture_and_its_end_is_not_the_runtimes() -> anyhow::Res
     wait_for("the sentence", || {
         runtime
             .log_text()
-            .contains("the window is closed")
+            .contains("the window is gone")
             .then_some(())
     })?;
+    let state = window_state(&bench).context("no window in the status")?;
+    ensure!(state["state"] == "failed", "{state}");
     goes_on(&bench)?;
     ensure!(runtime.is_running());
     runtime.stop()
+}
+
+#[test]
+fn whoever_closes_the_window_of_a_run_ends_it_as_the_end_of_its_source_would() -> anyhow::Result<()>
+{
+    let bench = Bench::new("")?;
+    let Some(screen) = screen(&bench.path(""))? else {
+        return Ok(());
+    };
+    let video = bench.path("out.mp4");
+    let mut command = Command::new(program("watchkeeper")?);
+    command
+        .args([
+            "run", SCENE, "--model", "motion", "--native", "--show", "--json", "--video",
+        ])
+        .arg(&video)
+        .env("DISPLAY", &screen.name)
+        .env_remove("WAYLAND_DISPLAY");
+    let mut run = Process::start(command, &bench.path("run.log"))?;
+    let closed = wait_for("a window to close", || {
+        screen.close_window().ok().filter(|closed| *closed)
+    });
+    closed.with_context(|| run.log_text())?;
+    wait_for("the end of the run", || (!run.is_running()).then_some(()))?;
+    let (code, log) = run.end()?;
+    ensure!(code == Some(0), "exit code {code:?}: {log}");
+    let last = log.lines().last().unwrap_or_default();
+    let summary: Value = serde_json::from_str(last).with_context(|| log.clone())?;
+    ensure!(summary["type"] == "summary", "{last}");
+    ensure!(summary["frames"].as_u64() > Some(0), "{last}");
+    // Without its end an MP4 file has no index and can't be read at all.
+    let played = Command::new("gst-launch-1.0")
+        .args(["-q", "filesrc"])
+        .arg(format!("location={}", video.display()))
+        .args(["!", "decodebin", "!", "fakesink"])
+        .status()?;
+    ensure!(played.success(), "the video: {played}");
+    Ok(())
 }

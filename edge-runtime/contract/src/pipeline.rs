@@ -117,8 +117,27 @@ pub struct PipelineStatus {
     /// What was asked for and can't happen as it was meant. Known from the first frame on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<PipelineWarning>,
+    /// The window of a pipeline with `show`; absent before its first picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowState>,
     /// Numbers so far.
     pub results: PipelineResults,
+}
+
+/// What became of the window of a pipeline with `show`. The pipeline goes on without it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum WindowState {
+    /// It shows pictures.
+    Open,
+    /// A person closed it. It stays closed until the pipeline is deployed again.
+    Closed,
+    /// It could not be opened, or its screen went away.
+    Failed {
+        /// One sentence.
+        message: String,
+    },
 }
 
 /// Something in a pipeline that runs but can't do what it was meant to.

@@ -33,6 +33,15 @@ pub enum SinkError {
         /// What the pipeline said.
         message: String,
     },
+    /// What it was drawn on or written to went away. Elements that draw on a screen say so when a person closes their window
+    /// (`GST_RESOURCE_ERROR_NOT_FOUND`; ximagesink, xvimagesink and waylandsink do).
+    #[error("{what} ended: {message}")]
+    Gone {
+        /// What was being done.
+        what: &'static str,
+        /// What the pipeline said.
+        message: String,
+    },
     /// The picture has another size than the first one.
     #[error("picture is {got:?} pixels, the video is {expected:?}")]
     Size {
@@ -184,19 +193,39 @@ impl Sink {
             .and_then(|bus| bus.timed_pop_filtered(within, &kinds));
         match message.as_ref().map(|m| m.view()) {
             Some(gst::MessageView::Eos(_)) => Ok(()),
-            Some(gst::MessageView::Error(error)) => Err(self.broken(error.error().to_string())),
+            Some(gst::MessageView::Error(error)) => Err(self.told(error)),
             _ => Err(self.broken("it did not come to an end in time".to_owned())),
         }
     }
 
+    /// Waits until the pipeline breaks, however long that takes.
+    pub(super) fn failure(&self) -> SinkError {
+        self.next_error(gst::ClockTime::NONE)
+            .unwrap_or_else(|| self.broken("it can't be watched".to_owned()))
+    }
+
     fn error(&self) -> Option<SinkError> {
-        let message = self
-            .pipeline
-            .bus()
-            .and_then(|bus| bus.pop_filtered(&[gst::MessageType::Error]));
-        match message.as_ref().map(|m| m.view()) {
-            Some(gst::MessageView::Error(error)) => Some(self.broken(error.error().to_string())),
+        self.next_error(Some(gst::ClockTime::ZERO))
+    }
+
+    fn next_error(&self, within: Option<gst::ClockTime>) -> Option<SinkError> {
+        let bus = self.pipeline.bus()?;
+        let message = bus.timed_pop_filtered(within, &[gst::MessageType::Error])?;
+        match message.view() {
+            gst::MessageView::Error(error) => Some(self.told(error)),
             _ => None,
+        }
+    }
+
+    fn told(&self, error: &gst::message::Error) -> SinkError {
+        let error = error.error();
+        let message = error.to_string();
+        match error.kind::<gst::ResourceError>() {
+            Some(gst::ResourceError::NotFound) => SinkError::Gone {
+                what: self.what,
+                message,
+            },
+            _ => self.broken(message),
         }
     }
 

@@ -2,12 +2,16 @@
 //!
 //! The window is a process of its own: this program, started again by [`Window::open`] and ended with it. Libraries that draw
 //! on a screen end their process when the screen goes away, and some crash on screens they don't like; the runtime must go on
-//! watching. Invariants: a slow screen never slows the pipeline, a picture that finds the last one still waiting is left out;
-//! a screen is never guessed, it is the one the session names.
+//! watching. Its process reads pictures from its standard input and says on its standard output why it ends.
+//!
+//! Invariants: a slow screen never slows the pipeline, a picture that finds the last one still waiting is left out;
+//! a screen is never guessed, it is the one the session names; that a window is gone is known at once, not with the next picture.
 
 use std::io::{Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
@@ -23,6 +27,10 @@ const WAITING: usize = 2;
 const FPS: f64 = 25.0;
 /// This program, whatever has become of its file since it started.
 const OURSELVES: &str = "/proc/self/exe";
+/// What the window's process says when a person closed it; anything else is the reason why it failed.
+const CLOSED: &str = "closed";
+/// Longest reason that is read.
+const REASON_BYTES: u64 = 4096;
 
 /// Why pictures can't be shown.
 #[derive(Debug, thiserror::Error)]
@@ -33,9 +41,12 @@ pub enum WindowError {
     /// The process that shows the window can't be started.
     #[error("the window's process can't be started: {0}")]
     Start(std::io::Error),
-    /// A person closed the window, or it could not be opened; its process said why.
+    /// A person closed the window.
     #[error("the window is closed")]
     Closed,
+    /// Its process is gone; whoever opened the window was told why.
+    #[error("the window is gone")]
+    Gone,
     /// A size that is none.
     #[error("{0:?} is not a size, write WIDTHxHEIGHT")]
     Size(String),
@@ -68,40 +79,75 @@ impl std::fmt::Display for WindowSize {
     }
 }
 
+/// How a window came to its end other than by being dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WindowEnd {
+    /// A person closed it.
+    Closed,
+    /// It could not be opened, or its screen went away; the sentence says why.
+    Failed(String),
+}
+
 /// An open window, as the pipeline sees it. Dropping it closes it.
 #[derive(Debug)]
 pub struct Window {
     size: [u32; 2],
     process: Child,
     pictures: SyncSender<RgbImage>,
+    life: Arc<Life>,
     left_out: u64,
 }
 
+/// What both sides know of a window's end.
+#[derive(Debug, Default)]
+struct Life {
+    /// The pipeline has no use for it any more.
+    is_dropped: AtomicBool,
+    /// Its process has ended.
+    is_over: AtomicBool,
+}
+
 impl Window {
-    /// Opens a window for pictures of this size.
+    /// Opens a window for pictures of this size. `ended` is called once, from a thread of its own, when the window ends before
+    /// it is dropped.
     ///
     /// # Errors
     /// [`WindowError`], such as when there is no screen.
-    pub fn open(size: [u32; 2]) -> Result<Self, WindowError> {
+    pub fn open(
+        size: [u32; 2],
+        ended: impl FnOnce(WindowEnd) + Send + 'static,
+    ) -> Result<Self, WindowError> {
         screens()?;
         let process = Command::new(OURSELVES)
             .arg("--window")
             .arg(WindowSize(size).to_string())
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .spawn()
             .map_err(WindowError::Start)?;
         let (sender, pictures) = sync_channel(WAITING);
         let mut window = Self {
             size,
             pictures: sender,
+            life: Arc::default(),
             left_out: 0,
             process,
         };
-        let input = window.process.stdin.take().ok_or(WindowError::Closed)?;
-        std::thread::Builder::new()
-            .name("window".to_owned())
+        let input = window.process.stdin.take().ok_or(WindowError::Gone)?;
+        let said = window.process.stdout.take().ok_or(WindowError::Gone)?;
+        let thread = || std::thread::Builder::new().name("window".to_owned());
+        thread()
             .spawn(move || hand_over(&pictures, input))
+            .map_err(WindowError::Start)?;
+        let life = Arc::clone(&window.life);
+        thread()
+            .spawn(move || {
+                let end = listen(said);
+                life.is_over.store(true, Ordering::Release);
+                if !life.is_dropped.load(Ordering::Acquire) {
+                    ended(end);
+                }
+            })
             .map_err(WindowError::Start)?;
         Ok(window)
     }
@@ -112,13 +158,19 @@ impl Window {
         self.size == size
     }
 
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.life.is_over.load(Ordering::Acquire)
+    }
+
     /// Shows a picture.
     ///
     /// # Errors
-    /// [`WindowError::Closed`].
+    /// [`WindowError::Gone`].
     pub fn show(&mut self, picture: RgbImage) -> Result<(), WindowError> {
-        if !self.fits([picture.width(), picture.height()]) {
-            return Err(WindowError::Closed);
+        if self.is_over() || !self.fits([picture.width(), picture.height()]) {
+            return Err(WindowError::Gone);
         }
         match self.pictures.try_send(picture) {
             Ok(()) => Ok(()),
@@ -126,7 +178,7 @@ impl Window {
                 self.left_out += 1;
                 Ok(())
             }
-            Err(TrySendError::Disconnected(_)) => Err(WindowError::Closed),
+            Err(TrySendError::Disconnected(_)) => Err(WindowError::Gone),
         }
     }
 }
@@ -134,7 +186,8 @@ impl Window {
 impl Drop for Window {
     fn drop(&mut self) {
         tracing::debug!(left_out = self.left_out, "window closed");
-        // It may be gone already; then the thread that feeds it ends by itself too.
+        self.life.is_dropped.store(true, Ordering::Release);
+        // It may be gone already; then the threads that serve it end by themselves too.
         if self.process.kill().is_ok() {
             drop(self.process.wait());
         }
@@ -150,12 +203,60 @@ fn hand_over(pictures: &Receiver<RgbImage>, mut input: ChildStdin) {
     }
 }
 
-/// The other half: shows the pictures that come on standard input until it ends. Runs in the window's own process.
+/// Waits until the process ends, and reads why.
+fn listen(said: ChildStdout) -> WindowEnd {
+    let mut text = Vec::new();
+    // What could not be read was not said.
+    said.take(REASON_BYTES).read_to_end(&mut text).ok();
+    match String::from_utf8_lossy(&text).trim() {
+        CLOSED => WindowEnd::Closed,
+        "" => WindowEnd::Failed("the window's process died".to_owned()),
+        reason => WindowEnd::Failed(reason.to_owned()),
+    }
+}
+
+/// The other half: shows the pictures that come on standard input until it ends, and says on standard output why it ended
+/// before. Runs in the window's own process.
 ///
 /// # Errors
 /// [`WindowError`], also when a person closes the window.
 pub fn serve(size: WindowSize) -> Result<(), WindowError> {
-    let sink = open_sink(size.0)?;
+    let served = show_until_it_ends(size);
+    if let Err(error) = &served {
+        let reason = match error {
+            WindowError::Closed => CLOSED.to_owned(),
+            other => other.to_string(),
+        };
+        // Whoever opened the window may be gone; then there is nobody to tell.
+        writeln!(std::io::stdout(), "{reason}").ok();
+    }
+    served
+}
+
+fn show_until_it_ends(size: WindowSize) -> Result<(), WindowError> {
+    let sink = Arc::new(open_sink(size.0)?);
+    let (ended, end) = sync_channel(2);
+    let feeder = (Arc::clone(&sink), ended.clone());
+    let start = |run: Box<dyn FnOnce() + Send>| {
+        let thread = std::thread::Builder::new().spawn(run);
+        thread.map(|_| ()).map_err(WindowError::Start)
+    };
+    start(Box::new(move || {
+        let (sink, ended) = feeder;
+        ended.send(feed(size, &sink)).ok();
+    }))?;
+    // Without this one a closed window would go unnoticed until the next picture.
+    start(Box::new(move || {
+        ended.send(Err(sink.failure())).ok();
+    }))?;
+    end.recv().unwrap_or(Ok(())).map_err(|error| match error {
+        SinkError::Gone { .. } => WindowError::Closed,
+        other => other.into(),
+    })
+}
+
+/// Pictures from standard input onto the screen.
+fn feed(size: WindowSize, sink: &Sink) -> Result<(), SinkError> {
     let interval = Duration::from_secs_f64(1.0 / FPS);
     let mut input = std::io::stdin().lock();
     let mut pts = Duration::ZERO;

@@ -63,6 +63,7 @@ impl Deployed {
             rules: Vec::new(),
             note,
             warnings: Vec::new(),
+            window: None,
             results: PipelineResults::default(),
         }
     }

@@ -5,6 +5,7 @@
 //! - [`run`]: one frame through all of it, no thread and no clock inside;
 //! - [`source_clock`]: the one time that all of a pipeline measures with;
 //! - [`worker`]: the thread that takes frames from a source and feeds them to it;
+//! - [`screen`]: the window that shows what it draws;
 //! - [`recorder`]: the one thread that makes events durable, with their pictures, in order;
 //! - [`recordings`]: where annotated videos go, and how much of them is kept;
 //! - [`manager`]: every source and pipeline of this box, and what the API may ask of them.
@@ -24,6 +25,7 @@ pub mod reach;
 pub mod recorder;
 pub mod recordings;
 pub mod run;
+mod screen;
 mod source_clock;
 pub mod stages;
 pub mod worker;

@@ -26,11 +26,11 @@ use super::pixels::to_image;
 use super::recorder::{Pictures, Recorder};
 use super::recordings::Recording;
 use super::run::{FrameOutcome, Run};
+use super::screen::{self, Screen};
 use crate::capture::mailbox::{FrameReceiver, Recv};
 use crate::clock;
 use crate::frame::Frame;
 use crate::media::video::VideoWriter;
-use crate::media::window::Window;
 use crate::server::metrics::Metrics;
 
 /// How long the thread waits for a frame before it looks whether it should stop.
@@ -119,6 +119,7 @@ struct Shared {
     status: Mutex<Status>,
     published: Mutex<Published>,
     latest: Mutex<Latest>,
+    window: screen::Seen,
 }
 
 /// A pipeline and its thread.
@@ -168,7 +169,9 @@ impl Worker {
             }),
             published: Mutex::new(Published::of(&run)),
             latest: Mutex::default(),
+            window: screen::Seen::default(),
         });
+        let window = Arc::clone(&shared.window);
         let body = Body {
             spec: spec.clone(),
             shared: Arc::clone(&shared),
@@ -176,7 +179,7 @@ impl Worker {
             published: None,
             services,
             video: None,
-            window: None,
+            screen: Screen::new(spec.id.clone(), spec.show, window),
             recording,
             first_pts: None,
         };
@@ -212,6 +215,7 @@ impl Worker {
             rules: self.rules.clone(),
             note: self.rules.is_empty().then(|| NO_RULES.to_owned()),
             warnings,
+            window: self.shared.window.lock().clone(),
             results,
         }
     }
@@ -338,7 +342,7 @@ struct Body {
     published: Option<Instant>,
     services: Services,
     video: Option<VideoWriter>,
-    window: Option<Window>,
+    screen: Screen,
     /// Where the parts of the annotated video go; each pause ends one.
     recording: Option<Recording>,
     /// Presentation time of the first frame that came.
@@ -367,7 +371,7 @@ impl Body {
         self.hand_over(changes, None);
         self.publish();
         self.end_of_video();
-        self.window = None;
+        self.screen.close();
         self.flush();
         let state = match end {
             End::SourceEnded | End::TimeOver | End::Stopped => PipelineState::Ended,
@@ -559,7 +563,7 @@ impl Body {
     }
 
     fn draw(&mut self, frame: &Frame, pictures: &Pictures) {
-        if self.recording.is_none() && !self.spec.show {
+        if self.recording.is_none() && !self.screen.wants() {
             return;
         }
         let rgb = pictures.annotated.as_ref().unwrap_or(&pictures.clean).rgb();
@@ -590,26 +594,8 @@ impl Body {
                 self.recording = None;
             }
         }
-        if self.spec.show {
-            let size = [rgb.width, rgb.height];
-            // A camera that changed its size gets a new one.
-            if self.window.as_ref().is_none_or(|window| !window.fits(size)) {
-                self.window = None;
-                match Window::open(size) {
-                    Ok(window) => self.window = Some(window),
-                    Err(error) => {
-                        tracing::error!(pipeline = %self.spec.id, %error, "no window");
-                        self.spec.show = false;
-                    }
-                }
-            }
-            if let Some(window) = &mut self.window
-                && let Err(error) = window.show(to_image(&rgb))
-            {
-                tracing::warn!(pipeline = %self.spec.id, %error, "the window was closed");
-                self.window = None;
-                self.spec.show = false;
-            }
+        if self.screen.wants() {
+            self.screen.show(&rgb);
         }
     }
 }

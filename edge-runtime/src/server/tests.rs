@@ -104,6 +104,7 @@ impl Runtime for Little {
             rules: Vec::new(),
             note: None,
             warnings: Vec::new(),
+            window: None,
             results: PipelineResults::default(),
         };
         pipelines.insert(spec.id, status.clone());
