@@ -1,8 +1,9 @@
-//! The zoo: manifests that this program brings and those a user put into the models folder, with the files that are here.
+//! The zoo: manifests that this program brings and those a user put into a models folder, with the files that are here.
 //!
-//! The models folder holds, for a model `NAME`: `NAME.onnx`, its checksum in `NAME.onnx.sha256` (the format of
+//! A models folder holds, for a model `NAME`: `NAME.onnx`, its checksum in `NAME.onnx.sha256` (the format of
 //! `sha256sum`), and `NAME.toml` when the model is the user's own.
-//! Invariants: a name stands for one manifest, the user's own before ours; a bad manifest of a user never takes the others
+//! Invariants: a name stands for one manifest, the user's own before ours, that of an earlier folder before that of a later one; new
+//! files go to the first folder; a bad manifest of a user never takes the others
 //! down; a file that is here under a zoo name had the right checksum, or one the user trusted, when it was put here.
 
 use std::collections::BTreeMap;
@@ -40,10 +41,10 @@ const BUILTIN: [(&str, &str); 6] = [
     ),
 ];
 
-/// Manifests by name, and the folder where files are.
+/// Manifests by name, and the folders where files are.
 #[derive(Debug)]
 pub struct Zoo {
-    dir: Option<PathBuf>,
+    dirs: Vec<PathBuf>,
     entries: BTreeMap<String, Arc<Manifest>>,
     problems: Vec<ManifestError>,
 }
@@ -185,7 +186,7 @@ impl Zoo {
             })
             .collect();
         Self {
-            dir: None,
+            dirs: Vec::new(),
             entries,
             problems: Vec::new(),
         }
@@ -194,9 +195,16 @@ impl Zoo {
     /// What the program brings and what is in this folder, which need not exist.
     #[must_use]
     pub fn with_dir(dir: impl Into<PathBuf>) -> Self {
-        let dir = dir.into();
+        Self::with_dirs([dir.into()])
+    }
+
+    /// What the program brings and what is in these folders, which need not exist; the first one that has something wins.
+    #[must_use]
+    pub fn with_dirs(dirs: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut zoo = Self::builtin();
-        for path in manifests_in(&dir) {
+        zoo.dirs = dirs.into_iter().collect();
+        // The last word has the first folder.
+        for path in zoo.dirs.iter().rev().flat_map(|dir| manifests_in(dir)) {
             match Manifest::read(&path) {
                 Ok(manifest) => {
                     zoo.entries
@@ -205,20 +213,13 @@ impl Zoo {
                 Err(problem) => zoo.problems.push(problem),
             }
         }
-        zoo.dir = Some(dir);
         zoo
     }
 
-    /// Manifests in the folder that were refused.
+    /// Manifests in the folders that were refused.
     #[must_use]
     pub fn problems(&self) -> &[ManifestError] {
         &self.problems
-    }
-
-    /// The models folder.
-    #[must_use]
-    pub fn dir(&self) -> Option<&Path> {
-        self.dir.as_deref()
     }
 
     /// The manifest of this name.
@@ -232,11 +233,14 @@ impl Zoo {
         self.entries.values()
     }
 
-    /// Where the file of this model is or would be.
+    /// Where the file of this model is, else where it would be put.
     #[must_use]
     pub fn file_of(&self, name: &str) -> Option<PathBuf> {
-        let dir = self.dir.as_ref()?;
-        Some(dir.join(format!("{name}.onnx")))
+        let file = |dir: &PathBuf| dir.join(format!("{name}.onnx"));
+        let mut files = self.dirs.iter().map(file);
+        files
+            .find(|file| file.is_file())
+            .or_else(|| self.dirs.first().map(file))
     }
 
     /// Finds manifest and file: by zoo name, by a manifest beside the file (`model.toml` for `model.onnx`), by the
@@ -405,7 +409,9 @@ impl Zoo {
         mirror: Option<&str>,
     ) -> Result<PullPlan, ZooError> {
         let manifest = self.entries.get(name).ok_or_else(|| self.unknown(name))?;
-        let target = self.file_of(name).ok_or(ZooError::NoFolder)?;
+        // Into our own folder, also where another one has it: what is there need not be what was asked for.
+        let folder = self.dirs.first().ok_or(ZooError::NoFolder)?;
+        let target = folder.join(format!("{name}.onnx"));
         let file = manifest
             .files
             .iter()
@@ -430,7 +436,7 @@ impl Zoo {
         })
     }
 
-    /// Copies a local file into the models folder and answers the name it has there. The manifest is, in this order: the
+    /// Copies a local file into the first models folder and answers the name it has there. The manifest is, in this order: the
     /// one given, that of the model named by `like`, the one beside the file, that of a known export. A manifest from
     /// outside the zoo is copied too.
     ///
@@ -442,7 +448,7 @@ impl Zoo {
         manifest: Option<&Path>,
         like: Option<&str>,
     ) -> Result<Resolved, ZooError> {
-        let dir = self.dir.clone().ok_or(ZooError::NoFolder)?;
+        let dir = self.dirs.first().cloned().ok_or(ZooError::NoFolder)?;
         let described = match (manifest, like) {
             (Some(file), _) => Arc::new(Manifest::read(file)?),
             (None, Some(like)) => self
@@ -605,6 +611,29 @@ mod tests {
         let zoo = Zoo::with_dir(dir.path());
         assert_eq!(zoo.problems().len(), 1);
         assert!(zoo.manifest("mine").is_some() && zoo.manifest("yolox-nano").is_some());
+    }
+
+    #[test]
+    fn files_and_manifests_of_every_folder_are_found_and_those_of_the_first_win() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mine, box_s) = (dir.path().join("mine"), dir.path().join("box"));
+        for folder in [&mine, &box_s] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(box_s.join("a.onnx"), "").unwrap();
+        fs::write(box_s.join("a.toml"), own("a")).unwrap();
+        fs::write(box_s.join("b.onnx"), "").unwrap();
+        fs::write(box_s.join("b.toml"), "name = 3").unwrap();
+        fs::write(mine.join("b.onnx"), "").unwrap();
+        fs::write(mine.join("b.toml"), own("b")).unwrap();
+        let zoo = Zoo::with_dirs([mine.clone(), box_s.clone()]);
+        assert_eq!(zoo.resolve("a").unwrap().path, box_s.join("a.onnx"));
+        assert_eq!(zoo.resolve("b").unwrap().path, mine.join("b.onnx"));
+        let plan = zoo.pull_plan("yolox-nano", Trust::KnownOnly, None).unwrap();
+        assert_eq!(plan.target, mine.join("yolox-nano.onnx"));
+        let listed = zoo.list();
+        let a = listed.iter().find(|model| model.name == "a").unwrap();
+        assert!(matches!(&a.state, ModelState::Present { path } if path.ends_with("box/a.onnx")));
     }
 
     #[test]

@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::ensure;
 use watchkeeper_tests::broker::{BrokerOptions, BrokerTls, Mosquitto};
 use watchkeeper_tests::certificates::{Authority, Identity};
-use watchkeeper_tests::daemons::{Bench, Process, wait_for};
+use watchkeeper_tests::daemons::{Bench, Process, program, wait_for};
 use watchkeeper_tests::scene;
 
 /// All events of cameras.
@@ -233,4 +234,81 @@ fn a_broker_that_asks_for_a_certificate_gets_one() -> anyhow::Result<()> {
     ensure!(agent.complaints().is_empty(), "{}", agent.said());
     agent.process.stop()?;
     runtime.stop()
+}
+
+#[test]
+fn a_run_logs_in_over_tls_and_writes_its_password_nowhere() -> anyhow::Result<()> {
+    let site = site(false)?;
+    let subscriber = site.broker.subscribe("watchkeeper/v1/run/+/cam/+/ev/#")?;
+    fs::write(site.bench.path("login"), format!("{PASSWORD}\n"))?;
+    let state = site.bench.path("kept");
+    let run =
+        |address: &str, password_file: &str| -> anyhow::Result<(Option<i32>, String, String)> {
+            let out = Command::new(program("watchkeeper")?)
+                .args([
+                    "run", "demo:", "--model", "motion", "--for", "9", "--json", "-v",
+                ])
+                .args([
+                    "--line",
+                    "all:320,0,320,360",
+                    "--mqtt",
+                    address,
+                    "--keep-state",
+                ])
+                .arg(&state)
+                // Where the relative paths begin.
+                .current_dir(site.bench.path(""))
+                .env("WATCHKEEPER_MQTT__CA_FILE", "broker/ca.crt")
+                .env("WATCHKEEPER_MQTT__PASSWORD_FILE", password_file)
+                .output()?;
+            let said = String::from_utf8(out.stdout)?;
+            Ok((out.status.code(), said, String::from_utf8(out.stderr)?))
+        };
+    let address = format!("mqtts://gate@127.0.0.1:{}", site.broker.port);
+    let (code, said, errors) = run(&address, "login")?;
+    ensure!(code == Some(0), "{code:?}: {said}{errors}");
+    let events = said
+        .lines()
+        .filter(|line| line.contains("\"type\":\"event\""))
+        .count();
+    ensure!(events > 0, "a scene in which nothing happens: {said}");
+    wait_for("every event at the subscriber", || {
+        (subscriber.messages().len() == events).then_some(())
+    })?;
+    ensure!(!said.contains(PASSWORD) && !errors.contains(PASSWORD));
+    let holds_password = Command::new("grep")
+        .args(["-r", "-l", PASSWORD])
+        .arg(&state)
+        .output()?;
+    ensure!(
+        holds_password.stdout.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&holds_password.stdout)
+    );
+
+    // In the address it is refused, and not repeated.
+    let address = format!("mqtts://gate:{PASSWORD}@127.0.0.1:{}", site.broker.port);
+    let (code, said, errors) = run(&address, "login")?;
+    ensure!(
+        code == Some(2) && said.is_empty(),
+        "{code:?}: {said}{errors}"
+    );
+    ensure!(
+        errors.contains("WATCHKEEPER_MQTT__PASSWORD_FILE") && !errors.contains(PASSWORD),
+        "{errors}"
+    );
+
+    // The wrong one is said without either.
+    fs::write(site.bench.path("login"), WRONG_PASSWORD)?;
+    let (code, said, errors) = run(
+        &format!("mqtts://gate@127.0.0.1:{}", site.broker.port),
+        "login",
+    )?;
+    ensure!(code == Some(5), "{code:?}: {said}{errors}");
+    ensure!(said.contains("refused the login"), "{said}");
+    ensure!(
+        !said.contains(WRONG_PASSWORD) && !errors.contains(WRONG_PASSWORD),
+        "{errors}"
+    );
+    Ok(())
 }

@@ -168,8 +168,9 @@ pub struct RunArgs {
     /// Keep journal, pictures and logs in this folder instead of a temporary one.
     #[arg(long, value_name = "DIR")]
     pub keep_state: Option<PathBuf>,
-    /// Publish to this broker instead of one of our own.
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Publish to this broker instead of one of our own: [mqtt[s]://][USER@]HOST[:PORT]. Its password is taken from
+    /// WATCHKEEPER_MQTT__PASSWORD or from the file in WATCHKEEPER_MQTT__PASSWORD_FILE, never from here.
+    #[arg(long, value_name = "ADDRESS")]
     pub mqtt: Option<String>,
 }
 

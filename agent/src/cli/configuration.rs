@@ -3,18 +3,43 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use watchkeeper_config::{Backend, Config, ConfigError, LoadRequest, Origin, load};
+use watchkeeper_config::{
+    Backend, BrokerLayers, Config, ConfigError, LoadRequest, MqttConfig, Origin, load,
+};
 
 use super::args::{ConfigAction, Global};
 use super::exit::{Exit, Failure};
 use super::output::Output;
 
-/// Where models are when nobody said otherwise.
-const SYSTEM_MODELS: &str = "/var/lib/watchkeeper/models";
+/// Site of a run's messages and of its client id, so that neither is taken for the box's own.
+pub(super) const RUN_SITE: &str = "run";
 
 /// Reads the configuration with the flags of the command line on top.
 pub(super) fn read(global: &Global) -> Result<Config, Failure> {
     load(&request(global, None)).map_err(wrong)
+}
+
+/// As [`read`], for commands that speak to no broker: whether this user may read its password is no matter.
+pub(super) fn read_without_broker(global: &Global) -> Result<Config, Failure> {
+    let request = LoadRequest {
+        broker: BrokerLayers::Nobody,
+        ..request(global, None)
+    };
+    load(&request).map_err(wrong)
+}
+
+/// As [`read`], for a run that publishes to a broker of its own choice: `onto` adds its address. The section of the file
+/// is about the box's broker, and the box's client id would throw the box's own agent out.
+pub(super) fn read_for_run(
+    global: &Global,
+    onto: impl FnOnce(LoadRequest) -> LoadRequest,
+) -> Result<Config, Failure> {
+    let request = LoadRequest {
+        broker: BrokerLayers::Asked,
+        ..request(global, None)
+    };
+    let request = request.with("run", "box.site", Some(RUN_SITE));
+    load(&onto(request)).map_err(wrong)
 }
 
 fn request(global: &Global, file: Option<&Path>) -> LoadRequest {
@@ -39,26 +64,6 @@ fn wrong(errors: Vec<ConfigError>) -> Failure {
         count => format!("the configuration is wrong in {count} places"),
     };
     Failure::new(Exit::BadInput, sentence).with(errors.iter().map(ToString::to_string))
-}
-
-/// The models folder: the configured one; for an ordinary user on a machine without an installation one in their home.
-/// Root's is the configured one always, since that is where the daemons look.
-pub(super) fn models_dir(config: &Config) -> PathBuf {
-    let configured = &config.models.dir;
-    if rustix::process::geteuid().is_root()
-        || configured != Path::new(SYSTEM_MODELS)
-        || configured.is_dir()
-    {
-        return configured.clone();
-    }
-    let data = std::env::var_os("XDG_DATA_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share")));
-    match data {
-        Some(data) => data.join("watchkeeper/models"),
-        None => configured.clone(),
-    }
 }
 
 /// `watchkeeper config`.
@@ -165,21 +170,13 @@ fn shown(config: &Config) -> Value {
             "telemetry_s": config.agent.telemetry.as_secs_f64(),
         },
     });
-    let mut models = json!({"dir": models_dir(config)});
+    let mut models = json!({});
+    set(&mut models, "dir", config.models.dir.as_ref());
     set(&mut models, "mirror", config.models.mirror.as_ref());
     set(&mut models, "default", config.models.default.as_ref());
     shown["models"] = models;
     if let Some(mqtt) = &config.mqtt {
-        let mut section = json!({
-            "host": mqtt.host, "port": mqtt.port, "client_id": mqtt.client_id, "tls": mqtt.tls,
-            "keep_alive_s": mqtt.keep_alive.as_secs(),
-        });
-        set(&mut section, "username", mqtt.username.as_ref());
-        set(&mut section, "ca_file", mqtt.ca_file.as_ref());
-        if let Some(files) = &mqtt.client_cert {
-            section["cert_file"] = json!(files.cert_file);
-            section["key_file"] = json!(files.key_file);
-        }
+        let mut section = mqtt_section(mqtt);
         set(
             &mut section,
             "password",
@@ -197,6 +194,27 @@ fn shown(config: &Config) -> Value {
         shown["pipelines"][pipeline.id.as_str()] = without_id(section);
     }
     shown
+}
+
+/// The section `[mqtt]` that says the same, without the password.
+pub(super) fn mqtt_section(mqtt: &MqttConfig) -> Value {
+    let mut section = json!({
+        "host": mqtt.host, "port": mqtt.port, "client_id": mqtt.client_id, "tls": mqtt.tls,
+        "keep_alive_s": mqtt.keep_alive.as_secs(),
+    });
+    set(&mut section, "username", mqtt.username.as_ref());
+    let ca_file = mqtt.ca_file.as_deref();
+    set(&mut section, "ca_file", ca_file.map(absolute));
+    if let Some(files) = &mqtt.client_cert {
+        section["cert_file"] = json!(absolute(&files.cert_file));
+        section["key_file"] = json!(absolute(&files.key_file));
+    }
+    section
+}
+
+/// A path as it is found from anywhere: what is relative begins where the command runs, and a file may be read elsewhere.
+pub(super) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Sets a key unless there is no value: TOML has no null.

@@ -11,7 +11,6 @@ use watchkeeper_board::{clock, identity, profile, storage, thermal};
 use watchkeeper_config::{Backend, Config};
 use watchkeeper_models::Zoo;
 
-use super::configuration::models_dir;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::run::find;
@@ -255,22 +254,24 @@ fn library(name: &str) -> Option<PathBuf> {
 }
 
 fn models(config: &Config) -> Finding {
-    let dir = models_dir(config);
-    let zoo = Zoo::with_dir(&dir);
+    let folders = config.models.folders();
+    let shown: Vec<String> = folders
+        .iter()
+        .map(|dir| dir.display().to_string())
+        .collect();
+    let shown = shown.join(" or ");
+    let zoo = Zoo::with_dirs(folders);
     let here = zoo
         .manifests()
         .filter(|m| zoo.file_of(&m.name).is_some_and(|f| f.is_file()));
     let here: Vec<&str> = here.map(|m| m.name.as_str()).collect();
     if here.is_empty() {
         return Finding::advice(
-            format!(
-                "no model is in {}; the built-in motion detector watches",
-                dir.display()
-            ),
+            format!("no model is in {shown}; the built-in motion detector watches"),
             "watchkeeper models pull yolox-nano",
         );
     }
-    Finding::ok(format!("models in {}: {}", dir.display(), here.join(", ")))
+    Finding::ok(format!("models in {shown}: {}", here.join(", ")))
 }
 
 /// The number of the user that a folder belongs to.

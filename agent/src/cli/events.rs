@@ -37,7 +37,7 @@ fn object(event: &Event) -> Value {
 }
 
 /// The line of a record; none where it says nothing new to a person (updates, the end of what has no duration).
-fn line(event: &Event, clock: Clock) -> Option<String> {
+pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
     let when = match (clock, &event.body) {
         (Clock::Source, EventBody::Rule(rule)) => format!("{:8.1} s", rule.pts_s),
         (

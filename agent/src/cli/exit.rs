@@ -54,7 +54,9 @@ impl Exit {
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Ok => "Done. For `run`: the source ended normally, `--for` passed, or Ctrl-C.",
+            Self::Ok => {
+                "Done. For `run`: the source ended normally, `--for` passed, its window was closed, or Ctrl-C."
+            }
             Self::Failed => "Tried and failed; the sentence on standard error says why.",
             Self::BadInput => {
                 "The request itself is wrong: a flag, a missing file, a file that is no video, an unknown model, a \

@@ -4,6 +4,7 @@
 //! written; no camera, broker or model is opened.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use watchkeeper_config::{Config, ConfigError, Findings, Origin};
@@ -11,6 +12,8 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_engine::deploy::{self, SpecError};
 use watchkeeper_models::Zoo;
+
+use crate::mqtt::tls::{self, TlsError};
 
 /// Name of the detector that needs no model file.
 const MOTION: &str = "motion";
@@ -23,15 +26,11 @@ pub(super) fn look(config: &Config) -> Findings {
         error.found = found;
         findings.errors.push(error);
     };
-    if let Some(path) = config.mqtt.as_ref().and_then(|mqtt| mqtt.ca_file.as_ref())
-        && let Err(error) = File::open(path)
-    {
-        let problem = format!("can't read the file: {error}; nothing would be published");
-        wrong(
-            "mqtt.ca_file".to_owned(),
-            Some(path.display().to_string()),
-            problem,
-        );
+    if let Some(mqtt) = config.mqtt.as_ref().filter(|mqtt| mqtt.tls) {
+        for error in tls::problems(mqtt.ca_file.as_deref(), mqtt.client_cert.as_ref()) {
+            let (key, found, problem) = of_tls(&error);
+            wrong(key.to_owned(), found, problem);
+        }
     }
     if let Some(path) = &config.inference.ort_library
         && let Err(error) = File::open(path)
@@ -53,7 +52,7 @@ pub(super) fn look(config: &Config) -> Findings {
             );
         }
     }
-    let zoo = Zoo::with_dir(&config.models.dir);
+    let zoo = Zoo::with_dirs(config.models.folders());
     if let Some(model) = &config.models.default
         && let Err(error) = known(&zoo, model)
     {
@@ -63,6 +62,39 @@ pub(super) fn look(config: &Config) -> Findings {
         pipeline(spec, &zoo, &mut findings);
     }
     findings
+}
+
+/// Key, value and sentence of what keeps the agent from the broker.
+fn of_tls(error: &TlsError) -> (&'static str, Option<String>, String) {
+    let shown = |path: &Path| Some(path.display().to_string());
+    let silent = "nothing is published until then";
+    match error {
+        TlsError::Unreadable { key, path, source } => {
+            let problem = match source.kind() {
+                ErrorKind::NotFound => format!("there is no such file; put it there, {silent}"),
+                ErrorKind::PermissionDenied => format!(
+                    "this user may not read it ({source}); the agent's user must, {silent} (`sudo -u watchkeeper watchkeeper \
+                     config check` looks as that user)"
+                ),
+                _ => format!("can't read the file: {source}; {silent}"),
+            };
+            (key, shown(path), problem)
+        }
+        TlsError::Empty { key, path, wanted } => (
+            key,
+            shown(path),
+            format!("the file holds no {wanted} in PEM form; put one there, {silent}"),
+        ),
+        TlsError::ClientCert(cause) => (
+            "mqtt.cert_file",
+            None,
+            format!(
+                "can't be used together with mqtt.key_file ({cause}); give the key that it was made with, {silent}"
+            ),
+        ),
+        TlsError::SystemRoots => ("mqtt.ca_file", None, format!("{error}, {silent}")),
+        TlsError::Library(_) => ("mqtt.tls", None, error.to_string()),
+    }
 }
 
 /// Why the file, folder or device that a source is can't be found.
@@ -184,6 +216,28 @@ mod tests {
         assert!(
             rule.contains("did you mean road?") && rule.ends_with(":24)"),
             "{rule}"
+        );
+    }
+
+    #[test]
+    fn files_of_tls_that_are_missing_or_hold_something_else_are_told_with_key_value_and_remedy() {
+        let report = checked(
+            "[mqtt]\nhost = \"b\"\ntls = true\nca_file = \"road.json\"\ncert_file = \"none.crt\"\nkey_file = \"none.key\"\n",
+        );
+        let expected = [
+            ("mqtt.cert_file", Some(5)),
+            ("mqtt.key_file", Some(6)),
+            ("mqtt.ca_file", Some(4)),
+        ];
+        assert_eq!(told(&report.warnings), expected);
+        let lines: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
+        assert!(
+            lines[0].contains("none.crt: there is no such file; put it there"),
+            "{lines:?}"
+        );
+        assert!(
+            lines[2].contains("road.json: the file holds no certificate in PEM form"),
+            "{lines:?}"
         );
     }
 

@@ -81,10 +81,18 @@ completion script, `watchkeeper man --dir DIR` writes man pages.
 ";
 
 const RUN: &str = "
+## What a run prints
+
+Lines on standard output are events as they happen: second of the source, rule, what happened, the verdict and its confidence
+([rules.md](rules.md) says what each means). The rules are those of `--rule`, else they follow from the workflow: each `--line`
+tells every crossing, each `--zone` who enters and who stays. With neither, and without `--rule`, whatever appears is an event: the first
+appearance is a line at once, those of the next five seconds are one line together, with how many there were so far. With
+`--json` nothing is gathered: every record is a line. The last lines are the counts; on a terminal they are also the live line below.
+
 ## When a run ends
 
 - At the end of a recording; with `--for SECONDS` at that second of the source, counted from its first frame; with Ctrl-C after
-  the frame at hand. Whatever ended it, every event is printed before the summary.
+  the frame at hand; when somebody closes the window of `--show`. Whatever ended it, every event is printed before the summary.
 - At once, with code 2, where a line or zone lies outside the picture: it could never count anything. One that only reaches out of
   the picture is a note.
 - At once, with code 4, where trying again does not help: a wrong password (again and again it would lock the account), an address or
@@ -92,18 +100,30 @@ const RUN: &str = "
 - Everything else that a camera can do is tried again for ever: a refused connection, a host that does not answer, a stream that
   stalls. Before the first frame that is a note at once, after 10, 30 and 60 s, and then each time the wait has doubled; afterwards it is an event.
   `--for` ends the waiting too, on the clock.
-- `--mqtt HOST:PORT` (without a port: 1883) logs in without a name. A broker that can't be used is a note with the reason, the run goes
-  on, and at the end code 5 and a sentence say how many messages were not delivered.
+- A broker in `--mqtt` that can't be used is a note with the reason, the run goes on, and at the end code 5 and a sentence say how
+  many messages were not delivered.
 
 `run` draws boxes, labels, lines and zones into `--video`, `--show` and the pictures of events; a workflow that draws by itself is left
 as it is. State lies in a folder under `$TMPDIR` that is removed at the end; what a killed run left behind, the next one removes.
 `--keep-state DIR` keeps it.
 
+## A broker of one's own
+
+    WATCHKEEPER_MQTT__PASSWORD_FILE=mqtt.password watchkeeper run demo: --mqtt mqtts://gate-1@broker.local
+
+`--mqtt [mqtt[s]://][USER@]HOST[:PORT]`. Without a port it is 1883, with `mqtts://` 8883. A `@` in the name is written `%40`, an IPv6
+address in brackets. The password comes from `WATCHKEEPER_MQTT__PASSWORD`, or from the first line of the file in
+`WATCHKEEPER_MQTT__PASSWORD_FILE`; in the address it is refused, because every user of the machine can read a command line. The other
+keys of [mqtt] in [configuration.md](configuration.md) are variables in the same way, such as `WATCHKEEPER_MQTT__CA_FILE` for an authority
+that the system does not know. The `[mqtt]` of the configuration file is about the box's own broker and says nothing here: its password goes to no
+other. Messages are at site `run` ([mqtt.md](mqtt.md) describes them). What is written down of a run holds no password.
+
 ## Which folder holds the models
 
-`--models-dir`, else `[models] dir` of the configuration, else `/var/lib/watchkeeper/models`. Where nothing was said, that folder does not
-exist and the user is not root, it is `$XDG_DATA_HOME/watchkeeper/models` (`~/.local/share/watchkeeper/models`). The daemons look only
-where the configuration says.
+`--models-dir`, else `[models] dir` of the configuration. Where neither is said, models are looked for in two folders: the user's own,
+`$XDG_DATA_HOME/watchkeeper/models` (`~/.local/share/watchkeeper/models`), and then the box's, `/var/lib/watchkeeper/models`; for root there is
+only the latter. `models pull` and `models add` write to the first of them. `run`, `workflow run` and the daemons follow the same rule. The
+daemons of an installed box are a user of their own, so what they shall find is put there by `sudo watchkeeper models pull NAME`.
 ";
 
 const JSON: &str = r#"

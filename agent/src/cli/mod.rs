@@ -80,7 +80,10 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
         Command::Broker { port } => return broker(port),
         other => other,
     };
-    let config = configuration::read(&global)?;
+    let config = match &command {
+        Command::Run(args) => run::configuration(args, &global)?,
+        _ => configuration::read_without_broker(&global)?,
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -95,14 +98,10 @@ async fn online(
     verbose: bool,
     out: &Output,
 ) -> Result<(), Failure> {
-    let models_dir = configuration::models_dir(config);
     let client = RuntimeClient::new(&config.runtime_socket)?;
     match command {
-        Command::Run(args) => run::run(&args, config, &models_dir, out, verbose).await,
-        Command::Models { action } => {
-            let mirror = config.models.mirror.as_deref();
-            models::run(action, &models_dir, mirror, out).await
-        }
+        Command::Run(args) => run::run(&args, config, out, verbose).await,
+        Command::Models { action } => models::run(action, &config.models, out).await,
         Command::Status => remote::status(&client, out).await,
         Command::Sources { action } => remote::sources(action, &client, out).await,
         Command::Pipelines { action } => remote::pipelines(action, &client, out).await,

@@ -1,12 +1,12 @@
 //! `watchkeeper models`, and the HTTP half of a pull. The other half – resume, bounds, checksum, rename – is sans-IO in
 //! `watchkeeper-models`.
 
-use std::path::Path;
 use std::time::Duration;
 
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
 use serde_json::json;
+use watchkeeper_config::ModelsConfig;
 use watchkeeper_contract::model::ModelState;
 use watchkeeper_models::zoo::{Against, Verified};
 use watchkeeper_models::{Download, Downloaded, MOTION, PullPlan, Start, Trust, Zoo};
@@ -23,11 +23,10 @@ const ATTEMPTS: u32 = 4;
 /// `watchkeeper models`.
 pub(super) async fn run(
     action: Option<ModelAction>,
-    models_dir: &Path,
-    mirror: Option<&str>,
+    config: &ModelsConfig,
     out: &Output,
 ) -> Result<(), Failure> {
-    let mut zoo = Zoo::with_dir(models_dir);
+    let mut zoo = Zoo::with_dirs(config.folders());
     for problem in zoo.problems() {
         out.note(problem.to_string());
     }
@@ -46,7 +45,9 @@ pub(super) async fn run(
                 (true, None) => Trust::FirstUse,
                 (false, None) => Trust::KnownOnly,
             };
-            let plan = zoo.pull_plan(&name, trust, mirror).map_err(bad_input)?;
+            let plan = zoo
+                .pull_plan(&name, trust, config.mirror.as_deref())
+                .map_err(bad_input)?;
             let done = pull(plan, out).await?;
             let value = json!({"model": name, "file": done.path, "sha256": done.sha256.to_string(), "bytes": done.bytes});
             out.both(&value, || {

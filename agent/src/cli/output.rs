@@ -124,6 +124,10 @@ impl Output {
         } else {
             ProgressBar::hidden()
         };
+        // What is wider than the terminal is cut: a line that wraps can't be drawn over.
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+            bar.set_style(style);
+        }
         bar.enable_steady_tick(Duration::from_millis(120));
         self.bar.replace(Some(bar.clone()));
         bar
@@ -154,23 +158,62 @@ impl Output {
     }
 }
 
-/// Columns below which a table is written as wide as it is, whatever the terminal then does with it.
-const NARROWEST: u16 = 40;
+/// Columns that a cell needs on average: below that, words are broken to pieces.
+const CELL: usize = 12;
 
-/// A table as text, without frames around the cells.
+/// A table as text, without frames around the cells: as wide as it is, with folded cells where the terminal is narrower, and
+/// as a list of records where folding would break every word.
 #[must_use]
 pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let columns = Table::new().width().map(usize::from);
+    // Some terminals say that they have no columns at all.
+    table_within(headers, rows, columns.filter(|columns| *columns > 0))
+}
+
+/// As [`table`], in so many columns of a terminal; as many as it takes where there is none.
+fn table_within(
+    headers: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    columns: Option<usize>,
+) -> String {
+    let rows: Vec<Vec<String>> = rows.into_iter().collect();
     let mut table = Table::new();
     table
         .load_style(comfy_table::presets::NOTHING)
-        .set_header(headers.iter().map(|h| h.to_uppercase()));
-    for row in rows {
-        table.add_row(row);
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(headers.iter().map(|h| h.to_uppercase()))
+        .add_rows(&rows);
+    let natural = trimmed(&table);
+    let Some(columns) = columns else {
+        return natural;
+    };
+    let width = natural.lines().map(|line| line.chars().count()).max();
+    if width.unwrap_or(0) <= columns {
+        return natural;
     }
-    // Some terminals say that they have no columns at all; a cell of one letter a line helps nobody.
-    if table.width().is_some_and(|columns| columns >= NARROWEST) {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
+    if columns < headers.len() * CELL {
+        return records(headers, &rows);
     }
+    table
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(u16::try_from(columns).unwrap_or(u16::MAX));
+    trimmed(&table)
+}
+
+/// One line for each cell, with an empty line between rows. Longer cells are the terminal's to wrap.
+fn records(headers: &[&str], rows: &[Vec<String>]) -> String {
+    let record = |row: &Vec<String>| {
+        let cells = headers.iter().zip(row);
+        let lines: Vec<String> = cells
+            .map(|(header, cell)| format!("{header}: {cell}"))
+            .collect();
+        lines.join("\n")
+    };
+    let records: Vec<String> = rows.iter().map(record).collect();
+    records.join("\n\n")
+}
+
+fn trimmed(table: &Table) -> String {
     let text = table.to_string();
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n")
@@ -190,5 +233,66 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert!(lines[0].starts_with("NAME"), "{text}");
         assert!(lines[1].starts_with("door"), "{text}");
+    }
+
+    fn models() -> Vec<Vec<String>> {
+        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        vec![
+            row([
+                "yolox-nano",
+                "416x416",
+                "Apache-2.0",
+                "/var/lib/watchkeeper/models/yolox-nano.onnx",
+            ]),
+            row(["motion", "any", "–", "built in"]),
+        ]
+    }
+
+    const HEADERS: [&str; 4] = ["model", "input", "licence", "file"];
+
+    #[test]
+    fn on_a_narrow_terminal_a_table_is_a_list_in_which_no_word_is_broken() {
+        let text = table_within(&HEADERS, models(), Some(20));
+        let records: Vec<&str> = text.split("\n\n").collect();
+        assert_eq!(records.len(), 2, "{text}");
+        assert_eq!(
+            records[1].lines().collect::<Vec<_>>(),
+            [
+                "model: motion",
+                "input: any",
+                "licence: –",
+                "file: built in"
+            ]
+        );
+        assert!(
+            text.contains("file: /var/lib/watchkeeper/models/yolox-nano.onnx"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_small_table_stays_a_table_on_a_narrow_terminal() {
+        let row = ["people".to_owned(), "2".to_owned(), "1".to_owned()];
+        let text = table_within(&["line", "in", "out"], [row.to_vec()], Some(20));
+        assert!(text.lines().count() == 2 && text.contains("LINE"), "{text}");
+    }
+
+    #[test]
+    fn on_a_terminal_that_is_almost_wide_enough_cells_are_folded() {
+        let text = table_within(&HEADERS, models(), Some(60));
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 60),
+            "{text}"
+        );
+        assert!(
+            text.lines().count() > 3 && text.contains("yolox-nano"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn where_no_terminal_reads_it_nothing_is_folded() {
+        let text = table_within(&HEADERS, models(), None);
+        assert_eq!(text.lines().count(), 3, "{text}");
     }
 }

@@ -13,7 +13,7 @@ use crate::runtime_client::{ClientError, RuntimeClient};
 
 /// How long a runtime that is away or silent is waited for, whatever the single attempts take. The command fails after it, and what comes
 /// behind it gets its turn.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_CEILING: Duration = Duration::from_secs(4);
 

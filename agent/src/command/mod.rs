@@ -7,5 +7,5 @@ mod execute;
 mod ledger;
 
 pub use board::{CommandBoard, Input, LEDGER_DAYS, LEDGER_ENTRIES, MAX_OPEN, Output};
-pub use execute::{Outcome, execute};
+pub use execute::{Outcome, PATIENCE, execute};
 pub use ledger::{Record, restore, rider};

@@ -132,6 +132,10 @@ fn commands_note() -> String {
          terminal status is there.\n\
          - A known id is answered again with its present status and never run twice. The box remembers the last \
          {} finished commands for {} days; a request that stays retained longer needs `expires_at`.\n\
+         - `stop` ends a pipeline and forgets it. One that the box's configuration file declares stays listed as stopped, over restarts \
+         too, until somebody resumes it, deploys it again or edits its section.\n\
+         - One command runs at a time. A runtime that is away or silent is waited for up to {} s; then the command fails with the \
+         reason, and the next one gets its turn. What the runtime refuses fails at once.\n\
          - A restart resumes what was executing: all three operations may be repeated without harm. Where `expires_at` has \
          passed meanwhile, the command fails instead.\n\
          - A request that is malformed, larger than {} KiB, unknown, or one too many ({} may be open) is `rejected` with the \
@@ -139,6 +143,7 @@ fn commands_note() -> String {
          - While the box's clock is not set, a request with `expires_at` is rejected: nobody could tell whether its time is over.\n",
         crate::command::LEDGER_ENTRIES,
         crate::command::LEDGER_DAYS,
+        crate::command::PATIENCE.as_secs(),
         MAX_PAYLOAD >> 10,
         crate::command::MAX_OPEN,
     )

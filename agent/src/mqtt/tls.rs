@@ -74,6 +74,25 @@ pub fn client_config(
     }
 }
 
+/// Everything that is wrong with the files, without connecting.
+#[must_use]
+pub fn problems(ca_file: Option<&Path>, client: Option<&ClientCert>) -> Vec<TlsError> {
+    let of_client = client.map(|files| {
+        [
+            certificates("mqtt.cert_file", &files.cert_file).err(),
+            private_key("mqtt.key_file", &files.key_file).err(),
+        ]
+    });
+    let of_ca = ca_file.and_then(|path| roots_of(path).err());
+    let of_files = of_client.into_iter().flatten().chain([of_ca]);
+    let found: Vec<TlsError> = of_files.flatten().collect();
+    if found.is_empty() {
+        // Each is good by itself; do they go together?
+        return client_config(ca_file, client).err().into_iter().collect();
+    }
+    found
+}
+
 fn roots_of(path: &Path) -> Result<RootCertStore, TlsError> {
     const KEY: &str = "mqtt.ca_file";
     let mut roots = RootCertStore::empty();
@@ -148,6 +167,27 @@ mod tests {
         assert!(
             text.starts_with("mqtt.ca_file") && text.contains("no certificate"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn every_file_is_looked_at_also_after_one_that_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let junk = folder.path().join("junk.pem");
+        std::fs::write(&junk, "no PEM\n").unwrap();
+        let client = ClientCert {
+            cert_file: folder.path().join("absent.crt"),
+            key_file: junk.clone(),
+        };
+        let said = problems(Some(&junk), Some(&client));
+        let keys: Vec<String> = said.iter().map(|e| e.to_string()).collect();
+        let begins = ["mqtt.cert_file", "mqtt.key_file", "mqtt.ca_file"];
+        assert_eq!(keys.len(), begins.len(), "{keys:?}");
+        assert!(
+            keys.iter()
+                .zip(begins)
+                .all(|(said, key)| said.starts_with(key)),
+            "{keys:?}"
         );
     }
 }

@@ -21,6 +21,9 @@ use crate::{
     ModelsConfig, MqttConfig, RecordingsConfig,
 };
 
+/// Folder of a user's own models below that of their data.
+const OWN_MODELS: &str = "watchkeeper/models";
+
 /// What the second stage hands over. With errors the configuration holds defaults in their place: good enough to look on, not to run.
 pub(crate) struct Checked {
     pub(crate) errors: Vec<ConfigError>,
@@ -106,7 +109,8 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
             telemetry: values.seconds("agent.telemetry_s"),
         },
         models: ModelsConfig {
-            dir: values.path("models.dir").unwrap_or_default(),
+            dir: values.path("models.dir"),
+            own_dir: request.data_home.as_ref().map(|d| d.join(OWN_MODELS)),
             mirror,
             default: values.text("models.default"),
         },

@@ -423,9 +423,11 @@ pub const KEYS: &[Key] = &[
     key(
         "models.dir",
         Kind::Path,
-        Some("/var/lib/watchkeeper/models"),
+        None,
         "",
-        "Folder of model files and their manifests.",
+        "Folder of model files and their manifests. Left out: a user's own, `$XDG_DATA_HOME/watchkeeper/models` \
+         (`~/.local/share/watchkeeper/models`), and after it `/var/lib/watchkeeper/models`; root has only the latter. Daemons and \
+         command follow the same rule, and `watchkeeper models pull` and `add` write to the first.",
     ),
     key(
         "models.mirror",

@@ -17,6 +17,9 @@ use crate::{DEFAULT_FILE, FILE_VARIABLE};
 /// Variables that begin like this and hold a `__` are keys: `WATCHKEEPER_MQTT__PORT` is `mqtt.port`.
 pub const ENV_PREFIX: &str = "WATCHKEEPER_";
 
+/// The section about the broker.
+const BROKER: &str = "mqtt";
+
 /// What to read.
 #[derive(Debug, Clone, Default)]
 pub struct LoadRequest {
@@ -28,6 +31,23 @@ pub struct LoadRequest {
     pub overrides: Vec<Override>,
     /// Host name, from which the box takes its name when it has none.
     pub hostname: String,
+    /// Which layers may speak about the broker.
+    pub broker: BrokerLayers,
+    /// Folder of the user's data, after the XDG Base Directory Specification; absent for root, whose data is the box's.
+    pub data_home: Option<PathBuf>,
+}
+
+/// Which layers may speak about the broker. Its login is the daemons' business: a command of an ordinary user must work
+/// where the file with the password may be read by the daemons alone, and must not show that password to another broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BrokerLayers {
+    /// All of them.
+    #[default]
+    All,
+    /// Variables and flags; what the file says is about another broker.
+    Asked,
+    /// None: whoever asks speaks to no broker.
+    Nobody,
 }
 
 /// One flag that sets a key.
@@ -52,6 +72,8 @@ impl LoadRequest {
                 .filter(|(k, _)| k.starts_with(ENV_PREFIX))
                 .collect(),
             overrides: Vec::new(),
+            broker: BrokerLayers::default(),
+            data_home: data_home(),
             hostname: rustix::system::uname()
                 .nodename()
                 .to_string_lossy()
@@ -92,6 +114,18 @@ impl LoadRequest {
         let (file, ..) = self.chosen_file();
         file.parent().map(Path::to_path_buf).unwrap_or_default()
     }
+}
+
+/// `$XDG_DATA_HOME` where that is absolute, else `~/.local/share`, for users other than root.
+fn data_home() -> Option<PathBuf> {
+    if rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let folder = |name| {
+        let path = std::env::var_os(name).map(PathBuf::from);
+        path.filter(|path| path.is_absolute())
+    };
+    folder("XDG_DATA_HOME").or_else(|| Some(folder("HOME")?.join(".local/share")))
 }
 
 /// The layers put together.
@@ -210,7 +244,10 @@ fn file_layer(request: &LoadRequest) -> Result<Option<(Layer, Lines)>, Box<Confi
 pub(crate) fn merge(request: &LoadRequest) -> Result<Merged, Box<ConfigError>> {
     let mut figment = Figment::new();
     let mut lines = None;
-    if let Some((file, found)) = file_layer(request)? {
+    if let Some((mut file, found)) = file_layer(request)? {
+        if request.broker != BrokerLayers::All {
+            file.dict.remove(BROKER);
+        }
         lines = Some((PathBuf::from(&file.name), found));
         figment = figment.merge(file);
     }
@@ -220,6 +257,9 @@ pub(crate) fn merge(request: &LoadRequest) -> Result<Merged, Box<ConfigError>> {
         };
         let lower = path.to_ascii_lowercase();
         let path: Vec<&str> = lower.split("__").collect();
+        if request.broker == BrokerLayers::Nobody && path.first() == Some(&BROKER) {
+            continue;
+        }
         figment = figment.merge(Layer {
             what: "variable",
             name: name.clone(),

@@ -27,13 +27,16 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
 
 pub use error::{ConfigError, Origin};
-pub use layers::{ENV_PREFIX, LoadRequest, Override};
+pub use layers::{BrokerLayers, ENV_PREFIX, LoadRequest, Override};
 
 /// Where the configuration is read from when nothing else is said.
 pub const DEFAULT_FILE: &str = "/etc/watchkeeper/watchkeeper.toml";
 
 /// Variable that names another file than [`DEFAULT_FILE`].
 pub const FILE_VARIABLE: &str = "WATCHKEEPER_CONFIG";
+
+/// Where the box's models are when nobody said otherwise.
+pub const SYSTEM_MODELS: &str = "/var/lib/watchkeeper/models";
 
 /// A configuration as the daemons use it.
 #[derive(Debug, Clone)]
@@ -165,12 +168,31 @@ pub struct AgentConfig {
 /// Where models are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelsConfig {
-    /// Folder of model files.
-    pub dir: PathBuf,
+    /// The folder of model files that was named.
+    pub dir: Option<PathBuf>,
+    /// The user's own folder of model files; absent for root.
+    pub own_dir: Option<PathBuf>,
     /// Address of a folder that files are fetched from; absent: the published addresses.
     pub mirror: Option<String>,
     /// Model for workflows that name none; absent: `yolox-nano` where its file is here, else `motion`.
     pub default: Option<String>,
+}
+
+impl ModelsConfig {
+    /// Folders of model files: the one that was named, else the user's own and the box's. The first that has a model wins,
+    /// and new ones go to the first.
+    #[must_use]
+    pub fn folders(&self) -> Vec<PathBuf> {
+        match &self.dir {
+            Some(dir) => vec![dir.clone()],
+            None => self
+                .own_dir
+                .iter()
+                .cloned()
+                .chain([PathBuf::from(SYSTEM_MODELS)])
+                .collect(),
+        }
+    }
 }
 
 /// Reads every layer and checks the result.

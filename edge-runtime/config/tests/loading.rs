@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret;
-use watchkeeper_config::{Config, ConfigError, LoadRequest, Origin, docs, load};
+use watchkeeper_config::{BrokerLayers, Config, ConfigError, LoadRequest, Origin, docs, load};
 
 struct Case {
     dir: tempfile::TempDir,
@@ -54,6 +54,7 @@ impl Case {
             env: self.env.clone(),
             overrides: Vec::new(),
             hostname: "Test-Host".to_owned(),
+            ..LoadRequest::default()
         };
         for (key, value) in &self.flags {
             request = request.with("--flag", key, Some(value));
@@ -168,6 +169,66 @@ fn a_file_that_is_not_toml_names_the_line() {
         errors[0].to_string().starts_with("line 3 is not TOML"),
         "{}",
         errors[0]
+    );
+}
+
+#[test]
+fn a_command_that_speaks_to_no_broker_needs_no_password_and_one_with_a_broker_of_its_own_takes_none_of_the_boxs()
+ {
+    let file = "[mqtt]\nhost = \"boxs\"\nusername = \"gate-1\"\npassword_file = \"/nonexistent\"\n";
+    let case = Case::new(file).env("WATCHKEEPER_MQTT__PASSWORD", "mine");
+    assert!(case.load().is_err());
+    let with = |broker| {
+        let request = LoadRequest {
+            broker,
+            ..case.request()
+        };
+        load(&request.with(
+            "--mqtt",
+            "mqtt.host",
+            (broker == BrokerLayers::Asked).then_some("own"),
+        ))
+    };
+    assert!(with(BrokerLayers::Nobody).unwrap().mqtt.is_none());
+    // The password alone is a mistake; with a name it is what the variable says.
+    let errors = with(BrokerLayers::Asked).unwrap_err();
+    assert!(
+        errors[0].to_string().contains("mqtt.username is missing"),
+        "{}",
+        errors[0]
+    );
+    let case = case.env("WATCHKEEPER_MQTT__USERNAME", "me");
+    let request = LoadRequest {
+        broker: BrokerLayers::Asked,
+        ..case.request()
+    };
+    let config = load(&request.with("--mqtt", "mqtt.host", Some("own"))).unwrap();
+    let mqtt = config.mqtt.unwrap();
+    assert_eq!(
+        (mqtt.host.as_str(), mqtt.username.as_deref()),
+        ("own", Some("me"))
+    );
+    assert_eq!(mqtt.password.unwrap().expose_secret(), "mine");
+}
+
+#[test]
+fn models_are_where_somebody_said_else_in_the_users_own_folder_and_then_in_the_boxs() {
+    let folders = |toml: &str, data_home: Option<&str>| {
+        let case = Case::new(toml);
+        let request = LoadRequest {
+            data_home: data_home.map(PathBuf::from),
+            ..case.request()
+        };
+        load(&request).unwrap().models.folders()
+    };
+    let system = PathBuf::from("/var/lib/watchkeeper/models");
+    let own = PathBuf::from("/home/me/.local/share/watchkeeper/models");
+    assert_eq!(folders("", None), std::slice::from_ref(&system));
+    assert_eq!(folders("", Some("/home/me/.local/share")), [own, system]);
+    let named = "[models]\ndir = \"/srv/models\"\n";
+    assert_eq!(
+        folders(named, Some("/home/me")),
+        [PathBuf::from("/srv/models")]
     );
 }
 

@@ -28,8 +28,8 @@ pub struct OpenRequest {
     pub backend: BackendChoice,
     /// Threads of the network; absent: [`backend::default_threads`].
     pub threads: Option<NonZeroUsize>,
-    /// Folder of model files and of the user's manifests.
-    pub models_dir: Option<PathBuf>,
+    /// Folders of model files and of the user's manifests, the first wins.
+    pub models_dirs: Vec<PathBuf>,
     /// Where to look for ONNX Runtime besides the usual places.
     pub ort: OrtPlaces,
     /// Times of the motion detector; networks have none.
@@ -67,10 +67,7 @@ impl DetectorPool {
         if request.model == MOTION {
             return Ok(Box::new(MotionDetector::new(request.motion)));
         }
-        let zoo = match &request.models_dir {
-            Some(dir) => Zoo::with_dir(dir),
-            None => Zoo::builtin(),
-        };
+        let zoo = Zoo::with_dirs(request.models_dirs.iter().cloned());
         for problem in zoo.problems() {
             tracing::warn!(%problem, "a model manifest is left out");
         }

@@ -1,6 +1,6 @@
 //! The models of this box: which there are, and detectors over them as the configuration says.
 //!
-//! Invariant: every pipeline asks with the same back end, threads and folder, so equal models share one session.
+//! Invariant: every pipeline asks with the same back end, threads and folders, so equal models share one session.
 
 use std::num::NonZeroUsize;
 
@@ -33,7 +33,7 @@ impl Models {
                 },
                 threads: config.inference.threads.and_then(NonZeroUsize::new),
                 motion: MotionSettings::default(),
-                models_dir: Some(config.models.dir.clone()),
+                models_dirs: config.models.folders(),
                 ort: OrtPlaces {
                     library: config.inference.ort_library.clone(),
                     state_dir: Some(config.state_dir.clone()),
@@ -56,10 +56,6 @@ impl Models {
     /// Every model that is known, here or not.
     #[must_use]
     pub fn list(&self) -> Vec<ModelInfo> {
-        match &self.request.models_dir {
-            Some(dir) => Zoo::with_dir(dir),
-            None => Zoo::builtin(),
-        }
-        .list()
+        Zoo::with_dirs(self.request.models_dirs.iter().cloned()).list()
     }
 }

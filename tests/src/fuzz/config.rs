@@ -32,6 +32,7 @@ pub(super) fn config(input: &[u8]) {
         env,
         overrides: Vec::new(),
         hostname: String::from_utf8_lossy(input).chars().take(70).collect(),
+        ..LoadRequest::default()
     };
     let read = load(&request);
     assert_eq!(format!("{read:?}"), format!("{:?}", load(&request)));

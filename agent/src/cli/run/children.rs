@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use secrecy::{ExposeSecret, SecretString};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::cli::exit::{Exit, Failure};
@@ -19,6 +20,19 @@ use crate::cli::exit::{Exit, Failure};
 const STOP: Duration = Duration::from_secs(10);
 /// Lines of its log that are shown when a program died.
 const LAST_LINES: usize = 8;
+
+/// Who reads the standard output of a program.
+enum Hearing<'p> {
+    /// Its log, or nobody.
+    Nobody,
+    /// This command, which may also tell it the broker's password.
+    Us(Option<&'p SecretString>),
+}
+
+/// The variable of the broker's password.
+fn password_variable() -> String {
+    format!("{}MQTT__PASSWORD", watchkeeper_config::ENV_PREFIX)
+}
 
 /// One program that was started.
 #[derive(Debug)]
@@ -38,18 +52,22 @@ impl Program {
         log_dir: &Path,
         verbose: bool,
     ) -> Result<Self, Failure> {
-        Self::spawn(name, program, args, log_dir, verbose, false).map(|(program, _)| program)
+        Self::spawn(name, program, args, log_dir, verbose, Hearing::Nobody)
+            .map(|(program, _)| program)
     }
 
-    /// Like [`Self::start`], for one whose standard output is read here.
+    /// Like [`Self::start`], for one whose standard output is read here. It is told the broker's password by a variable,
+    /// which other users can't read, as they can arguments; no file holds it.
     pub(super) fn start_heard(
         name: &'static str,
         program: &Path,
         args: &[&std::ffi::OsStr],
         log_dir: &Path,
         verbose: bool,
+        password: Option<&SecretString>,
     ) -> Result<(Self, Option<ChildStdout>), Failure> {
-        Self::spawn(name, program, args, log_dir, verbose, true)
+        let hearing = Hearing::Us(password);
+        Self::spawn(name, program, args, log_dir, verbose, hearing)
     }
 
     fn spawn(
@@ -58,7 +76,7 @@ impl Program {
         args: &[&std::ffi::OsStr],
         log_dir: &Path,
         verbose: bool,
-        heard: bool,
+        hearing: Hearing<'_>,
     ) -> Result<(Self, Option<ChildStdout>), Failure> {
         let cannot = |what: &str, e: std::io::Error| {
             Failure::new(Exit::NoRuntime, format!("can't {what} {name}: {e}"))
@@ -89,8 +107,11 @@ impl Program {
                 command.stdout(Stdio::null()).stderr(Stdio::inherit());
             }
         }
-        if heard {
+        if let Hearing::Us(password) = hearing {
             command.stdout(Stdio::piped());
+            if let Some(password) = password {
+                command.env(password_variable(), password.expose_secret());
+            }
         }
         let mut child = command.spawn().map_err(|e| cannot("start", e))?;
         let said = child.stdout.take();

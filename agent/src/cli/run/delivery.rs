@@ -6,6 +6,8 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::ChildStdout;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, timeout_at};
+use watchkeeper_config::ENV_PREFIX;
+use watchkeeper_config::keys::KEYS;
 use watchkeeper_contract::id::EventSeq;
 
 use crate::agent::Report;
@@ -83,10 +85,31 @@ impl Heard {
     }
 }
 
-/// The reason without its remedy, which names keys of the configuration that a run does not have.
+/// The reason in the words of a run, which has an option and variables where the agent has keys. What it says about the
+/// address is left out: that is in front of the person who typed it.
 fn own_words(reason: &str) -> String {
     let own = reason.split("; check ").next().unwrap_or(reason);
-    own.to_owned()
+    let mut words = own.to_owned();
+    for key in KEYS.iter().filter_map(|key| key.path.strip_prefix("mqtt.")) {
+        let own = match key {
+            "host" | "port" => "--mqtt".to_owned(),
+            _ => format!("{ENV_PREFIX}MQTT__{}", key.to_uppercase()),
+        };
+        words = with_word(&words, &format!("mqtt.{key}"), &own);
+    }
+    words
+}
+
+/// `text` with the word `from` replaced; a longer word that begins so stays.
+fn with_word(text: &str, from: &str, to: &str) -> String {
+    let mut parts = text.split(from);
+    let mut words = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let goes_on = part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        words.push_str(if goes_on { from } else { to });
+        words.push_str(part);
+    }
+    words
 }
 
 impl Delivery {
@@ -182,6 +205,20 @@ mod tests {
         let told = failure.map(|f| (f.exit, f.sentence));
         let sentence = "the broker b:1 was never reached: connection refused".to_owned();
         assert_eq!(told, Some((Exit::Undelivered, sentence)));
+    }
+
+    #[test]
+    fn a_remedy_names_what_a_run_has_and_not_the_keys_of_a_box() {
+        let login = "the broker asks for a login; set mqtt.username and mqtt.password_file";
+        assert_eq!(
+            own_words(login),
+            "the broker asks for a login; set WATCHKEEPER_MQTT__USERNAME and WATCHKEEPER_MQTT__PASSWORD_FILE"
+        );
+        let tls = "it hung up; set mqtt.tls if it speaks TLS, else check mqtt.port";
+        assert_eq!(
+            own_words(tls),
+            "it hung up; set WATCHKEEPER_MQTT__TLS if it speaks TLS, else check --mqtt"
+        );
     }
 
     #[test]

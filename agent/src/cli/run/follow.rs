@@ -9,10 +9,13 @@ use indicatif::ProgressBar;
 use tokio::signal::unix::{SignalKind, signal};
 use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{PipelineResults, PipelineState, PipelineStatus, WarningKind};
+use watchkeeper_contract::pipeline::{
+    PipelineResults, PipelineState, PipelineStatus, WarningKind, WindowState,
+};
 use watchkeeper_contract::source::{LossCause, SourceState};
 
 use super::house::House;
+use super::tell::Teller;
 use crate::cli::events;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::output::Output;
@@ -38,6 +41,8 @@ pub(super) struct Followed {
     pub(super) is_local: bool,
     /// Seconds of the source after which the pipeline stops by itself.
     pub(super) seconds: Option<f64>,
+    /// Whether its rules are those that follow from its workflow, so that appearances are told together.
+    pub(super) gathers: bool,
 }
 
 /// Whether a run goes on.
@@ -71,10 +76,14 @@ pub(super) async fn follow(
     let bar = out.live_line();
     let mut ticks = tokio::time::interval(ASK);
     let mut told = Told::default();
+    let mut printer = Printer {
+        teller: Teller::new(followed.gathers),
+        out,
+    };
     let mut last_seq = house.health.last_seq;
     let failure = loop {
         tokio::select! {
-            Some(item) = feed.next() => show(item, &mut last_seq, out),
+            Some(item) = feed.next() => show(item, &mut last_seq, &mut printer),
             _ = interrupt.recv() => break None,
             _ = terminate.recv() => break None,
             _ = ticks.tick() => {
@@ -85,6 +94,7 @@ pub(super) async fn follow(
                 let pipeline = house.client.pipeline(&followed.pipeline).await?;
                 let source = house.client.source(&followed.source).await?;
                 bar.set_message(live_text(&pipeline.results));
+                printer.tick();
                 let verdict = verdict(followed, &pipeline, &source.state, begun.elapsed());
                 // "Trying again" is said only where that is true.
                 told.tell(&pipeline, &source.state, verdict == Verdict::GoOn, begun.elapsed(), out);
@@ -98,7 +108,8 @@ pub(super) async fn follow(
         }
     };
     drop(feed);
-    let status = rest(house, &followed.pipeline, last_seq, out, &bar).await?;
+    let status = rest(house, &followed.pipeline, last_seq, &mut printer, &bar).await?;
+    printer.rest();
     out.end_live_line();
     let failure = failure
         .or_else(|| out_of_picture(&status))
@@ -170,6 +181,10 @@ fn verdict(
         PipelineState::Ended => return Verdict::Over,
         PipelineState::Starting | PipelineState::Running | PipelineState::Paused => {}
     }
+    // Whoever closes the window has seen enough.
+    if pipeline.window == Some(WindowState::Closed) {
+        return Verdict::Over;
+    }
     // The pipeline stops at the second that was asked for; a source that shows nothing never gets there.
     let is_away = match source {
         SourceState::Lost { .. } => true,
@@ -211,6 +226,7 @@ fn nothing_came(results: &PipelineResults, told: &Told) -> Option<Failure> {
 #[derive(Debug, Default)]
 struct Told {
     detector: bool,
+    window: bool,
     lost: Option<String>,
     reminder: Reminder,
     warnings: Vec<String>,
@@ -229,6 +245,10 @@ impl Told {
         if let (false, Some(detector)) = (self.detector, &pipeline.detector) {
             self.detector = true;
             out.note(format!("detecting with {detector}"));
+        }
+        if let (false, Some(WindowState::Failed { message })) = (self.window, &pipeline.window) {
+            self.window = true;
+            out.note(format!("the run goes on without its window: {message}"));
         }
         match source {
             SourceState::Lost { message, .. } => {
@@ -298,23 +318,51 @@ impl Reminder {
     }
 }
 
-/// Shows an event. That the source was lost is told a person by the loop, with what follows from it; its return is told here.
-fn show_event(event: &Event, out: &Output) {
-    let is_loss = matches!(event.body, EventBody::SourceOutage { .. }) && event.phase != Phase::End;
-    if out.is_json() || !is_loss {
-        events::show(event, events::Clock::Source, out);
+/// Prints records: all of them for programs, what is worth a line for people.
+struct Printer<'o> {
+    teller: Teller,
+    out: &'o Output,
+}
+
+impl Printer<'_> {
+    /// Shows an event. That the source was lost is told a person by the loop, with what follows from it; its return is told here.
+    fn event(&mut self, event: &Event) {
+        let is_loss =
+            matches!(event.body, EventBody::SourceOutage { .. }) && event.phase != Phase::End;
+        if self.out.is_json() {
+            events::show(event, events::Clock::Source, self.out);
+        } else if !is_loss {
+            let lines = self.teller.record(event, Instant::now());
+            self.lines(lines);
+        }
+    }
+
+    fn tick(&mut self) {
+        let lines = self.teller.tick(Instant::now());
+        self.lines(lines);
+    }
+
+    fn rest(&mut self) {
+        let lines = self.teller.rest(Instant::now());
+        self.lines(lines);
+    }
+
+    fn lines(&self, lines: Vec<String>) {
+        lines.iter().for_each(|line| self.out.line(line));
     }
 }
 
-fn show(item: FeedItem, last_seq: &mut EventSeq, out: &Output) {
+fn show(item: FeedItem, last_seq: &mut EventSeq, printer: &mut Printer<'_>) {
     match item {
         FeedItem::Record(event) => {
             *last_seq = event.seq;
-            show_event(&event, out);
+            printer.event(&event);
         }
         FeedItem::Unreadable { seq, cause } => {
             *last_seq = seq;
-            out.note(format!("event {seq} can't be read: {cause}"));
+            printer
+                .out
+                .note(format!("event {seq} can't be read: {cause}"));
         }
         // The feed comes back by itself; a runtime that died is noticed by the loop.
         FeedItem::Connected { .. } | FeedItem::Lost { .. } => {}
@@ -328,10 +376,10 @@ async fn rest(
     house: &House,
     pipeline: &PipelineId,
     mut last_seq: EventSeq,
-    out: &Output,
+    printer: &mut Printer<'_>,
     bar: &ProgressBar,
 ) -> Result<PipelineStatus, Failure> {
-    let client = &house.client;
+    let (client, out) = (&house.client, printer.out);
     let mut status = client.pause_pipeline(pipeline).await?;
     let deadline = Instant::now() + REST;
     while matches!(
@@ -356,7 +404,7 @@ async fn rest(
             Ok(page) if !page.is_empty() => {
                 for event in page {
                     last_seq = event.seq;
-                    show_event(&event, out);
+                    printer.event(&event);
                 }
             }
             Ok(_) => {
@@ -404,6 +452,7 @@ mod tests {
             pipeline: PipelineId::new("watch").unwrap(),
             is_local: true,
             seconds,
+            gathers: true,
         }
     }
 
@@ -454,6 +503,20 @@ mod tests {
             Duration::ZERO,
         );
         assert_eq!(verdict, Verdict::Over);
+    }
+
+    #[test]
+    fn a_run_is_over_when_its_window_was_closed_and_goes_on_when_that_failed() {
+        let mut running = pipeline("running", 10, 1.0);
+        let at = |status: &PipelineStatus| verdict(&followed(None), status, &LIVE, Duration::ZERO);
+        running.window = Some(WindowState::Open);
+        assert_eq!(at(&running), Verdict::GoOn);
+        running.window = Some(WindowState::Failed {
+            message: "no screen".to_owned(),
+        });
+        assert_eq!(at(&running), Verdict::GoOn);
+        running.window = Some(WindowState::Closed);
+        assert_eq!(at(&running), Verdict::Over);
     }
 
     #[test]

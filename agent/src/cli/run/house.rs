@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use watchkeeper_board::storage;
 use watchkeeper_config::{Backend, Config};
 use watchkeeper_contract::health::Health;
@@ -13,6 +13,7 @@ use watchkeeper_store::Options;
 
 use super::children::{Program, find, free_port};
 use super::delivery::Delivery;
+use crate::cli::configuration::{RUN_SITE, absolute, mqtt_section};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::output::Output;
 use crate::runtime_client::RuntimeClient;
@@ -59,9 +60,7 @@ impl House {
     /// Opens the house: makes the state folder, starts the daemons and waits until the runtime answers.
     pub(super) async fn open(
         config: &Config,
-        models_dir: &Path,
         keep: Option<&Path>,
-        broker: Option<&(String, u16)>,
         out: &Output,
         verbose: bool,
     ) -> Result<Self, Failure> {
@@ -77,13 +76,13 @@ impl House {
         let dir = state.path().to_path_buf();
         let mut others = Vec::new();
         let mut delivery = None;
-        let named = broker.map(|(host, port)| format!("{host}:{port}"));
-        let broker = match broker {
-            Some((host, port)) => Some((host.clone(), *port)),
+        let named = config.mqtt.as_ref();
+        let broker = match named {
+            Some(mqtt) => Some(mqtt_section(mqtt)),
             None => match start_broker(&dir, verbose) {
                 Ok((program, port)) => {
                     others.push(program);
-                    Some(("127.0.0.1".to_owned(), port))
+                    Some(json!({"host": "127.0.0.1", "port": port}))
                 }
                 Err(failure) => {
                     out.note(format!("no broker of our own: {failure}"));
@@ -91,7 +90,8 @@ impl House {
                 }
             },
         };
-        let file = write_config(&dir, config, models_dir, broker.as_ref())?;
+        let has_broker = broker.is_some();
+        let file = write_config(&dir, config, broker)?;
         let args = [
             OsStr::new("--config"),
             file.as_os_str(),
@@ -104,18 +104,26 @@ impl House {
             &dir,
             verbose,
         )?;
-        if broker.is_some() {
+        if has_broker {
+            let password = named.and_then(|mqtt| mqtt.password.as_ref());
             let agent = find("watchkeeper-agent").map(|program| {
                 let args = [&args[..], &[OsStr::new("--report")]].concat();
-                Program::start_heard("watchkeeper-agent", &program, &args, &dir, verbose)
+                Program::start_heard(
+                    "watchkeeper-agent",
+                    &program,
+                    &args,
+                    &dir,
+                    verbose,
+                    password,
+                )
             });
             match agent {
                 Some(Ok((agent, said))) => {
                     others.push(agent);
                     // Our own broker is a detail of the run; what a person named is a request.
-                    delivery = named
-                        .zip(said)
-                        .map(|(broker, said)| Delivery::listen(broker, said));
+                    delivery = named.zip(said).map(|(mqtt, said)| {
+                        Delivery::listen(format!("{}:{}", mqtt.host, mqtt.port), said)
+                    });
                 }
                 Some(Err(failure)) if named.is_some() => return Err(failure),
                 Some(Err(failure)) => out.note(format!("nothing is published: {failure}")),
@@ -283,12 +291,7 @@ fn start_broker(dir: &Path, verbose: bool) -> Result<(Program, u16), Failure> {
 }
 
 /// Writes the configuration of the run: the box's own engine and models, everything else in the state folder.
-fn write_config(
-    dir: &Path,
-    config: &Config,
-    models_dir: &Path,
-    broker: Option<&(String, u16)>,
-) -> Result<PathBuf, Failure> {
+fn write_config(dir: &Path, config: &Config, broker: Option<Value>) -> Result<PathBuf, Failure> {
     let mut inference = json!({
         "backend": match config.inference.backend {
             Backend::Auto => "auto",
@@ -300,11 +303,10 @@ fn write_config(
         inference["threads"] = json!(threads);
     }
     if let Some(library) = &config.inference.ort_library {
-        inference["ort_library"] = json!(library);
+        inference["ort_library"] = json!(absolute(library));
     }
-    let models_dir = std::path::absolute(models_dir).unwrap_or_else(|_| models_dir.to_owned());
     let mut file = json!({
-        "box": {"site": "run", "id": config.box_id},
+        "box": {"site": RUN_SITE, "id": config.box_id},
         "runtime": {
             "socket": dir.join("runtime.sock"),
             "socket_mode": "0600",
@@ -313,10 +315,13 @@ fn write_config(
             "recording_bytes": 1_u64 << 50,
             "inference": inference,
         },
-        "models": {"dir": models_dir},
     });
-    if let Some((host, port)) = broker {
-        file["mqtt"] = json!({"host": host, "port": port});
+    // Left out, the runtime finds the same folders as this command: it runs as the same user.
+    if let Some(models) = &config.models.dir {
+        file["models"] = json!({"dir": absolute(models)});
+    }
+    if let Some(broker) = broker {
+        file["mqtt"] = broker;
     }
     let path = dir.join("watchkeeper.toml");
     let text = toml::to_string(&file).map_err(|e| {

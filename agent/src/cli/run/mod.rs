@@ -3,6 +3,7 @@
 //! Flags are checked into a [`request`], the daemons are started in a temporary [`house`], the source and the pipeline
 //! are created, the run is [`follow`]ed to its end, and everything is put away again.
 
+mod broker;
 mod children;
 mod delivery;
 mod drawing;
@@ -12,6 +13,7 @@ mod plan;
 mod request;
 pub mod shape;
 mod summary;
+mod tell;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,13 +26,15 @@ use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::source::{RtspTransport, SourceSpec};
 use watchkeeper_models::Zoo;
 
+use broker::BrokerAddress;
 pub(crate) use children::find;
 use follow::{Followed, Outcome};
 use house::House;
 use request::RunRequest;
 use summary::Summary;
 
-use super::args::RunArgs;
+use super::args::{Global, RunArgs};
+use super::configuration::{read_for_run, read_without_broker};
 use super::exit::{Exit, Failure};
 use super::output::Output;
 
@@ -57,6 +61,17 @@ pub fn workflow_of(
     Ok(plan::workflow(&watch, "yolox-nano"))
 }
 
+/// The configuration of a run: the box's own, but for the broker.
+///
+/// # Errors
+/// What is wrong with it, or with the address in `--mqtt`.
+pub(super) fn configuration(args: &RunArgs, global: &Global) -> Result<Config, Failure> {
+    match args.mqtt.as_deref().map(BrokerAddress::parse).transpose()? {
+        Some(broker) => read_for_run(global, |request| broker.onto(request)),
+        None => read_without_broker(global),
+    }
+}
+
 /// Runs one watch from the flags to the summary.
 ///
 /// # Errors
@@ -64,18 +79,16 @@ pub fn workflow_of(
 pub(super) async fn run(
     args: &RunArgs,
     config: &Config,
-    models_dir: &Path,
     out: &Output,
     verbose: bool,
 ) -> Result<(), Failure> {
-    let zoo = Zoo::with_dir(models_dir);
+    let zoo = Zoo::with_dirs(config.models.folders());
     let request = request::check(args, &zoo, config.models.default.as_deref())?;
     for note in &request.notes {
         out.note(note);
     }
     let keep = request.keep_state.as_deref();
-    let broker = request.broker.as_ref();
-    let mut house = House::open(config, models_dir, keep, broker, out, verbose).await?;
+    let mut house = House::open(config, keep, out, verbose).await?;
     let ended = watch(&mut house, &request, out).await;
     let undelivered = house.close(out).await;
     let Outcome { results, failure } = ended?;
@@ -125,6 +138,7 @@ async fn watch(house: &mut House, request: &RunRequest, out: &Output) -> Result<
         pipeline,
         is_local: request.is_local,
         seconds: request.seconds,
+        gathers: request.rules.is_none(),
     };
     let mut outcome = follow::follow(house, &followed, out).await?;
     if let (Some(video), true) = (&request.video, outcome.results.frames > 0)

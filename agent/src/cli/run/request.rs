@@ -10,7 +10,7 @@ use watchkeeper_models::{MOTION, Zoo};
 use super::drawing;
 use super::plan::{self, Watch};
 use crate::cli::args::RunArgs;
-use crate::cli::exit::{Exit, Failure};
+use crate::cli::exit::Failure;
 
 /// Model taken where none is named and its file is here.
 const PREFERRED_MODEL: &str = "yolox-nano";
@@ -40,8 +40,6 @@ pub(super) struct RunRequest {
     pub(super) show: bool,
     /// Where to keep the state.
     pub(super) keep_state: Option<PathBuf>,
-    /// Broker to publish to.
-    pub(super) broker: Option<(String, u16)>,
     /// Things to tell before the start.
     pub(super) notes: Vec<String>,
 }
@@ -89,7 +87,6 @@ pub(super) fn check(
         video: args.video.clone(),
         show: args.show,
         keep_state: args.keep_state.clone(),
-        broker: args.mqtt.as_deref().map(broker).transpose()?,
         notes,
     })
 }
@@ -320,17 +317,6 @@ fn check_video(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn broker(text: &str) -> Result<(String, u16), Failure> {
-    let (host, port) = text.rsplit_once(':').unwrap_or((text, "1883"));
-    match port.parse::<u16>() {
-        Ok(port) if port > 0 && !host.is_empty() => Ok((host.to_owned(), port)),
-        _ => Err(Failure::new(
-            Exit::BadInput,
-            format!("--mqtt {text} is not HOST:PORT, such as broker.local:1883"),
-        )),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
@@ -338,6 +324,7 @@ mod tests {
 
     use super::*;
     use crate::cli::args::{Cli, Command};
+    use crate::cli::exit::Exit;
 
     fn run(args: &[&str]) -> Result<RunRequest, Failure> {
         let line = ["watchkeeper", "run"].iter().chain(args);
@@ -387,7 +374,6 @@ mod tests {
                 &["demo:", "--video", "/proc/out.mp4"],
                 "nothing can be written into /proc",
             ),
-            (&["demo:", "--mqtt", "broker:x"], "HOST:PORT"),
         ] {
             let message = refusal(args);
             assert!(message.contains(part), "{args:?}: {message}");
