@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use watchkeeper_config::{Config, ConfigError, Findings, Origin};
+use watchkeeper_config::address::Address;
+use watchkeeper_config::{Config, ConfigError, Findings, Origin, redact};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_engine::deploy::{self, SpecError};
@@ -43,13 +44,9 @@ pub(super) fn look(config: &Config) -> Findings {
         );
     }
     for source in &config.sources {
-        if let Some(error) = missing_file(source) {
+        if let Some(error) = unusable(source) {
             let key = format!("sources.{}.uri", source.id);
-            wrong(
-                key,
-                Some(source.uri.clone()),
-                format!("can't be found: {error}"),
-            );
+            wrong(key, Some(redact::uri(&source.uri)), error);
         }
     }
     let zoo = Zoo::with_dirs(config.models.folders());
@@ -97,12 +94,15 @@ fn of_tls(error: &TlsError) -> (&'static str, Option<String>, String) {
     }
 }
 
-/// Why the file, folder or device that a source is can't be found.
-fn missing_file(source: &SourceSpec) -> Option<std::io::Error> {
-    let path = source.uri.strip_prefix("v4l2:").unwrap_or(&source.uri);
-    path.starts_with('/')
-        .then(|| Path::new(path).metadata().err())
-        .flatten()
+/// Why no picture can ever come from the address of a source: it is none, or its file, folder or device is not there.
+fn unusable(source: &SourceSpec) -> Option<String> {
+    let path = match Address::parse(&source.uri) {
+        Err(error) => return Some(error.to_string()),
+        Ok(Address::Path(path) | Address::V4l2 { device: path, .. }) => path,
+        Ok(Address::Rtsp { .. } | Address::Http { .. } | Address::Demo(_)) => return None,
+    };
+    let missing = path.is_absolute().then(|| path.metadata().err()).flatten();
+    missing.map(|error| format!("can't be found: {error}"))
 }
 
 fn known(zoo: &Zoo, model: &str) -> Result<(), String> {
@@ -190,6 +190,25 @@ mod tests {
 
     fn told(errors: &[ConfigError]) -> Vec<(&str, Option<usize>)> {
         errors.iter().map(|e| (e.key.as_str(), e.line)).collect()
+    }
+
+    #[test]
+    fn an_address_that_can_never_work_is_wrong_and_its_password_is_not_shown() {
+        let report = checked(
+            "[sources.a]\nuri = \"rstp://cam/1\"\n[sources.b]\nuri = \"demo:?sed=1\"\n\
+             [sources.c]\nuri = \"admin:hunter2@cam/live\"\n[sources.d]\nuri = \"/no/such.mp4\"\n[sources.e]\nuri = \"demo:?seed=1\"\n",
+        );
+        let keys = [
+            "sources.a.uri",
+            "sources.b.uri",
+            "sources.c.uri",
+            "sources.d.uri",
+        ];
+        let lines = [2, 4, 6, 8].map(Some);
+        let wanted: Vec<_> = keys.into_iter().zip(lines).collect();
+        assert_eq!(told(&report.warnings), wanted);
+        let text: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
+        assert!(!text.concat().contains("hunter2"), "{text:?}");
     }
 
     #[test]

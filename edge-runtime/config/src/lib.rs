@@ -1,7 +1,7 @@
 //! One configuration file, checked before anything starts.
 //!
 //! Owns the way from what a person wrote (a TOML file, `WATCHKEEPER_SECTION__KEY` variables, flags) to a
-//! [`Config`] that cannot be wrong. Every key is declared once in [`keys`]: its kind, default and bounds drive
+//! [`Config`] that cannot be wrong, and how the address of a source is read and shown ([`address`], [`redact`]). Every key is declared once in [`keys`]: its kind, default and bounds drive
 //! the check, and the same declaration prints `docs/configuration.md`.
 //!
 //! Invariant: [`load`] reports *everything* that is wrong, each with the key, the value found, what is allowed
@@ -9,14 +9,17 @@
 //!
 //! Not here: reading a socket, starting anything, and defaults that depend on hardware.
 
+pub mod address;
 mod bounded;
 mod check;
+pub mod demo;
 pub mod docs;
 mod error;
 pub mod keys;
 mod layers;
 mod lines;
 mod raw;
+pub mod redact;
 
 use std::path::PathBuf;
 use std::time::Duration;

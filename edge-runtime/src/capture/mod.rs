@@ -12,7 +12,6 @@
 //! Invariants: nothing of GStreamer leaves this folder and [`crate::media`]; pictures are handed on at the size they
 //! came in and without a copy; no credential reaches a log, a status or an error.
 
-pub mod address;
 mod animation;
 pub mod blind;
 mod cause;
@@ -22,10 +21,10 @@ mod feed;
 mod gst;
 pub mod mailbox;
 mod rate;
-pub mod redact;
 pub mod source;
 mod stills;
 pub mod supervise;
 mod timeline;
 
 pub use self::gst::LET_DEVICES_GO;
+pub use watchkeeper_config::{address, redact};

@@ -1,7 +1,7 @@
 //! The street without anybody in it.
 
+use super::DemoOptions;
 use super::actor::{BENCH_X, ZEBRA_X};
-use super::options::DemoOptions;
 use super::random::Random;
 use super::raster::{Canvas, DESIGN_HEIGHT, DESIGN_WIDTH, Rgb, Shape};
 

@@ -1,7 +1,7 @@
 //! The demo scene: a small street with people and cars, drawn by us, so that everything can be tried with no camera
 //! and no network.
 //!
-//! Map: [`options`] what can be chosen, `scene` who is where and when, `actor` who may come and how, `figures` what they
+//! Map: [`DemoOptions`] what can be chosen, `scene` who is where and when, `actor` who may come and how, `figures` what they
 //! look like, `backdrop` the street, `raster` anti-aliased polygons, `light` daylight and sensor noise, `random` chance,
 //! [`truth`](mod@truth) what is really there, as boxes, crossings and dwell times.
 //!
@@ -12,7 +12,6 @@ mod actor;
 mod backdrop;
 mod figures;
 mod light;
-pub mod options;
 mod random;
 mod raster;
 mod scene;
@@ -21,8 +20,8 @@ pub mod truth;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use options::{DemoOptions, DemoOptionsError};
 pub use truth::{Crossings, Kind, Truth, TruthBox, Visit, truth};
+pub use watchkeeper_config::demo::{DemoOptions, DemoOptionsError};
 
 use super::feed::{Feed, Raw, Step};
 use crate::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};

@@ -9,8 +9,8 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use super::DemoOptions;
 use super::actor::{self, Actor, Bounds, Place, TICKS};
-use super::options::DemoOptions;
 use super::random::Random;
 use super::raster::Shape;
 use super::truth::Kind;

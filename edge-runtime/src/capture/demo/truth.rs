@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use watchkeeper_engine::geometry::{Anchor, BBox, Point};
 
-use super::options::DemoOptions;
+use super::DemoOptions;
 use super::raster::{DESIGN_HEIGHT, DESIGN_WIDTH};
 use super::scene::Scene;
 

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use super::demo::{DemoOptions, DemoOptionsError};
-use super::redact::{self, Redactor};
+use crate::demo::{DemoOptions, DemoOptionsError};
+use crate::redact::{self, Redactor};
 
 /// User name and password of a network source.
 #[derive(Clone, PartialEq, Eq)]
@@ -172,14 +172,10 @@ impl Address {
         match self {
             Self::Rtsp { url, credentials } | Self::Http { url, credentials } => {
                 let of_user = credentials.iter().map(|c| c.password.clone());
-                let masked = redact::uri(url.as_str());
-                let of_query = url
-                    .query_pairs()
-                    .filter(|(name, value)| {
-                        !masked.contains(&format!("{name}={value}")) && !value.is_empty()
-                    })
-                    .map(|(_, value)| value.into_owned());
-                Redactor::new(of_user.chain(of_query))
+                let of_options = redact::secret_values(url.as_str());
+                // A message may hold them as written or as meant.
+                let of_options = of_options.flat_map(|v| [v.to_owned(), percent_decoded(v)]);
+                Redactor::new(of_user.chain(of_options))
             }
             Self::Path(_) | Self::V4l2 { .. } | Self::Demo(_) => Redactor::default(),
         }
@@ -203,6 +199,13 @@ fn network(text: &str) -> Result<(Url, Option<Credentials>), AddressError> {
         return Err(malformed(
             "it holds a space, a backslash or a control character; write %20 or %5C".to_owned(),
         ));
+    }
+    // Whoever changes a source by what the API shows of it would store the mask.
+    if text.contains(redact::MASK) {
+        return Err(malformed(format!(
+            "it holds {} in the place of a credential, as addresses are shown; write the credential itself",
+            redact::MASK
+        )));
     }
     // The end of a password with a bare `/` would become a path, and its beginning a host to connect to.
     let behind_host = text
@@ -299,6 +302,27 @@ mod tests {
         assert_eq!(credentials.user, "admin");
         assert_eq!(credentials.password, "p@ss/1");
         assert!(!format!("{credentials:?}").contains("p@ss"));
+    }
+
+    #[test]
+    fn an_address_as_it_is_shown_is_no_address() {
+        for shown in [
+            "rtsp://***@cam/live",
+            "http://cam/live?token=***",
+            "rtsp://cam/user=***&channel=1",
+        ] {
+            let error = Address::parse(shown).unwrap_err().to_string();
+            assert!(error.contains("credential itself"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_password_in_the_path_is_in_no_message() {
+        let address =
+            Address::parse("rtsp://cam/user=admin&password=pa%35s5&channel=1.sdp").unwrap();
+        let said = address.redactor().text("cam refused pa5s5 and pa%35s5");
+        assert_eq!(said, "cam refused *** and ***");
+        assert!(!format!("{address:?}").contains("s5"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Addresses and messages without their credentials.
 //!
-//! Owns what counts as a credential: the user information of an address, and the values of query options whose name
-//! says so. Invariant: when in doubt, more is hidden: everything up to the last `@` of an address goes, because a
+//! Owns what counts as a credential: the user information of an address, and the values of options whose name says so,
+//! behind the `?` or, as some recorders want it, in the path (`/user=admin&password=…`). Invariant: when in doubt, more is hidden: everything up to the last `@` of an address goes, because a
 //! password may hold an unescaped `/`, `?` or `#`; so does what stands before an `@` behind a colon, because the scheme of
 //! an address may be forgotten or misspelt.
 
@@ -11,23 +11,23 @@ use serde_json::Value;
 pub const MASK: &str = "***";
 
 /// Parts of option names that mark their value as a credential.
-const SECRET_KEYS: [&str; 12] = [
-    "pass", "pwd", "token", "secret", "key", "auth", "user", "usr", "login", "cred", "sig",
-    "session",
+const SECRET_KEYS: [&str; 13] = [
+    "pass", "pw", "token", "secret", "key", "auth", "user", "usr", "login", "account", "cred",
+    "sig", "session",
 ];
 
 /// The address with credentials replaced by [`MASK`]; any text is accepted.
 #[must_use]
 pub fn uri(text: &str) -> String {
     match credential(text) {
-        Some((Some(scheme), host)) => format!("{scheme}://{MASK}@{}", query(host)),
-        Some((None, host)) => format!("{MASK}@{}", query(host)),
-        None => query(text),
+        Some((Some(scheme), host)) => format!("{scheme}://{MASK}@{}", options(host)),
+        Some((None, host)) => format!("{MASK}@{}", options(host)),
+        None => options(text),
     }
 }
 
 /// Whether the text holds user information.
-pub(super) fn has_credential(text: &str) -> bool {
+pub(crate) fn has_credential(text: &str) -> bool {
     credential(text).is_some()
 }
 
@@ -44,28 +44,52 @@ fn credential(text: &str) -> Option<(Option<&str>, &str)> {
 }
 
 /// Whether this is what RFC 3986, section 3.1, allows before the colon.
-pub(super) fn is_scheme(text: &str) -> bool {
+pub(crate) fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
-/// Hides the values of secret options after the first `?`.
-fn query(text: &str) -> String {
-    let Some((head, options)) = text.split_once('?') else {
-        return text.to_owned();
-    };
-    let options: Vec<String> = options
-        .split('&')
-        .map(|option| match option.split_once('=') {
-            Some((name, value)) if !value.is_empty() && is_secret(name) => {
-                format!("{name}={MASK}")
+/// Hides the values of secret options.
+fn options(text: &str) -> String {
+    each_option(text)
+        .map(|(option, end)| match secret_value(option) {
+            Some(value) => {
+                let shown = option.len() - value.len();
+                format!("{}{MASK}{end}", option.get(..shown).unwrap_or_default())
             }
-            _ => option.to_owned(),
+            None => format!("{option}{end}"),
         })
-        .collect();
-    format!("{head}?{}", options.join("&"))
+        .collect()
+}
+
+/// The values of the secret options of an address, as they are written.
+pub(crate) fn secret_values(text: &str) -> impl Iterator<Item = &str> {
+    each_option(text).filter_map(|(option, _)| secret_value(option))
+}
+
+/// What may be an option, each with the character that ends it. In the path a `/` ends one, behind the `?` it may be part of a value.
+fn each_option(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let path = text.find('?').map_or(text.len(), |at| at + 1);
+    let (path, query) = text.split_at_checked(path).unwrap_or((text, ""));
+    let parts = path
+        .split_inclusive(['/', '?', '&'])
+        .chain(query.split_inclusive('&'));
+    parts.map(|part| {
+        let option = part.strip_suffix(['/', '?', '&']).unwrap_or(part);
+        part.split_at_checked(option.len()).unwrap_or((part, ""))
+    })
+}
+
+/// The value of an option whose name is a secret's, up to the option's end: `user=admin_password=1` is one option.
+fn secret_value(option: &str) -> Option<&str> {
+    let named = |(at, _): (usize, &str)| {
+        let (name, value) = option.split_at_checked(at)?;
+        let value = value.strip_prefix('=')?;
+        (!value.is_empty() && is_secret(name)).then_some(value)
+    };
+    option.match_indices('=').find_map(named)
 }
 
 fn is_secret(name: &str) -> bool {
@@ -141,6 +165,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_password_in_the_path_is_hidden() {
+        assert_eq!(
+            uri("rtsp://10.0.0.9:554/user=admin&password=pa55&channel=1&stream=0.sdp?real_stream"),
+            "rtsp://10.0.0.9:554/user=***&password=***&channel=1&stream=0.sdp?real_stream"
+        );
+        assert_eq!(
+            uri("rtsp://cam/user=admin_password=pa55_channel=1/live"),
+            "rtsp://cam/user=***/live"
+        );
+        assert_eq!(
+            uri("http://cam/live?token=a/b&x=1"),
+            "http://cam/live?token=***&x=1"
+        );
+    }
 
     #[test]
     fn user_and_password_become_stars() {
