@@ -53,6 +53,17 @@ pub fn data(what: &str) -> Option<PathBuf> {
     }
 }
 
+/// Whether the long tests are to run; says what is skipped where not.
+#[expect(clippy::print_stderr, reason = "a skip must be loud")]
+#[must_use]
+pub fn soak(what: &str) -> bool {
+    let wanted = std::env::var_os("WATCHKEEPER_SOAK").is_some();
+    if !wanted {
+        eprintln!("SKIPPED: {what} (WATCHKEEPER_SOAK=1 runs the long ones)");
+    }
+    wanted
+}
+
 /// Waits until `done` answers something.
 ///
 /// # Errors

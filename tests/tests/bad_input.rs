@@ -7,9 +7,13 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{data, program};
+use watchkeeper_tests::rtsp::{RtspOptions, RtspServer};
 
 /// Exit code for a request that is itself wrong; `docs/cli.md` promises it.
 const BAD_INPUT: i32 = 2;
+
+/// Exit code for a source that can't be watched; `docs/cli.md` promises it.
+const NO_SOURCE: i32 = 4;
 
 /// One second of the demo scene, for mistakes that have nothing to do with the source.
 const SCENE: &str = "demo:?seconds=1&width=160&height=90";
@@ -194,5 +198,25 @@ fn a_state_folder_that_is_a_file_is_refused() -> anyhow::Result<()> {
         fs::read_to_string(&file)? == "occupied",
         "the file was touched"
     );
+    Ok(())
+}
+
+#[test]
+fn a_wrong_password_of_a_camera_is_told_and_not_repeated() -> anyhow::Result<()> {
+    let server = RtspServer::start(
+        &program("rtsp-server")?,
+        &RtspOptions {
+            login: Some(("admin".to_owned(), "right".to_owned())),
+            ..RtspOptions::default()
+        },
+    )?;
+    let refusal = refused(&[&server.uri_with("admin", "wr0ng-hunter2")])?;
+    ensure!(refusal.code == NO_SOURCE, "{}", refusal.errors);
+    ensure!(
+        refusal.errors.contains("user name or password"),
+        "{}",
+        refusal.errors
+    );
+    ensure!(!refusal.errors.contains("hunter2"), "{}", refusal.errors);
     Ok(())
 }

@@ -5,16 +5,43 @@
 use std::path::Path;
 
 use serde_json::Value;
-use watchkeeper_tests::daemons::{data, run_json};
+use watchkeeper_tests::daemons::{data, program, run_json, soak};
+use watchkeeper_tests::rtsp::{RtspOptions, RtspServer};
+
+/// The summary of `watchkeeper run SOURCE ARGUMENTS…`.
+fn summary_of(source: &str, arguments: &[&str]) -> anyhow::Result<Value> {
+    let arguments: Vec<&str> = [source]
+        .into_iter()
+        .chain(arguments.iter().copied())
+        .collect();
+    let (code, mut lines, errors) = run_json(&arguments)?;
+    anyhow::ensure!(code == 0, "{source}: exit code {code}: {errors}");
+    let summary = lines.pop().unwrap_or_default();
+    anyhow::ensure!(summary["type"] == "summary", "{source}: {summary}");
+    Ok(summary)
+}
 
 /// The summary of `watchkeeper run CLIP --model MODEL --line|--zone SHAPE`.
 fn summary(clip: &Path, model: &str, flag: &str, shape: &str) -> anyhow::Result<Value> {
-    let clip = clip.display().to_string();
-    let (code, mut lines, errors) = run_json(&[&clip, "--model", model, flag, shape])?;
-    anyhow::ensure!(code == 0, "{clip}: exit code {code}: {errors}");
-    let summary = lines.pop().unwrap_or_default();
-    anyhow::ensure!(summary["type"] == "summary", "{clip}: {summary}");
-    Ok(summary)
+    summary_of(
+        &clip.display().to_string(),
+        &["--model", model, flag, shape],
+    )
+}
+
+/// The summary of watching a clip that a camera shows once in real time, for the first so many seconds of it.
+fn summary_of_camera(clip: &Path, seconds: &str, line: &str) -> anyhow::Result<Value> {
+    let server = RtspServer::start(
+        &program("rtsp-server")?,
+        &RtspOptions {
+            file: Some(clip.to_path_buf()),
+            ..RtspOptions::default()
+        },
+    )?;
+    summary_of(
+        server.uri(),
+        &["--model", "motion", "--line", line, "--for", seconds],
+    )
 }
 
 fn counts(summary: &Value) -> (u64, u64) {
@@ -98,5 +125,60 @@ fn a_small_network_sees_each_visitor_once_and_for_as_long_as_they_stay() -> anyh
         let dwell = visit["dwell_s"].as_f64().unwrap_or(f64::NAN);
         assert!((dwell - real).abs() <= 2.0, "{visit}, really {real} s");
     }
+    Ok(())
+}
+
+#[test]
+fn a_small_network_counts_people_who_cross_each_way() -> anyhow::Result<()> {
+    let Some(data) = data("people on a square, by a network") else {
+        return Ok(());
+    };
+    let clip = data
+        .join("video/pets09_f001-300_768x576.mp4")
+        .display()
+        .to_string();
+    let model = data.join("models/yolox_nano.onnx").display().to_string();
+    let line = "l:384,0,384,576";
+    let summary = summary_of(
+        &clip,
+        &["--model", &model, "--watch", "person", "--line", line],
+    )?;
+    // The line runs downwards: who goes to the right comes in.
+    let (right, left) = counts(&summary);
+    assert!(near(right, 2, 1) && near(left, 7, 1), "{summary}");
+    Ok(())
+}
+
+#[test]
+fn a_small_network_counts_vehicles_on_a_motorway() -> anyhow::Result<()> {
+    if !soak("a motorway, by a network") {
+        return Ok(());
+    }
+    let Some(data) = data("a motorway, by a network") else {
+        return Ok(());
+    };
+    let clip = data.join("video/bgs_highway02.avi");
+    let model = data.join("models/yolox_nano.onnx").display().to_string();
+    let summary = summary(&clip, &model, "--line", "l:0,144,320,144")?;
+    let (away, towards) = counts(&summary);
+    assert!(near(away + towards, 23, 2), "{summary}");
+    Ok(())
+}
+
+#[test]
+fn a_camera_counts_what_its_recording_counts() -> anyhow::Result<()> {
+    if !soak("clips over RTSP") {
+        return Ok(());
+    }
+    let Some(data) = data("clips over RTSP") else {
+        return Ok(());
+    };
+    let clip = data.join("video/intel_car-detection.mp4");
+    let cars = summary_of_camera(&clip, "29", "l:0,216,768,216")?;
+    assert_eq!(counts(&cars), (2, 2), "{cars}");
+    let clip = data.join("video/ahmetozlu_road.mp4");
+    let road = summary_of_camera(&clip, "33", "l:0,218,640,218")?;
+    let (away, towards) = counts(&road);
+    assert!(near(away + towards, 8, 1), "{road}");
     Ok(())
 }

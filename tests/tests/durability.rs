@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use watchkeeper_tests::broker::Mosquitto;
-use watchkeeper_tests::daemons::{Bench, wait_for, wait_up_to};
+use watchkeeper_tests::daemons::{Bench, soak, wait_for, wait_up_to};
 
 /// The demo scene in a loop of its own pace, so that events keep coming for as long as the test runs.
 const SCENE: &str = "demo:?seconds=600";
@@ -83,11 +83,9 @@ fn every_journaled_event_reaches_the_broker_over_kills_and_an_outage() -> anyhow
     every_event_arrives(Duration::ZERO)
 }
 
-#[expect(clippy::print_stderr, reason = "a skip must be loud")]
 #[test]
 fn every_journaled_event_reaches_the_broker_after_a_minute_without_it() -> anyhow::Result<()> {
-    if std::env::var_os("WATCHKEEPER_SOAK").is_none() {
-        eprintln!("SKIPPED: a minute without a broker (WATCHKEEPER_SOAK=1 runs the long ones)");
+    if !soak("a minute without a broker") {
         return Ok(());
     }
     every_event_arrives(Duration::from_secs(60))

@@ -78,6 +78,7 @@ pub(super) async fn follow(
     let mut told = Told::default();
     let mut printer = Printer {
         teller: Teller::new(followed.gathers),
+        is_over: false,
         out,
     };
     let mut last_seq = house.health.last_seq;
@@ -108,6 +109,7 @@ pub(super) async fn follow(
         }
     };
     drop(feed);
+    printer.is_over = true;
     let status = rest(house, &followed.pipeline, last_seq, &mut printer, &bar).await?;
     printer.rest();
     out.end_live_line();
@@ -321,14 +323,16 @@ impl Reminder {
 /// Prints records: all of them for programs, what is worth a line for people.
 struct Printer<'o> {
     teller: Teller,
+    /// The watching is over, and with it every outage, whether or not the source is back.
+    is_over: bool,
     out: &'o Output,
 }
 
 impl Printer<'_> {
     /// Shows an event. That the source was lost is told a person by the loop, with what follows from it; its return is told here.
     fn event(&mut self, event: &Event) {
-        let is_loss =
-            matches!(event.body, EventBody::SourceOutage { .. }) && event.phase != Phase::End;
+        let is_loss = matches!(event.body, EventBody::SourceOutage { .. })
+            && (self.is_over || event.phase != Phase::End);
         if self.out.is_json() {
             events::show(event, events::Clock::Source, self.out);
         } else if !is_loss {
