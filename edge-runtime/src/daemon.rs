@@ -87,7 +87,7 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
             )
         })?;
 
-    let guard = Arc::new(GuardFile::open(&config.state_dir, config.hold_after));
+    let guard = Arc::new(GuardFile::open(&config.state_dir, config.hold_after)?);
     let outcome = live(&config, started, &boot_id, &guard, exit_with_parent);
     // Also an error is an orderly end: it says what to do, and no pipeline is suspected for it.
     guard.stopped();

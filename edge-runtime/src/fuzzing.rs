@@ -10,6 +10,7 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::source::SourceSpec;
+use watchkeeper_store::BadRecord;
 
 use crate::journal::{Hash, StoredEvent, record};
 use crate::server::body;
@@ -17,8 +18,8 @@ use crate::server::body;
 /// Reads a record of the journal.
 ///
 /// # Errors
-/// What is wrong with it, as a phrase.
-pub fn stored_event(seq: EventSeq, bytes: &[u8]) -> Result<StoredEvent, String> {
+/// What is wrong with it.
+pub fn stored_event(seq: EventSeq, bytes: &[u8]) -> Result<StoredEvent, BadRecord> {
     StoredEvent::decode(seq, bytes)
 }
 

@@ -11,7 +11,8 @@
 //!
 //! Sans-IO: [`Guard`] takes what was read and the time, and says what to hold; [`GuardFile`] keeps its [`Record`] in the state folder, outside
 //! the store, whose opening may be what fails. Invariants: a pipeline that ran for a minute unchanged is not held for the deaths of another;
-//! what is held stays held over restarts until a person resumes, replaces or deletes it, or edits it; a power cut never holds anything.
+//! what is held stays held over restarts until a person resumes, replaces or deletes it, or edits it; a power cut never holds anything; a
+//! record that a newer version wrote is refused, not counted anew, or a rollback would run what was held.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,6 +23,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use watchkeeper_contract::id::{EventId, PipelineId};
+use watchkeeper_store::NewerFormat;
 
 use crate::journal::write_durably;
 
@@ -237,12 +239,21 @@ pub struct GuardFile {
 
 impl GuardFile {
     /// Reads what the last run left in `folder` and keeps that this one begins.
-    #[must_use]
-    pub fn open(folder: &Path, limit: u32) -> Self {
-        let previous = read(&folder.join(NAME)).unwrap_or_else(|error| {
-            tracing::warn!(%error, "{NAME} can't be read; early deaths are counted anew");
-            Record::default()
-        });
+    ///
+    /// # Errors
+    /// When a newer version wrote it. What makes no sense is counted anew.
+    pub fn open(folder: &Path, limit: u32) -> Result<Self, NewerFormat> {
+        let previous = match read(&folder.join(NAME)) {
+            Ok(Read::Record(record)) => record,
+            Ok(Read::Newer(found)) => {
+                let what = format!("the file {NAME}");
+                return Err(NewerFormat::new(folder, what, found, FORMAT));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "{NAME} can't be read; early deaths are counted anew");
+                Record::default()
+            }
+        };
         let machine = machine_boot();
         let guard = Guard::new(previous, &machine, Instant::now());
         if guard.record.early_deaths > 0 {
@@ -257,7 +268,7 @@ impl GuardFile {
             guard: Mutex::new(guard),
         };
         this.change(|_| ());
-        this
+        Ok(this)
     }
 
     /// As [`Guard::judge`], kept.
@@ -309,21 +320,32 @@ impl GuardFile {
     }
 }
 
-fn read(path: &Path) -> io::Result<Record> {
+/// What the file holds.
+#[derive(Debug)]
+enum Read {
+    Record(Record),
+    /// The format of a newer version.
+    Newer(u16),
+}
+
+fn read(path: &Path) -> io::Result<Read> {
+    /// Looked at first: a record of another format may have any other field.
+    #[derive(Deserialize)]
+    struct Format {
+        format: u16,
+    }
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Record::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Read::Record(Record::default()));
+        }
         Err(error) => return Err(error),
     };
-    let record: Record = serde_json::from_slice(&bytes)?;
-    if record.format == FORMAT {
-        Ok(record)
-    } else {
-        Err(io::Error::other(format!(
-            "format {} was written by another version",
-            record.format
-        )))
+    let Format { format } = serde_json::from_slice(&bytes)?;
+    if format > FORMAT {
+        return Ok(Read::Newer(format));
     }
+    Ok(Read::Record(serde_json::from_slice(&bytes)?))
 }
 
 /// Identity of this boot of the machine (`random(4)`, `/proc/sys/kernel/random/boot_id`); empty where there is none.
@@ -453,12 +475,24 @@ mod tests {
     fn a_record_that_makes_no_sense_counts_anew_and_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(NAME), "{").unwrap();
-        let file = GuardFile::open(folder.path(), 3);
+        let file = GuardFile::open(folder.path(), 3).unwrap();
         file.stopped();
-        assert_eq!(
-            read(&folder.path().join(NAME)).unwrap().stage,
-            Stage::Stopped
+        let kept = read(&folder.path().join(NAME)).unwrap();
+        assert!(matches!(kept, Read::Record(record) if record.stage == Stage::Stopped));
+    }
+
+    #[test]
+    fn a_record_of_a_newer_version_is_refused_with_the_remedy_and_left_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let newer = r#"{"format": 2, "holds": {"gate": "crashes"}}"#;
+        std::fs::write(folder.path().join(NAME), newer).unwrap();
+        let refused = GuardFile::open(folder.path(), 3).unwrap_err().to_string();
+        assert!(
+            refused.contains("starts.json has format 2 and this version reads up to 1"),
+            "{refused}"
         );
+        let left = std::fs::read_to_string(folder.path().join(NAME)).unwrap();
+        assert_eq!(left, newer);
     }
 
     proptest! {

@@ -15,6 +15,9 @@ use tempfile::TempDir;
 /// How long anything may take to come up on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Exit code of a daemon that can't start or go on; `systemd/README.md` promises it.
+pub const FAILED: i32 = 1;
+
 /// A program of this workspace, built beside the running test.
 ///
 /// # Errors
@@ -290,6 +293,45 @@ impl Bench {
             .arg(self.config())
             .arg("--exit-with-parent");
         Process::start(command, &self.path("agent.log"))
+    }
+
+    /// Starts each daemon in turn and sees it end by itself with [`FAILED`] and one error, a sentence that holds every
+    /// one of `parts`.
+    ///
+    /// # Errors
+    /// When one does otherwise.
+    pub fn both_refuse_to_start(&self, parts: &[&str]) -> anyhow::Result<()> {
+        for daemon in ["watchkeeper-runtime", "watchkeeper-agent"] {
+            self.refuses_to_start(daemon, parts)?;
+        }
+        Ok(())
+    }
+
+    /// The same of one daemon.
+    ///
+    /// # Errors
+    /// When it does otherwise.
+    pub fn refuses_to_start(&self, daemon: &str, parts: &[&str]) -> anyhow::Result<()> {
+        let out = Command::new(program(daemon)?)
+            .arg("--config")
+            .arg(self.config())
+            .stdin(Stdio::null())
+            .output()?;
+        let text = String::from_utf8(out.stderr)?;
+        ensure!(!text.contains("panicked"), "{daemon}: {text}");
+        ensure!(
+            out.status.code() == Some(FAILED),
+            "{daemon}: {}: {text}",
+            out.status
+        );
+        let errors: Vec<&str> = text.lines().filter(|line| line.contains("ERROR")).collect();
+        let [error] = errors[..] else {
+            bail!("{daemon}: not one sentence: {errors:?}");
+        };
+        for part in parts {
+            ensure!(error.contains(part), "{daemon}: no {part:?} in {error}");
+        }
+        Ok(())
     }
 
     /// One request over the socket: method, path, body; answers status and body.

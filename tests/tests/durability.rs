@@ -156,6 +156,42 @@ fn every_event_arrives(away: Duration) -> anyhow::Result<()> {
 }
 
 #[test]
+fn what_a_newer_version_wrote_is_refused_after_a_rollback_and_is_there_when_it_comes_back()
+-> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let runtime = bench.runtime()?;
+    deploy(&bench)?;
+    let before = wait_for_events(&bench, 3)?;
+    runtime.stop()?;
+
+    // As an update would leave the folders: a layout that this version does not know.
+    let layouts = ["state/journal/format", "state/agent/format"].map(|file| bench.path(file));
+    for layout in &layouts {
+        if let Some(folder) = layout.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::write(layout, "2\n")?;
+    }
+    let remedy = "start the newer version again, or move the folder away";
+    let [journal, agent] = ["state/journal", "state/agent"].map(|f| bench.path(f));
+    for (daemon, folder) in [
+        ("watchkeeper-runtime", journal),
+        ("watchkeeper-agent", agent),
+    ] {
+        let folder = folder.display().to_string();
+        let formats = "format 2 and this version reads up to 1";
+        bench.refuses_to_start(daemon, &[&folder, formats, remedy])?;
+    }
+    for layout in layouts {
+        std::fs::write(layout, "1\n")?;
+    }
+    let _runtime = bench.runtime()?;
+    let after = bench.events()?;
+    assert_eq!(after.get(..before.len()), Some(&before[..]));
+    Ok(())
+}
+
+#[test]
 fn a_second_runtime_on_the_same_state_is_refused_with_one_sentence() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let _first = bench.runtime()?;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use serde_json::{Value, json};
 use watchkeeper_tests::broker::Mosquitto;
-use watchkeeper_tests::daemons::{Bench, program, wait_for, wait_up_to};
+use watchkeeper_tests::daemons::{Bench, FAILED, program, wait_for, wait_up_to};
 use watchkeeper_tests::mounts::{SmallDisk, in_private_mounts, make_read_only};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -17,9 +17,6 @@ const DISK_MIB: u32 = 200;
 
 /// Too little for a record, and enough for the file system.
 const LITTLE: u64 = 8 << 20;
-
-/// Exit code of a daemon that can't start or go on; `systemd/README.md` promises it.
-const FAILED: i32 = 1;
 
 /// Watches the demo scene at its own pace, in a loop, with an event for everybody who appears.
 fn deploy(bench: &Bench) -> anyhow::Result<()> {
@@ -96,39 +93,6 @@ fn command(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
         .args(arguments)
         .stdin(Stdio::null());
     Ok(command.output()?)
-}
-
-/// A daemon that is expected to end by itself: its exit code, and its errors.
-fn ends_by_itself(bench: &Bench, daemon: &str) -> anyhow::Result<(i32, Vec<String>)> {
-    let out = Command::new(program(daemon)?)
-        .arg("--config")
-        .arg(bench.config())
-        .stdin(Stdio::null())
-        .output()?;
-    let text = String::from_utf8(out.stderr)?;
-    ensure!(!text.contains("panicked"), "{text}");
-    let errors = text
-        .lines()
-        .filter(|line| line.contains("ERROR"))
-        .map(str::to_owned)
-        .collect();
-    Ok((out.status.code().context("ended by a signal")?, errors))
-}
-
-/// Both daemons end with the code for it and one sentence that holds every one of `parts`.
-fn both_refuse_to_start(bench: &Bench, parts: &[&str]) -> anyhow::Result<()> {
-    for daemon in ["watchkeeper-runtime", "watchkeeper-agent"] {
-        let (code, errors) = ends_by_itself(bench, daemon)?;
-        ensure!(code == FAILED, "{daemon}: exit code {code}: {errors:?}");
-        ensure!(errors.len() == 1, "{daemon}: not one sentence: {errors:?}");
-        for part in parts {
-            ensure!(
-                errors.concat().contains(part),
-                "{daemon}: no {part:?} in {errors:?}"
-            );
-        }
-    }
-    Ok(())
 }
 
 #[test]
@@ -315,7 +279,7 @@ fn no_daemon_starts_on_a_full_disk_and_each_says_so() -> anyhow::Result<()> {
         let bench = Bench::new("")?;
         let disk = SmallDisk::mount(&bench.path("state"), 64)?;
         disk.fill(0)?;
-        both_refuse_to_start(&bench, &["is full", "free some space"])?;
+        bench.both_refuse_to_start(&["is full", "free some space"])?;
         disk.make_room()?;
         let _runtime = bench.runtime()?;
         Ok(())
@@ -330,7 +294,7 @@ fn no_daemon_starts_on_a_read_only_folder_and_each_says_so() -> anyhow::Result<(
             let bench = Bench::new("")?;
             std::fs::create_dir(bench.path("state"))?;
             make_read_only(&bench.path("state"))?;
-            both_refuse_to_start(&bench, &["can't be written", "Read-only file system"])
+            bench.both_refuse_to_start(&["can't be written", "Read-only file system"])
         },
     )
 }
@@ -346,7 +310,7 @@ fn a_disk_that_turns_read_only_is_told_and_loses_nothing() -> anyhow::Result<()>
             let held = more_events(&bench, 3)?;
             runtime.kill()?;
             make_read_only(&bench.path("state"))?;
-            both_refuse_to_start(&bench, &["can't be written", "Read-only file system"])?;
+            bench.both_refuse_to_start(&["can't be written", "Read-only file system"])?;
             let status = Command::new("umount").arg(bench.path("state")).status()?;
             ensure!(status.success());
             let _runtime = bench.runtime()?;

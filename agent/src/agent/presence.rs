@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::path::Path;
 use std::time::Instant;
 
 use serde::Deserialize;
 use watchkeeper_contract::command::Operation;
 use watchkeeper_contract::time::Wall;
-use watchkeeper_store::{Keyspace, Op, Store, StoreError};
+use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError};
 
 use super::{Agent, AgentError, StatusReport};
 use crate::clock::wall_now;
@@ -34,9 +35,16 @@ pub(super) fn alarm_rider(topic: &str, payload: &[u8]) -> Op {
     }
 }
 
-/// Alarms as they were when the agent went down.
-pub(super) fn restore_alarms(store: &dyn Store) -> Result<BTreeMap<String, Vec<u8>>, StoreError> {
+/// Alarms as they were when the agent went down, from the store in `folder`.
+pub(super) fn restore_alarms(
+    store: &dyn Store,
+    folder: &Path,
+) -> Result<BTreeMap<String, Vec<u8>>, StoreError> {
     let page = store.scan(ALARMS, Bound::Unbounded, MAX_ALARMS)?;
+    let versions = page.entries.iter().filter_map(|entry| entry.value.first());
+    if let Some(found) = versions.copied().find(|v| *v > ALARM_VERSION) {
+        return Err(NewerFormat::new(folder, "an alarm", found, ALARM_VERSION).into());
+    }
     let sound = page.entries.into_iter().filter_map(|entry| {
         let topic = String::from_utf8(entry.key).ok()?;
         let payload = entry.value.strip_prefix(&[ALARM_VERSION])?.to_vec();

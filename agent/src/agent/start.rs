@@ -108,14 +108,18 @@ impl Agent {
     fn on_store(setup: Setup, store: Arc<dyn Store>, lost: u64) -> Result<Self, StartError> {
         let now = Instant::now();
         let wall = wall_now();
+        let folder = setup.state_dir.join(FOLDER);
+        let mut restored = outbox::store::restore(&*store, &folder)?;
+        let commands = command::restore(&*store, &folder)?;
+        let alarms = presence::restore_alarms(&*store, &folder)?;
+        // Nothing is written before all of it is known to be readable.
         let starts = count_start(&*store)?;
-        let mut restored = outbox::store::restore(&*store)?;
         restored.damaged += lost;
         let entries = restored.entries.len();
         let outbox = Outbox::new(setup.limits, restored);
-        let board = CommandBoard::new(wall, command::restore(&*store)?);
+        let board = CommandBoard::new(wall, commands);
         let mut retained = Retained::default();
-        for (topic, payload) in presence::restore_alarms(&*store)? {
+        for (topic, payload) in alarms {
             retained.set(topic, payload);
         }
         let runtime = RuntimeClient::new(&setup.runtime_socket)?;

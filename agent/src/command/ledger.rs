@@ -1,14 +1,16 @@
 //! The stored form of the command ledger, apart from the live one.
 //!
-//! Keyspace `commands`, key: the command's id. A value is one version byte and JSON. A record of another version is
-//! passed over: better a command that is answered anew than a box that does not start.
+//! Keyspace `commands`, key: the command's id. A value is one version byte and JSON. A record that makes no sense is
+//! passed over: better a command that is answered anew than a box that does not start. One that a newer version wrote
+//! is no such thing: it is refused, or a command that was carried out would be carried out again.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::command::{CommandRequest, CommandStatus};
-use watchkeeper_store::{Keyspace, Op, Store, StoreError};
+use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError};
 
 const COMMANDS: Keyspace = Keyspace::new("commands");
 const VERSION: u8 = 1;
@@ -31,11 +33,11 @@ pub struct Record {
     pub changed_unsynced: bool,
 }
 
-/// Reads the ledger back.
+/// Reads the ledger back from the store in `folder`.
 ///
 /// # Errors
-/// When the store can't be read.
-pub fn restore(store: &dyn Store) -> Result<BTreeMap<String, Record>, StoreError> {
+/// When the store can't be read, or holds a record of a newer version.
+pub fn restore(store: &dyn Store, folder: &Path) -> Result<BTreeMap<String, Record>, StoreError> {
     let mut records = BTreeMap::new();
     let mut from: Option<Vec<u8>> = None;
     loop {
@@ -45,6 +47,10 @@ pub fn restore(store: &dyn Store) -> Result<BTreeMap<String, Record>, StoreError
         let last_sound = page.entries.last().map(|entry| entry.key.clone());
         let last_corrupt = page.corrupt.last().map(|record| record.key.clone());
         for entry in page.entries {
+            if let Some(found) = entry.value.first().filter(|v| **v > VERSION) {
+                let what = format!("command {}", String::from_utf8_lossy(&entry.key));
+                return Err(NewerFormat::new(folder, what, found, VERSION).into());
+            }
             match (String::from_utf8(entry.key), decode(&entry.value)) {
                 (Ok(id), Some(record)) => {
                     records.insert(id, record);
@@ -97,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_restored_and_what_is_unreadable_is_passed_over() {
+    fn what_is_written_is_restored_nonsense_is_passed_over_and_a_newer_version_is_refused() {
         let store = MemoryStore::new();
         let record = Record {
             request: CommandRequest {
@@ -113,10 +119,21 @@ mod tests {
             changed_ms: 5,
             changed_unsynced: false,
         };
-        let mut batch = Batch::new().put(COMMANDS, b"newer", &[9, 1, 2]);
+        let mut batch = Batch::new().put(COMMANDS, b"odd", &[VERSION, 1, 2]);
         batch.push(rider("a", Some(&record)));
         store.commit(batch).expect("commit");
-        let restored = restore(&store).expect("restore");
+        let folder = Path::new("/state/agent");
+        let restored = restore(&store, folder).expect("restore");
         assert_eq!(restored, BTreeMap::from([("a".to_owned(), record)]));
+
+        let newer = Batch::new().put(COMMANDS, b"newer", &[VERSION + 1, 2]);
+        store.commit(newer).expect("commit");
+        let refused = restore(&store, folder).expect_err("a newer version wrote it");
+        assert!(
+            refused
+                .to_string()
+                .contains("command newer has format 2 and this version reads up to 1"),
+            "{refused}"
+        );
     }
 }

@@ -16,7 +16,7 @@ use watchkeeper_contract::rule::Severity;
 use super::entry::{Class, Content, Draft, Loss};
 
 /// Version that this build writes.
-const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 1;
 const HEADER: usize = 15;
 
 const KIND_MESSAGE: u8 = 0;

@@ -3,11 +3,12 @@
 //! No policy here: it moves records and says what the store said.
 
 use std::ops::Bound;
+use std::path::Path;
 
 use watchkeeper_contract::id::EventSeq;
-use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key, log_seq};
+use watchkeeper_store::{Batch, Keyspace, NewerFormat, Op, Store, StoreError, log_key, log_seq};
 
-use super::on_disk::{decode, encode};
+use super::on_disk::{DecodeError, VERSION, decode, encode};
 use super::{Change, Content, OutboxId, Restored};
 
 const ENTRIES: Keyspace = Keyspace::new("outbox");
@@ -17,11 +18,12 @@ const NEXT_ID: &[u8] = b"next_id";
 /// Entries read at a time while restoring.
 const PAGE: usize = 512;
 
-/// Reads everything back.
+/// Reads everything back from the store in `folder`.
 ///
 /// # Errors
-/// When the store can't be read. A damaged entry is counted, not an error.
-pub fn restore(store: &dyn Store) -> Result<Restored, StoreError> {
+/// When the store can't be read, or holds an entry of a newer version, which is left as it is. A damaged entry is
+/// counted and taken out, not an error.
+pub fn restore(store: &dyn Store, folder: &Path) -> Result<Restored, StoreError> {
     let mut restored = Restored {
         cursor: number(store, CURSOR)?.map(EventSeq),
         next_id: OutboxId(number(store, NEXT_ID)?.unwrap_or(1)),
@@ -40,7 +42,11 @@ pub fn restore(store: &dyn Store) -> Result<Restored, StoreError> {
                 (Some(id), Ok(content)) => {
                     restored.entries.insert(OutboxId(id), content);
                 }
-                (_, Err(error)) => {
+                (id, Err(DecodeError::Version(found))) => {
+                    let what = format!("outbox entry {}", id.unwrap_or_default());
+                    return Err(NewerFormat::new(folder, what, found, VERSION).into());
+                }
+                (_, Err(error @ DecodeError::Malformed(_))) => {
                     tracing::warn!(%error, key = ?entry.key, "outbox entry can't be read");
                     restored.damaged += 1;
                     store.write(Batch::new().delete(ENTRIES, &entry.key))?;
@@ -104,5 +110,32 @@ fn number(store: &dyn Store, key: &[u8]) -> Result<Option<u64>, StoreError> {
         // Without its cursor the outbox begins at the first record of the journal again: twice rather than never.
         Err(StoreError::Corrupt { .. }) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_store::MemoryStore;
+
+    use super::*;
+
+    #[test]
+    fn a_newer_entry_keeps_the_outbox_closed_and_stays_while_a_malformed_one_is_taken_out() {
+        let store = MemoryStore::new();
+        let entries = Batch::new().put(ENTRIES, &log_key(1), &[VERSION]).put(
+            ENTRIES,
+            &log_key(2),
+            &[VERSION + 1, 7, 7],
+        );
+        store.commit(entries).expect("commit");
+        let refused = restore(&store, Path::new("/state/agent"));
+        let said = refused.err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(
+            said.starts_with("/state/agent ")
+                && said.contains("outbox entry 2 has format 2 and this version reads up to 1"),
+            "{said}"
+        );
+        assert!(matches!(store.get(ENTRIES, &log_key(2)), Ok(Some(_))));
+        assert!(matches!(store.get(ENTRIES, &log_key(1)), Ok(None)));
     }
 }

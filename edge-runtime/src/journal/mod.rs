@@ -9,7 +9,8 @@
 //!   set aside (see [`reservation`]);
 //! - from [`Head::first`] to [`Head::last`] nothing is missing. Older records may still be there (critical ones are
 //!   kept longer) and a jump before `first` is what retention or damage left;
-//! - every loss that opening finds is told as a [`Loss`], to be appended as an event.
+//! - every loss that opening finds is told as a [`Loss`], to be appended as an event;
+//! - what a newer version wrote keeps the journal closed, and is never passed over, dropped or written over.
 //!
 //! Not here: deciding what is an event (see `pipeline`), HTTP (see `server`).
 
@@ -31,8 +32,8 @@ use tokio::sync::watch;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_store::{
-    Batch, CorruptRecord, Keyspace, OpenOutcome, Options, SledStore, Store, StoreError, log_key,
-    log_seq,
+    BadRecord, Batch, CorruptRecord, Keyspace, NewerFormat, OpenOutcome, Options, SledStore, Store,
+    StoreError, log_key, log_seq,
 };
 
 pub use chain::{ChainError, Hash, verify};
@@ -49,6 +50,9 @@ use retention::{Item, Retention};
 const EVENTS: Keyspace = Keyspace::new("events");
 const META: Keyspace = Keyspace::new("journal");
 const HEAD: &[u8] = b"head";
+
+/// The store's folder in the state folder.
+const FOLDER: &str = "journal";
 
 /// Records read from the store at a time while opening.
 const OPEN_PAGE: usize = 512;
@@ -141,9 +145,9 @@ impl Journal {
     /// Blocks for as long as reading every record once takes.
     ///
     /// # Errors
-    /// When the folder is in use by another process, can't be written, or the disk is full.
+    /// When the folder is in use by another process, can't be written, was written by a newer version, or the disk is full.
     pub fn open(state: &Path, limits: Limits) -> Result<(Self, Vec<Loss>), JournalError> {
-        let (store, report) = SledStore::open(&state.join("journal"), &Options::default())?;
+        let (store, report) = SledStore::open(&state.join(FOLDER), &Options::default())?;
         Self::over(
             Arc::new(store),
             state,
@@ -156,7 +160,7 @@ impl Journal {
     /// Runs over a store that is open. `outcome` and `corrupt` are what opening it found.
     ///
     /// # Errors
-    /// When the store can't be read or the folder `state` not be written.
+    /// When the store can't be read or holds what a newer version wrote, or the folder `state` can't be read.
     pub fn over(
         store: Arc<dyn Store>,
         state: &Path,
@@ -164,14 +168,28 @@ impl Journal {
         outcome: &OpenOutcome,
         corrupt: &[CorruptRecord],
     ) -> Result<(Self, Vec<Loss>), JournalError> {
+        let newer = |what: &str, found: u16| {
+            let newer = NewerFormat::new(&state.join(FOLDER), what, found, record::FORMAT);
+            JournalError::Store(newer.into())
+        };
+        let specs = Specs::new(Arc::clone(&store));
+        if let Some((what, found)) = specs.newer()? {
+            return Err(newer(&what, found));
+        }
         let reservation = Reservation::open(state)?;
         let head = match store.get(META, HEAD) {
-            Ok(bytes) => bytes.map(|b| HeadV1::decode(&b)).transpose()?,
-            Err(StoreError::Corrupt { .. }) => None,
+            Ok(None) | Err(StoreError::Corrupt { .. }) => None,
+            Ok(Some(bytes)) => Some(HeadV1::decode(&bytes).map_err(|bad| match bad {
+                BadRecord::Newer(found) => newer("the journal's head", found),
+                BadRecord::Damaged(why) => JournalError::Unreadable {
+                    what: "the journal's head".to_owned(),
+                    why,
+                },
+            })?),
             Err(e) => return Err(e.into()),
         };
         let mut retention = Retention::new(limits);
-        let found = scan_index(&*store, &mut retention)?;
+        let found = scan_index(&*store, &mut retention, &newer)?;
         let mut writer = Writer {
             last: head.as_ref().map_or(0, |h| h.last).max(found.last),
             hash: head.as_ref().map_or(found.hash, |h| h.hash),
@@ -202,7 +220,7 @@ impl Journal {
         }
         let (head, _) = watch::channel(writer.head());
         let journal = Self {
-            specs: Specs::new(Arc::clone(&store)),
+            specs,
             store,
             writer: Mutex::new(writer),
             head,
@@ -316,7 +334,7 @@ impl Journal {
             page.next_after = page.next_after.max(EventSeq(seq));
             match StoredEvent::decode(EventSeq(seq), &entry.value) {
                 Ok(event) => page.events.push(event),
-                Err(why) => tracing::error!(seq, why, "event record can't be read"),
+                Err(bad) => tracing::error!(seq, why = %bad, "event record can't be read"),
             }
         }
         Ok(page)
@@ -378,7 +396,11 @@ struct Found {
 }
 
 /// Reads every record once to know sizes and severities.
-fn scan_index(store: &dyn Store, retention: &mut Retention) -> Result<Found, JournalError> {
+fn scan_index(
+    store: &dyn Store,
+    retention: &mut Retention,
+    newer: &dyn Fn(&str, u16) -> JournalError,
+) -> Result<Found, JournalError> {
     let mut found = Found {
         last: 0,
         hash: Hash::ZERO,
@@ -396,11 +418,18 @@ fn scan_index(store: &dyn Store, retention: &mut Retention) -> Result<Found, Jou
             .cloned();
         for entry in &page.entries {
             if let Some(seq) = log_seq(&entry.key) {
-                if let Ok(event) = StoredEvent::decode(EventSeq(seq), &entry.value) {
-                    found = Found {
-                        last: seq,
-                        hash: event.hash(),
-                    };
+                match StoredEvent::decode(EventSeq(seq), &entry.value) {
+                    Ok(event) => {
+                        found = Found {
+                            last: seq,
+                            hash: event.hash(),
+                        };
+                    }
+                    Err(BadRecord::Newer(format)) => {
+                        return Err(newer(&format!("event {seq}"), format));
+                    }
+                    // Told by number where it is read.
+                    Err(BadRecord::Damaged(_)) => {}
                 }
                 let item = Item {
                     seq,

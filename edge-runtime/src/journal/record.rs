@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
+use watchkeeper_store::BadRecord;
 
 use super::JournalError;
 use super::chain::{self, Hash};
 
-const FORMAT: u16 = 1;
+/// Version of events and of the head that this build reads and writes.
+pub(super) const FORMAT: u16 = 1;
 const CRITICAL: u8 = 2;
 const PREFIX: usize = 2 + 1 + 32;
 
@@ -26,22 +28,19 @@ pub struct StoredEvent {
 }
 
 impl StoredEvent {
-    pub(crate) fn decode(seq: EventSeq, bytes: &[u8]) -> Result<Self, String> {
-        let Some((prefix, json)) = bytes.split_at_checked(PREFIX) else {
-            return Err(format!("{} bytes are too short for an event", bytes.len()));
+    pub(crate) fn decode(seq: EventSeq, bytes: &[u8]) -> Result<Self, BadRecord> {
+        let damaged = |why: String| BadRecord::Damaged(why);
+        let Some((format, rest)) = bytes.split_first_chunk::<2>() else {
+            return Err(damaged("it has no format".to_owned()));
         };
-        let (Some(format), Some(hash)) =
-            (prefix.first_chunk::<2>(), prefix[3..].first_chunk::<32>())
-        else {
-            return Err("the prefix is too short".to_owned());
+        check_format(u16::from_be_bytes(*format))?;
+        let Some((hash, json)) = rest.get(1..).and_then(<[u8]>::split_first_chunk::<32>) else {
+            let why = format!("{} bytes are too short for an event", bytes.len());
+            return Err(damaged(why));
         };
-        let format = u16::from_be_bytes(*format);
-        if format != FORMAT {
-            return Err(format!("format {format} was written by another version"));
-        }
-        let canonical = std::str::from_utf8(json).map_err(|e| e.to_string())?;
+        let canonical = std::str::from_utf8(json).map_err(|e| damaged(e.to_string()))?;
         if !canonical.ends_with('}') {
-            return Err("it is not a JSON object".to_owned());
+            return Err(damaged("it is not a JSON object".to_owned()));
         }
         Ok(Self {
             seq,
@@ -78,6 +77,27 @@ impl StoredEvent {
             what: format!("event {}", self.seq),
             why: e.to_string(),
         })
+    }
+}
+
+/// Only the format: a record of another format may have any other field.
+#[derive(Deserialize)]
+struct FormatOnly {
+    format: u16,
+}
+
+/// Looks at the field `format` of a record that is JSON, before anything else of it is read.
+pub(super) fn check_json_format(bytes: &[u8]) -> Result<(), BadRecord> {
+    let found: FormatOnly =
+        serde_json::from_slice(bytes).map_err(|e| BadRecord::Damaged(e.to_string()))?;
+    check_format(found.format)
+}
+
+fn check_format(found: u16) -> Result<(), BadRecord> {
+    match found {
+        FORMAT => Ok(()),
+        0 => Err(BadRecord::Damaged("format 0 was never written".to_owned())),
+        newer => Err(BadRecord::Newer(newer)),
     }
 }
 
@@ -139,21 +159,12 @@ impl HeadV1 {
         .expect("numbers and text always have a JSON form")
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, JournalError> {
-        let unreadable = |why: String| JournalError::Unreadable {
-            what: "the journal's head".to_owned(),
-            why,
-        };
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
+        check_json_format(bytes)?;
         let disk: HeadOnDisk =
-            serde_json::from_slice(bytes).map_err(|e| unreadable(e.to_string()))?;
-        if disk.format != FORMAT {
-            return Err(unreadable(format!(
-                "format {} was written by another version",
-                disk.format
-            )));
-        }
+            serde_json::from_slice(bytes).map_err(|e| BadRecord::Damaged(e.to_string()))?;
         let hash = Hash::parse(&disk.hash)
-            .ok_or_else(|| unreadable(format!("{:?} is not a hash", disk.hash)))?;
+            .ok_or_else(|| BadRecord::Damaged(format!("{:?} is not a hash", disk.hash)))?;
         Ok(Self {
             first: disk.first,
             last: disk.last,

@@ -14,14 +14,14 @@ use serde_json::Value;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
-use watchkeeper_store::{Batch, Keyspace, Store};
+use watchkeeper_store::{BadRecord, Batch, Keyspace, Store};
 
 use super::JournalError;
+use super::record::{FORMAT, check_json_format};
 
 const SOURCES: Keyspace = Keyspace::new("sources");
 const PIPELINES: Keyspace = Keyspace::new("pipelines");
 const WORDS: Keyspace = Keyspace::new("words");
-const FORMAT: u16 = 1;
 
 /// Stored specifications, by name.
 #[derive(Debug)]
@@ -75,6 +75,23 @@ pub struct Unreadable {
 impl Specs {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
         Self { store }
+    }
+
+    /// The first specification that a newer version wrote: what it is, and its format.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(super) fn newer(&self) -> Result<Option<(String, u16)>, JournalError> {
+        for keyspace in [SOURCES, PIPELINES, WORDS] {
+            let page = self.store.scan(keyspace, Bound::Unbounded, usize::MAX)?;
+            for entry in page.entries {
+                if let Err(BadRecord::Newer(found)) = check_json_format(&entry.value) {
+                    let name = String::from_utf8_lossy(&entry.key);
+                    return Ok(Some((format!("{name:?} of {}", keyspace.name()), found)));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Stores a source, in place of the one of its name; durable on return.
@@ -199,7 +216,8 @@ impl Specs {
         };
         for entry in page.entries {
             let name = String::from_utf8_lossy(&entry.key).into_owned();
-            let read = read_format(&entry.value)
+            let read = check_json_format(&entry.value)
+                .map_err(|bad| bad.to_string())
                 .and_then(|()| serde_json::from_slice(&entry.value).map_err(|e| e.to_string()))
                 .and_then(|record| into(record, &name));
             match read {
@@ -214,21 +232,6 @@ impl Specs {
             });
         }
         Ok(loaded)
-    }
-}
-
-/// Only the format: a record of another format may have any other field.
-#[derive(Deserialize)]
-struct Format {
-    format: u16,
-}
-
-fn read_format(bytes: &[u8]) -> Result<(), String> {
-    let Format { format } = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-    if format == FORMAT {
-        Ok(())
-    } else {
-        Err(format!("format {format} was written by another version"))
     }
 }
 
@@ -450,12 +453,12 @@ mod tests {
         let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
         specs.put_source(&source()).unwrap();
         store
-            .commit(Batch::new().put(SOURCES, b"future", br#"{"format":9,"address":{}}"#))
+            .commit(Batch::new().put(SOURCES, b"odd", br#"{"format":1,"uri":7}"#))
             .unwrap();
         let loaded = specs.sources().unwrap();
         assert_eq!(loaded.specs, [source()]);
         assert_eq!(loaded.unreadable.len(), 1);
-        assert_eq!(loaded.unreadable[0].name, "future");
-        assert!(loaded.unreadable[0].why.contains("format 9"));
+        assert_eq!(loaded.unreadable[0].name, "odd");
+        assert!(loaded.unreadable[0].why.contains("expected a string"));
     }
 }

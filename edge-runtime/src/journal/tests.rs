@@ -123,6 +123,62 @@ fn the_served_text_is_the_hashed_text_with_the_hash_at_its_end() {
 }
 
 #[test]
+fn what_a_newer_version_wrote_keeps_the_journal_closed_and_stays() {
+    let newer_event = [&[0, 2][..], &[0; 33], b"{}"].concat();
+    let cases: [(Keyspace, &[u8], &[u8], &str); 5] = [
+        (EVENTS, &log_key(3), &newer_event, "event 3"),
+        (
+            META,
+            HEAD,
+            br#"{"format":2,"upto":9}"#,
+            "the journal's head",
+        ),
+        (
+            Keyspace::new("sources"),
+            b"gate",
+            br#"{"format":2}"#,
+            "\"gate\" of sources",
+        ),
+        (
+            Keyspace::new("pipelines"),
+            b"p",
+            br#"{"format":2}"#,
+            "\"p\" of pipelines",
+        ),
+        (
+            Keyspace::new("words"),
+            b"p",
+            br#"{"format":2}"#,
+            "\"p\" of words",
+        ),
+    ];
+    for (keyspace, key, value, what) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(MemoryStore::new());
+        over(Arc::clone(&store) as _, dir.path(), Limits::default())
+            .append(infos(2))
+            .unwrap();
+        store
+            .commit(Batch::new().put(keyspace, key, value))
+            .unwrap();
+        let refused = Journal::over(
+            Arc::clone(&store) as _,
+            dir.path(),
+            Limits::default(),
+            &OpenOutcome::Clean,
+            &[],
+        );
+        let said = refused.unwrap_err().to_string();
+        let folder = dir.path().join("journal");
+        assert!(said.starts_with(&folder.display().to_string()), "{said}");
+        let formats = format!("{what} has format 2 and this version reads up to 1");
+        assert!(said.contains(&formats), "{said}");
+        assert_eq!(store.get(keyspace, key).unwrap().as_deref(), Some(value));
+        assert!(store.get(EVENTS, &log_key(1)).unwrap().is_some());
+    }
+}
+
+#[test]
 fn an_event_is_told_only_when_it_is_durable() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));

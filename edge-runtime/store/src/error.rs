@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::batch::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::format::NewerFormat;
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +49,9 @@ pub enum StoreError {
         /// What is wrong, as a phrase.
         why: String,
     },
+    /// A newer version wrote it.
+    #[error(transparent)]
+    Newer(#[from] NewerFormat),
     /// The files under the store are damaged.
     #[error("{path} is damaged ({why}); restart to repair it or set it aside")]
     Damaged {

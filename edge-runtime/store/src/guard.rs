@@ -5,6 +5,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::format::NewerFormat;
+
 /// What sled said.
 #[derive(Debug)]
 pub(crate) enum Fault {
@@ -12,6 +14,8 @@ pub(crate) enum Fault {
     Io(std::io::Error),
     /// The files are damaged, or sled believes so.
     Damage(String),
+    /// The files are sound, and newer than this build.
+    Newer(NewerFormat),
 }
 
 /// Runs `f`; a panic inside becomes [`Fault::Damage`].

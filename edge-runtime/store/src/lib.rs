@@ -7,6 +7,7 @@
 //! - when [`Store::commit`] (or [`Store::sync`]) has returned `Ok`, everything written before is on stable storage;
 //! - a [`Batch`] is applied whole or not at all, over keyspaces too;
 //! - a damaged record is reported and skipped, never returned and never a panic;
+//! - what a newer version wrote is refused and left as it is, never taken for damage ([`NewerFormat`]);
 //! - acknowledged records that are gone after damage are noticed at opening ([`OpenOutcome`]), so that a loss is a record;
 //! - after a failed sync nothing more is acknowledged until the store is opened again, because the kernel may have
 //!   dropped the pages that it could not write and would report the next sync as a success
@@ -31,6 +32,7 @@ mod batch;
 mod compact;
 mod error;
 mod faulty;
+mod format;
 mod guard;
 mod lock;
 mod memory;
@@ -51,8 +53,10 @@ use std::ops::Bound;
 pub use batch::{Batch, Keyspace, MAX_KEY_BYTES, MAX_VALUE_BYTES, Op, log_key, log_seq};
 pub use error::StoreError;
 pub use faulty::{FaultyStore, Fuse};
+pub use format::NewerFormat;
 pub use memory::MemoryStore;
 pub use open::{Compaction, OpenOutcome, OpenReport, Options};
+pub use record::BadRecord;
 pub use sled_store::SledStore;
 
 /// One record: its key without the keyspace, and its payload.

@@ -1,12 +1,13 @@
 //! Opening a store, whatever the last run left behind.
 //!
-//! The ladder, each rung only when the one before met *damage* (a refusal of the system is an error, not damage):
+//! The ladder, each rung only when the one before met *damage* (a refusal of the system is an error, and so is what a
+//! newer version wrote; see [`crate::format`]):
 //! 1. open and read every record;
 //! 2. move sled's snapshot files aside and open again: sled replays its log. A torn snapshot otherwise fails every
 //!    open (spacejam/sled #1533); measured, this brings every acknowledged record back;
 //! 3. move the whole data folder aside and begin empty. The caller raises the alarm.
 //!
-//! Layout of the root folder: `lock`, `witness`, `data/` (sled's), `data.quarantine-N/`, `snapshots.quarantine-N/`, and while a
+//! Layout of the root folder: `lock`, `format`, `witness`, `data/` (sled's), `data.quarantine-N/`, `snapshots.quarantine-N/`, and while a
 //! compaction runs `data.compact/` and `data.old/`. At most [`KEPT_QUARANTINES`] of each kind stay.
 
 use std::fs;
@@ -16,10 +17,12 @@ use std::time::{Duration, Instant};
 
 use crate::compact;
 use crate::error::StoreError;
+use crate::format::{self, NewerFormat};
 use crate::guard::{self, Fault};
 use crate::lock::FolderLock;
+use crate::record::{self, BadRecord};
 use crate::sled_store::{fault_to_error, split_key};
-use crate::{CorruptRecord, record, witness};
+use crate::{CorruptRecord, witness};
 
 /// Folders set aside that are kept for a person to look at; older ones are deleted.
 const KEPT_QUARANTINES: usize = 3;
@@ -162,6 +165,7 @@ pub(crate) fn open(
     options: &Options,
 ) -> Result<(sled::Db, PathBuf, OpenReport), StoreError> {
     let data = root.join("data");
+    format::check(root)?;
     compact::finish_interrupted(root).map_err(|e| StoreError::from_io(root, "tidy up", e))?;
     let (mut db, mut report) = ladder(root, &data, options)?;
     sync_dir(root)?;
@@ -203,8 +207,10 @@ fn ladder(
 ) -> Result<(sled::Db, OpenReport), StoreError> {
     let first = match attempt(data, options) {
         Ok(opened) => return Ok(opened),
-        Err(Fault::Io(e)) => return Err(StoreError::from_io(data, "open", e)),
         Err(Fault::Damage(why)) => why,
+        Err(fault @ (Fault::Io(_) | Fault::Newer(_))) => {
+            return Err(fault_to_error(data, "open", fault));
+        }
     };
     tracing::error!(path = %data.display(), why = first, "store is damaged");
 
@@ -219,8 +225,10 @@ fn ladder(
                 };
                 return Ok((db, report));
             }
-            Err(Fault::Io(e)) => return Err(StoreError::from_io(data, "open", e)),
             Err(Fault::Damage(_)) => {}
+            Err(fault @ (Fault::Io(_) | Fault::Newer(_))) => {
+                return Err(fault_to_error(data, "open", fault));
+            }
         }
     }
 
@@ -248,19 +256,24 @@ fn attempt(data: &Path, options: &Options) -> Result<(sled::Db, OpenReport), Fau
         corrupt_raw: Vec::new(),
         batches: 0,
     };
+    let mut newer = None;
     guard::call(|| {
         for item in db.iter() {
             let (full, value) = item?;
-            if full == BATCHES {
-                report.batches = witness::number(record::decode(&full, &value)).unwrap_or_default();
-                continue;
-            }
             match record::decode(&full, &value) {
+                Ok(number) if full == BATCHES => {
+                    report.batches = witness::number(number).unwrap_or_default();
+                }
+                Err(BadRecord::Damaged(_)) if full == BATCHES => {}
                 Ok(payload) => {
                     report.records += 1;
                     report.live_bytes += (full.len() + payload.len()) as u64;
                 }
-                Err(why) => {
+                Err(BadRecord::Newer(found)) => {
+                    newer = Some((split_key(&full), found));
+                    return Ok(());
+                }
+                Err(BadRecord::Damaged(why)) => {
                     let (keyspace, key) = split_key(&full);
                     tracing::error!(keyspace, key = %key.escape_ascii(), why, "record is damaged");
                     report.corrupt.push(CorruptRecord { keyspace, key, why });
@@ -270,6 +283,12 @@ fn attempt(data: &Path, options: &Options) -> Result<(sled::Db, OpenReport), Fau
         }
         Ok(())
     })?;
+    if let Some(((keyspace, key), found)) = newer {
+        let what = format!("record {} of {keyspace:?}", key.escape_ascii());
+        let root = data.parent().unwrap_or(data);
+        let newer = NewerFormat::new(root, what, found, record::FORMAT);
+        return Err(Fault::Newer(newer));
+    }
     Ok((db, report))
 }
 

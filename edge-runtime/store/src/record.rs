@@ -10,8 +10,9 @@
 //! | 8..12 | CRC-32 (IEEE) over bytes 2..8, the full key and the payload |
 //! | 12.. | payload |
 //!
-//! Invariant: what [`decode`] returns is what [`encode`] was given for that very key. The key is part of the
-//! checksum, so a record that turns up under another key is damage too.
+//! Invariants: what [`decode`] returns is what [`encode`] was given for that very key. The key is part of the
+//! checksum, so a record that turns up under another key is damage too. A newer format keeps magic, version, length and
+//! checksum where they are, and the checksum covers the version: a record is newer only where that holds, else damaged.
 
 const MAGIC: [u8; 2] = *b"WK";
 
@@ -20,6 +21,21 @@ pub(crate) const FORMAT: u16 = 1;
 
 /// Length of the header in bytes.
 pub(crate) const HEADER: usize = 12;
+
+/// Why a stored record can't be read: one of the store, or what a caller keeps in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadRecord {
+    /// Sound, and of a newer format than this build knows.
+    #[error("format {0} was written by a newer version")]
+    Newer(u16),
+    /// What is wrong with it, as a phrase.
+    #[error("{0}")]
+    Damaged(String),
+}
+
+fn damaged<T>(why: impl Into<String>) -> Result<T, BadRecord> {
+    Err(BadRecord::Damaged(why.into()))
+}
 
 fn crc(head: &[u8], key: &[u8], payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
@@ -50,10 +66,10 @@ pub fn encode(key: &[u8], payload: &[u8]) -> Vec<u8> {
 /// The payload of `bytes`, found at `key`.
 ///
 /// # Errors
-/// What is wrong with them, as a phrase.
-pub fn decode<'a>(key: &[u8], bytes: &'a [u8]) -> Result<&'a [u8], String> {
+/// What is wrong with them.
+pub fn decode<'a>(key: &[u8], bytes: &'a [u8]) -> Result<&'a [u8], BadRecord> {
     let Some((head, payload)) = bytes.split_at_checked(HEADER) else {
-        return Err(format!("{} bytes are too short for a record", bytes.len()));
+        return damaged(format!("{} bytes are too short for a record", bytes.len()));
     };
     let (Some(magic), Some(format), Some(len), Some(stored)) = (
         head.first_chunk::<2>(),
@@ -61,19 +77,20 @@ pub fn decode<'a>(key: &[u8], bytes: &'a [u8]) -> Result<&'a [u8], String> {
         head[4..].first_chunk::<4>(),
         head[8..].first_chunk::<4>(),
     ) else {
-        return Err("the header is too short".to_owned());
+        return damaged("the header is too short");
     };
     if *magic != MAGIC {
-        return Err("it does not begin like a record".to_owned());
+        return damaged("it does not begin like a record");
     }
     let computed = crc(&head[2..8], key, payload);
     let stored = u32::from_be_bytes(*stored);
     if u32::from_be_bytes(*len) as usize != payload.len() || computed != stored {
-        return Err(format!("checksum {computed:08x} instead of {stored:08x}"));
+        return damaged(format!("checksum {computed:08x} instead of {stored:08x}"));
     }
     match u16::from_be_bytes(*format) {
         FORMAT => Ok(payload),
-        newer => Err(format!("format {newer} was written by a newer version")),
+        0 => damaged("format 0 was never written"),
+        newer => Err(BadRecord::Newer(newer)),
     }
 }
 
@@ -100,7 +117,8 @@ mod tests {
             let mut stored = encode(&key, &payload);
             let at = at.index(stored.len());
             stored[at] ^= 1 << bit;
-            prop_assert!(decode(&key, &stored).is_err());
+            let read = decode(&key, &stored);
+            prop_assert!(matches!(read, Err(BadRecord::Damaged(_))), "{:?}", read);
         }
 
         #[test]

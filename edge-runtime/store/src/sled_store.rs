@@ -58,8 +58,8 @@ impl SledStore {
     /// Blocks for as long as reading and checking every record takes.
     ///
     /// # Errors
-    /// When the folder is in use, can't be written or the disk is full. Damage is no error: it is repaired or set
-    /// aside, and [`OpenReport::outcome`] says so.
+    /// When the folder is in use, can't be written, was written by a newer version (nothing in it is changed then), or the
+    /// disk is full. Damage is no error: it is repaired or set aside, and [`OpenReport::outcome`] says so.
     pub fn open(root: &Path, options: &Options) -> Result<(Self, OpenReport), StoreError> {
         let lock = open::take_folder(root, options)?;
         let (db, data, mut report) = open::open(root, options)?;
@@ -174,6 +174,7 @@ pub(crate) fn fault_to_error(path: &Path, what: &'static str, fault: Fault) -> S
             path: path.to_owned(),
             why,
         },
+        Fault::Newer(newer) => newer.into(),
     }
 }
 
@@ -211,10 +212,10 @@ impl Store for SledStore {
         raw.map(|raw| {
             record::decode(&full, &raw)
                 .map(<[u8]>::to_vec)
-                .map_err(|why| StoreError::Corrupt {
+                .map_err(|bad| StoreError::Corrupt {
                     keyspace: keyspace.name(),
                     key: key.escape_ascii().to_string(),
-                    why,
+                    why: bad.to_string(),
                 })
         })
         .transpose()
@@ -246,10 +247,10 @@ impl Store for SledStore {
                     key,
                     value: payload.to_vec(),
                 }),
-                Err(why) => page.corrupt.push(CorruptRecord {
+                Err(bad) => page.corrupt.push(CorruptRecord {
                     keyspace: keyspace.name().to_owned(),
                     key,
-                    why,
+                    why: bad.to_string(),
                 }),
             }
         }

@@ -35,7 +35,10 @@ impl Witness {
             .open(root.join(NAME))?;
         let mut bytes = [0; record::HEADER + 8];
         let seen = match file.read_exact_at(&mut bytes, 0) {
-            Ok(()) => number(record::decode(KEY, &bytes)).unwrap_or(0),
+            Ok(()) => record::decode(KEY, &bytes)
+                .ok()
+                .and_then(number)
+                .unwrap_or(0),
             Err(_) => 0,
         };
         Ok((Self { file }, seen))
@@ -52,9 +55,9 @@ pub(crate) fn encode(key: &[u8], n: u64) -> Vec<u8> {
     record::encode(key, &n.to_be_bytes())
 }
 
-/// Number in a decoded record.
-pub(crate) fn number(payload: Result<&[u8], String>) -> Option<u64> {
-    payload.ok()?.try_into().ok().map(u64::from_be_bytes)
+/// Number in the payload of a record.
+pub(crate) fn number(payload: &[u8]) -> Option<u64> {
+    payload.try_into().ok().map(u64::from_be_bytes)
 }
 
 #[cfg(test)]
