@@ -130,7 +130,12 @@ pub(crate) const BATCHES: &[u8] = b"\0batches";
 
 /// Makes the root folder usable and takes its lock.
 pub(crate) fn take_folder(root: &Path, options: &Options) -> Result<FolderLock, StoreError> {
-    fs::create_dir_all(root).map_err(|e| not_writable(root, e))?;
+    if !root.is_dir() {
+        fs::create_dir_all(root).map_err(|e| not_writable(root, e))?;
+        if let Some(above) = root.parent().filter(|p| !p.as_os_str().is_empty()) {
+            sync_dir(above)?;
+        }
+    }
     let lock = FolderLock::take(root)?;
     check_free(root, options.min_free_bytes)?;
     Ok(lock)

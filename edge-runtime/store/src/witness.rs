@@ -5,48 +5,80 @@
 //! So every batch carries its number, and after every sync the number is also written to a file of its own. When the
 //! file knows a greater number than the store, acknowledged batches are gone.
 //!
-//! Invariant: the file's number is never ahead of what was synced. It is not synced itself: after a power cut it may
-//! be behind, which can only hide a loss and never invent one.
+//! Invariants:
+//! - the file's number is never ahead of what was synced, and when [`Witness::note`] has returned it is as durable as
+//!   that: the file is written with `O_DSYNC`, its name is synced when it is made, and it never grows, so that a full
+//!   disk does not stop it;
+//! - a write that is cut leaves the number before it: the two slots lie in pages of their own and take turns.
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::record;
 
 const NAME: &str = "witness";
 const KEY: &[u8] = b"witness";
 
+/// Where the slots begin, in bytes: no sector, page or erase unit that is written as a whole holds both.
+const SLOTS: [u64; 2] = [0, 4096];
+
+/// Bytes of a slot.
+const SLOT: usize = record::HEADER + 8;
+
 /// The file beside the data.
 #[derive(Debug)]
 pub(crate) struct Witness {
     file: File,
+    /// Notes taken; says whose turn it is.
+    notes: AtomicU64,
 }
 
 impl Witness {
-    /// Opens the file and reads the number in it; a file that makes no sense says zero.
+    /// Opens the file and reads the greatest number in it; a slot that makes no sense says zero.
     pub(crate) fn open(root: &Path) -> io::Result<(Self, u64)> {
+        let path = root.join(NAME);
+        let flags = rustix::fs::OFlags::DSYNC.bits();
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
             .read(true)
             .write(true)
-            .open(root.join(NAME))?;
-        let mut bytes = [0; record::HEADER + 8];
-        let seen = match file.read_exact_at(&mut bytes, 0) {
-            Ok(()) => record::decode(KEY, &bytes)
+            .custom_flags(flags.cast_signed())
+            .open(path)?;
+        let seen = SLOTS.map(|at| {
+            let mut bytes = [0; SLOT];
+            file.read_exact_at(&mut bytes, at)
                 .ok()
-                .and_then(number)
-                .unwrap_or(0),
-            Err(_) => 0,
+                .and_then(|()| number(record::decode(KEY, &bytes).ok()?))
+                .unwrap_or(0)
+        });
+        let latest = seen[0].max(seen[1]);
+        let witness = Self {
+            file,
+            // The slot that holds the greater number is not the next one to be written.
+            notes: AtomicU64::new(u64::from(seen[0] > seen[1])),
         };
-        Ok((Self { file }, seen))
+        if witness.file.metadata()?.len() < SLOTS[1] + SLOT as u64 {
+            // A new file, or one of a version that knew one slot: both now, so that no later note makes it longer.
+            witness.note(latest)?;
+            witness.note(latest)?;
+            File::open(root)?.sync_all()?;
+        }
+        Ok((witness, latest))
     }
 
-    /// Notes that batch `n` is durable.
+    /// Notes that batch `n` is durable; so is the note on return.
     pub(crate) fn note(&self, n: u64) -> io::Result<()> {
-        self.file.write_all_at(&encode(KEY, n), 0)
+        let turn = self.notes.fetch_add(1, Ordering::Relaxed);
+        let at = if turn.is_multiple_of(2) {
+            SLOTS[0]
+        } else {
+            SLOTS[1]
+        };
+        self.file.write_all_at(&encode(KEY, n), at)
     }
 }
 
@@ -65,15 +97,61 @@ pub(crate) fn number(payload: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn seen(root: &Path) -> u64 {
+        Witness::open(root).unwrap().1
+    }
+
     #[test]
     fn the_last_number_comes_back_and_nonsense_says_zero() {
         let dir = tempfile::tempdir().unwrap();
-        let (witness, seen) = Witness::open(dir.path()).unwrap();
-        assert_eq!(seen, 0);
-        witness.note(7).unwrap();
-        witness.note(8).unwrap();
-        assert_eq!(Witness::open(dir.path()).unwrap().1, 8);
+        let (witness, before) = Witness::open(dir.path()).unwrap();
+        assert_eq!(before, 0);
+        for n in [7, 8, 9] {
+            witness.note(n).unwrap();
+            assert_eq!(seen(dir.path()), n);
+        }
         std::fs::write(dir.path().join(NAME), "nonsense that is long enough").unwrap();
-        assert_eq!(Witness::open(dir.path()).unwrap().1, 0);
+        assert_eq!(seen(dir.path()), 0);
+    }
+
+    #[test]
+    fn a_note_is_on_stable_storage_when_it_has_been_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let (witness, _) = Witness::open(dir.path()).unwrap();
+        let flags = rustix::fs::fcntl_getfl(&witness.file).unwrap();
+        assert!(flags.contains(rustix::fs::OFlags::DSYNC), "{flags:?}");
+    }
+
+    #[test]
+    fn a_note_that_is_cut_leaves_the_one_before_it_also_after_a_reopening() {
+        let dir = tempfile::tempdir().unwrap();
+        for n in 1..=5 {
+            // Opened anew each time: whose turn it is follows from what is there.
+            let (witness, _) = Witness::open(dir.path()).unwrap();
+            let before = std::fs::read(dir.path().join(NAME)).unwrap();
+            witness.note(n).unwrap();
+            let whole = std::fs::read(dir.path().join(NAME)).unwrap();
+            let last = (0..whole.len())
+                .rfind(|at| whole[*at] != before[*at])
+                .unwrap();
+            let mut cut = whole.clone();
+            cut[last] = before[last];
+            std::fs::write(dir.path().join(NAME), cut).unwrap();
+            assert_eq!(seen(dir.path()), n - 1);
+            std::fs::write(dir.path().join(NAME), whole).unwrap();
+            assert_eq!(seen(dir.path()), n);
+        }
+    }
+
+    #[test]
+    fn a_witness_never_grows_once_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let (witness, _) = Witness::open(dir.path()).unwrap();
+        let length = || witness.file.metadata().unwrap().len();
+        let before = length();
+        for n in 1..5 {
+            witness.note(n).unwrap();
+        }
+        assert_eq!(length(), before);
     }
 }
