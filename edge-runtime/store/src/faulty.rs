@@ -1,6 +1,7 @@
 //! A store that fails when a test says so.
 
 use std::ops::Bound;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::batch::{Batch, Keyspace};
@@ -46,6 +47,9 @@ pub struct FaultyStore<S> {
     pub writes: Fuse,
     /// Burns at every sync.
     pub syncs: Fuse,
+    /// Burns at every check, and poisons the store as a failed check of the real one does.
+    pub checks: Fuse,
+    poison: OnceLock<String>,
 }
 
 impl<S: Store> FaultyStore<S> {
@@ -56,6 +60,8 @@ impl<S: Store> FaultyStore<S> {
             reads: Fuse::default(),
             writes: Fuse::default(),
             syncs: Fuse::default(),
+            checks: Fuse::default(),
+            poison: OnceLock::new(),
         }
     }
 
@@ -90,6 +96,15 @@ impl<S: Store> Store for FaultyStore<S> {
     fn sync(&self) -> Result<(), StoreError> {
         self.syncs.burn("sync")?;
         self.inner.sync()
+    }
+    fn check(&self) -> Result<(), StoreError> {
+        self.checks.burn("check").inspect_err(|error| {
+            self.poison.get_or_init(|| error.to_string());
+        })?;
+        self.inner.check()
+    }
+    fn poison(&self) -> Option<String> {
+        self.poison.get().cloned()
     }
     fn size_on_disk(&self) -> Result<u64, StoreError> {
         self.inner.size_on_disk()

@@ -134,6 +134,17 @@ pub trait Store: Send + Sync + Debug {
         self.sync()
     }
 
+    /// Finds out whether the store can still be written, without writing a record: makes good what is not durable yet
+    /// and writes a few bytes through. Cheap enough for every few seconds, so that a disk that failed while nothing
+    /// happened is known before something does.
+    ///
+    /// # Errors
+    /// When it can't; the store is poisoned from then on.
+    fn check(&self) -> Result<(), StoreError>;
+
+    /// Why nothing can be written until the store is opened again, if that is so. Only looks.
+    fn poison(&self) -> Option<String>;
+
     /// Bytes that the store's files take.
     ///
     /// # Errors
@@ -161,6 +172,12 @@ impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
     }
     fn sync(&self) -> Result<(), StoreError> {
         (**self).sync()
+    }
+    fn check(&self) -> Result<(), StoreError> {
+        (**self).check()
+    }
+    fn poison(&self) -> Option<String> {
+        (**self).poison()
     }
     fn size_on_disk(&self) -> Result<u64, StoreError> {
         (**self).size_on_disk()

@@ -127,6 +127,14 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn check(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn poison(&self) -> Option<String> {
+        None
+    }
+
     fn size_on_disk(&self) -> Result<u64, StoreError> {
         Ok(self
             .lock()

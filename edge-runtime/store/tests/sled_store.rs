@@ -485,6 +485,54 @@ fn a_nearly_full_disk_refuses_puts_but_lets_room_be_made() {
     assert!(store.commit(Batch::new().delete(LOG, b"a")).is_ok());
 }
 
+/// Not a test by itself: the process in which [`a_disk_that_fails_while_nothing_is_written_is_found_by_the_check`]
+/// makes every write fail, with the signal that comes with it ignored.
+#[test]
+fn child_whose_disk_fails() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let Some(root) = std::env::var_os("WATCHKEEPER_STORE_FAILS").map(PathBuf::from) else {
+        return;
+    };
+    let (store, _) = open(&root);
+    store.commit(Batch::new().put(MAP, b"a", b"1")).unwrap();
+    store.check().unwrap();
+    assert_eq!(store.poison(), None);
+    let limit = getrlimit(Resource::Fsize);
+    let mut none = limit;
+    none.current = Some(0);
+    setrlimit(Resource::Fsize, none).unwrap();
+    let failed = store.check().unwrap_err();
+    assert!(!failed.is_transient(), "{failed}");
+    setrlimit(Resource::Fsize, limit).unwrap();
+    // Writes would succeed again; what was lost in between nobody knows.
+    assert!(store.poison().is_some());
+    let refused = store.commit(Batch::new().put(MAP, b"a", b"2"));
+    assert!(
+        matches!(refused, Err(StoreError::Poisoned { .. })),
+        "{refused:?}"
+    );
+    drop(store);
+    let (store, report) = open(&root);
+    assert!(report.outcome.is_clean(), "{report:?}");
+    assert_eq!(store.get(MAP, b"a").unwrap().as_deref(), Some(&b"1"[..]));
+    store.check().unwrap();
+}
+
+#[test]
+fn a_disk_that_fails_while_nothing_is_written_is_found_by_the_check() {
+    let root = tempfile::tempdir().unwrap();
+    let child = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "child_whose_disk_fails", "--nocapture"])
+        .env("WATCHKEEPER_STORE_FAILS", root.path())
+        .output()
+        .unwrap();
+    assert!(child.status.success(), "{child:?}");
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(said.contains("1 passed"), "{said}");
+}
+
 #[test]
 fn a_folder_that_can_not_be_made_is_told_in_one_sentence() {
     let root = tempfile::tempdir().unwrap();
