@@ -18,9 +18,9 @@ pub struct Space {
 #[error("can't tell the free space of {path}: {source}")]
 pub struct StorageError {
     /// Which path.
-    path: std::path::PathBuf,
+    pub path: std::path::PathBuf,
     /// What the system said.
-    source: std::io::Error,
+    pub source: std::io::Error,
 }
 
 /// Reads the room of the file system that holds `path`, or would hold it: the nearest folder above that exists counts.

@@ -25,6 +25,7 @@ use crate::pipeline::manager::{Manager, Parts};
 use crate::pipeline::models::Models;
 use crate::pipeline::recorder::Recorder;
 use crate::pipeline::recordings::{self, Recordings};
+use crate::pipeline::room::Room;
 use crate::pipeline::worker::new_id;
 use crate::server::Server;
 use crate::server::metrics::Metrics;
@@ -106,9 +107,6 @@ fn live(
         max_events: config.journal.max_events,
         max_bytes: config.journal.max_bytes,
     };
-    let (journal, losses) = Journal::open(&config.state_dir, limits)?;
-    let journal = Arc::new(journal);
-    keep_private(&config.state_dir.join("journal"));
     let media = Arc::new(MediaStore::open(
         &config.state_dir,
         MediaLimits {
@@ -116,15 +114,34 @@ fn live(
             ..MediaLimits::default()
         },
     )?);
+    let recordings = Arc::new(Recordings::new(
+        &config.state_dir,
+        recordings::Limits {
+            max_bytes: config.recordings.max_bytes,
+            max_age: config.recordings.max_age,
+            min_free_bytes: RECORDINGS_LEAVE_FREE,
+        },
+    ));
+    let room = Arc::new(Room::new(
+        &config.state_dir,
+        Arc::clone(&recordings),
+        Arc::clone(&media),
+    ));
+    // Before the journal is opened: on a full disk it would refuse.
+    room.keep();
+    let (journal, losses) = Journal::open(&config.state_dir, limits)?;
+    let journal = Arc::new(journal);
+    keep_private(&config.state_dir.join("journal"));
     let metrics = Arc::new(Metrics::new());
-    let (recorder, recorder_thread) = Recorder::spawn(Arc::clone(&journal), Arc::clone(&media))?;
+    let (recorder, recorder_thread) =
+        Recorder::spawn(Arc::clone(&journal), Arc::clone(&media), Arc::clone(&room))?;
     let stamp = || Stamp {
         boot_id: boot_id.to_string(),
         mono_ms: 0,
         at: clock::wall(),
         id: new_id(),
     };
-    for end in journal.ends(&stamp())? {
+    for end in journal.ends(&stamp()) {
         tracing::info!(id = %end.id, "open when the last run died; ended now");
         recorder.record(end, None);
     }
@@ -140,14 +157,7 @@ fn live(
         recorder: recorder.clone(),
         models: Models::new(config),
         metrics: Arc::clone(&metrics),
-        recordings: Arc::new(Recordings::new(
-            &config.state_dir,
-            recordings::Limits {
-                max_bytes: config.recordings.max_bytes,
-                max_age: config.recordings.max_age,
-                min_free_bytes: RECORDINGS_LEAVE_FREE,
-            },
-        )),
+        recordings,
         guard: Arc::clone(guard),
         boot_id: Arc::clone(boot_id),
         started,
@@ -162,7 +172,8 @@ fn live(
         .thread_name("serve")
         .enable_all()
         .build()?;
-    let outcome = runtime.block_on(serve(config, api, Arc::clone(&manager), exit_with_parent));
+    let serving = serve(config, api, Arc::clone(&manager), room, exit_with_parent);
+    let outcome = runtime.block_on(serving);
     runtime.shutdown_timeout(Duration::from_secs(2));
 
     // Ending a pipeline waits for the recorder, so the recorder has to know first.
@@ -204,6 +215,7 @@ async fn serve(
     config: &Config,
     api: Arc<Api>,
     manager: Arc<Manager>,
+    room: Arc<Room>,
     exit_with_parent: bool,
 ) -> anyhow::Result<()> {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -222,9 +234,12 @@ async fn serve(
     let parent = parent_gone(exit_with_parent);
     tokio::pin!(parent);
     let recorder = manager.parts().recorder.clone();
+    let journal = Arc::clone(&manager.parts().journal);
     let mut broken = Ok(());
     // The turn that the watchdog waits for; signals are heard meanwhile.
     let mut turn: Option<tokio::task::JoinHandle<usize>> = None;
+    // The look at the disk that the watchdog does not wait for: a disk may be slow.
+    let mut look: Option<tokio::task::JoinHandle<()>> = None;
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
@@ -239,6 +254,7 @@ async fn serve(
                     }
                 }
             }
+            Some(_) = async { Some(look.as_mut()?.await) }, if look.is_some() => look = None,
             _ = beat.tick() => {
                 if turn.is_none() {
                     let manager = Arc::clone(&manager);
@@ -248,13 +264,22 @@ async fn serve(
                         manager.troubles().len()
                     }));
                 }
-                if recorder.is_broken() {
-                    broken = Err(anyhow::anyhow!(
-                        "the disk failed in the middle of a write; stopping, so that the store is checked at the next start"
-                    ));
-                    break;
+                if look.is_none() {
+                    let (room, journal) = (Arc::clone(&room), Arc::clone(&journal));
+                    look = Some(tokio::task::spawn_blocking(move || {
+                        room.keep();
+                        if let Err(error) = journal.check() {
+                            tracing::error!(%error, "the disk failed a check");
+                        }
+                    }));
                 }
             }
+        }
+        if recorder.is_broken() || journal.broken().is_some() {
+            broken = Err(anyhow::anyhow!(
+                "the disk failed in the middle of a write; stopping, so that the store is checked at the next start"
+            ));
+            break;
         }
     }
     notify(&[sd_notify::NotifyState::Stopping]);

@@ -154,6 +154,17 @@ impl Process {
         Ok((status.code(), self.log_text()))
     }
 
+    /// Waits until it ends by itself; answers its exit code, `None` after a signal, and everything it wrote.
+    ///
+    /// # Errors
+    /// When it does not end within `patience`.
+    pub fn ended(mut self, patience: Duration) -> anyhow::Result<(Option<i32>, String)> {
+        let status = wait_up_to(patience, "the process to end", || {
+            self.child.try_wait().ok().flatten()
+        })?;
+        Ok((status.code(), self.log_text()))
+    }
+
     /// Its process id.
     #[must_use]
     pub fn id(&self) -> u32 {
@@ -255,6 +266,21 @@ impl Bench {
         if let Some(screen) = screen {
             command.env("DISPLAY", screen);
         }
+        self.start_runtime(command)
+    }
+
+    /// The same, with the signal ignored that comes with a write beyond the limit on the size of files: such a write then
+    /// fails as on a disk that fails.
+    ///
+    /// # Errors
+    /// When it does not come up; the message holds its log.
+    pub fn runtime_without_xfsz(&self) -> anyhow::Result<Process> {
+        let runtime = self.runtime_command()?;
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+            .arg(runtime.get_program())
+            .args(runtime.get_args());
         self.start_runtime(command)
     }
 

@@ -163,6 +163,63 @@ fn a_full_disk_holds_events_back_and_loses_none() -> anyhow::Result<()> {
 }
 
 #[test]
+fn old_recordings_give_way_so_that_events_are_stored_on_a_full_disk() -> anyhow::Result<()> {
+    let name = "old_recordings_give_way_so_that_events_are_stored_on_a_full_disk";
+    in_private_mounts(name, || {
+        let bench = Bench::new("")?;
+        let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
+        let runtime = bench.runtime()?;
+        deploy(&bench)?;
+        let recordings = bench.path("state/recordings");
+        std::fs::create_dir_all(&recordings)?;
+        let [old, new] = ["watch.1.mp4", "watch.2.mp4"].map(|part| recordings.join(part));
+        for part in [&old, &new] {
+            std::fs::write(part, vec![0x55; 40 << 20])?;
+        }
+        more_events(&bench, 3)?;
+
+        disk.fill(LITTLE)?;
+        wait_up_to(LONG, "the oldest recording to give way", || {
+            (!old.exists()).then_some(())
+        })?;
+        let held = bench.events()?.len();
+        let after = more_events(&bench, held + 3)?;
+        ensure!(is_without_a_gap(&after), "{:?}", seqs(&after));
+        ensure!(new.exists(), "more went than was needed");
+        ensure!(reasons(&bench).is_empty(), "{:?}", reasons(&bench));
+        runtime.stop()
+    })
+}
+
+#[test]
+fn a_disk_that_fails_while_nothing_happens_ends_the_runtime_before_an_event_needs_it()
+-> anyhow::Result<()> {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let bench = Bench::new("")?;
+    let runtime = bench.runtime_without_xfsz()?;
+    let pid = i32::try_from(runtime.id()).ok().and_then(Pid::from_raw);
+    // From here on no file grows beyond its first page, and no byte behind that can be written.
+    let one_page = Rlimit {
+        current: Some(4096),
+        maximum: Some(4096),
+    };
+    prlimit(pid, Resource::Fsize, one_page)?;
+    let (code, log) = runtime.ended(LONG)?;
+    ensure!(code == Some(FAILED), "{code:?}: {log}");
+    let last = log.lines().rfind(|line| line.contains("ERROR"));
+    let last = last.unwrap_or_default();
+    ensure!(
+        last.contains("the disk failed in the middle of a write"),
+        "{log}"
+    );
+    ensure!(!log.contains("panicked"), "{log}");
+    let runtime = bench.runtime()?;
+    ensure!(bench.events()?.is_empty(), "an event was needed to find it");
+    ensure!(reasons(&bench).is_empty(), "{:?}", reasons(&bench));
+    runtime.stop()
+}
+
+#[test]
 fn a_runtime_stopped_on_a_full_disk_ends_in_time_and_says_what_it_could_not_store()
 -> anyhow::Result<()> {
     let name = "a_runtime_stopped_on_a_full_disk_ends_in_time_and_says_what_it_could_not_store";

@@ -4,7 +4,10 @@
 //! - a picture is on stable storage, under its final name, before [`MediaStore::put`] returns – so before the event
 //!   that names it is appended;
 //! - an id is a ULID and its folder follows from the ULID's own time, so no id can name a file outside;
-//! - the pictures never take more than the bound: the oldest go first.
+//! - ids rise in the order in which pictures were kept, over restarts and whatever the clock does: after a clock that
+//!   went back they follow the last one, so an id's time is not when the picture was taken (the event says that);
+//! - the pictures never take more than the bound, and don't grow on a nearly full disk: those that were kept first go
+//!   first.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -13,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use ulid::Ulid;
+use watchkeeper_board::storage::{StorageError, space};
 use watchkeeper_contract::event::{Media, MediaKind};
 
 use super::Hash;
@@ -79,6 +83,23 @@ struct Index {
     files: VecDeque<(Ulid, u64)>,
     bytes: u64,
     dropped: u64,
+    /// The last id that was given.
+    last: Ulid,
+}
+
+impl Index {
+    /// An id greater than every one before it, with the clock's time where that allows it.
+    fn next_id(&mut self, unix_ms: i64) -> Ulid {
+        // A clock before 1970 is as wrong as one that says 1970.
+        let fresh = Ulid::from_parts(u64::try_from(unix_ms).unwrap_or(0), Ulid::new().random());
+        self.last = if fresh > self.last {
+            fresh
+        } else {
+            let next_ms = || Ulid::from_parts(self.last.timestamp_ms().saturating_add(1), 0);
+            self.last.increment().unwrap_or_else(next_ms)
+        };
+        self.last
+    }
 }
 
 impl MediaStore {
@@ -113,12 +134,19 @@ impl MediaStore {
             limits,
             index: Mutex::new(Index {
                 bytes: files.iter().map(|(_, bytes)| bytes).sum(),
+                last: files.last().map_or(Ulid::nil(), |(id, _)| *id),
                 files: files.into(),
                 dropped: 0,
             }),
         };
         store.make_room(0);
         Ok(store)
+    }
+
+    /// Where the pictures are.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.root
     }
 
     /// Keeps `jpeg`, taken at `unix_ms` (milliseconds since 1970, UTC); durable on return. Older pictures give way.
@@ -128,9 +156,8 @@ impl MediaStore {
     pub fn put(&self, kind: MediaKind, unix_ms: i64, jpeg: &[u8]) -> Result<Media, MediaError> {
         let bytes = jpeg.len() as u64;
         self.make_room(bytes);
-        self.check_free(bytes)?;
-        // A clock before 1970 is as wrong as one that says 1970.
-        let id = Ulid::from_parts(u64::try_from(unix_ms).unwrap_or(0), Ulid::new().random());
+        self.find_room(bytes)?;
+        let id = self.index.lock().next_id(unix_ms);
         let path = self.path_of(id);
         let folder = path.parent().unwrap_or(&self.root);
         if !folder.is_dir() {
@@ -149,7 +176,7 @@ impl MediaStore {
             if let Err(error) = fs::remove_file(&temporary) {
                 tracing::debug!(path = %temporary.display(), %error, "half a picture stays until the next start");
             }
-            return Err(MediaError::Io { path, source });
+            return Err(io_at(&path)(source));
         }
         sync_folder(folder)?;
 
@@ -212,43 +239,62 @@ impl MediaStore {
         self.root.join(day.to_string()).join(format!("{id}.jpg"))
     }
 
-    /// Drops the oldest pictures until `coming` more bytes fit. A file that can't be removed is logged and forgotten.
+    /// Drops the oldest pictures until `bytes` are given back, or none is left. Answers what was given.
+    pub fn give(&self, bytes: u64) -> u64 {
+        let mut index = self.index.lock();
+        let mut given = 0;
+        while given < bytes {
+            let Some(dropped) = self.drop_oldest(&mut index) else {
+                break;
+            };
+            given += dropped;
+        }
+        given
+    }
+
+    /// Drops the oldest pictures until `coming` more bytes fit within the bound.
     fn make_room(&self, coming: u64) {
         let mut index = self.index.lock();
-        while index.bytes + coming > self.limits.max_bytes {
-            let Some((id, bytes)) = index.files.pop_front() else {
-                return;
-            };
-            index.bytes -= bytes;
-            index.dropped += 1;
-            let path = self.path_of(id);
-            if let Err(error) = fs::remove_file(&path) {
-                tracing::warn!(path = %path.display(), %error, "picture not removed");
-            }
-            let next_day = index.files.front().map(|(next, _)| self.path_of(*next));
-            let folder = path.parent();
-            if let Some(folder) = folder
-                && next_day.as_deref().and_then(Path::parent) != Some(folder)
-                && let Err(error) = fs::remove_dir(folder)
-            {
-                tracing::debug!(path = %folder.display(), %error, "folder of a past day stays");
-            }
+        while index.bytes + coming > self.limits.max_bytes && self.drop_oldest(&mut index).is_some()
+        {
         }
     }
 
-    fn check_free(&self, coming: u64) -> Result<(), MediaError> {
-        let stat = rustix::fs::statvfs(&self.root).map_err(|e| MediaError::Io {
-            path: self.root.clone(),
-            source: e.into(),
-        })?;
-        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-        if free < self.limits.min_free_bytes.saturating_add(coming) {
-            return Err(MediaError::Full {
-                path: self.root.clone(),
-                free,
-            });
+    /// Drops the oldest picture and says how large it was. A file that can't be removed is logged and forgotten.
+    fn drop_oldest(&self, index: &mut Index) -> Option<u64> {
+        let (id, bytes) = index.files.pop_front()?;
+        index.bytes -= bytes;
+        index.dropped += 1;
+        let path = self.path_of(id);
+        if let Err(error) = fs::remove_file(&path) {
+            tracing::warn!(path = %path.display(), %error, "picture not removed");
         }
-        Ok(())
+        let next_day = index.files.front().map(|(next, _)| self.path_of(*next));
+        let folder = path.parent();
+        if let Some(folder) = folder
+            && next_day.as_deref().and_then(Path::parent) != Some(folder)
+            && let Err(error) = fs::remove_dir(folder)
+        {
+            tracing::debug!(path = %folder.display(), %error, "folder of a past day stays");
+        }
+        Some(bytes)
+    }
+
+    /// Sees to it that a picture of `coming` bytes may be written: on a nearly full disk it takes the place of old ones.
+    fn find_room(&self, coming: u64) -> Result<(), MediaError> {
+        let free = space(&self.root)
+            .map_err(|StorageError { path, source }| MediaError::Io { path, source })?
+            .free;
+        let floor = self.limits.min_free_bytes.saturating_add(coming);
+        if free >= floor
+            || (free >= coming && self.bytes() >= coming && self.give(coming) >= coming)
+        {
+            return Ok(());
+        }
+        Err(MediaError::Full {
+            path: self.root.clone(),
+            free,
+        })
     }
 }
 
@@ -266,7 +312,12 @@ fn shown(id: &str) -> String {
 
 fn io_at(path: &Path) -> impl FnOnce(io::Error) -> MediaError {
     let path = path.to_owned();
-    move |source| MediaError::Io { path, source }
+    move |source| match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            MediaError::Full { path, free: 0 }
+        }
+        _ => MediaError::Io { path, source },
+    }
 }
 
 fn sync_folder(path: &Path) -> Result<(), MediaError> {
@@ -351,6 +402,41 @@ mod tests {
         assert!(store.read(&ids[2]).is_ok() && store.read(&ids[3]).is_ok());
         assert_eq!((store.bytes(), store.dropped()), (8, 2));
         assert_eq!(fs::read_dir(dir.path().join("media")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_changes_nothing_about_which_pictures_go_also_after_reopening() {
+        let dir = tempfile::tempdir().unwrap();
+        let century = 100 * 365 * 24 * 3600 * 1000;
+        let mut ids = Vec::new();
+        // Right, back in 1970 after a cold boot, right again, and once a century ahead.
+        for ms in [NOV_21, 5, NOV_21 + 9, NOV_21 + century, NOV_21 + 20] {
+            let store = open(dir.path(), 12);
+            ids.push(store.put(MediaKind::Clean, ms, b"1234").unwrap().id);
+        }
+        let store = open(dir.path(), 12);
+        let kept: Vec<bool> = ids.iter().map(|id| store.path(id).is_ok()).collect();
+        assert_eq!(kept, [false, false, true, true, true]);
+        assert!(ids.is_sorted(), "{ids:?}");
+    }
+
+    #[test]
+    fn on_a_nearly_full_disk_a_new_picture_takes_the_place_of_the_oldest() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = open(dir.path(), 100)
+            .put(MediaKind::Clean, NOV_21, b"1234")
+            .unwrap();
+        let limits = MediaLimits {
+            max_bytes: 100,
+            min_free_bytes: u64::MAX,
+        };
+        let store = MediaStore::open(dir.path(), limits).unwrap();
+        let second = store.put(MediaKind::Clean, NOV_21, b"123").unwrap();
+        assert!(store.path(&first.id).is_err());
+        assert_eq!(store.bytes(), 3);
+        let refused = store.put(MediaKind::Clean, NOV_21, b"1234").unwrap_err();
+        assert!(matches!(refused, MediaError::Full { .. }), "{refused}");
+        assert!(store.path(&second.id).is_ok(), "nothing goes for nothing");
     }
 
     #[test]

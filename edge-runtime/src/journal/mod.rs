@@ -46,6 +46,7 @@ pub use specs::{LastWord, Loaded, Specs, Unreadable, Word};
 use record::HeadV1;
 use reservation::Reservation;
 use retention::{Item, Retention};
+use unended::Unended;
 
 const EVENTS: Keyspace = Keyspace::new("events");
 const META: Keyspace = Keyspace::new("journal");
@@ -126,6 +127,8 @@ pub struct Journal {
     writer: Mutex<Writer>,
     head: watch::Sender<Head>,
     specs: Specs,
+    /// What was open when the last run ended, until [`Journal::ends`] is asked.
+    unended: Mutex<Unended>,
 }
 
 #[derive(Debug)]
@@ -224,8 +227,16 @@ impl Journal {
             store,
             writer: Mutex::new(writer),
             head,
+            unended: Mutex::new(found.unended),
         };
         Ok((journal, losses))
+    }
+
+    /// Records that end what was begun and not ended when the journal was opened, oldest first, to be appended before
+    /// anything new. `stamp` says who ends them; its id is not used. Given once.
+    #[must_use]
+    pub fn ends(&self, stamp: &Stamp) -> Vec<Event> {
+        std::mem::take(&mut *self.unended.lock()).ends(stamp)
     }
 
     /// Appends `events` in this order: gives each its number and hash, and returns them when they are durable.
@@ -370,6 +381,21 @@ impl Journal {
         }
     }
 
+    /// Finds out whether events can still be stored, so that a disk that failed is known before the next event; to be
+    /// called every few seconds.
+    ///
+    /// # Errors
+    /// When they can't; [`Journal::broken`] says so from then on.
+    pub fn check(&self) -> Result<(), JournalError> {
+        Ok(self.store.check()?)
+    }
+
+    /// Why nothing can be stored until the store is opened again, if that is so.
+    #[must_use]
+    pub fn broken(&self) -> Option<String> {
+        self.store.poison()
+    }
+
     /// Bytes that the store's files take.
     ///
     /// # Errors
@@ -388,14 +414,17 @@ impl Writer {
     }
 }
 
-/// The last event record.
+/// What the records say.
 #[derive(Debug)]
 struct Found {
+    /// Number of the last one.
     last: u64,
+    /// Its hash.
     hash: Hash,
+    unended: Unended,
 }
 
-/// Reads every record once to know sizes and severities.
+/// Reads every record once: sizes and severities for retention, the end of the chain, and what was left open.
 fn scan_index(
     store: &dyn Store,
     retention: &mut Retention,
@@ -404,6 +433,7 @@ fn scan_index(
     let mut found = Found {
         last: 0,
         hash: Hash::ZERO,
+        unended: Unended::default(),
     };
     let mut from: Option<Vec<u8>> = None;
     loop {
@@ -420,10 +450,9 @@ fn scan_index(
             if let Some(seq) = log_seq(&entry.key) {
                 match StoredEvent::decode(EventSeq(seq), &entry.value) {
                     Ok(event) => {
-                        found = Found {
-                            last: seq,
-                            hash: event.hash(),
-                        };
+                        found.last = seq;
+                        found.hash = event.hash();
+                        found.unended.see(event);
                     }
                     Err(BadRecord::Newer(format)) => {
                         return Err(newer(&format!("event {seq}"), format));

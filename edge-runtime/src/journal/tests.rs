@@ -216,6 +216,60 @@ fn a_power_cut_after_an_append_loses_nothing_that_was_acknowledged() {
 }
 
 #[test]
+fn what_was_left_open_is_ended_once_and_is_known_from_opening_without_another_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let stamp = Stamp {
+        boot_id: "next".to_owned(),
+        mono_ms: 3,
+        at: Wall {
+            unix_ms: 7,
+            quality: TimeQuality::Synced,
+        },
+        id: EventId(ulid::Ulid::new()),
+    };
+    let (open, ended) = (event(Severity::Warning), event(Severity::Info));
+    let held = Event {
+        body: EventBody::PipelineHeld {
+            message: "held".to_owned(),
+        },
+        ..event(Severity::Critical)
+    };
+    let is_over = |event: Event| Event {
+        phase: Phase::End,
+        ..event
+    };
+    let mut records = vec![open.clone(), ended.clone(), held, is_over(ended)];
+    // More than one page of them.
+    records.extend(infos(OPEN_PAGE).into_iter().map(is_over));
+    over(Arc::clone(&store) as _, dir.path(), Limits::default())
+        .append(records)
+        .unwrap();
+
+    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    store.reads.blow_at(1);
+    let ends = journal.ends(&stamp);
+    let [end] = &ends[..] else {
+        panic!("{ends:?}");
+    };
+    assert_eq!((end.id, end.phase), (open.id, Phase::End));
+    assert_eq!((end.boot_id.as_str(), end.at), ("next", stamp.at));
+    assert_eq!(journal.ends(&stamp), []);
+}
+
+#[test]
+fn a_disk_that_fails_a_check_is_known_before_the_next_event() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    journal.check().unwrap();
+    assert_eq!(journal.broken(), None);
+    store.checks.blow_at(1);
+    assert!(journal.check().is_err());
+    assert!(journal.broken().unwrap().contains("check"));
+}
+
+#[test]
 fn what_retention_dropped_shows_in_the_first_number_and_critical_events_stay_longer() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(MemoryStore::new());

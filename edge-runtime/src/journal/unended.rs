@@ -1,7 +1,7 @@
 //! What was open when the runtime died: every event that began ends, also when nobody was left to end it.
 //!
 //! A camera that is lost while the runtime is killed has a `new` and nobody who remembers it; whoever follows the journal would raise its alarm for
-//! ever. Invariant: after [`Journal::ends`] was appended, every event that the journal still holds the beginning of has its end, except what
+//! ever. Invariant: after [`Journal::ends`](super::Journal::ends) was appended, every event that the journal still holds the beginning of has its end, except what
 //! another part of the runtime goes on with.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
 
-use super::{Journal, JournalError, MAX_PAGE, Stamp};
+use super::{Stamp, StoredEvent};
 
 /// Most open events that are looked after; there are never nearly as many.
 const MOST: usize = 10_000;
@@ -22,42 +22,37 @@ struct Life {
     phase: Phase,
 }
 
-impl Journal {
-    /// Records that end what was begun and not ended, oldest first, to be appended before anything new. Holds of pipelines go on over restarts and
-    /// are left out. `stamp` says who ends them; its id is not used.
-    ///
-    /// # Errors
-    /// When the store can't be read.
-    pub fn ends(&self, stamp: &Stamp) -> Result<Vec<Event>, JournalError> {
-        let mut open: BTreeMap<EventId, (EventSeq, super::StoredEvent)> = BTreeMap::new();
-        let mut after = EventSeq(0);
-        loop {
-            let page = self.read_after(after, MAX_PAGE)?;
-            for stored in page.events {
-                let Ok(life) = serde_json::from_str::<Life>(stored.canonical()) else {
-                    continue;
-                };
-                match life.phase {
-                    Phase::End => drop(open.remove(&life.id)),
-                    Phase::New | Phase::Update if open.len() < MOST => {
-                        open.insert(life.id, (stored.seq, stored));
-                    }
-                    Phase::New | Phase::Update => {}
-                }
+/// What began and has not ended yet, of the records seen so far.
+#[derive(Debug, Default)]
+pub(super) struct Unended {
+    /// The last record of each.
+    open: BTreeMap<EventId, StoredEvent>,
+}
+
+impl Unended {
+    /// Looks at the next record of the journal.
+    pub(super) fn see(&mut self, stored: StoredEvent) {
+        let Ok(life) = serde_json::from_str::<Life>(stored.canonical()) else {
+            return;
+        };
+        match life.phase {
+            Phase::End => drop(self.open.remove(&life.id)),
+            Phase::New | Phase::Update if self.open.len() < MOST => {
+                self.open.insert(life.id, stored);
             }
-            if page.next_after == after {
-                break;
-            }
-            after = page.next_after;
+            Phase::New | Phase::Update => {}
         }
-        let mut left: Vec<_> = open.into_values().collect();
-        left.sort_by_key(|(seq, _)| *seq);
-        let events = left.iter().filter_map(|(_, stored)| stored.event().ok());
-        let held = |event: &Event| matches!(event.body, EventBody::PipelineHeld { .. });
-        Ok(events
-            .filter(|event| !held(event))
+    }
+
+    /// Records that end what is open, oldest first. Holds of pipelines go on over restarts and are left out.
+    pub(super) fn ends(self, stamp: &Stamp) -> Vec<Event> {
+        let mut left: Vec<StoredEvent> = self.open.into_values().collect();
+        left.sort_by_key(|stored| stored.seq);
+        let events = left.iter().filter_map(|stored| stored.event().ok());
+        events
+            .filter(|event| !matches!(event.body, EventBody::PipelineHeld { .. }))
             .map(|event| end(event, stamp))
-            .collect())
+            .collect()
     }
 }
 

@@ -587,10 +587,16 @@ impl Manager {
     /// Refuses a change that ends a pipeline or a source while nothing can be stored: their last events would have to wait for room, and
     /// everybody who wants to change something with them.
     fn check_storable(&self) -> Result<(), Problem> {
-        self.parts
-            .recorder
-            .trouble()
+        self.storage_trouble()
             .map_or(Ok(()), |trouble| Err(storage(trouble)))
+    }
+
+    /// Why nothing can be stored now, if that is known: an event had to wait, or the disk failed a check.
+    fn storage_trouble(&self) -> Option<String> {
+        self.parts.recorder.trouble().or_else(|| {
+            let why = self.parts.journal.broken()?;
+            Some(format!("events can't be stored: {why}"))
+        })
     }
 
     /// The worker of a pipeline that runs.
@@ -640,7 +646,7 @@ impl Manager {
     /// One sentence for each thing that is asked for and does not run.
     #[must_use]
     pub fn troubles(&self) -> Vec<String> {
-        let mut troubles: Vec<String> = self.parts.recorder.trouble().into_iter().collect();
+        let mut troubles: Vec<String> = self.storage_trouble().into_iter().collect();
         for status in self.sources() {
             let id = &status.spec.id;
             match status.state {

@@ -6,7 +6,8 @@
 //! - [`source_clock`]: the one time that all of a pipeline measures with;
 //! - [`worker`]: the thread that takes frames from a source and feeds them to it;
 //! - [`screen`]: the window that shows what it draws;
-//! - [`recorder`]: the one thread that makes events durable, with their pictures, in order;
+//! - [`recorder`]: the one thread that makes events durable, with their pictures, in order; [`refused`]: what becomes of
+//!   events that the journal refuses; [`room`]: who gives way to them on a full disk;
 //! - [`recordings`]: where annotated videos go, and how much of them is kept;
 //! - [`manager`]: every source and pipeline of this box, and what the API may ask of them.
 //!
@@ -24,6 +25,8 @@ pub mod plan;
 pub mod reach;
 pub mod recorder;
 pub mod recordings;
+mod refused;
+pub mod room;
 pub mod run;
 mod screen;
 mod source_clock;

@@ -2,8 +2,9 @@
 //!
 //! Owns the queue between the pipelines and the journal. Invariants: events reach the journal in the order in which each pipeline
 //! made them; the queue holds at most [`QUEUE`] of them (each may hold a frame's memory) and *blocks* when it is full, so that a slow disk costs
-//! frames and never events; an event whose pictures can't be kept is journaled without them; an event that the journal
-//! refuses is tried again until it is accepted or the time that [`Recorder::end_by`] sets has passed; what is lost then is counted in the log.
+//! frames and never events; an event whose pictures can't be kept is journaled without them; what becomes of an event that the
+//! journal refuses follows from the reason ([`super::refused`]); the time that [`Recorder::end_by`] sets ends all waiting; what is lost then is
+//! counted in the log.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,14 +14,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use watchkeeper_contract::event::{Event, Media, MediaKind};
+use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::workflow::Pixels;
-use watchkeeper_store::StoreError;
 
 use super::pixels::to_image;
+use super::refused::{Refusals, Remedy};
+use super::room::Room;
+use super::worker::new_id;
 use crate::journal::media::MediaStore;
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, Loss, Stamp};
 use crate::media::jpeg;
 
 /// Events that may wait. Small, because each can hold the memory of a frame.
@@ -76,6 +79,7 @@ impl Recorder {
     pub fn spawn(
         journal: Arc<Journal>,
         media: Arc<MediaStore>,
+        room: Arc<Room>,
     ) -> std::io::Result<(Self, JoinHandle<()>)> {
         let (queue, items) = mpsc::sync_channel(QUEUE);
         let recorder = Self {
@@ -88,6 +92,7 @@ impl Recorder {
         let mut worker = Worker {
             journal,
             media,
+            room,
             trouble: Arc::clone(&recorder.trouble),
             end: Arc::clone(&recorder.end),
             broken: Arc::clone(&recorder.broken),
@@ -124,7 +129,7 @@ impl Recorder {
         self.broken.load(Ordering::Relaxed)
     }
 
-    /// Events given up after [`Recorder::end_by`]; no other event is ever given up.
+    /// Events given up: after [`Recorder::end_by`], or because they could never be stored.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
@@ -140,6 +145,7 @@ impl Recorder {
 struct Worker {
     journal: Arc<Journal>,
     media: Arc<MediaStore>,
+    room: Arc<Room>,
     trouble: Arc<Mutex<Option<String>>>,
     end: Arc<OnceLock<Instant>>,
     broken: Arc<AtomicBool>,
@@ -204,38 +210,165 @@ impl Worker {
         kept
     }
 
+    /// Stores `group` in this order, whatever that takes; see [`super::refused`].
     fn store(&self, group: &[Event]) {
         if group.is_empty() {
             return;
         }
+        let mut refusals = Refusals::default();
         loop {
-            match self.journal.append(group.to_vec()) {
+            let error = match self.journal.append(group.to_vec()) {
                 Ok(_) => {
                     if self.trouble.lock().take().is_some() {
                         tracing::info!("events are stored again");
                     }
                     return;
                 }
-                Err(error) => {
-                    let message = format!("events can't be stored: {error}");
-                    if self.trouble.lock().replace(message.clone()).is_none() {
-                        tracing::error!("{message}; they are kept in memory and tried again");
-                    }
-                    if matches!(error, JournalError::Store(StoreError::Poisoned { .. })) {
-                        self.broken.store(true, Ordering::Relaxed);
-                    }
-                    let is_broken = self.broken.load(Ordering::Relaxed);
-                    if self
-                        .end
-                        .get()
-                        .is_some_and(|end| is_broken || Instant::now() >= *end)
-                    {
-                        self.lost.fetch_add(group.len() as u64, Ordering::Relaxed);
-                        return;
-                    }
-                    std::thread::sleep(RETRY);
-                }
+                Err(error) => error,
+            };
+            match refusals.next(&error, Instant::now()) {
+                Remedy::MakeRoom(needed) if self.room.make(needed) > 0 => continue,
+                Remedy::MakeRoom(_) | Remedy::Wait => {}
+                Remedy::Restart => self.broken.store(true, Ordering::Relaxed),
+                Remedy::GiveUp => return self.give_up(group, &error),
             }
+            let message = format!("events can't be stored: {error}");
+            if self.trouble.lock().replace(message.clone()).is_none() {
+                tracing::error!("{message}; they are kept in memory and tried again");
+            }
+            let is_broken = self.broken.load(Ordering::Relaxed);
+            let is_over = |end: &Instant| is_broken || Instant::now() >= *end;
+            if self.end.get().is_some_and(is_over) {
+                self.lost.fetch_add(group.len() as u64, Ordering::Relaxed);
+                return;
+            }
+            std::thread::sleep(RETRY);
         }
+    }
+
+    /// One event of `group` can't ever be stored: a record of its loss takes its place.
+    fn give_up(&self, group: &[Event], error: &JournalError) {
+        let [event] = group else {
+            return group.chunks(1).for_each(|one| self.store(one));
+        };
+        tracing::error!(id = %event.id, %error, "an event is given up");
+        self.lost.fetch_add(1, Ordering::Relaxed);
+        // The record of a loss is small; should even that be refused, the log has it.
+        if !matches!(event.body, EventBody::Loss { .. }) {
+            self.store(&loss_of(event, error));
+        }
+    }
+}
+
+/// What is stored in the place of an event that can't be.
+fn loss_of(event: &Event, error: &JournalError) -> Vec<Event> {
+    let loss = Loss {
+        from: "recorder".to_owned(),
+        count: 1,
+        message: format!(
+            "a record of event {} could not be stored and is lost: {error}",
+            event.id
+        ),
+    };
+    let stamp = Stamp {
+        boot_id: event.boot_id.clone(),
+        mono_ms: event.mono_ms,
+        at: event.at,
+        id: new_id(),
+    };
+    let mut records = loss.events(&stamp);
+    for record in &mut records {
+        record.source.clone_from(&event.source);
+        record.pipeline.clone_from(&event.pipeline);
+    }
+    records
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::path::Path;
+
+    use watchkeeper_contract::event::Phase;
+    use watchkeeper_contract::id::EventSeq;
+    use watchkeeper_contract::time::TimeQuality;
+    use watchkeeper_store::{MAX_VALUE_BYTES, MemoryStore, OpenOutcome};
+
+    use super::*;
+    use crate::journal::Limits;
+    use crate::journal::media::MediaLimits;
+    use crate::pipeline::recordings::{self, Recordings};
+
+    fn recorder(state: &Path) -> (Recorder, Arc<Journal>) {
+        let store = Arc::new(MemoryStore::new());
+        let limits = Limits::default();
+        let opened = Journal::over(store, state, limits, &OpenOutcome::Clean, &[]);
+        let journal = Arc::new(opened.unwrap().0);
+        let media = Arc::new(MediaStore::open(state, MediaLimits::default()).unwrap());
+        let limits = recordings::Limits {
+            max_bytes: 1,
+            max_age: Duration::MAX,
+            min_free_bytes: 0,
+        };
+        let recordings = Arc::new(Recordings::new(state, limits));
+        let room = Arc::new(Room::new(state, recordings, Arc::clone(&media)));
+        let (recorder, _) = Recorder::spawn(Arc::clone(&journal), media, room).unwrap();
+        (recorder, journal)
+    }
+
+    fn outage(message: &str) -> Event {
+        let stamp = Stamp {
+            boot_id: "boot".to_owned(),
+            mono_ms: 1,
+            at: Wall {
+                unix_ms: 0,
+                quality: TimeQuality::Unsynced,
+            },
+            id: new_id(),
+        };
+        let loss = Loss {
+            from: String::new(),
+            count: 0,
+            message: String::new(),
+        };
+        let mut event = loss.events(&stamp).swap_remove(0);
+        event.body = EventBody::SourceOutage {
+            cause: None,
+            message: message.to_owned(),
+            lasted_s: None,
+        };
+        event
+    }
+
+    #[test]
+    fn an_event_that_can_never_be_stored_is_replaced_by_its_loss_and_holds_nobody_up() {
+        let state = tempfile::tempdir().unwrap();
+        let (recorder, journal) = recorder(state.path());
+        let large = outage(&"x".repeat(MAX_VALUE_BYTES + 1));
+        let events = [outage("before"), large.clone(), outage("after")];
+        for event in &events {
+            assert!(recorder.record(event.clone(), None));
+        }
+        assert!(recorder.flush(Duration::from_secs(60)));
+
+        let page = journal.read_after(EventSeq(0), 100).unwrap();
+        let stored: Vec<Event> = page.events.iter().map(|e| e.event().unwrap()).collect();
+        let [before, lost, over, after] = &stored[..] else {
+            panic!("{stored:?}");
+        };
+        assert_eq!((before.id, after.id), (events[0].id, events[2].id));
+        assert_eq!((lost.phase, over.phase), (Phase::New, Phase::End));
+        let EventBody::Loss {
+            count: 1, message, ..
+        } = &lost.body
+        else {
+            panic!("{lost:?}");
+        };
+        let id = large.id.to_string();
+        assert!(
+            message.contains(&id) && message.contains("too large"),
+            "{message}"
+        );
+        assert_eq!((recorder.lost(), recorder.trouble()), (1, None));
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Owns the names of the parts, when a part is long enough, and which old ones go. Invariants: all parts together never take more than the bound
 //! and one part beyond it; a part is begun only while the disk has room to spare, so that a full disk never comes from recordings; the numbers
-//! of a pipeline's parts rise, over restarts too, and no part is written over. The part that is being written is never deleted.
+//! of the parts rise over all pipelines and restarts, and no part is written over. What is old follows from the numbers: a clock that jumps
+//! changes no order. Only the bound on age reads the clock, and no part is too old by a clock that can't be right. The part that is being
+//! written is never deleted.
 
 use std::fs;
 use std::io;
@@ -11,6 +13,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use parking_lot::Mutex;
+use watchkeeper_board::clock::{self, ClockState};
+use watchkeeper_board::storage::space;
 use watchkeeper_contract::id::PipelineId;
 
 /// Frames between two looks at the size of the part and at the disk; a few seconds of video.
@@ -40,11 +44,14 @@ pub struct Recordings {
     limits: Limits,
     /// Parts that are being written.
     open: Mutex<Vec<PathBuf>>,
+    /// Greatest number that was given to a part, also when that was deleted meanwhile.
+    last: Mutex<u64>,
 }
 
-/// A part on disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A part on disk. The order is that in which the parts were begun.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
+    number: u64,
     path: PathBuf,
     bytes: u64,
     written: SystemTime,
@@ -58,7 +65,38 @@ impl Recordings {
             folder: state.join("recordings"),
             limits,
             open: Mutex::default(),
+            last: Mutex::default(),
         }
+    }
+
+    /// Where the parts are.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Bytes of all complete parts.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let parts = self.parts().unwrap_or_default();
+        parts.iter().map(|part| part.bytes).sum()
+    }
+
+    /// Deletes the oldest complete parts until `bytes` are given back, or none is left. Answers what was given.
+    pub fn give(&self, bytes: u64) -> u64 {
+        let mut given = 0;
+        for part in self.parts().unwrap_or_default() {
+            if given >= bytes {
+                break;
+            }
+            match fs::remove_file(&part.path) {
+                Ok(()) => given += part.bytes,
+                Err(error) => {
+                    tracing::warn!(part = %part.path.display(), %error, "an old recording is not removed");
+                }
+            }
+        }
+        given
     }
 
     /// The recording of one pipeline.
@@ -68,7 +106,6 @@ impl Recordings {
             all: Arc::clone(self),
             stem: pipeline.to_string(),
             current: None,
-            last: 0,
             frames: 0,
             waits: 0,
         }
@@ -78,15 +115,15 @@ impl Recordings {
     fn make_room(&self) -> io::Result<bool> {
         fs::create_dir_all(&self.folder)?;
         let parts = self.parts()?;
-        let now = SystemTime::now();
-        for part in too_much(&parts, self.limits, now) {
+        for part in too_much(&parts, self.limits, trusted(SystemTime::now())) {
             tracing::info!(part = %part.path.display(), bytes = part.bytes, "an old recording makes room");
             fs::remove_file(&part.path)?;
         }
-        Ok(self.free()? > self.limits.min_free_bytes)
+        let disk = space(&self.folder).map_err(|e| e.source)?;
+        Ok(disk.free > self.limits.min_free_bytes)
     }
 
-    /// Complete parts, oldest first.
+    /// Complete parts, oldest first. What is there and is no part of ours counts as the oldest.
     fn parts(&self) -> io::Result<Vec<Part>> {
         let open = self.open.lock().clone();
         let mut parts = Vec::new();
@@ -95,19 +132,25 @@ impl Recordings {
             let metadata = entry.metadata()?;
             if metadata.is_file() && !open.contains(&entry.path()) {
                 parts.push(Part {
+                    number: number(&entry.path()).unwrap_or(0),
                     path: entry.path(),
                     bytes: metadata.len(),
                     written: metadata.modified()?,
                 });
             }
         }
-        parts.sort_by(|a, b| (a.written, &a.path).cmp(&(b.written, &b.path)));
+        parts.sort_unstable();
         Ok(parts)
     }
 
-    fn free(&self) -> io::Result<u64> {
-        let stat = rustix::fs::statvfs(&self.folder)?;
-        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    /// A number greater than that of every part that is there or was.
+    fn next_number(&self) -> io::Result<u64> {
+        let mut last = self.last.lock();
+        for entry in fs::read_dir(&self.folder)? {
+            *last = (*last).max(number(&entry?.path()).unwrap_or(0));
+        }
+        *last += 1;
+        Ok(*last)
     }
 
     fn close(&self, path: &Path) {
@@ -115,13 +158,33 @@ impl Recordings {
     }
 }
 
-/// Which parts have to go: those over the age, and the oldest until the rest leaves room for one part within the bound.
-fn too_much(parts: &[Part], limits: Limits, now: SystemTime) -> Vec<&Part> {
-    let is_old = |part: &Part| {
-        now.duration_since(part.written)
-            .is_ok_and(|age| age > limits.max_age)
-    };
-    let (mut gone, kept): (Vec<&Part>, Vec<&Part>) = parts.iter().partition(|part| is_old(part));
+/// The number in the name of a part.
+fn number(path: &Path) -> Option<u64> {
+    let stem = path.file_name()?.to_str()?.strip_suffix(".mp4")?;
+    stem.rsplit_once('.')?.1.parse().ok()
+}
+
+/// What the clock says, where that can be right.
+fn trusted(at: SystemTime) -> Option<SystemTime> {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let seconds = i64::try_from(since.as_secs()).ok()?;
+    (clock::state(Path::new("/"), seconds) != ClockState::Wrong).then_some(at)
+}
+
+/// Which parts have to go, of those in the order in which they were begun: those over the age, and the oldest until the
+/// rest leaves room for one part within the bound. Nothing is too old by a clock that can't be right, be it the one that
+/// says what time it is (`now`, then none) or the one that stamped the part; such a part is as old as the next one.
+fn too_much(parts: &[Part], limits: Limits, now: Option<SystemTime>) -> Vec<&Part> {
+    let mut next = now;
+    let mut old: Vec<bool> = Vec::with_capacity(parts.len());
+    for part in parts.iter().rev() {
+        next = trusted(part.written).or(next);
+        let age = now.zip(next).map(|(now, at)| now.duration_since(at));
+        old.push(age.is_some_and(|age| age.is_ok_and(|age| age > limits.max_age)));
+    }
+    let mut is_old = old.into_iter().rev();
+    let (mut gone, kept): (Vec<&Part>, Vec<&Part>) =
+        parts.iter().partition(|_| is_old.next().unwrap_or(false));
     let room = limits.max_bytes - limits.max_bytes / SHARE;
     let mut bytes: u64 = kept.iter().map(|part| part.bytes).sum();
     for part in kept {
@@ -140,8 +203,6 @@ pub struct Recording {
     all: Arc<Recordings>,
     stem: String,
     current: Option<PathBuf>,
-    /// Number of the last part, also when that was deleted meanwhile.
-    last: u64,
     frames: u32,
     waits: u32,
 }
@@ -155,7 +216,7 @@ impl Recording {
             return None;
         }
         let why = match self.all.make_room() {
-            Ok(true) => match self.next_number() {
+            Ok(true) => match self.all.next_number() {
                 Ok(number) => {
                     return Some(self.all.folder.join(format!("{}.{number}.mp4", self.stem)));
                 }
@@ -186,7 +247,7 @@ impl Recording {
             return false;
         }
         let bytes = fs::metadata(path).map_or(0, |m| m.len());
-        let free = self.all.free().unwrap_or(u64::MAX);
+        let free = space(&self.all.folder).map_or(u64::MAX, |disk| disk.free);
         bytes >= self.all.limits.max_bytes / SHARE || free <= self.all.limits.min_free_bytes
     }
 
@@ -195,20 +256,6 @@ impl Recording {
         if let Some(path) = self.current.take() {
             self.all.close(&path);
         }
-    }
-
-    fn next_number(&mut self) -> io::Result<u64> {
-        let mut last = self.last;
-        for entry in fs::read_dir(&self.all.folder)? {
-            let name = entry?.file_name();
-            let number = name
-                .to_str()
-                .and_then(|name| name.strip_prefix(&self.stem)?.strip_prefix('.'))
-                .and_then(|rest| rest.split_once('.')?.0.parse::<u64>().ok());
-            last = last.max(number.unwrap_or(0));
-        }
-        self.last = last + 1;
-        Ok(self.last)
     }
 }
 
@@ -272,7 +319,7 @@ mod tests {
             record(&mut all.of(&pipeline("p")), 10);
             record(&mut all.of(&pipeline("p-2")), 10);
         }
-        let wanted = ["p-2.1.mp4", "p-2.2.mp4", "p.1.mp4", "p.2.mp4"];
+        let wanted = ["p-2.2.mp4", "p-2.4.mp4", "p.1.mp4", "p.3.mp4"];
         assert_eq!(names(folder.path()), wanted);
     }
 
@@ -301,7 +348,57 @@ mod tests {
         record(&mut a, 10);
         record(&mut b, 10);
         record(&mut b, 10);
-        assert_eq!(names(folder.path()), ["a.1.mp4", "b.2.mp4"]);
+        assert_eq!(names(folder.path()), ["a.1.mp4", "b.3.mp4"]);
+    }
+
+    /// A part of each of these times, in seconds since 1970.
+    fn stamped(folder: &Path, times: &[u64]) -> Vec<Part> {
+        fs::create_dir_all(folder.join("recordings")).unwrap();
+        for (n, seconds) in times.iter().enumerate() {
+            let path = folder.join(format!("recordings/p.{}.mp4", n + 1));
+            let file = fs::File::create(&path).unwrap();
+            file.set_len(1000).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(*seconds))
+                .unwrap();
+        }
+        recordings(folder, LIMITS).parts().unwrap()
+    }
+
+    /// A second of the year 2033.
+    const NOW: u64 = 2_000_000_000;
+
+    fn at(seconds: u64) -> Option<SystemTime> {
+        trusted(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+    }
+
+    fn numbers(parts: Vec<&Part>) -> Vec<u64> {
+        parts.into_iter().map(|part| part.number).collect()
+    }
+
+    #[test]
+    fn a_clock_that_jumps_back_does_not_make_the_newest_part_the_oldest() {
+        let folder = tempfile::tempdir().unwrap();
+        // Written in 2033, and after a cold boot in 1970.
+        let parts = stamped(folder.path(), &[NOW, NOW + 10, 5, 15]);
+        assert_eq!(numbers(too_much(&parts, LIMITS, at(25))), [1]);
+    }
+
+    #[test]
+    fn no_part_is_too_old_by_a_clock_that_can_not_be_right() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = NOW - 2_000_000;
+        let roomy = Limits {
+            max_bytes: 40_000,
+            ..LIMITS
+        };
+        let parts = stamped(folder.path(), &[old, old + 10, 5, NOW - 5, 15]);
+        assert_eq!(numbers(too_much(&parts, roomy, at(25))), [0; 0]);
+        // Once the clock is right the old ones go; what was stamped in 1970 is as old as what came after it.
+        assert_eq!(numbers(too_much(&parts, roomy, at(NOW))), [1, 2]);
+        assert_eq!(
+            numbers(too_much(&parts, roomy, at(NOW + 1_000_000))),
+            [1, 2, 3, 4]
+        );
     }
 
     proptest! {
@@ -314,12 +411,13 @@ mod tests {
                 .iter()
                 .enumerate()
                 .map(|(n, bytes)| Part {
+                    number: n as u64,
                     path: PathBuf::from(n.to_string()),
                     bytes: *bytes,
                     written: now - Duration::from_secs(1000 - n as u64),
                 })
                 .collect();
-            let gone = too_much(&parts, LIMITS, now);
+            let gone = too_much(&parts, LIMITS, Some(now));
             let kept: u64 = parts[gone.len()..].iter().map(|p| p.bytes).sum();
             prop_assert!(kept <= 3000);
             let oldest: Vec<&Part> = parts.iter().take(gone.len()).collect();
