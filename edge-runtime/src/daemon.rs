@@ -14,13 +14,14 @@ use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 use watchkeeper_config::Config;
+use watchkeeper_store::StoreError;
 
 use crate::api::Api;
 use crate::capture;
 use crate::clock;
 use crate::guard::GuardFile;
 use crate::journal::media::{MediaLimits, MediaStore};
-use crate::journal::{Journal, Limits, Stamp};
+use crate::journal::{Journal, JournalError, Limits, Stamp};
 use crate::pipeline::manager::{Manager, Parts};
 use crate::pipeline::models::Models;
 use crate::pipeline::recorder::Recorder;
@@ -36,10 +37,11 @@ pub const EXIT_CONFIG: u8 = 2;
 /// Disk that recordings leave to everybody else, above all the journal: more than pictures leave (64 MiB), so that recordings give way first.
 const RECORDINGS_LEAVE_FREE: u64 = 512 << 20;
 
-/// How long stopping waits for room on a full disk. With the rest of the way it must stay within the service manager's patience.
+/// How long stopping waits for room on a full disk, and for pipelines and sources that hang. With the rest of the way it must stay within the
+/// service manager's patience.
 const LAST_FLUSH: Duration = Duration::from_secs(4);
 
-/// How long the recorder is given to leave once nobody hands it anything any more.
+/// How long the recorder is given for its last group, and to leave once nobody hands it anything any more.
 const RECORDER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Sends logs to standard error: for people, or as JSON. `RUST_LOG` chooses the level.
@@ -107,13 +109,6 @@ fn live(
         max_events: config.journal.max_events,
         max_bytes: config.journal.max_bytes,
     };
-    let media = Arc::new(MediaStore::open(
-        &config.state_dir,
-        MediaLimits {
-            max_bytes: config.media.max_bytes,
-            ..MediaLimits::default()
-        },
-    )?);
     let recordings = Arc::new(Recordings::new(
         &config.state_dir,
         recordings::Limits {
@@ -122,16 +117,30 @@ fn live(
             min_free_bytes: RECORDINGS_LEAVE_FREE,
         },
     ));
-    let room = Arc::new(Room::new(
-        &config.state_dir,
-        Arc::clone(&recordings),
-        Arc::clone(&media),
-    ));
-    // Before the journal is opened: on a full disk it would refuse.
-    room.keep();
-    let (journal, losses) = Journal::open(&config.state_dir, limits)?;
+    // Not before the journal: its lock is what says that nobody else is at work in this folder.
+    let open_media = || {
+        let limits = MediaLimits {
+            max_bytes: config.media.max_bytes,
+            ..MediaLimits::default()
+        };
+        MediaStore::open(&config.state_dir, limits).map(Arc::new)
+    };
+    let room_for = |media: &Arc<MediaStore>| {
+        let (recordings, media) = (Arc::clone(&recordings), Arc::clone(media));
+        Room::new(&config.state_dir, recordings, media)
+    };
+    let (journal, losses) = match Journal::open(&config.state_dir, limits) {
+        Err(JournalError::Store(StoreError::Full { needed, .. }))
+            if open_media().is_ok_and(|media| room_for(&media).make(needed) > 0) =>
+        {
+            Journal::open(&config.state_dir, limits)
+        }
+        opened => opened,
+    }?;
     let journal = Arc::new(journal);
     keep_private(&config.state_dir.join("journal"));
+    let media = open_media()?;
+    let room = Arc::new(room_for(&media));
     let metrics = Arc::new(Metrics::new());
     let (recorder, recorder_thread) =
         Recorder::spawn(Arc::clone(&journal), Arc::clone(&media), Arc::clone(&room))?;
@@ -177,22 +186,19 @@ fn live(
     runtime.shutdown_timeout(Duration::from_secs(2));
 
     // Ending a pipeline waits for the recorder, so the recorder has to know first.
-    recorder.end_by(Instant::now() + LAST_FLUSH);
-    manager.shut_down();
-    recorder.flush(LAST_FLUSH);
+    let end = Instant::now() + LAST_FLUSH;
+    recorder.end_by(end);
+    // What waits for the recorder hears of its end a moment later.
+    manager.shut_down(end + 2 * RECORDER_PATIENCE);
+    let stored = recorder.flush(RECORDER_PATIENCE);
     let (lost, trouble) = (recorder.lost(), recorder.trouble());
     drop(manager);
     drop(recorder);
-    let until = Instant::now() + RECORDER_PATIENCE;
-    while !recorder_thread.is_finished() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    if !recorder_thread.is_finished() {
+    // A thread that hangs in a camera keeps the recorder's queue; what was handed over is stored all the same.
+    if !recorder_thread.join(RECORDER_PATIENCE) && !stored {
         tracing::warn!(
             "the recorder is still writing; what it has not stored was not acknowledged"
         );
-    } else if recorder_thread.join().is_err() {
-        tracing::error!("the recorder had panicked");
     }
     tracing::info!("stopped");
     match trouble {

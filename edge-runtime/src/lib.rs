@@ -9,7 +9,8 @@
 //! - [`journal`]: events, durable before they are spoken of, and the pipelines to run after a restart;
 //! - [`server`]: HTTP over the Unix socket, [`api`]: what it answers;
 //! - [`still`]: a workflow on still pictures, without the daemon;
-//! - [`daemon`]: the order of start and stop, [`guard`]: what keeps a crash loop from bricking the box, [`clock`]: the wall clock.
+//! - [`daemon`]: the order of start and stop, [`guard`]: what keeps a crash loop from bricking the box, [`clock`]: the wall clock, [`thread`]:
+//!   threads that are waited for, but not for ever.
 //!
 //! Invariants: only this crate knows GStreamer and ONNX, and their types stay inside [`capture`], [`media`] and
 //! [`detect`]; past [`detect`] a frame's pixels are only read to draw on a copy.
@@ -28,3 +29,4 @@ pub mod media;
 pub mod pipeline;
 pub mod server;
 pub mod still;
+pub mod thread;

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::{LossCause, Pace, RtspTransport, SourceSpec};
 use watchkeeper_runtime::capture::mailbox::{FrameReceiver, Recv};
-use watchkeeper_runtime::capture::source::{Deps, Source, SourceHandle, SourceNotice};
+use watchkeeper_runtime::capture::source::{Deps, Noticed, Source, SourceHandle, SourceNotice};
 use watchkeeper_runtime::frame::Frame;
 
 /// A running source with one subscriber.
@@ -18,7 +18,7 @@ pub struct Watched {
     /// The subscriber.
     pub frames: FrameReceiver,
     /// What the source told.
-    pub notices: Receiver<(SourceId, SourceNotice)>,
+    pub notices: Receiver<Noticed>,
     /// How long anything that must happen may take.
     pub patience: Duration,
 }
@@ -110,6 +110,6 @@ impl Watched {
 
     fn notice(&self) -> anyhow::Result<SourceNotice> {
         let notice = self.notices.recv_timeout(self.patience);
-        Ok(notice.context("the source said nothing")?.1)
+        Ok(notice.context("the source said nothing")?.notice)
     }
 }

@@ -6,6 +6,8 @@
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, mpsc};
 use std::time::Duration;
 
 use gstreamer as gst;
@@ -14,8 +16,11 @@ use watchkeeper_contract::source::LossCause;
 
 use super::feed::Broken;
 
-/// Longest time that [`probe`] may take.
+/// Longest time that each half of [`probe`] may take: finding the address, and connecting.
 const PROBE: Duration = Duration::from_millis(800);
+
+/// Name servers that do not answer keep a thread for half a minute; no more than so many at a time.
+const MAX_ASKING: usize = 8;
 
 /// Why a local file or folder can't be used. Files do not heal: somebody has to act.
 pub(super) fn of_path(path: &Path, error: &io::Error) -> Broken {
@@ -100,8 +105,39 @@ pub(super) fn of_gst(error: &gst::glib::Error, debug: &str) -> LossCause {
     LossCause::Other
 }
 
-/// Finds out why a connection failed when the library only says that it did: one TCP connect, at most 0.8 s.
+/// What `ask` answers, or `None` when it takes longer than `patience`: then it is left to itself. `None` at once while
+/// [`MAX_ASKING`] others, counted in `asking`, are still at it.
+fn within<T: Send + 'static>(
+    patience: Duration,
+    asking: &Arc<AtomicUsize>,
+    ask: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    struct Counted(Arc<AtomicUsize>);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    let before = asking.fetch_add(1, Ordering::Relaxed);
+    let counted = Counted(Arc::clone(asking));
+    if before >= MAX_ASKING {
+        return None;
+    }
+    let (answer, wait) = mpsc::sync_channel(1);
+    let thread = std::thread::Builder::new().name("probe".to_owned());
+    let started = thread.spawn(move || {
+        let _counted = counted;
+        // Whoever asked may have given up.
+        drop(answer.send(ask()));
+    });
+    started.ok()?;
+    wait.recv_timeout(patience).ok()
+}
+
+/// Finds out why a connection failed when the library only says that it did: one TCP connect. Takes 1.6 s at most, also
+/// where the name server does not answer, because whoever closes the source waits for this.
 pub(super) fn probe(url: &Url) -> Option<LossCause> {
+    static ASKING: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
     let port = url.port().or(match url.scheme() {
         "rtsp" | "rtspt" => Some(554),
         "rtsps" => Some(322),
@@ -113,10 +149,13 @@ pub(super) fn probe(url: &Url) -> Option<LossCause> {
         .host_str()?
         .trim_start_matches('[')
         .trim_end_matches(']');
-    let Ok(mut addresses) = (host, port).to_socket_addrs() else {
+    let name = (host.to_owned(), port);
+    let find = move || name.to_socket_addrs().ok()?.next();
+    let address = within(PROBE, &ASKING, find).flatten();
+    let Some(address) = address else {
         return Some(LossCause::Unreachable);
     };
-    match TcpStream::connect_timeout(&addresses.next()?, PROBE) {
+    match TcpStream::connect_timeout(&address, PROBE) {
         Ok(_) => None,
         Err(error) => match error.kind() {
             io::ErrorKind::ConnectionRefused => Some(LossCause::Refused),
@@ -225,6 +264,27 @@ mod tests {
         assert_eq!(probe(&url), Some(LossCause::Refused));
         let url = Url::parse("rtsp://nobody.invalid/x").expect("valid");
         assert_eq!(probe(&url), Some(LossCause::Unreachable));
+    }
+
+    #[test]
+    fn a_name_server_that_does_not_answer_is_not_waited_for_and_takes_no_more_than_a_few_threads() {
+        let (asking, started) = (Arc::default(), Arc::new(AtomicUsize::new(0)));
+        let (release, hang) = mpsc::channel::<()>();
+        let hang = Arc::new(std::sync::Mutex::new(hang));
+        for _ in 0..3 * MAX_ASKING {
+            let (hang, started) = (Arc::clone(&hang), Arc::clone(&started));
+            let answer = within(Duration::from_millis(1), &asking, move || {
+                started.fetch_add(1, Ordering::SeqCst);
+                drop(hang.lock().map(|hang| hang.recv()));
+            });
+            assert_eq!(answer, None);
+        }
+        assert!(started.load(Ordering::SeqCst) <= MAX_ASKING);
+        drop(release);
+        // Once they are back, others may ask.
+        while within(Duration::from_secs(60), &asking, || 7) != Some(7) {
+            std::thread::yield_now();
+        }
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! One source as the rest of the runtime holds it; [`worker`] is its thread.
 //!
 //! Invariants: a source is opened only while somebody is subscribed; frame numbers and presentation times keep growing
-//! over reconnects; nothing here can bring down another source; dropping the [`SourceHandle`] stops the thread and
-//! closes what is open.
+//! over reconnects; nothing here can bring down another source; closing or dropping the [`SourceHandle`] stops the thread
+//! and closes what is open; a thread that hangs in a driver is waited for at most [`CLOSING`], and from the moment of closing
+//! nobody hears of it any more.
 
 mod worker;
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
@@ -23,6 +23,10 @@ use super::mailbox::{FrameReceiver, Hub, Outcome};
 use super::rate::Meter;
 use super::redact;
 use super::supervise::{BackOff, Deadlines, State};
+use crate::thread::Thread;
+
+/// How long dropping a source waits for its thread, which may hang in a driver or a library.
+pub const CLOSING: Duration = Duration::from_secs(5);
 
 /// Something the journal should know about a source.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,13 +68,26 @@ pub enum SourceNotice {
     },
 }
 
+/// A notice, and who gives it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Noticed {
+    /// The source.
+    pub source: SourceId,
+    /// Which of the sources that have had this name ([`Deps::run`]).
+    pub run: u64,
+    /// What happened.
+    pub notice: SourceNotice,
+}
+
 /// What a source needs from outside.
 #[derive(Clone)]
 pub struct Deps {
     /// Reads the wall clock and its quality.
     pub wall: Arc<dyn Fn() -> Wall + Send + Sync>,
     /// Where notices go. A full channel loses the notice, which is logged and counted in [`SourceHandle::notices_lost`].
-    pub notices: Option<SyncSender<(SourceId, SourceNotice)>>,
+    pub notices: Option<SyncSender<Noticed>>,
+    /// Tells this source from another one of its name, in its notices.
+    pub run: u64,
     /// Decides the jitter of reconnects.
     pub seed: u64,
     /// Per-stage deadlines.
@@ -92,6 +109,7 @@ impl Default for Deps {
         Self {
             wall: Arc::new(system_wall),
             notices: None,
+            run: 0,
             seed: 0,
             deadlines: Deadlines::default(),
             back_off: BackOff::default(),
@@ -140,12 +158,10 @@ impl Source {
                 notices_lost: 0,
             }),
         });
+        let run = deps.run;
         let worker = Worker::new(spec, deps, shared.clone());
         let name = format!("source-{}", shown.id);
-        let thread = match std::thread::Builder::new()
-            .name(name)
-            .spawn(|| worker.run())
-        {
+        let thread = match Thread::spawn(name, || worker.run()) {
             Ok(thread) => Some(thread),
             Err(error) => {
                 let (cause, message) = (LossCause::Other, format!("no thread: {error}"));
@@ -159,6 +175,7 @@ impl Source {
         };
         SourceHandle {
             shown,
+            run,
             shared,
             thread,
         }
@@ -185,8 +202,9 @@ struct Board {
 /// A running source. Dropping it stops it.
 pub struct SourceHandle {
     shown: SourceSpec,
+    run: u64,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Thread>,
 }
 
 impl std::fmt::Debug for SourceHandle {
@@ -209,6 +227,25 @@ impl SourceHandle {
     #[must_use]
     pub fn spec(&self) -> &SourceSpec {
         &self.shown
+    }
+
+    /// [`Deps::run`] of this source.
+    #[must_use]
+    pub fn run(&self) -> u64 {
+        self.run
+    }
+
+    /// Tells the source to stop, and does not wait: its subscribers learn at once that it is gone.
+    pub fn close(&self) {
+        self.shared.hub.close();
+    }
+
+    /// Stops the source and waits for its thread, at most for `patience`. False when it hangs: then it is left to itself.
+    pub fn close_within(&self, patience: Duration) -> bool {
+        self.close();
+        self.thread
+            .as_ref()
+            .is_none_or(|thread| thread.join(patience))
     }
 
     /// How the source is doing.
@@ -260,12 +297,7 @@ impl SourceHandle {
 
 impl Drop for SourceHandle {
     fn drop(&mut self) {
-        self.shared.hub.close();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!(source = %self.shown.id, "the source's thread had panicked");
-        }
+        self.close_within(CLOSING);
     }
 }
 

@@ -10,7 +10,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -25,6 +24,7 @@ use super::worker::new_id;
 use crate::journal::media::MediaStore;
 use crate::journal::{Journal, JournalError, Loss, Stamp};
 use crate::media::jpeg;
+use crate::thread::Thread;
 
 /// Events that may wait. Small, because each can hold the memory of a frame.
 pub const QUEUE: usize = 16;
@@ -80,7 +80,7 @@ impl Recorder {
         journal: Arc<Journal>,
         media: Arc<MediaStore>,
         room: Arc<Room>,
-    ) -> std::io::Result<(Self, JoinHandle<()>)> {
+    ) -> std::io::Result<(Self, Thread)> {
         let (queue, items) = mpsc::sync_channel(QUEUE);
         let recorder = Self {
             queue,
@@ -98,9 +98,7 @@ impl Recorder {
             broken: Arc::clone(&recorder.broken),
             lost: Arc::clone(&recorder.lost),
         };
-        let thread = std::thread::Builder::new()
-            .name("recorder".to_owned())
-            .spawn(move || worker.run(&items))?;
+        let thread = Thread::spawn("recorder".to_owned(), move || worker.run(&items))?;
         Ok((recorder, thread))
     }
 
@@ -216,6 +214,8 @@ impl Worker {
             return;
         }
         let mut refusals = Refusals::default();
+        // Once a try: a file system may take its time to say that there is room.
+        let mut gave_way = false;
         loop {
             let error = match self.journal.append(group.to_vec()) {
                 Ok(_) => {
@@ -227,7 +227,10 @@ impl Worker {
                 Err(error) => error,
             };
             match refusals.next(&error, Instant::now()) {
-                Remedy::MakeRoom(needed) if self.room.make(needed) > 0 => continue,
+                Remedy::MakeRoom(needed) if !gave_way && self.room.make(needed) > 0 => {
+                    gave_way = true;
+                    continue;
+                }
                 Remedy::MakeRoom(_) | Remedy::Wait => {}
                 Remedy::Restart => self.broken.store(true, Ordering::Relaxed),
                 Remedy::GiveUp => return self.give_up(group, &error),
@@ -243,6 +246,7 @@ impl Worker {
                 return;
             }
             std::thread::sleep(RETRY);
+            gave_way = false;
         }
     }
 

@@ -8,7 +8,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -32,12 +31,16 @@ use crate::clock;
 use crate::frame::Frame;
 use crate::media::video::VideoWriter;
 use crate::server::metrics::Metrics;
+use crate::thread::Thread;
 
 /// How long the thread waits for a frame before it looks whether it should stop.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// How long the end of a pipeline waits for its last events to be durable.
 const FLUSH: Duration = Duration::from_secs(30);
+
+/// How long whoever ends a pipeline waits for it: its frame, its video and its last events.
+const STOPPING: Duration = Duration::from_secs(40);
 
 /// How old published results of a running pipeline may be. Making them costs allocations, so not every frame does.
 const PUBLISH_EVERY: Duration = Duration::from_millis(100);
@@ -128,7 +131,7 @@ pub struct Worker {
     shared: Arc<Shared>,
     detector: Option<String>,
     rules: Vec<String>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Thread,
 }
 
 impl std::fmt::Debug for Worker {
@@ -183,15 +186,13 @@ impl Worker {
             recording,
             first_pts: None,
         };
-        let thread = std::thread::Builder::new()
-            .name(format!("pipe-{}", spec.id))
-            .spawn(move || body.guarded())?;
+        let thread = Thread::spawn(format!("pipe-{}", spec.id), move || body.guarded())?;
         Ok(Self {
             spec,
             shared,
             detector,
             rules,
-            thread: Mutex::new(Some(thread)),
+            thread,
         })
     }
 
@@ -296,15 +297,15 @@ impl Worker {
         self.wish(Wish::Stop);
     }
 
-    /// Ends the pipeline and waits for its thread: its open events end and are durable.
+    /// Ends the pipeline and waits for its thread: its open events end and are durable. One that hangs is left to itself after [`STOPPING`].
     pub fn stop(&self) {
+        self.stop_within(STOPPING);
+    }
+
+    /// The same with another patience.
+    pub fn stop_within(&self, patience: Duration) {
         self.begin_stop();
-        let thread = self.thread.lock().take();
-        if let Some(thread) = thread
-            && thread.join().is_err()
-        {
-            tracing::error!(pipeline = %self.spec.id, "the pipeline's thread panicked while stopping");
-        }
+        self.thread.join(patience);
     }
 
     fn wish(&self, wish: Wish) {

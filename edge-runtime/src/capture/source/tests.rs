@@ -13,7 +13,7 @@ use crate::frame::Frame;
 
 const LONG: Duration = Duration::from_secs(30);
 
-type Notices = Receiver<(SourceId, SourceNotice)>;
+type Notices = Receiver<Noticed>;
 
 /// Real footage, where there is some.
 fn clip(name: &str) -> Option<PathBuf> {
@@ -172,7 +172,9 @@ fn a_camera_that_refuses_is_lost_with_one_notice_and_tried_again() {
     let uri = format!("rtsp://me:secret@127.0.0.1:{port}/live");
     let handle = Source::spawn(spec(uri), deps);
     let _receiver = handle.subscribe();
-    let (id, notice) = inbox.recv_timeout(LONG).unwrap();
+    let Noticed {
+        source: id, notice, ..
+    } = inbox.recv_timeout(LONG).unwrap();
     assert_eq!(id.as_str(), "cam");
     let SourceNotice::Lost { cause, message, .. } = notice else {
         panic!("{notice:?}");
@@ -198,7 +200,7 @@ fn a_missing_camera_device_is_lost_and_not_given_up() {
     };
     let handle = Source::spawn(spec("/dev/video987"), deps);
     let _receiver = handle.subscribe();
-    let (_, notice) = inbox.recv_timeout(LONG).unwrap();
+    let Noticed { notice, .. } = inbox.recv_timeout(LONG).unwrap();
     let lost = matches!(
         notice,
         SourceNotice::Lost {
@@ -310,7 +312,7 @@ fn a_recording_that_stands_in_for_a_camera_is_blind_when_it_is_black() {
     let folder = black_pictures(60);
     let (handle, inbox) = spawn_pictures(&folder, Pace::Native);
     let _receiver = handle.subscribe();
-    let (_, notice) = inbox.recv_timeout(LONG).unwrap();
+    let Noticed { notice, .. } = inbox.recv_timeout(LONG).unwrap();
     let blind = matches!(
         notice,
         SourceNotice::Blind {

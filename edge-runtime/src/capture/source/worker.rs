@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_contract::source::{LossCause, Pace, SourceSpec};
 
-use super::{Deps, Shared, SourceNotice};
+use super::{Deps, Noticed, Shared, SourceNotice};
 use crate::capture::address::Address;
 use crate::capture::animation::{self, Animation};
 use crate::capture::blind::{BlindChange, BlindWatch};
@@ -163,6 +163,8 @@ impl Worker {
                 Action::Open { attempt } => {
                     tracing::debug!(%source, attempt, uri = %redact::uri(&self.spec.uri), "opening");
                     self.timeline.reconnect();
+                    // Opening may take long, or hang: until then the status says what is being tried.
+                    self.show();
                     match self.open() {
                         Ok(feed) => self.feed = Some(feed),
                         Err(broken) => {
@@ -219,6 +221,11 @@ impl Worker {
                 }
             }
         }
+        self.show();
+    }
+
+    /// Shows the state that the supervisor is in.
+    fn show(&self) {
         let mut board = self.shared.board.lock();
         let state = self.supervisor.state();
         if std::mem::discriminant(&board.state) != std::mem::discriminant(state) {
@@ -241,7 +248,12 @@ impl Worker {
         let Some(notices) = &self.deps.notices else {
             return;
         };
-        if notices.try_send((self.spec.id.clone(), notice)).is_err() {
+        let noticed = Noticed {
+            source: self.spec.id.clone(),
+            run: self.deps.run,
+            notice,
+        };
+        if notices.try_send(noticed).is_err() {
             tracing::warn!(source = %self.spec.id, "notice lost, nobody takes them");
             self.shared.board.lock().notices_lost += 1;
         }

@@ -1,0 +1,143 @@
+//! What happens to sources, as events of the box.
+//!
+//! Owns the thread that journals the notices of sources, and the words by which the manager begins and ends outages itself. Invariants: the
+//! records of one outage keep their order; a notice of a source that was replaced or deleted since is nobody's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use watchkeeper_contract::event::Event;
+use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
+
+use super::sources::Sources;
+use super::{Deployed, Manager};
+use crate::capture::source::{Noticed, SourceHandle, SourceNotice};
+use crate::clock;
+use crate::pipeline::outage::{self, Notice, OutageRecord, Outages};
+use crate::pipeline::recorder::Recorder;
+use crate::pipeline::worker::new_id;
+
+impl Manager {
+    /// Takes a source out of the table, or puts `next` in its place, and ends what was wrong with it. It is closed; dropping it waits for its thread.
+    pub(super) fn exchange(
+        &self,
+        id: &SourceId,
+        next: Option<SourceHandle>,
+    ) -> Option<SourceHandle> {
+        // Over all of it, so that no notice of the one that goes comes after this `end`, and none of the next one before it.
+        let mut outages = self.outages.lock();
+        let old = {
+            let mut table = self.sources.table.write();
+            match next {
+                Some(next) => table.insert(id.clone(), next),
+                None => table.remove(id),
+            }
+        };
+        if let Some(old) = &old {
+            old.close();
+        }
+        let record = outages.notice(Instant::now(), id, Notice::Forgotten, &mut new_id);
+        self.tell_outage(id, record);
+        old
+    }
+
+    /// A pipeline begins to watch: what only a look had noticed of its source is an outage from now on.
+    pub(super) fn watched_now(&self, id: &PipelineId) {
+        let Ok(deployed) = self.handle(id) else {
+            return;
+        };
+        let source = deployed.spec().source.clone();
+        let mut outages = self.outages.lock();
+        let record = outages.watched(Instant::now(), &source, &mut new_id);
+        self.tell_outage(&source, record);
+    }
+
+    fn tell_outage(&self, source: &SourceId, record: Option<OutageRecord>) {
+        if let Some(record) = record {
+            let mut event = box_event(record, &self.parts.boot_id, self.parts.started);
+            event.source = Some(source.clone());
+            self.parts.recorder.record(event, None);
+        }
+    }
+}
+
+/// The thread that turns notices of sources into events.
+pub(super) struct OutageJournal {
+    pub(super) outages: Arc<Mutex<Outages>>,
+    pub(super) sources: Arc<Sources>,
+    pub(super) pipelines: Arc<Mutex<BTreeMap<PipelineId, Deployed>>>,
+    pub(super) recorder: Recorder,
+    pub(super) boot_id: Arc<str>,
+    pub(super) started: Instant,
+}
+
+impl OutageJournal {
+    pub(super) fn run(&self, notices: &Receiver<Noticed>) {
+        while let Ok(Noticed {
+            source,
+            run,
+            notice,
+        }) = notices.recv()
+        {
+            let notice = match notice {
+                SourceNotice::Lost { cause, message, .. } => Notice::Lost { cause, message },
+                SourceNotice::Blind { kind, .. } => Notice::Blind(kind),
+                SourceNotice::Forgotten { .. } => Notice::Forgotten,
+                SourceNotice::Back { .. } | SourceNotice::Seeing { .. } => Notice::Seeing,
+            };
+            let mut outages = self.outages.lock();
+            // Both asked under the lock: a source is exchanged under it, and a pipeline that begins to watch meanwhile finds what was glimpsed.
+            if self.sources.run_of(&source) != Some(run) {
+                continue;
+            }
+            let is_watched = self.is_watched(&source);
+            let record = if is_watched {
+                outages.notice(Instant::now(), &source, notice, &mut new_id)
+            } else {
+                outages.glimpse(Instant::now(), &source, notice, &mut new_id)
+            };
+            if let Some(record) = record {
+                let mut event = box_event(record, &self.boot_id, self.started);
+                event.source = Some(source);
+                // Under the lock, so that records of one outage keep their order.
+                if !self.recorder.record(event, None) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether a pipeline takes frames of the source, rather than somebody looking once.
+    fn is_watched(&self, source: &SourceId) -> bool {
+        let table = self.pipelines.lock();
+        table.values().any(|deployed| match deployed {
+            Deployed::Running(worker) => worker.spec().source == *source && worker.wants_frames(),
+            Deployed::Idle { .. } => false,
+        })
+    }
+}
+
+/// An event about the box itself.
+pub(super) fn box_event(record: OutageRecord, boot_id: &str, started: Instant) -> Event {
+    let (severity, decision, evidence) = outage::decision();
+    Event {
+        schema: watchkeeper_contract::event::EVENT_SCHEMA,
+        id: record.id,
+        seq: EventSeq::default(),
+        boot_id: boot_id.to_owned(),
+        mono_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        at: clock::wall(),
+        phase: record.phase,
+        source: None,
+        pipeline: None,
+        severity,
+        body: record.body,
+        decision,
+        evidence,
+        media: Vec::new(),
+        hash: String::new(),
+    }
+}

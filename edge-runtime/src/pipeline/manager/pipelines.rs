@@ -1,0 +1,351 @@
+//! The table of pipelines, and its changes.
+//!
+//! Invariants: what was accepted is stored before it is answered; changes of one pipeline come one after the other; the end of a pipeline is
+//! waited for by whoever asked for it and by changes of the same one, and by nobody else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+
+use super::{Deployed, Idle, MAX_PIPELINES, Manager, limit, storage};
+use crate::clock;
+use crate::detect::Detector;
+use crate::guard::fingerprint;
+use crate::journal::{LastWord, Word};
+use crate::pipeline::host::DetectHost;
+use crate::pipeline::plan::{self, Plan};
+use crate::pipeline::run::Run;
+use crate::pipeline::worker::{Services, Subscribe, Worker};
+
+/// Pipelines that are being changed.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    taken: Mutex<BTreeSet<PipelineId>>,
+    given: Condvar,
+}
+
+/// The turn to change one pipeline, until it is dropped.
+pub(super) struct Turn<'a> {
+    turns: &'a Turns,
+    id: PipelineId,
+}
+
+impl Turns {
+    /// Waits until nobody else changes `id`.
+    pub(super) fn take(&self, id: &PipelineId) -> Turn<'_> {
+        let mut taken = self.taken.lock();
+        while !taken.insert(id.clone()) {
+            self.given.wait(&mut taken);
+        }
+        Turn {
+            turns: self,
+            id: id.clone(),
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.turns.taken.lock().remove(&self.id);
+        self.turns.given.notify_all();
+    }
+}
+
+impl Manager {
+    /// Every pipeline.
+    #[must_use]
+    pub fn pipelines(&self) -> Vec<PipelineStatus> {
+        let all: Vec<Deployed> = {
+            let table = self.pipelines.lock();
+            table.values().cloned().collect()
+        };
+        all.iter().map(Deployed::status).collect()
+    }
+
+    /// One pipeline.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is no such pipeline.
+    pub fn pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
+        Ok(self.handle(id)?.status())
+    }
+
+    /// Numbers of one pipeline.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is no such pipeline.
+    pub fn results(&self, id: &PipelineId) -> Result<PipelineResults, Problem> {
+        Ok(self.handle(id)?.status().results)
+    }
+
+    /// Deploys a pipeline. With `replace` the one of the same name ends first, its open events with it.
+    ///
+    /// # Errors
+    /// [`Problem`] when the specification is not valid, its source or model is not here, the name is taken, or the store refuses; what ran
+    /// before then goes on running.
+    pub fn create_pipeline(
+        &self,
+        spec: PipelineSpec,
+        replace: bool,
+    ) -> Result<PipelineStatus, Problem> {
+        let _turn = self.turns.take(&spec.id);
+        let change = self.changes.lock();
+        let exists = {
+            let table = self.pipelines.lock();
+            if !table.contains_key(&spec.id) && table.len() >= MAX_PIPELINES {
+                return Err(limit("pipelines", MAX_PIPELINES));
+            }
+            table.contains_key(&spec.id)
+        };
+        if exists && !replace {
+            return Err(Problem::new(
+                409,
+                ProblemCode::Conflict,
+                format!(
+                    "there is a pipeline {:?} already; PUT replaces it",
+                    spec.id.as_str()
+                ),
+            )
+            .at("id", spec.id.as_str()));
+        }
+        // Everything that can fail comes before anything that changes.
+        self.check_storable()?;
+        let prepared = self.prepare(&spec)?;
+        self.parts
+            .journal
+            .specs()
+            .put_pipeline(&spec)
+            .map_err(storage)?;
+        self.say(&spec.id, if spec.paused { Word::Pause } else { Word::Run })?;
+        self.release(&spec.id);
+        if !exists {
+            // Under the lock, so that there are never more than the most.
+            return self.run(spec, prepared);
+        }
+        drop(change);
+        self.end(&spec.id);
+        self.run(spec, prepared)
+    }
+
+    /// Ends a pipeline, if it runs, and waits for its last events. It stays listed.
+    fn end(&self, id: &PipelineId) {
+        // A block of its own: the table must not be held while the end is waited for.
+        let old = { self.pipelines.lock().get(id).cloned() };
+        if let Some(Deployed::Running(worker)) = old {
+            worker.stop();
+        }
+    }
+
+    /// Starts what was prepared and lists it, also when it does not start: it is stored, so it is there.
+    fn run(&self, spec: PipelineSpec, prepared: Prepared) -> Result<PipelineStatus, Problem> {
+        let id = spec.id.clone();
+        let (deployed, answer) = match self.start(spec.clone(), prepared) {
+            Ok(worker) => {
+                let status = worker.status();
+                (Deployed::Running(Arc::new(worker)), Ok(status))
+            }
+            Err(problem) => {
+                let why = Idle::Broken(problem.to_string());
+                (Deployed::idle(spec, why), Err(problem))
+            }
+        };
+        self.pipelines.lock().insert(id.clone(), deployed);
+        self.watched_now(&id);
+        answer
+    }
+
+    /// Stops taking frames.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is no such pipeline or it can't run.
+    pub fn pause(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
+        self.set_paused(id, true)
+    }
+
+    /// Takes frames again.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is no such pipeline or it can't run.
+    pub fn resume(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
+        self.set_paused(id, false)
+    }
+
+    fn set_paused(&self, id: &PipelineId, paused: bool) -> Result<PipelineStatus, Problem> {
+        let _turn = self.turns.take(id);
+        let _change = self.changes.lock();
+        let deployed = self.handle(id)?;
+        let mut spec = deployed.spec().clone();
+        spec.paused = paused;
+        let word = if paused { Word::Pause } else { Word::Run };
+        let worker = match deployed {
+            Deployed::Running(worker) => worker,
+            // Resuming what was stopped, held or broken is another try.
+            Deployed::Idle { .. } if !paused => {
+                let prepared = self.prepare(&spec)?;
+                self.keep(&spec, word)?;
+                self.release(id);
+                return self.run(spec, prepared);
+            }
+            Deployed::Idle { .. } => deployed.worker()?,
+        };
+        self.keep(&spec, word)?;
+        if paused {
+            worker.pause();
+        } else {
+            worker.resume();
+            self.watched_now(id);
+        }
+        Ok(worker.status())
+    }
+
+    /// Stores a change of `paused`: as a word where the file names the pipeline, else in its specification.
+    fn keep(&self, spec: &PipelineSpec, word: Word) -> Result<(), Problem> {
+        if self.say(&spec.id, word)? {
+            return Ok(());
+        }
+        let specs = self.parts.journal.specs();
+        specs.put_pipeline(spec).map_err(storage)
+    }
+
+    /// Keeps what a person wants of a pipeline that the file names. False when the file does not name it.
+    fn say(&self, id: &PipelineId, word: Word) -> Result<bool, Problem> {
+        let Some(configured) = self.configured.lock().get(id).map(fingerprint) else {
+            return Ok(false);
+        };
+        let word = LastWord {
+            id: id.clone(),
+            fingerprint: configured,
+            word,
+            at_ms: clock::wall().unix_ms,
+        };
+        self.parts
+            .journal
+            .specs()
+            .put_word(&word)
+            .map_err(storage)?;
+        Ok(true)
+    }
+
+    /// Ends a pipeline and forgets it. One that the configuration file names stays listed as stopped, over restarts too.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is none or the store refuses.
+    pub fn delete_pipeline(&self, id: &PipelineId) -> Result<(), Problem> {
+        let _turn = self.turns.take(id);
+        let change = self.changes.lock();
+        self.handle(id)?;
+        self.check_storable()?;
+        let is_configured = self.say(id, Word::Stop)?;
+        self.parts
+            .journal
+            .specs()
+            .delete_pipeline(id)
+            .map_err(storage)?;
+        self.release(id);
+        drop(change);
+        self.end(id);
+        let configured = self.configured.lock().get(id).cloned();
+        let mut table = self.pipelines.lock();
+        match configured.filter(|_| is_configured) {
+            Some(spec) => {
+                let why = Idle::Stopped(stopped(clock::wall().unix_ms));
+                table.insert(id.clone(), Deployed::idle(spec, why));
+            }
+            None => drop(table.remove(id)),
+        }
+        Ok(())
+    }
+
+    /// The worker of a pipeline that runs.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is none or it can't run.
+    pub fn worker(&self, id: &PipelineId) -> Result<Arc<Worker>, Problem> {
+        self.handle(id)?.worker()
+    }
+
+    pub(super) fn build(&self, spec: &PipelineSpec) -> Result<Worker, Problem> {
+        let prepared = self.prepare(spec)?;
+        self.start(spec.clone(), prepared)
+    }
+
+    fn prepare(&self, spec: &PipelineSpec) -> Result<Prepared, Problem> {
+        if !self.sources.table.read().contains_key(&spec.source) {
+            let mut problem = self.no_source(&spec.source);
+            problem.field = Some("source".to_owned());
+            return Err(problem);
+        }
+        let plan = plan::plan(spec)?;
+        let mut detectors: BTreeMap<String, Box<dyn Detector>> = BTreeMap::new();
+        let wanted: Vec<String> = match &spec.model {
+            Some(model) if !plan.models.is_empty() => vec![model.clone()],
+            _ => plan.models.clone(),
+        };
+        for model in wanted {
+            let detector = self.parts.models.open(&model).map_err(|error| {
+                Problem::new(422, ProblemCode::Model, error.to_string()).at(
+                    if spec.model.is_some() {
+                        "model"
+                    } else {
+                        "workflow"
+                    },
+                    model.clone(),
+                )
+            })?;
+            detectors.insert(model, detector);
+        }
+        Ok(Prepared { plan, detectors })
+    }
+
+    fn start(&self, spec: PipelineSpec, prepared: Prepared) -> Result<Worker, Problem> {
+        let host = DetectHost::new(prepared.detectors, spec.model.clone(), fastrand::u64(..));
+        let run = Run::new(prepared.plan, host, spec.detect);
+        let recording = spec.record.then(|| self.parts.recordings.of(&spec.id));
+        let services = Services {
+            sources: Arc::clone(&self.sources) as Arc<dyn Subscribe>,
+            recorder: self.parts.recorder.clone(),
+            metrics: Arc::clone(&self.parts.metrics),
+            boot_id: Arc::clone(&self.parts.boot_id),
+            started: self.parts.started,
+        };
+        Worker::spawn(spec, run, recording, services).map_err(|e| {
+            Problem::new(
+                500,
+                ProblemCode::Internal,
+                format!("no thread for the pipeline: {e}"),
+            )
+        })
+    }
+
+    pub(super) fn handle(&self, id: &PipelineId) -> Result<Deployed, Problem> {
+        let table = self.pipelines.lock();
+        table.get(id).cloned().ok_or_else(|| {
+            let known: Vec<String> = table.keys().map(ToString::to_string).collect();
+            let mut problem = Problem::new(
+                404,
+                ProblemCode::NotFound,
+                format!("there is no pipeline {:?}", id.as_str()),
+            )
+            .at("id", id.as_str());
+            problem.allowed = known;
+            problem
+        })
+    }
+}
+
+struct Prepared {
+    plan: Plan,
+    detectors: BTreeMap<String, Box<dyn Detector>>,
+}
+
+/// What the status of a stopped pipeline says.
+pub(super) fn stopped(at_ms: i64) -> String {
+    let at = clock::utc(at_ms);
+    format!(
+        "stopped by request at {at}; resume it, deploy it again, or edit its section in the configuration file to start it"
+    )
+}

@@ -1,0 +1,180 @@
+//! The table of sources, and its changes.
+//!
+//! Invariants: a source that a pipeline needs can't be deleted; the pipelines of a replaced source go on with the new one; nobody waits for a
+//! source's thread while others wait for a lock, because a camera can hang for as long as it likes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::source::{SourceSpec, SourceStatus};
+
+use super::{MAX_SOURCES, Manager, limit, storage};
+use crate::capture::mailbox::FrameReceiver;
+use crate::capture::source::{Deps, Source, SourceHandle};
+use crate::clock;
+use crate::pipeline::worker::Subscribe;
+
+/// Sources by name; shared with the pipelines, which look themselves up here.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    pub(super) table: RwLock<BTreeMap<SourceId, SourceHandle>>,
+}
+
+impl Sources {
+    /// Which of the sources that have had this name is there now.
+    pub(super) fn run_of(&self, source: &SourceId) -> Option<u64> {
+        self.table.read().get(source).map(SourceHandle::run)
+    }
+}
+
+impl Subscribe for Sources {
+    fn subscribe(&self, source: &SourceId) -> Option<FrameReceiver> {
+        self.table.read().get(source).map(SourceHandle::subscribe)
+    }
+}
+
+impl Manager {
+    /// Every source.
+    #[must_use]
+    pub fn sources(&self) -> Vec<SourceStatus> {
+        let table = self.sources.table.read();
+        table.values().map(SourceHandle::status).collect()
+    }
+
+    /// One source.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is no such source.
+    pub fn source(&self, id: &SourceId) -> Result<SourceStatus, Problem> {
+        // A block of its own: the refusal looks at the table again.
+        let status = { self.sources.table.read().get(id).map(SourceHandle::status) };
+        status.ok_or_else(|| self.no_source(id))
+    }
+
+    /// Adds a source, or replaces the one of the same name; its pipelines go on with the new one.
+    ///
+    /// # Errors
+    /// [`Problem`] for an address that can't be read, too many sources, or a store that refuses.
+    pub fn put_source(&self, spec: SourceSpec) -> Result<SourceStatus, Problem> {
+        check_source(&spec)?;
+        let change = self.changes.lock();
+        self.check_storable()?;
+        {
+            let table = self.sources.table.read();
+            if !table.contains_key(&spec.id) && table.len() >= MAX_SOURCES {
+                return Err(limit("sources", MAX_SOURCES));
+            }
+        }
+        self.parts
+            .journal
+            .specs()
+            .put_source(&spec)
+            .map_err(storage)?;
+        let id = spec.id.clone();
+        let old = self.open_source(spec);
+        drop(change);
+        // Its thread is waited for, and may hang.
+        drop(old);
+        self.source(&id)
+    }
+
+    /// Removes a source.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is none, a pipeline still needs it, or the store refuses.
+    pub fn delete_source(&self, id: &SourceId) -> Result<(), Problem> {
+        let change = self.changes.lock();
+        if !self.sources.table.read().contains_key(id) {
+            return Err(self.no_source(id));
+        }
+        self.check_storable()?;
+        let users = self.users_of(id)?;
+        if !users.is_empty() {
+            return Err(Problem::new(
+                409,
+                ProblemCode::Conflict,
+                format!(
+                    "source {:?} is watched by {}; delete {} first",
+                    id.as_str(),
+                    users.join(", "),
+                    if users.len() == 1 { "it" } else { "them" }
+                ),
+            )
+            .at("id", id.as_str()));
+        }
+        self.parts
+            .journal
+            .specs()
+            .delete_source(id)
+            .map_err(storage)?;
+        let gone = self.exchange(id, None);
+        drop(change);
+        // Its thread is waited for, and may hang.
+        drop(gone);
+        Ok(())
+    }
+
+    /// Pipelines that watch `source`, or will: one that is being replaced is stored before it takes the other one's place.
+    fn users_of(&self, source: &SourceId) -> Result<Vec<String>, Problem> {
+        let stored = self.parts.journal.specs().pipelines().map_err(storage)?;
+        let stored = stored
+            .specs
+            .into_iter()
+            .filter(|spec| spec.source == *source);
+        let mut users: BTreeSet<String> = stored.map(|spec| spec.id.to_string()).collect();
+        let table = self.pipelines.lock();
+        let deployed = table.iter().filter(|(_, d)| d.spec().source == *source);
+        users.extend(deployed.map(|(id, _)| id.to_string()));
+        Ok(users.into_iter().collect())
+    }
+
+    /// Begins a source, in the place of the one of its name, which is closed and returned: dropping it waits for its thread.
+    #[must_use]
+    pub(super) fn open_source(&self, spec: SourceSpec) -> Option<SourceHandle> {
+        let id = spec.id.clone();
+        let deps = Deps {
+            wall: Arc::new(clock::wall),
+            notices: Some(self.notices.clone()),
+            run: self.next_run(),
+            seed: fastrand::u64(..),
+            ..Deps::default()
+        };
+        self.exchange(&id, Some(Source::spawn(spec, deps)))
+    }
+
+    pub(super) fn no_source(&self, id: &SourceId) -> Problem {
+        let mut problem = Problem::new(
+            404,
+            ProblemCode::NotFound,
+            format!("there is no source {:?}", id.as_str()),
+        )
+        .at("id", id.as_str());
+        problem.allowed = self
+            .sources
+            .table
+            .read()
+            .keys()
+            .map(ToString::to_string)
+            .collect();
+        problem
+    }
+}
+
+fn check_source(spec: &SourceSpec) -> Result<(), Problem> {
+    crate::capture::address::Address::parse(&spec.uri).map_err(|error| {
+        Problem::new(422, ProblemCode::InvalidRequest, error.to_string())
+            .at("uri", crate::capture::redact::uri(&spec.uri))
+    })?;
+    match spec.max_fps {
+        Some(fps) if !(fps.is_finite() && fps > 0.0 && fps <= 1000.0) => Err(Problem::new(
+            422,
+            ProblemCode::InvalidRequest,
+            format!("max_fps is {fps}; use a number over 0 and up to 1000, or leave it out"),
+        )
+        .at("max_fps", fps.to_string())),
+        _ => Ok(()),
+    }
+}

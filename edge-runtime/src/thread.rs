@@ -1,0 +1,87 @@
+//! Threads that are waited for, but not for ever.
+//!
+//! A thread may hang in somebody else's code: a camera's driver, a name server, a decoder. Invariant: whoever waits for
+//! one of ours says how long; one that has not ended by then is left to itself, which is logged with its name.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+/// A thread of ours.
+#[derive(Debug)]
+pub struct Thread {
+    name: String,
+    running: Mutex<Option<Running>>,
+}
+
+#[derive(Debug)]
+struct Running {
+    handle: JoinHandle<()>,
+    /// Nothing is ever sent; the other end is gone when the thread has ended, also by a panic.
+    ended: Receiver<()>,
+}
+
+impl Thread {
+    /// Starts a thread of this name.
+    ///
+    /// # Errors
+    /// When the system gives none.
+    pub fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<Self> {
+        let (alive, ended) = mpsc::sync_channel(0);
+        let handle = std::thread::Builder::new()
+            .name(name.clone())
+            .spawn(move || {
+                let _alive = alive;
+                body();
+            })?;
+        let running = Mutex::new(Some(Running { handle, ended }));
+        Ok(Self { name, running })
+    }
+
+    /// Waits until it has ended, at most for `patience`. False when it still runs; it may be asked again.
+    pub fn join(&self, patience: Duration) -> bool {
+        let mut running = self.running.lock();
+        let Some(thread) = running.take() else {
+            return true;
+        };
+        if thread.ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!(thread = self.name, "still running; left to itself");
+            *running = Some(thread);
+            return false;
+        }
+        if thread.handle.join().is_err() {
+            tracing::error!(thread = self.name, "had panicked");
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_thread_that_hangs_is_left_and_can_be_waited_for_again() {
+        let (release, released) = mpsc::channel::<()>();
+        let thread = Thread::spawn("hangs".to_owned(), move || {
+            assert!(released.recv().is_err(), "never sent");
+        });
+        let thread = thread.unwrap();
+        assert!(!thread.join(Duration::from_millis(1)));
+        drop(release);
+        assert!(thread.join(LONG));
+        assert!(thread.join(Duration::ZERO), "it stays ended");
+    }
+
+    #[test]
+    fn a_thread_that_panicked_has_ended() {
+        let thread = Thread::spawn("panics".to_owned(), || panic!("on purpose")).unwrap();
+        assert!(thread.join(LONG));
+    }
+}
