@@ -79,6 +79,10 @@ impl Runtime for Api {
         self.manager.sources()
     }
 
+    fn source(&self, id: &SourceId) -> Result<SourceStatus, Problem> {
+        self.manager.source(id)
+    }
+
     fn put_source(&self, spec: SourceSpec) -> Result<SourceStatus, Problem> {
         self.manager.put_source(spec)
     }
@@ -89,6 +93,10 @@ impl Runtime for Api {
 
     fn pipelines(&self) -> Vec<PipelineStatus> {
         self.manager.pipelines()
+    }
+
+    fn pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
+        self.manager.pipeline(id)
     }
 
     fn create_pipeline(

@@ -30,7 +30,7 @@ pub(super) async fn media(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    let bytes = app.ask(move |r| r.media().read(&id)).await??;
+    let bytes = app.attempt(move |r| r.media().read(&id)).await?;
     Ok((
         [
             (CONTENT_TYPE, media::CONTENT_TYPE),

@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequestParts, Path};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::IntoResponse;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -77,8 +79,7 @@ pub(super) fn read_named<T: DeserializeOwned>(mut value: Value, id: &str) -> Res
     read(value)
 }
 
-/// Reads a name from a path.
-pub(super) fn name<T>(text: &str) -> Result<T, Refusal>
+fn name<T>(text: &str) -> Result<T, Refusal>
 where
     T: FromStr,
     T::Err: std::fmt::Display,
@@ -86,6 +87,25 @@ where
     text.parse().map_err(|error: T::Err| {
         Refusal::invalid(without(text, error.to_string())).at("id", clip(&redact::uri(text)))
     })
+}
+
+/// The name in a path: its segment `{id}`.
+pub(super) struct Named<T>(pub(super) T);
+
+impl<S, T> FromRequestParts<S> for Named<T>
+where
+    S: Send + Sync,
+    T: FromStr,
+    T::Err: std::fmt::Display,
+{
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| Refusal::invalid(rejection.body_text()))?;
+        name(&text).map(Self)
+    }
 }
 
 /// Reads a whole number from a query or header; absent means `default`.

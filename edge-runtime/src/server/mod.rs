@@ -52,6 +52,16 @@ struct App {
 }
 
 impl App {
+    /// Runs `work`, which may be refused, on the blocking pool.
+    async fn attempt<T, E, F>(&self, work: F) -> Result<T, refusal::Refusal>
+    where
+        T: Send + 'static,
+        E: Into<refusal::Refusal> + Send + 'static,
+        F: FnOnce(&dyn Runtime) -> Result<T, E> + Send + 'static,
+    {
+        self.ask(work).await?.map_err(Into::into)
+    }
+
     /// Runs `work` on the blocking pool.
     async fn ask<T, F>(&self, work: F) -> Result<T, refusal::Refusal>
     where

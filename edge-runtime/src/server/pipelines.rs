@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
@@ -13,6 +13,7 @@ use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStat
 use watchkeeper_contract::problem::ProblemCode;
 
 use super::about::jpeg;
+use super::body::Named;
 use super::refusal::Refusal;
 use super::{App, body};
 
@@ -33,7 +34,7 @@ pub(super) async fn create(
     body: body::Body,
 ) -> Result<(StatusCode, Json<PipelineStatus>), Refusal> {
     let spec: PipelineSpec = body::read(body::json(body)?)?;
-    let status = app.ask(move |r| r.create_pipeline(spec, false)).await??;
+    let status = app.attempt(move |r| r.create_pipeline(spec, false)).await?;
     Ok((StatusCode::CREATED, Json(status)))
 }
 
@@ -43,20 +44,9 @@ pub(super) async fn create(
     responses((status = 200, body = PipelineStatus)))]
 pub(super) async fn get(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Named(id): Named<PipelineId>,
 ) -> Result<Json<PipelineStatus>, Refusal> {
-    let id: PipelineId = body::name(&id)?;
-    let wanted = id.clone();
-    app.ask(move |r| r.pipelines().into_iter().find(|p| p.spec.id == wanted))
-        .await?
-        .map(Json)
-        .ok_or_else(|| {
-            Refusal::new(
-                StatusCode::NOT_FOUND,
-                ProblemCode::NotFound,
-                format!("there is no pipeline {id}; GET /v1/pipelines lists them"),
-            )
-        })
+    Ok(Json(app.attempt(move |r| r.pipeline(&id)).await?))
 }
 
 /// Deploys a workflow, in place of the pipeline of that name. The body may leave out `id`.
@@ -66,13 +56,12 @@ pub(super) async fn get(
     responses((status = 200, body = PipelineStatus)))]
 pub(super) async fn put(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Named(id): Named<PipelineId>,
     body: body::Body,
 ) -> Result<Json<PipelineStatus>, Refusal> {
-    let id: PipelineId = body::name(&id)?;
     let spec: PipelineSpec = body::read_named(body::json(body)?, id.as_str())?;
     Ok(Json(
-        app.ask(move |r| r.create_pipeline(spec, true)).await??,
+        app.attempt(move |r| r.create_pipeline(spec, true)).await?,
     ))
 }
 
@@ -82,10 +71,9 @@ pub(super) async fn put(
     responses((status = 204, description = "It is gone")))]
 pub(super) async fn delete(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Named(id): Named<PipelineId>,
 ) -> Result<StatusCode, Refusal> {
-    let id: PipelineId = body::name(&id)?;
-    app.ask(move |r| r.delete_pipeline(&id)).await??;
+    app.attempt(move |r| r.delete_pipeline(&id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -95,10 +83,9 @@ pub(super) async fn delete(
     responses((status = 200, body = PipelineStatus)))]
 pub(super) async fn pause(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Named(id): Named<PipelineId>,
 ) -> Result<Json<PipelineStatus>, Refusal> {
-    let id: PipelineId = body::name(&id)?;
-    Ok(Json(app.ask(move |r| r.pause_pipeline(&id)).await??))
+    Ok(Json(app.attempt(move |r| r.pause_pipeline(&id)).await?))
 }
 
 /// Takes frames again.
@@ -107,10 +94,9 @@ pub(super) async fn pause(
     responses((status = 200, body = PipelineStatus)))]
 pub(super) async fn resume(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Named(id): Named<PipelineId>,
 ) -> Result<Json<PipelineStatus>, Refusal> {
-    let id: PipelineId = body::name(&id)?;
-    Ok(Json(app.ask(move |r| r.resume_pipeline(&id)).await??))
+    Ok(Json(app.attempt(move |r| r.resume_pipeline(&id)).await?))
 }
 
 /// What it has seen so far: counts, visits, the workflow's last outputs.
@@ -119,10 +105,9 @@ pub(super) async fn resume(
     responses((status = 200, body = PipelineResults)))]
 pub(super) async fn results(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Named(id): Named<PipelineId>,
 ) -> Result<Json<PipelineResults>, Refusal> {
-    let id: PipelineId = body::name(&id)?;
-    Ok(Json(app.ask(move |r| r.results(&id)).await??))
+    Ok(Json(app.attempt(move |r| r.results(&id)).await?))
 }
 
 /// Latest frame with what the workflow draws.
@@ -131,10 +116,11 @@ pub(super) async fn results(
     responses((status = 200, content_type = "image/jpeg", body = [u8])))]
 pub(super) async fn frame(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Named(id): Named<PipelineId>,
 ) -> Result<Response, Refusal> {
-    let id: PipelineId = body::name(&id)?;
-    Ok(jpeg(app.ask(move |r| r.pipeline_frame_jpeg(&id)).await??))
+    Ok(jpeg(
+        app.attempt(move |r| r.pipeline_frame_jpeg(&id)).await?,
+    ))
 }
 
 /// The annotated video, once it is finished.
@@ -143,10 +129,9 @@ pub(super) async fn frame(
     responses((status = 200, content_type = "video/mp4", body = [u8])))]
 pub(super) async fn recording(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Named(id): Named<PipelineId>,
 ) -> Result<Response, Refusal> {
-    let id: PipelineId = body::name(&id)?;
-    let path = app.ask(move |r| r.recording(&id)).await??;
+    let path = app.attempt(move |r| r.recording(&id)).await?;
     let unreadable = |error: std::io::Error| {
         tracing::warn!(path = %path.display(), %error, "recording not readable");
         Refusal::new(

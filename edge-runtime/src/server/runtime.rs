@@ -22,6 +22,12 @@ pub trait Runtime: Send + Sync + 'static {
     /// Every source, by name. Credentials are already replaced by `***`.
     fn sources(&self) -> Vec<SourceStatus>;
 
+    /// One source.
+    ///
+    /// # Errors
+    /// When there is none of that name; the problem lists those that there are.
+    fn source(&self, id: &SourceId) -> Result<SourceStatus, Problem>;
+
     /// Adds a source or replaces the one of that name; stored before it answers.
     ///
     /// # Errors
@@ -36,6 +42,12 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Every pipeline, by name.
     fn pipelines(&self) -> Vec<PipelineStatus>;
+
+    /// One pipeline.
+    ///
+    /// # Errors
+    /// When there is none of that name; the problem lists those that there are.
+    fn pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem>;
 
     /// Deploys a pipeline; stored before it answers. With `replace` the one of that name gives way.
     ///

@@ -1,15 +1,15 @@
 //! Routes about sources.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use watchkeeper_contract::event::Media;
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::source::{SourceSpec, SourceStatus};
 
 use super::about::jpeg;
+use super::body::Named;
 use super::refusal::Refusal;
 use super::{App, body};
 
@@ -25,20 +25,9 @@ pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<SourceStatus
     responses((status = 200, body = SourceStatus)))]
 pub(super) async fn get(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Named(id): Named<SourceId>,
 ) -> Result<Json<SourceStatus>, Refusal> {
-    let id: SourceId = body::name(&id)?;
-    let wanted = id.clone();
-    app.ask(move |r| r.sources().into_iter().find(|s| s.spec.id == wanted))
-        .await?
-        .map(Json)
-        .ok_or_else(|| {
-            Refusal::new(
-                StatusCode::NOT_FOUND,
-                ProblemCode::NotFound,
-                format!("there is no source {id}; GET /v1/sources lists them"),
-            )
-        })
+    Ok(Json(app.attempt(move |r| r.source(&id)).await?))
 }
 
 /// Adds a source, or replaces the one of that name. The body may leave out `id`.
@@ -48,12 +37,11 @@ pub(super) async fn get(
     responses((status = 200, body = SourceStatus)))]
 pub(super) async fn put(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Named(id): Named<SourceId>,
     body: body::Body,
 ) -> Result<Json<SourceStatus>, Refusal> {
-    let id: SourceId = body::name(&id)?;
     let spec: SourceSpec = body::read_named(body::json(body)?, id.as_str())?;
-    Ok(Json(app.ask(move |r| r.put_source(spec)).await??))
+    Ok(Json(app.attempt(move |r| r.put_source(spec)).await?))
 }
 
 /// Removes a source; refused while a pipeline watches it.
@@ -62,10 +50,9 @@ pub(super) async fn put(
     responses((status = 204, description = "It is gone")))]
 pub(super) async fn delete(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Named(id): Named<SourceId>,
 ) -> Result<StatusCode, Refusal> {
-    let id: SourceId = body::name(&id)?;
-    app.ask(move |r| r.delete_source(&id)).await??;
+    app.attempt(move |r| r.delete_source(&id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -75,10 +62,9 @@ pub(super) async fn delete(
     responses((status = 200, content_type = "image/jpeg", body = [u8])))]
 pub(super) async fn frame(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Named(id): Named<SourceId>,
 ) -> Result<Response, Refusal> {
-    let id: SourceId = body::name(&id)?;
-    Ok(jpeg(app.ask(move |r| r.source_frame_jpeg(&id)).await??))
+    Ok(jpeg(app.attempt(move |r| r.source_frame_jpeg(&id)).await?))
 }
 
 /// Keeps the latest frame as media.
@@ -87,9 +73,8 @@ pub(super) async fn frame(
     responses((status = 201, body = Media)))]
 pub(super) async fn snapshot(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Named(id): Named<SourceId>,
 ) -> Result<(StatusCode, Json<Media>), Refusal> {
-    let id: SourceId = body::name(&id)?;
-    let media = app.ask(move |r| r.snapshot(&id)).await??;
+    let media = app.attempt(move |r| r.snapshot(&id)).await?;
     Ok((StatusCode::CREATED, Json(media)))
 }

@@ -63,6 +63,10 @@ impl Runtime for Little {
     fn sources(&self) -> Vec<SourceStatus> {
         self.sources.lock().unwrap().values().cloned().collect()
     }
+    fn source(&self, id: &SourceId) -> Result<SourceStatus, Problem> {
+        let sources = self.sources.lock().unwrap();
+        sources.get(id).cloned().ok_or_else(|| missing("source"))
+    }
     fn put_source(&self, spec: SourceSpec) -> Result<SourceStatus, Problem> {
         let status = SourceStatus {
             spec: spec.clone(),
@@ -81,6 +85,13 @@ impl Runtime for Little {
     }
     fn pipelines(&self) -> Vec<PipelineStatus> {
         self.pipelines.lock().unwrap().values().cloned().collect()
+    }
+    fn pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
+        let pipelines = self.pipelines.lock().unwrap();
+        pipelines
+            .get(id)
+            .cloned()
+            .ok_or_else(|| missing("pipeline"))
     }
     fn create_pipeline(
         &self,
