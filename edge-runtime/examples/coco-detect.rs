@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
@@ -17,8 +16,12 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_runtime::detect::{
     DetectParams, DetectTimes, Detector, DetectorPool, OpenRequest, RawDetection,
 };
-use watchkeeper_runtime::frame::{
-    ColorMatrix, Colorimetry, Frame, FrameId, OwnedPlanes, Picture, PixelFormat,
+use watchkeeper_runtime::frame::{Frame, FrameId};
+
+/// Nothing here depends on when a picture was taken.
+const NO_TIME: Wall = Wall {
+    unix_ms: 0,
+    quality: TimeQuality::Unsynced,
 };
 
 fn main() -> anyhow::Result<()> {
@@ -46,7 +49,13 @@ fn main() -> anyhow::Result<()> {
     let list = coco["images"].as_array().context("no `images`")?;
     for (seq, image) in (1u64..).zip(list) {
         let name = image["file_name"].as_str().context("no `file_name`")?;
-        let frame = frame(seq, read(&Path::new(images).join(name))?)?;
+        let path = Path::new(images).join(name);
+        let picture = image::open(&path).with_context(|| path.display().to_string())?;
+        let id = FrameId {
+            source: "coco".parse()?,
+            seq,
+        };
+        let frame = Frame::still(id, NO_TIME, picture.into_rgb8().into());
         let times = detector.detect(&frame, &params, &mut found)?;
         sum.preprocess += times.preprocess;
         sum.infer += times.infer;
@@ -95,41 +104,4 @@ fn result(image: &Value, d: &RawDetection, categories: &[Option<i64>]) -> Option
         "bbox": [b.x1, b.y1, b.width(), b.height()],
         "score": d.score,
     }))
-}
-
-fn read(path: &Path) -> anyhow::Result<Picture> {
-    let rgb = image::open(path)
-        .with_context(|| path.display().to_string())?
-        .into_rgb8();
-    let (width, height) = rgb.dimensions();
-    Ok(Picture {
-        width,
-        height,
-        format: PixelFormat::Rgb,
-        color: Colorimetry {
-            matrix: ColorMatrix::Bt601,
-            full_range: true,
-        },
-        planes: Arc::new(OwnedPlanes {
-            planes: vec![(rgb.into_raw(), width as usize * 3)],
-        }),
-    })
-}
-
-fn frame(seq: u64, picture: Picture) -> anyhow::Result<Frame> {
-    Ok(Frame {
-        id: FrameId {
-            source: "coco".parse()?,
-            seq,
-        },
-        pts: Duration::ZERO,
-        arrived: Instant::now(),
-        wall: Wall {
-            unix_ms: 0,
-            quality: TimeQuality::Unsynced,
-        },
-        fps: None,
-        recorded: true,
-        picture,
-    })
 }

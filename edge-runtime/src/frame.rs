@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use image::RgbImage;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::time::Wall;
 
@@ -37,6 +38,22 @@ pub struct Frame {
     pub recorded: bool,
     /// The pixels.
     pub picture: Picture,
+}
+
+impl Frame {
+    /// A frame that is one picture by itself: no time passes before it or after it.
+    #[must_use]
+    pub fn still(id: FrameId, wall: Wall, picture: Picture) -> Self {
+        Self {
+            id,
+            pts: Duration::ZERO,
+            arrived: Instant::now(),
+            wall,
+            fps: None,
+            recorded: true,
+            picture,
+        }
+    }
 }
 
 /// Layout of a picture's planes, 8 bits a sample.
@@ -96,6 +113,32 @@ pub struct Picture {
     pub color: Colorimetry,
     /// The memory.
     pub planes: Arc<dyn Planes>,
+}
+
+impl Picture {
+    /// A picture of R G B interleaved, 8 bits a sample in the full range, rows without padding, in memory of its own.
+    #[must_use]
+    pub fn rgb(width: u32, height: u32, data: Vec<u8>) -> Self {
+        Self {
+            width,
+            height,
+            format: PixelFormat::Rgb,
+            color: Colorimetry {
+                matrix: ColorMatrix::Bt601,
+                full_range: true,
+            },
+            planes: Arc::new(OwnedPlanes {
+                planes: vec![(data, width as usize * 3)],
+            }),
+        }
+    }
+}
+
+impl From<RgbImage> for Picture {
+    fn from(image: RgbImage) -> Self {
+        let (width, height) = image.dimensions();
+        Self::rgb(width, height, image.into_raw())
+    }
 }
 
 impl fmt::Debug for Picture {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use watchkeeper_config::Config;
@@ -23,7 +23,7 @@ use watchkeeper_engine::workflow::{
 
 use crate::clock;
 use crate::detect::{Detector, OpenError};
-use crate::frame::{ColorMatrix, Colorimetry, Frame, FrameId, OwnedPlanes, Picture, PixelFormat};
+use crate::frame::{Frame, FrameId, Picture};
 use crate::pipeline::host::DetectHost;
 use crate::pipeline::models::Models;
 
@@ -261,29 +261,12 @@ impl Host for StillHost {
 }
 
 fn frame(rgb: &RgbPixels) -> Frame {
-    Frame {
-        id: FrameId {
-            source: SourceId::new("still").expect("a valid name"),
-            seq: 1,
-        },
-        pts: Duration::ZERO,
-        arrived: Instant::now(),
-        wall: clock::wall(),
-        fps: None,
-        recorded: true,
-        picture: Picture {
-            width: rgb.width,
-            height: rgb.height,
-            format: PixelFormat::Rgb,
-            color: Colorimetry {
-                matrix: ColorMatrix::Bt601,
-                full_range: true,
-            },
-            planes: Arc::new(OwnedPlanes {
-                planes: vec![(rgb.data.clone(), rgb.width as usize * 3)],
-            }),
-        },
-    }
+    let id = FrameId {
+        source: SourceId::new("still").expect("a valid name"),
+        seq: 1,
+    };
+    let picture = Picture::rgb(rgb.width, rgb.height, rgb.data.clone());
+    Frame::still(id, clock::wall(), picture)
 }
 
 #[cfg(test)]

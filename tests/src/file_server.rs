@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
+
+use crate::listener::{Closed, Listener};
 
 /// How one request is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,15 +51,13 @@ pub struct Request {
 /// A running server.
 #[derive(Debug)]
 pub struct FileServer {
-    address: SocketAddr,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    listener: Listener,
 }
 
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    closed: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -82,8 +80,6 @@ impl FileServer {
     /// # Errors
     /// When no port is free.
     pub fn start(body: Vec<u8>, etag: Option<&str>) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
-        let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 body: Arc::new(body),
@@ -91,34 +87,16 @@ impl FileServer {
                 script: VecDeque::new(),
                 requests: Vec::new(),
             }),
-            closed: AtomicBool::new(false),
         });
-        let for_thread = shared.clone();
-        let thread = std::thread::spawn(move || {
-            let mut clients = Vec::new();
-            for stream in listener.incoming().map_while(Result::ok) {
-                if for_thread.closed.load(Ordering::Relaxed) {
-                    break;
-                }
-                let shared = for_thread.clone();
-                // A client that leaves is no fault of the server.
-                clients.push(std::thread::spawn(move || drop(serve(&stream, &shared))));
-            }
-            for client in clients {
-                drop(client.join());
-            }
-        });
-        Ok(Self {
-            address,
-            shared,
-            thread: Some(thread),
-        })
+        let for_clients = shared.clone();
+        let listener = Listener::start(move |stream, closed| serve(&stream, &for_clients, closed))?;
+        Ok(Self { shared, listener })
     }
 
     /// Address of a folder on this server, without a slash at its end.
     #[must_use]
     pub fn folder(&self) -> String {
-        format!("http://{}/models", self.address)
+        format!("http://{}/models", self.listener.address())
     }
 
     /// Answers the next requests like this.
@@ -140,18 +118,7 @@ impl FileServer {
     }
 }
 
-impl Drop for FileServer {
-    fn drop(&mut self) {
-        self.shared.closed.store(true, Ordering::Relaxed);
-        // Wakes the listener.
-        drop(TcpStream::connect(self.address));
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
-        }
-    }
-}
-
-fn serve(stream: &TcpStream, shared: &Shared) -> anyhow::Result<()> {
+fn serve(stream: &TcpStream, shared: &Shared, closed: &Closed) -> anyhow::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;
     let request = read(stream)?;
@@ -241,7 +208,7 @@ fn serve(stream: &TcpStream, shared: &Shared) -> anyhow::Result<()> {
     }
     out.flush()?;
     if matches!(answer, Answer::StallAfter(_)) {
-        while !shared.closed.load(Ordering::Relaxed) && is_there(stream) {
+        while !closed.is_set() && is_there(stream) {
             std::thread::sleep(Duration::from_millis(20));
         }
     }

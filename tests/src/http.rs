@@ -4,15 +4,16 @@
 //! one is set. Invariant: nothing listens any more once it is dropped.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
-use watchkeeper_runtime::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
+use watchkeeper_runtime::frame::Picture;
 use watchkeeper_runtime::media::jpeg;
+
+use crate::listener::{Closed, Listener};
 
 /// Between two pictures.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -23,9 +24,8 @@ pub const SIZE: [u32; 2] = [160, 96];
 /// A running camera. Dropping it closes every connection.
 #[derive(Debug)]
 pub struct HttpCamera {
-    address: SocketAddr,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    listener: Listener,
 }
 
 #[derive(Debug)]
@@ -34,7 +34,6 @@ struct Shared {
     login: Option<String>,
     pictures: Vec<Vec<u8>>,
     stalled: AtomicBool,
-    closed: AtomicBool,
 }
 
 impl HttpCamera {
@@ -44,43 +43,21 @@ impl HttpCamera {
     /// # Errors
     /// When no port is free.
     pub fn start(login: Option<&str>) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
-        let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             login: login.map(str::to_owned),
             pictures: (0..16).map(picture).collect::<anyhow::Result<_>>()?,
             stalled: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
         });
-        let for_thread = shared.clone();
-        let thread = std::thread::spawn(move || {
-            let mut clients = Vec::new();
-            for stream in listener.incoming().map_while(Result::ok) {
-                if for_thread.closed.load(Ordering::Relaxed) {
-                    break;
-                }
-                let shared = for_thread.clone();
-                clients.push(std::thread::spawn(move || {
-                    // A client that leaves is no fault of the camera.
-                    drop(serve(stream, &shared));
-                }));
-            }
-            for client in clients {
-                drop(client.join());
-            }
-        });
-        Ok(Self {
-            address,
-            shared,
-            thread: Some(thread),
-        })
+        let for_clients = shared.clone();
+        let listener = Listener::start(move |stream, closed| serve(stream, &for_clients, closed))?;
+        Ok(Self { shared, listener })
     }
 
     /// Address of `path` on this camera; `login` as in `user:password`.
     #[must_use]
     pub fn uri(&self, login: Option<&str>, path: &str) -> String {
         let login = login.map_or_else(String::new, |login| format!("{login}@"));
-        format!("http://{login}{}{path}", self.address)
+        format!("http://{login}{}{path}", self.listener.address())
     }
 
     /// Stops sending pictures without closing a connection, or goes on.
@@ -89,18 +66,7 @@ impl HttpCamera {
     }
 }
 
-impl Drop for HttpCamera {
-    fn drop(&mut self) {
-        self.shared.closed.store(true, Ordering::Relaxed);
-        // Wakes the listener.
-        drop(TcpStream::connect(self.address));
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
-        }
-    }
-}
-
-fn serve(mut stream: TcpStream, shared: &Shared) -> anyhow::Result<()> {
+fn serve(mut stream: TcpStream, shared: &Shared, closed: &Closed) -> anyhow::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;
     let mut lines = BufReader::new(stream.try_clone()?).lines();
@@ -131,10 +97,10 @@ fn serve(mut stream: TcpStream, shared: &Shared) -> anyhow::Result<()> {
         Content-Type: multipart/x-mixed-replace; boundary=picture\r\n\r\n",
     )?;
     for jpeg in shared.pictures.iter().cycle() {
-        while shared.stalled.load(Ordering::Relaxed) && !shared.closed.load(Ordering::Relaxed) {
+        while shared.stalled.load(Ordering::Relaxed) && !closed.is_set() {
             std::thread::sleep(INTERVAL);
         }
-        if shared.closed.load(Ordering::Relaxed) {
+        if closed.is_set() {
             break;
         }
         let length = jpeg.len();
@@ -161,17 +127,6 @@ fn picture(number: u32) -> anyhow::Result<Vec<u8>> {
             [if lit { 250 } else { slope }; 3]
         })
         .collect();
-    let picture = Picture {
-        width,
-        height,
-        format: PixelFormat::Rgb,
-        color: Colorimetry {
-            matrix: ColorMatrix::Bt601,
-            full_range: true,
-        },
-        planes: Arc::new(OwnedPlanes {
-            planes: vec![(data, width as usize * 3)],
-        }),
-    };
+    let picture = Picture::rgb(width, height, data);
     Ok(jpeg::encode(&jpeg::to_rgb(&picture)?, 80)?)
 }

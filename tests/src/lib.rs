@@ -6,6 +6,7 @@ pub mod daemons;
 pub mod file_server;
 pub mod fuzz;
 pub mod http;
+mod listener;
 pub mod mounts;
 pub mod rtsp;
 pub mod scene;

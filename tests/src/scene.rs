@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use anyhow::ensure;
 use serde_json::{Value, json};
 
 use crate::broker::Subscriber;
 use crate::daemons::{Bench, wait_up_to};
 
-/// How long events may take to come about, or to arrive.
-const LONG: Duration = Duration::from_secs(60);
+/// The street in a loop of its own pace, small enough to cost little.
+const STREET: &str = "demo:?seconds=600&width=320&height=180";
 
-/// Watches the demo scene at its own pace, on the pipeline `watch`.
+/// How long events may take to come about, or to arrive.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// Watches the street on the pipeline `watch`, with an event for everybody who appears.
 ///
 /// # Errors
 /// When the runtime does not take it.
@@ -28,7 +32,7 @@ pub fn deploy(bench: &Bench) -> anyhow::Result<()> {
     bench.json(
         "PUT",
         "/v1/sources/street",
-        Some(&json!({"id": "street", "uri": "demo:?seconds=600", "pace": "native"})),
+        Some(&json!({"id": "street", "uri": STREET, "pace": "native"})),
     )?;
     bench.json(
         "POST",
@@ -41,37 +45,63 @@ pub fn deploy(bench: &Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until there are `count` events more than now.
+/// Waits until there are `count` events more than now; answers all of them.
 ///
 /// # Errors
 /// When they don't come about.
-pub fn more_events(bench: &Bench, count: usize) -> anyhow::Result<()> {
+pub fn more_events(bench: &Bench, count: usize) -> anyhow::Result<Vec<Value>> {
     let wanted = bench.events()?.len() + count;
     wait_up_to(LONG, "events", || {
         bench.events().ok().filter(|e| e.len() >= wanted)
-    })?;
+    })
+}
+
+/// Numbers of events.
+#[must_use]
+pub fn seqs(events: &[Value]) -> Vec<u64> {
+    let seq = |event: &Value| event.get("seq").and_then(Value::as_u64);
+    events.iter().filter_map(seq).collect()
+}
+
+/// Sees that the numbers of `after`, the whole journal, rise by one, and that `before`, what it was, is still there as it was.
+///
+/// # Errors
+/// When that is not so; the message says what is wrong.
+pub fn nothing_is_lost(before: &[Value], after: &[Value]) -> anyhow::Result<()> {
+    let numbers = seqs(after);
+    let expected: Vec<u64> = (1..=after.len() as u64).collect();
+    ensure!(
+        numbers == expected,
+        "numbers don't rise by one: {numbers:?}"
+    );
+    ensure!(
+        after.get(..before.len()) == Some(before),
+        "what was acknowledged has changed"
+    );
     Ok(())
 }
 
-/// Ends the watching, and waits until every event of the journal came to `subscriber`.
+/// Numbers of the events that came to `subscriber`.
+#[must_use]
+pub fn arrived(subscriber: &Subscriber) -> BTreeSet<u64> {
+    let messages = subscriber.messages();
+    let bodies = messages
+        .iter()
+        .filter_map(|(_, text)| serde_json::from_str::<Value>(text).ok());
+    bodies.filter_map(|v| v.get("seq")?.as_u64()).collect()
+}
+
+/// Ends the watching, and waits until every event of the journal came to `subscriber`; answers how many there were.
 ///
 /// # Errors
 /// When some don't; the message says which.
-pub fn everything_arrives(bench: &Bench, subscriber: &Subscriber) -> anyhow::Result<()> {
+pub fn everything_arrives(bench: &Bench, subscriber: &Subscriber) -> anyhow::Result<usize> {
     bench.json("DELETE", "/v1/pipelines/watch", None)?;
-    let seq = |event: &Value| event.get("seq").and_then(Value::as_u64);
-    let wanted: BTreeSet<u64> = bench.events()?.iter().filter_map(seq).collect();
-    let missing = || -> Vec<u64> {
-        let seen: BTreeSet<u64> = subscriber
-            .messages()
-            .iter()
-            .filter_map(|(_, payload)| seq(&serde_json::from_str(payload).ok()?))
-            .collect();
-        wanted.difference(&seen).copied().collect()
-    };
+    let wanted: BTreeSet<u64> = seqs(&bench.events()?).into_iter().collect();
+    let missing = || -> Vec<u64> { wanted.difference(&arrived(subscriber)).copied().collect() };
     let all = wait_up_to(LONG, "every event at the broker", || {
         missing().is_empty().then_some(())
     });
-    anyhow::ensure!(all.is_ok(), "missing at the subscriber: {:?}", missing());
-    Ok(())
+    ensure!(all.is_ok(), "missing at the subscriber: {:?}", missing());
+    Ok(wanted.len())
 }

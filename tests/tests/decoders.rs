@@ -8,7 +8,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_models::Manifest;
@@ -17,9 +16,7 @@ use watchkeeper_runtime::detect::network::{Network, Tensor};
 use watchkeeper_runtime::detect::neural::NeuralDetector;
 use watchkeeper_runtime::detect::shared::Turnstile;
 use watchkeeper_runtime::detect::{DetectParams, Detector, RawDetection};
-use watchkeeper_runtime::frame::{
-    ColorMatrix, Colorimetry, Frame, FrameId, OwnedPlanes, Picture, PixelFormat,
-};
+use watchkeeper_runtime::frame::{Frame, FrameId};
 use watchkeeper_tests::daemons::data;
 
 const SIDE: usize = 416;
@@ -251,34 +248,16 @@ fn frames(data: &Path) -> Vec<Frame> {
 }
 
 fn frame(seq: u64, file: &Path) -> Frame {
-    let rgb = image::open(file).unwrap().into_rgb8();
-    let (width, height) = rgb.dimensions();
-    Frame {
-        id: FrameId {
-            source: "coco".parse().unwrap(),
-            seq,
-        },
-        pts: Duration::ZERO,
-        arrived: Instant::now(),
-        wall: Wall {
-            unix_ms: 0,
-            quality: TimeQuality::Unsynced,
-        },
-        fps: None,
-        recorded: true,
-        picture: Picture {
-            width,
-            height,
-            format: PixelFormat::Rgb,
-            color: Colorimetry {
-                matrix: ColorMatrix::Bt601,
-                full_range: true,
-            },
-            planes: Arc::new(OwnedPlanes {
-                planes: vec![(rgb.into_raw(), width as usize * 3)],
-            }),
-        },
-    }
+    let picture = image::open(file).unwrap().into_rgb8().into();
+    let id = FrameId {
+        source: "coco".parse().unwrap(),
+        seq,
+    };
+    let wall = Wall {
+        unix_ms: 0,
+        quality: TimeQuality::Unsynced,
+    };
+    Frame::still(id, wall, picture)
 }
 
 fn detect(detector: &mut NeuralDetector, frames: &[Frame]) -> Vec<Vec<RawDetection>> {

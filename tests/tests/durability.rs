@@ -1,75 +1,22 @@
 //! What was acknowledged survives `kill -9` of everything, and a foreign subscriber sees every journaled event.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
 use watchkeeper_tests::broker::Mosquitto;
-use watchkeeper_tests::daemons::{Bench, soak, wait_for, wait_up_to};
-
-/// The demo scene in a loop of its own pace, so that events keep coming for as long as the test runs.
-const SCENE: &str = "demo:?seconds=600";
-
-fn workflow() -> Value {
-    json!({
-        "version": "1.0",
-        "inputs": [{"type": "WorkflowImage", "name": "image"}],
-        "steps": [
-            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "motion"},
-            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.model.predictions"}
-        ],
-        "outputs": [{"type": "JsonField", "name": "tracked", "selector": "$steps.tracker.tracked_detections"}]
-    })
-}
-
-fn deploy(bench: &Bench) -> anyhow::Result<()> {
-    bench.json(
-        "PUT",
-        "/v1/sources/street",
-        Some(&json!({"id": "street", "uri": SCENE, "pace": "native"})),
-    )?;
-    bench.json(
-        "POST",
-        "/v1/pipelines",
-        Some(&json!({
-            "id": "watch", "source": "street", "workflow": workflow(),
-            "rules": [{"name": "somebody", "when": {"kind": "appears", "detections": "$steps.tracker.tracked_detections"}}]
-        })),
-    )?;
-    Ok(())
-}
-
-fn seqs(events: &[Value]) -> Vec<u64> {
-    events
-        .iter()
-        .filter_map(|e| e.get("seq").and_then(Value::as_u64))
-        .collect()
-}
-
-fn wait_for_events(bench: &Bench, more_than: usize) -> anyhow::Result<Vec<Value>> {
-    wait_up_to(Duration::from_secs(60), "events", || {
-        bench.events().ok().filter(|e| e.len() > more_than)
-    })
-}
+use watchkeeper_tests::daemons::{Bench, soak, wait_for};
+use watchkeeper_tests::scene::{deploy, everything_arrives, more_events, nothing_is_lost};
 
 #[test]
 fn a_killed_runtime_comes_back_with_its_pipelines_and_without_a_gap() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let runtime = bench.runtime()?;
     deploy(&bench)?;
-    let before = wait_for_events(&bench, 3)?;
+    let before = more_events(&bench, 3)?;
     runtime.kill()?;
 
     let _runtime = bench.runtime()?;
-    let after = wait_for_events(&bench, before.len() + 3)?;
-    let seqs = seqs(&after);
-    let expected: Vec<u64> = (1..=seqs.len() as u64).collect();
-    assert_eq!(seqs, expected, "numbers rise by one over the kill");
-    assert_eq!(
-        after.get(..before.len()),
-        Some(&before[..]),
-        "what was read before the kill is still the same"
-    );
+    let after = more_events(&bench, 3)?;
+    nothing_is_lost(&before, &after)?;
     wait_for("the pipeline to run again", || {
         let pipelines = bench.get("/v1/pipelines").ok()?;
         let state = pipelines.pointer("/0/state/state")?.as_str()?;
@@ -113,42 +60,27 @@ fn every_event_arrives(away: Duration) -> anyhow::Result<()> {
 
     // The agent dies in the middle of its work; then the runtime; then the broker is away for a while.
     agent.kill()?;
-    wait_for_events(&bench, bench.events()?.len() + 2)?;
+    more_events(&bench, 2)?;
     let _agent = bench.agent()?;
     runtime.kill()?;
     let runtime = bench.runtime()?;
-    wait_for_events(&bench, bench.events()?.len() + 2)?;
+    more_events(&bench, 2)?;
     let (gone, before) = (Instant::now(), bench.events()?.len());
     broker.down()?;
-    wait_for_events(&bench, before + 2)?;
+    more_events(&bench, 2)?;
     std::thread::sleep(away.saturating_sub(gone.elapsed()));
     let held = bench.events()?.len() - before;
     broker.up()?;
     let back = Instant::now();
     // A foreign client reconnects by itself; its persistent session queues what it missed.
-    wait_for_events(&bench, bench.events()?.len() + 1)?;
+    more_events(&bench, 1)?;
 
     // Quiet from here on, so that there is an end to wait for.
-    bench.json("DELETE", "/v1/pipelines/watch", None)?;
-    let journal = bench.events()?;
-    let wanted: BTreeSet<u64> = seqs(&journal).into_iter().collect();
-    let missing = || {
-        let seen: BTreeSet<u64> = subscriber
-            .messages()
-            .iter()
-            .filter_map(|(_, payload)| serde_json::from_str::<Value>(payload).ok())
-            .filter_map(|v| v.get("seq").and_then(Value::as_u64))
-            .collect();
-        wanted.difference(&seen).copied().collect::<Vec<u64>>()
-    };
-    let all = wait_up_to(Duration::from_secs(60), "every event at the broker", || {
-        missing().is_empty().then_some(())
-    });
-    assert!(all.is_ok(), "missing at the subscriber: {:?}", missing());
+    let all = everything_arrives(&bench, &subscriber)?;
     eprintln!(
         "{held} events came in {:.1} s without a broker; all {} were at the subscriber {:.1} s after its return",
         back.duration_since(gone).as_secs_f64(),
-        wanted.len(),
+        all,
         back.elapsed().as_secs_f64()
     );
     runtime.stop()?;
@@ -161,7 +93,7 @@ fn what_a_newer_version_wrote_is_refused_after_a_rollback_and_is_there_when_it_c
     let bench = Bench::new("")?;
     let runtime = bench.runtime()?;
     deploy(&bench)?;
-    let before = wait_for_events(&bench, 3)?;
+    let before = more_events(&bench, 3)?;
     runtime.stop()?;
 
     // As an update would leave the folders: a layout that this version does not know.
@@ -186,9 +118,7 @@ fn what_a_newer_version_wrote_is_refused_after_a_rollback_and_is_there_when_it_c
         std::fs::write(layout, "1\n")?;
     }
     let _runtime = bench.runtime()?;
-    let after = bench.events()?;
-    assert_eq!(after.get(..before.len()), Some(&before[..]));
-    Ok(())
+    nothing_is_lost(&before, &bench.events()?)
 }
 
 #[test]

@@ -1,66 +1,22 @@
 //! A disk that is full or can't be written: told in one sentence, waited for, and nothing that was acknowledged is lost.
 
-use std::collections::BTreeSet;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use watchkeeper_tests::broker::Mosquitto;
 use watchkeeper_tests::daemons::{Bench, FAILED, program, wait_for, wait_up_to};
 use watchkeeper_tests::mounts::{SmallDisk, in_private_mounts, make_read_only};
-
-const LONG: Duration = Duration::from_secs(60);
+use watchkeeper_tests::scene::{
+    LONG, arrived, deploy, everything_arrives, more_events, nothing_is_lost,
+};
 
 /// Small enough to be filled at once, large enough for what the daemons keep free of it.
 const DISK_MIB: u32 = 200;
 
 /// Too little for a record, and enough for the file system.
 const LITTLE: u64 = 8 << 20;
-
-/// Watches the demo scene at its own pace, in a loop, with an event for everybody who appears.
-fn deploy(bench: &Bench) -> anyhow::Result<()> {
-    bench.json(
-        "PUT",
-        "/v1/sources/street",
-        Some(&json!({"id": "street", "uri": "demo:?seconds=600&width=320&height=180", "pace": "native"})),
-    )?;
-    let workflow = json!({
-        "version": "1.0",
-        "inputs": [{"type": "WorkflowImage", "name": "image"}],
-        "steps": [
-            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "motion"},
-            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.model.predictions"}
-        ],
-        "outputs": [{"type": "JsonField", "name": "tracked", "selector": "$steps.tracker.tracked_detections"}]
-    });
-    bench.json(
-        "POST",
-        "/v1/pipelines",
-        Some(&json!({
-            "id": "watch", "source": "street", "workflow": workflow,
-            "rules": [{"name": "somebody", "when": {"kind": "appears", "detections": "$steps.tracker.tracked_detections"}}]
-        })),
-    )?;
-    Ok(())
-}
-
-fn more_events(bench: &Bench, than: usize) -> anyhow::Result<Vec<Value>> {
-    wait_up_to(LONG, "events", || {
-        bench.events().ok().filter(|e| e.len() > than)
-    })
-}
-
-fn seqs(events: &[Value]) -> Vec<u64> {
-    events
-        .iter()
-        .filter_map(|e| e.get("seq").and_then(Value::as_u64))
-        .collect()
-}
-
-fn is_without_a_gap(events: &[Value]) -> bool {
-    seqs(events).into_iter().eq(1..=events.len() as u64)
-}
 
 /// What is wrong, as the runtime says it.
 fn reasons(bench: &Bench) -> Vec<String> {
@@ -145,12 +101,8 @@ fn a_full_disk_holds_events_back_and_loses_none() -> anyhow::Result<()> {
         }
 
         disk.make_room()?;
-        let after = more_events(&bench, held.len() + 3)?;
-        ensure!(is_without_a_gap(&after), "{:?}", seqs(&after));
-        ensure!(
-            after.get(..held.len()) == Some(&held[..]),
-            "what was acknowledged has changed"
-        );
+        let after = more_events(&bench, 3)?;
+        nothing_is_lost(&held, &after)?;
         wait_for("health to be well again", || {
             reasons(&bench).is_empty().then_some(())
         })?;
@@ -182,9 +134,8 @@ fn old_recordings_give_way_so_that_events_are_stored_on_a_full_disk() -> anyhow:
         wait_up_to(LONG, "the oldest recording to give way", || {
             (!old.exists()).then_some(())
         })?;
-        let held = bench.events()?.len();
-        let after = more_events(&bench, held + 3)?;
-        ensure!(is_without_a_gap(&after), "{:?}", seqs(&after));
+        let held = bench.events()?;
+        nothing_is_lost(&held, &more_events(&bench, 3)?)?;
         ensure!(new.exists(), "more went than was needed");
         ensure!(reasons(&bench).is_empty(), "{:?}", reasons(&bench));
         runtime.stop()
@@ -259,12 +210,8 @@ fn a_runtime_stopped_on_a_full_disk_ends_in_time_and_says_what_it_could_not_stor
 
         disk.make_room()?;
         let _runtime = bench.runtime()?;
-        let after = more_events(&bench, held.len() + 3)?;
-        ensure!(is_without_a_gap(&after), "{:?}", seqs(&after));
-        ensure!(
-            after.get(..held.len()) == Some(&held[..]),
-            "what was acknowledged has changed"
-        );
+        let after = more_events(&bench, 3)?;
+        nothing_is_lost(&held, &after)?;
         Ok(())
     })
 }
@@ -281,13 +228,7 @@ fn an_outbox_on_a_full_disk_waits_and_delivers_everything_afterwards() -> anyhow
                 broker.port
             ))?;
             let subscriber = broker.subscribe("watchkeeper/v1/test/bench/cam/+/ev/#")?;
-            let delivered = || -> BTreeSet<u64> {
-                let messages = subscriber.messages();
-                let bodies = messages
-                    .iter()
-                    .filter_map(|(_, text)| serde_json::from_str::<Value>(text).ok());
-                bodies.filter_map(|v| v.get("seq")?.as_u64()).collect()
-            };
+            let delivered = || arrived(&subscriber);
             let disk = SmallDisk::mount(&bench.path("state/agent"), DISK_MIB)?;
             let runtime = bench.runtime()?;
             let mut agent = bench.agent()?;
@@ -302,7 +243,7 @@ fn an_outbox_on_a_full_disk_waits_and_delivers_everything_afterwards() -> anyhow
             })?;
             disk.fill(0)?;
             let waiting = delivered();
-            let journal = more_events(&bench, bench.events()?.len() + 4)?;
+            let journal = more_events(&bench, 4)?;
             // A broker that goes away meanwhile makes nothing worse.
             broker.down()?;
             broker.up()?;
@@ -311,17 +252,7 @@ fn an_outbox_on_a_full_disk_waits_and_delivers_everything_afterwards() -> anyhow
             ensure!(delivered().is_superset(&waiting));
 
             disk.make_room()?;
-            bench.json("DELETE", "/v1/pipelines/watch", None)?;
-            let wanted: BTreeSet<u64> = seqs(&bench.events()?).into_iter().collect();
-            let all = wait_up_to(LONG, "every event at the broker", || {
-                delivered().is_superset(&wanted).then_some(())
-            });
-            ensure!(
-                all.is_ok(),
-                "missing: {:?}: {}",
-                wanted.difference(&delivered()),
-                agent.log_text()
-            );
+            everything_arrives(&bench, &subscriber).with_context(|| agent.log_text())?;
             let log = agent.log_text();
             ensure!(!log.contains("panicked"), "{log}");
             agent.stop()?;
@@ -371,12 +302,8 @@ fn a_disk_that_turns_read_only_is_told_and_loses_nothing() -> anyhow::Result<()>
             let status = Command::new("umount").arg(bench.path("state")).status()?;
             ensure!(status.success());
             let _runtime = bench.runtime()?;
-            let after = more_events(&bench, held.len() + 1)?;
-            ensure!(is_without_a_gap(&after), "{:?}", seqs(&after));
-            ensure!(
-                after.get(..held.len()) == Some(&held[..]),
-                "what was acknowledged has changed"
-            );
+            let after = more_events(&bench, 1)?;
+            nothing_is_lost(&held, &after)?;
             Ok(())
         },
     )

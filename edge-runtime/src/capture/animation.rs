@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::BufReader;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use gif::{ColorOutput, DecodeOptions, Decoder, DecodingError, DisposalMethod, MemoryLimit};
@@ -16,7 +15,7 @@ use watchkeeper_contract::source::LossCause;
 
 use super::cause;
 use super::feed::{Broken, Feed, Raw, Step};
-use crate::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
+use crate::frame::Picture;
 
 /// Bytes that decoding one picture may take: 4096 × 4096 pixels.
 const MOST_BYTES: NonZeroU64 = NonZeroU64::new(64 << 20).unwrap();
@@ -141,18 +140,11 @@ impl Feed for Animation {
                 self.pts = pts.saturating_add(delay);
                 let [width, height] = self.size;
                 Step::Picture(Raw {
-                    picture: Picture {
-                        width: u32::try_from(width).unwrap_or(u32::MAX),
-                        height: u32::try_from(height).unwrap_or(u32::MAX),
-                        format: PixelFormat::Rgb,
-                        color: Colorimetry {
-                            matrix: ColorMatrix::Bt601,
-                            full_range: true,
-                        },
-                        planes: Arc::new(OwnedPlanes {
-                            planes: vec![(self.canvas.clone(), width * 3)],
-                        }),
-                    },
+                    picture: Picture::rgb(
+                        u32::try_from(width).unwrap_or(u32::MAX),
+                        u32::try_from(height).unwrap_or(u32::MAX),
+                        self.canvas.clone(),
+                    ),
                     pts: Some(pts),
                     fps: Some(1.0 / delay.as_secs_f64()),
                 })

@@ -117,15 +117,11 @@ fn sample(picture: &Picture) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::capture::feed::testing::grey;
-    use crate::frame::OwnedPlanes;
 
     /// A scene with `contrast` between its halves and noise of ±`noise`, different for every seed.
     fn scene(low: u8, contrast: u8, noise: u8, seed: u64) -> Picture {
-        let mut picture = grey(64, 64, 0);
         let mut random = fastrand::Rng::with_seed(seed);
         let data = (0..64 * 64 * 3)
             .map(|i| {
@@ -137,10 +133,7 @@ mod tests {
                 base.saturating_add(random.u8(0..=noise))
             })
             .collect();
-        picture.planes = Arc::new(OwnedPlanes {
-            planes: vec![(data, 64 * 3)],
-        });
-        picture
+        Picture::rgb(64, 64, data)
     }
 
     fn changes(seconds: u64, picture: impl Fn(u64) -> Picture) -> Vec<(u64, BlindChange)> {

@@ -106,31 +106,16 @@ impl<F: Feed> Feed for Paced<F> {
 
 #[cfg(test)]
 pub(super) mod testing {
-    use std::sync::Arc;
     use std::time::{Duration, Instant};
 
     use watchkeeper_contract::id::SourceId;
     use watchkeeper_contract::time::{TimeQuality, Wall};
 
-    use crate::frame::{
-        ColorMatrix, Colorimetry, Frame, FrameId, OwnedPlanes, Picture, PixelFormat,
-    };
+    use crate::frame::{Frame, FrameId, Picture};
 
     /// A grey picture.
     pub(crate) fn grey(width: u32, height: u32, luma: u8) -> Picture {
-        let size = (width * height) as usize;
-        Picture {
-            width,
-            height,
-            format: PixelFormat::Rgb,
-            color: Colorimetry {
-                matrix: ColorMatrix::Bt601,
-                full_range: true,
-            },
-            planes: Arc::new(OwnedPlanes {
-                planes: vec![(vec![luma; size * 3], width as usize * 3)],
-            }),
-        }
+        Picture::rgb(width, height, vec![luma; (width * height * 3) as usize])
     }
 
     /// A frame with this number.

@@ -4,13 +4,12 @@
 //! says so, and breaks the feed when its name lies.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use watchkeeper_contract::source::LossCause;
 
 use super::feed::{Broken, Feed, Raw, Step};
-use crate::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
+use crate::frame::Picture;
 
 /// Pace of a folder: ten pictures a second of its own time.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -92,20 +91,7 @@ fn read(path: &Path) -> Result<Picture, Broken> {
         message: format!("{} is not a picture that can be read: {e}", path.display()),
         heals: false,
     })?;
-    let rgb = picture.into_rgb8();
-    let (width, height) = rgb.dimensions();
-    Ok(Picture {
-        width,
-        height,
-        format: PixelFormat::Rgb,
-        color: Colorimetry {
-            matrix: ColorMatrix::Bt601,
-            full_range: true,
-        },
-        planes: Arc::new(OwnedPlanes {
-            planes: vec![(rgb.into_raw(), width as usize * 3)],
-        }),
-    })
+    Ok(picture.into_rgb8().into())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
 use watchkeeper_engine::workflow::{DetectRequest, Host, ImageValue, Pixels};
 
 use crate::detect::{DetectParams, DetectTimes, Detector, RawDetection};
-use crate::frame::{ColorMatrix, Colorimetry, Frame, OwnedPlanes, Picture, PixelFormat};
+use crate::frame::{Frame, Picture};
 
 /// The frame that is being processed, and the value under which the workflow knows its pixels.
 #[derive(Clone)]
@@ -34,18 +34,7 @@ impl Current {
         }
         let rgb = image.pixels.rgb();
         Frame {
-            picture: Picture {
-                width: rgb.width,
-                height: rgb.height,
-                format: PixelFormat::Rgb,
-                color: Colorimetry {
-                    matrix: ColorMatrix::Bt601,
-                    full_range: true,
-                },
-                planes: Arc::new(OwnedPlanes {
-                    planes: vec![(rgb.data.clone(), rgb.width as usize * 3)],
-                }),
-            },
+            picture: Picture::rgb(rgb.width, rgb.height, rgb.data.clone()),
             ..self.frame.clone()
         }
     }

@@ -1,0 +1,79 @@
+//! A server of a test on a free port: accepts until it is dropped, a thread a client.
+//!
+//! Invariant: once it is dropped nobody listens, no client is served any more and every thread has ended, as long as those who serve look at
+//! [`Closed`] where they would wait.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use anyhow::Context;
+
+/// Whether the server is being dropped.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Closed(Arc<AtomicBool>);
+
+impl Closed {
+    /// So it is.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The server.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    address: SocketAddr,
+    closed: Closed,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    /// Serves each client on a free port of 127.0.0.1 with `serve`. A client that leaves is no fault: its error is dropped.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub(crate) fn start(
+        serve: impl Fn(TcpStream, &Closed) -> anyhow::Result<()> + Send + Sync + 'static,
+    ) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
+        let address = listener.local_addr()?;
+        let (closed, serve) = (Closed::default(), Arc::new(serve));
+        let for_thread = closed.clone();
+        let thread = std::thread::spawn(move || {
+            let mut clients = Vec::new();
+            for stream in listener.incoming().map_while(Result::ok) {
+                if for_thread.is_set() {
+                    break;
+                }
+                let (serve, closed) = (Arc::clone(&serve), for_thread.clone());
+                clients.push(std::thread::spawn(move || drop(serve(stream, &closed))));
+            }
+            for client in clients {
+                drop(client.join());
+            }
+        });
+        Ok(Self {
+            address,
+            closed,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.closed.0.store(true, Ordering::Relaxed);
+        // Wakes the listener.
+        drop(TcpStream::connect(self.address));
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
