@@ -238,7 +238,7 @@ declare. `rules = []` says that there shall be none: then the pipeline counts, b
     out.push_str("\nAll of it at once:\n");
     example(&mut out, WHOLE);
     out.push_str(
-        "\n## What has to happen\n\nThe field `when` holds a `kind` and the fields of that kind. Times are seconds of the source; a track that is out of\nsight for less than two seconds is still there.\n",
+        "\n## What has to happen\n\nThe field `when` holds a `kind` and the fields of that kind. Times are seconds of the source; a track that is out of\nsight for up to two seconds is still there, where its tracker knows it again.\n",
     );
     let kinds = schemas.named("Condition")["oneOf"].as_array();
     for kind in kinds.into_iter().flatten() {

@@ -158,7 +158,7 @@ pub const KEYS: &[Key] = &[
         Kind::Integer(16 * MIB, 1 << 50),
         Some("2147483648"),
         "bytes",
-        "Pictures kept with events; beyond it the oldest are deleted.",
+        "Pictures kept with events; beyond it the oldest are deleted. On a nearly full disk they give way to events (systemd/README.md).",
     ),
     key(
         "runtime.journal_events",
@@ -180,14 +180,14 @@ pub const KEYS: &[Key] = &[
         Some("4294967296"),
         "bytes",
         "Annotated videos kept, of all pipelines with `record = true`; beyond it the oldest parts are deleted. A part is a quarter of \
-         it at most. While less than 512 MiB of the disk are free nothing is recorded.",
+         it at most. While less than 512 MiB of the disk are free nothing is recorded; on a nearly full disk old parts give way to events.",
     ),
     key(
         "runtime.recording_days",
         Kind::Number(0.01, 36_500.0),
         Some("30"),
         "days",
-        "Age after which a part of an annotated video is deleted.",
+        "Age after which a part of an annotated video is deleted, while the clock shows a date that is possible.",
     ),
     key(
         "runtime.hold_after",

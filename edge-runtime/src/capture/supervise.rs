@@ -21,8 +21,8 @@
 //!
 //! Back-off: 0.5 s, doubling up to 30 s, each shortened by up to a fifth by a seeded jitter so that a fleet does not
 //! knock in step. During the first [`BackOff::quick_phase`] of an outage no pause is longer than
-//! [`BackOff::quick_max`] (1.5 s), so that a camera that was away for seconds and refuses connections meanwhile is seen again
-//! within two seconds of its return. After a rejected password, pauses are never shorter than [`BackOff::after_rejection`]:
+//! [`BackOff::quick_max`] (1.5 s), so that a camera that was away for seconds and refuses connections meanwhile is asked again
+//! within 1.5 s of its return, and seen after what it takes to connect and until its next key frame. After a rejected password, pauses are never shorter than [`BackOff::after_rejection`]:
 //! cameras lock accounts. Leaving and coming back is no way around that: how often it failed and when it may be asked again
 //! outlast an absence of [`BackOff::forgiven_after`]. The pauses start over only after [`BackOff::steady_after`] of live pictures, so a source that
 //! dies right after its first frame is not hammered.
