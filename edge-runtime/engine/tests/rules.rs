@@ -221,6 +221,18 @@ impl Bench {
         }
     }
 
+    /// Shows the same at each of these seconds of source time.
+    fn show_when(&mut self, times: impl IntoIterator<Item = u32>, shot: &Shot) {
+        for time in times {
+            self.frame += 1;
+            let at = Moment {
+                time_s: f64::from(time),
+                ..self.moment()
+            };
+            self.show_at(&at, shot);
+        }
+    }
+
     /// Tracks 1.. stand at their places for some seconds, in the zone.
     fn stand(&mut self, seconds: f64, tracks: i64) {
         self.hold(seconds, &standing(tracks));
@@ -406,6 +418,46 @@ fn a_count_has_to_hold_without_a_break_and_then_survives_a_flicker() {
     assert_eq!(b.phases(), [Phase::New]);
     b.stand(3.0, 2);
     assert_eq!(b.phases(), NEW_END);
+}
+
+#[test]
+fn a_count_does_not_hold_through_an_outage() {
+    let mut b = Bench::new(&[rule(count(CountBound::Over(0), 60.0))]);
+    b.show_when([0, 1, 120], &standing(1));
+    assert!(b.changes.is_empty(), "{:?}", b.changes);
+    // From there on it has held for a minute.
+    b.show_when(121..=180, &standing(1));
+    assert_eq!(b.phases(), [Phase::New]);
+    // The event ends at the last sight before the next outage, and what is behind it is another one.
+    b.show_when(800..=861, &standing(1));
+    assert_eq!(b.phases(), [Phase::New, Phase::End, Phase::New]);
+    let end = &b.changes.iter().find(|c| c.phase == Phase::End).unwrap();
+    let reason = &end.event.reason;
+    assert!(
+        reason.contains("held for 60.0 s; nothing more is known"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_pipeline_that_looks_every_five_seconds_tells_each_thing_once() {
+    let looks = |from: u32, to: u32| (from..to).map(|look| look * 5);
+    for (when, told) in [
+        (appears(), 1),
+        (enters(), 2),
+        (leaves(), 0),
+        (stays(20.0), 1),
+        (count(CountBound::Over(0), 20.0), 1),
+    ] {
+        let mut b = Bench::new(&[rule(when.clone())]);
+        b.show_when(looks(0, 20), &standing(1));
+        // Two looks in a row miss it.
+        b.show_when(looks(20, 22), &standing(0));
+        b.show_when(looks(22, 30), &standing(1));
+        assert_eq!(b.phases().len(), told, "{when:?} {:?}", b.phases());
+        b.show_when(looks(30, 40), &standing(0));
+        assert_eq!(b.phases(), NEW_END, "{when:?}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use watchkeeper_contract::id::{EventId, TrackId};
 use watchkeeper_contract::pipeline::{
     DetectMode, LineCount, PipelineResults, PipelineWarning, StepError,
 };
-use watchkeeper_engine::analytics::visits::{DEFAULT_GRACE_S, Visits};
+use watchkeeper_engine::analytics::Visits;
 use watchkeeper_engine::heuristics::{Change, Input, LocalTime, Moment, NeedKind, RuleSet};
 use watchkeeper_engine::workflow::{Execution, ImageValue, Overlay, Pixels, SlotId, VideoMeta};
 
@@ -93,7 +93,7 @@ impl Run {
             zones: plan
                 .zones
                 .into_iter()
-                .map(|(name, slot)| (name, slot, Visits::new(DEFAULT_GRACE_S)))
+                .map(|(name, slot)| (name, slot, Visits::default()))
                 .collect(),
             tracked: plan.tracked,
             seen: BTreeSet::new(),
@@ -303,8 +303,7 @@ impl Run {
                 let those = boxes.iter().filter(move |d| d.is_held() == held);
                 those.filter_map(|d| d.track)
             };
-            visits.hold(tracks(true), time_s);
-            visits.observe(tracks(false), time_s);
+            visits.observe(tracks(false), tracks(true), time_s);
         }
     }
 }

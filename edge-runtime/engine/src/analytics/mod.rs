@@ -3,11 +3,13 @@
 //! Invariant: each counter is a pure function of its configuration and the frames it was given, and remembers a bounded
 //! number of tracks.
 
+pub mod grace;
 pub mod line;
 pub mod recent;
 pub mod visits;
 pub mod zone;
 
+pub use grace::Grace;
 pub use line::{Crossings, LineCounter};
 pub use visits::Visits;
 pub use zone::{PolygonZone, TimeInZone};

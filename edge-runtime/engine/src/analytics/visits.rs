@@ -1,6 +1,6 @@
 //! Visits of a zone: from "these tracks are in it now" to who came when and stayed how long.
 //!
-//! A visit begins when a track is first seen in the zone and ends when it has not been seen there for a grace time; a
+//! A visit begins when a track is first seen in the zone and ends when it has not been seen there for a [`Grace`]; a
 //! shorter absence (a missed box, a step over the border) does not break it. Its length is from the first to the last
 //! sight, the grace not included.
 //!
@@ -14,12 +14,12 @@ use std::collections::VecDeque;
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::pipeline::{Visit, ZoneVisits};
 
+use super::grace::{GRACE_S, Grace};
+
 /// Most visits that are listed.
 pub const MAX_LISTED: usize = 1000;
 /// Most tracks that can be in the zone at once.
 pub const MAX_OPEN: usize = 1000;
-/// Seconds of absence after which a visit is over.
-pub const DEFAULT_GRACE_S: f64 = 2.0;
 
 #[derive(Debug, Clone, Copy)]
 struct Open {
@@ -43,7 +43,7 @@ impl Open {
 /// The visits of one zone.
 #[derive(Debug, Clone)]
 pub struct Visits {
-    grace_s: f64,
+    grace: Grace,
     count: u64,
     /// In the order in which they began.
     open: VecDeque<Open>,
@@ -52,41 +52,41 @@ pub struct Visits {
 
 impl Default for Visits {
     fn default() -> Self {
-        Self::new(DEFAULT_GRACE_S)
+        Self::new(GRACE_S)
     }
 }
 
 impl Visits {
-    /// No visits yet; a visit is over after `grace_s` seconds of absence.
+    /// No visits yet; a visit is over after `grace_s` seconds of absence, or a few frames where those are rarer.
     #[must_use]
     pub fn new(grace_s: f64) -> Self {
         Self {
-            grace_s: grace_s.max(0.0),
+            grace: Grace::new(grace_s),
             count: 0,
             open: VecDeque::new(),
             closed: VecDeque::new(),
         }
     }
 
-    /// Keeps open the visits of tracks that are held to be in the zone at `time_s` because nothing moved, though nobody
-    /// looked. Comes before [`observe`](Self::observe) for the same frame.
-    pub fn hold(&mut self, held: impl IntoIterator<Item = TrackId>, time_s: f64) {
-        let grace = self.grace_s;
-        for track in held {
-            let open = self.open.iter_mut().find(|o| o.track == track);
-            if let Some(open) = open.filter(|o| time_s - o.kept_s <= grace) {
-                open.kept_s = open.kept_s.max(time_s);
-            }
-        }
-    }
-
-    /// Takes the tracks that are in the zone at `time_s` seconds of source time. A time that is not finite is ignored.
-    pub fn observe(&mut self, in_zone: impl IntoIterator<Item = TrackId>, time_s: f64) {
+    /// Takes one frame at `time_s` seconds of source time: the tracks that were `seen` in the zone, and those `held` to be
+    /// there because nothing moved, though nobody looked. A time that is not finite is ignored.
+    pub fn observe(
+        &mut self,
+        seen: impl IntoIterator<Item = TrackId>,
+        held: impl IntoIterator<Item = TrackId>,
+        time_s: f64,
+    ) {
         if !time_s.is_finite() {
             return;
         }
-        self.close(|o, grace| time_s - o.kept_s > grace);
-        for track in in_zone {
+        let grace_s = self.grace.next(time_s);
+        self.close(|o| time_s - o.kept_s > grace_s);
+        for track in held {
+            if let Some(open) = self.open.iter_mut().find(|o| o.track == track) {
+                open.kept_s = open.kept_s.max(time_s);
+            }
+        }
+        for track in seen {
             if let Some(open) = self.open.iter_mut().find(|o| o.track == track) {
                 open.last_s = open.last_s.max(time_s);
                 open.kept_s = open.kept_s.max(time_s);
@@ -109,7 +109,7 @@ impl Visits {
 
     /// Closes every visit: the source ended.
     pub fn finish(&mut self) {
-        self.close(|_, _| true);
+        self.close(|_| true);
     }
 
     /// The visits so far, open ones included, by when they began.
@@ -126,11 +126,10 @@ impl Visits {
         }
     }
 
-    fn close(&mut self, over: impl Fn(&Open, f64) -> bool) {
+    fn close(&mut self, over: impl Fn(&Open) -> bool) {
         let mut ended = Vec::new();
-        let grace = self.grace_s;
         self.open.retain(|o| {
-            let ends = over(o, grace);
+            let ends = over(o);
             if ends {
                 ended.push(o.visit());
             }
@@ -158,9 +157,9 @@ mod tests {
     fn a_visit_lasts_from_the_first_to_the_last_sight() {
         let mut v = Visits::default();
         for t in 10..15 {
-            v.observe([TrackId(3)], f64::from(t));
+            v.observe([TrackId(3)], [], f64::from(t));
         }
-        v.observe([], 20.0);
+        v.observe([], [], 20.0);
         let s = v.summary();
         assert_eq!((s.count, s.present), (1, 0));
         assert_eq!(
@@ -176,20 +175,39 @@ mod tests {
     #[test]
     fn a_short_absence_does_not_break_a_visit_and_a_long_one_does() {
         let mut v = Visits::new(2.0);
-        v.observe([TrackId(3)], 0.0);
-        v.observe([TrackId(3)], 2.0);
+        for t in [0.0, 0.1, 0.2, 2.2] {
+            v.observe([TrackId(3)], [], t);
+        }
         assert_eq!(v.summary().count, 1);
-        v.observe([TrackId(3)], 4.1);
+        v.observe([TrackId(3)], [], 4.3);
         let s = v.summary();
         assert_eq!((s.count, s.present), (2, 1));
-        assert_eq!(s.visits[0].dwell_s, 2.0);
+        assert_eq!(s.visits[0].dwell_s, 2.2);
+    }
+
+    #[test]
+    fn who_is_seen_at_every_look_makes_one_visit_however_rare_the_looks_are() {
+        let mut v = Visits::default();
+        for look in 0..20 {
+            v.observe([TrackId(3)], [], f64::from(look) * 5.0);
+        }
+        // Two looks miss it, the third finds it again; after three more the visit is over.
+        v.observe([], [], 100.0);
+        v.observe([], [], 105.0);
+        v.observe([TrackId(3)], [], 110.0);
+        assert_eq!((v.summary().count, v.summary().present), (1, 1));
+        for look in 23..28 {
+            v.observe([], [], f64::from(look) * 5.0);
+        }
+        let s = v.summary();
+        assert_eq!((s.count, s.present, s.visits[0].dwell_s), (1, 0, 110.0));
     }
 
     #[test]
     fn an_open_visit_is_listed_with_its_time_so_far() {
         let mut v = Visits::default();
-        v.observe([TrackId(1)], 5.0);
-        v.observe([TrackId(1), TrackId(2)], 6.5);
+        v.observe([TrackId(1)], [], 5.0);
+        v.observe([TrackId(1), TrackId(2)], [], 6.5);
         let s = v.summary();
         assert_eq!((s.count, s.present), (2, 2));
         assert_eq!(s.visits[0].dwell_s, 1.5);
@@ -201,14 +219,13 @@ mod tests {
     #[test]
     fn a_track_that_is_held_keeps_its_visit_and_makes_it_no_longer() {
         let mut v = Visits::new(2.0);
-        v.observe([TrackId(1)], 0.0);
+        v.observe([TrackId(1)], [], 0.0);
         for t in 1..=9 {
-            v.hold([TrackId(1), TrackId(2)], f64::from(t));
-            v.observe([], f64::from(t));
+            v.observe([], [TrackId(1), TrackId(2)], f64::from(t));
         }
         let s = v.summary();
         assert_eq!((s.count, s.present, s.visits[0].dwell_s), (1, 1, 0.0));
-        v.observe([TrackId(1)], 10.0);
+        v.observe([TrackId(1)], [], 10.0);
         assert_eq!(
             (v.summary().count, v.summary().visits[0].dwell_s),
             (1, 10.0)
@@ -218,18 +235,18 @@ mod tests {
     #[test]
     fn a_visit_that_is_over_is_not_revived_by_being_held() {
         let mut v = Visits::new(2.0);
-        v.observe([TrackId(1)], 0.0);
-        v.hold([TrackId(1)], 600.0);
-        v.observe([], 600.0);
+        v.observe([TrackId(1)], [], 0.0);
+        v.observe([TrackId(1)], [], 1.0);
+        v.observe([], [TrackId(1)], 600.0);
         let s = v.summary();
-        assert_eq!((s.present, s.visits[0].dwell_s), (0, 0.0));
+        assert_eq!((s.present, s.visits[0].dwell_s), (0, 1.0));
     }
 
     #[test]
     fn the_list_is_bounded_and_the_count_is_not() {
         let mut v = Visits::new(0.0);
         for i in 0..2500 {
-            v.observe([TrackId(i)], i as f64);
+            v.observe([TrackId(i)], [], i as f64 * 0.1);
         }
         let s = v.summary();
         assert_eq!(s.count, 2500);
@@ -245,7 +262,7 @@ mod tests {
             let (mut v, mut t) = (Visits::new(2.0), 0.0);
             for (mask, dt) in frames {
                 t += dt;
-                v.observe((0..4).filter(|b| mask >> b & 1 == 1).map(TrackId), t);
+                v.observe((0..4).filter(|b| mask >> b & 1 == 1).map(TrackId), [], t);
             }
             v.finish();
             let s = v.summary();

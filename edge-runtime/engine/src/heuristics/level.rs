@@ -1,7 +1,8 @@
 //! Rules about the scene as a whole: a count or a value is beyond a bound for some time.
 //!
 //! Before an event begins, its condition has to hold without a break; once it has begun, a break no longer than the grace
-//! does not end it. A frame in which the step did not run says nothing until the grace is over.
+//! does not end it. A frame in which the step did not run says nothing until the grace is over; nor does a gap without
+//! frames, and what is true behind a longer one has not held through it.
 //!
 //! Invariant: at most one event at a time, which ends when the condition, the knowledge about it, the schedule or the
 //! source does.
@@ -10,7 +11,6 @@ use watchkeeper_contract::event::RuleEvent;
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::rule::{CountBound, ValueTest};
 
-use super::GRACE_S;
 use super::boxes::{Boxes, in_zone};
 use super::check::{LevelWatch, Question};
 use super::evidence::{Link, of_count, of_value};
@@ -53,9 +53,18 @@ impl Level {
     }
 
     pub(super) fn observe(&mut self, teller: &mut Teller, scene: &mut Scene<'_>, view: &View<'_>) {
-        let within_grace = scene.clock - self.last_true_s <= GRACE_S;
+        let reading = self.read(teller, view);
+        if scene.clock - self.last_true_s > scene.grace_s {
+            let is_over = reading.as_ref().is_some_and(|r| !r.holds);
+            let why = if is_over {
+                "it is over"
+            } else {
+                "nothing more is known"
+            };
+            self.over(teller, scene, why);
+        }
         let open = matches!(self.life, Life::Open(_));
-        match self.read(teller, view) {
+        match reading {
             // What is only held to be so goes on and becomes no surer by it.
             Some(reading)
                 if reading.holds && self.since_s.is_some() && is_held(view, &self.watch) =>
@@ -68,10 +77,9 @@ impl Level {
                 self.last_true_s = scene.clock;
                 self.latest = reading;
             }
-            Some(_) if open && within_grace => return self.unless_asleep(teller, scene),
-            Some(_) => return self.over(teller, scene, "it is over"),
-            None if within_grace => return self.unless_asleep(teller, scene),
-            None => return self.over(teller, scene, "nothing more is known"),
+            Some(_) if !open => return self.over(teller, scene, "it is over"),
+            // A break, or a step that did not run.
+            Some(_) | None => return self.unless_asleep(teller, scene),
         }
         self.unless_asleep(teller, scene);
         let Some(since) = self.since_s else { return };

@@ -83,6 +83,8 @@ pub(super) struct Scene<'a> {
     pub(super) at: &'a Moment,
     /// Seconds of source time that have passed since the first frame.
     pub(super) clock: f64,
+    /// Seconds for which a track may be out of sight, or a condition not hold, before its event ends.
+    pub(super) grace_s: f64,
     pub(super) new_id: &'a mut dyn FnMut() -> EventId,
     pub(super) out: &'a mut Vec<Change>,
 }

@@ -27,6 +27,3 @@ pub use check::{RuleError, SelectorKind, StepFacts, WorkflowFacts};
 pub use derive::{STAY_S, derive};
 pub use moment::{Change, Input, LocalTime, Moment, Need, NeedKind};
 pub use set::RuleSet;
-
-/// Seconds for which a track may be out of sight, or a condition not hold, before its event ends.
-pub const GRACE_S: f64 = 2.0;

@@ -9,6 +9,7 @@ use super::history::History;
 use super::life::Scene;
 use super::moment::{Change, Input, Moment, Need};
 use super::rule::{Rule, View};
+use crate::analytics::grace::{GRACE_S, Grace};
 
 /// The rules of one pipeline and what they remember.
 #[derive(Debug)]
@@ -18,6 +19,7 @@ pub struct RuleSet {
     histories: Vec<History>,
     rules: Vec<Rule>,
     clock: f64,
+    grace: Grace,
     last_time_s: Option<f64>,
 }
 
@@ -38,6 +40,7 @@ impl RuleSet {
             groups: plan.groups,
             rules: rules.collect(),
             clock: 0.0,
+            grace: Grace::new(GRACE_S),
             last_time_s: None,
         })
     }
@@ -64,6 +67,7 @@ impl RuleSet {
             .map_or(0.0, |last| (at.time_s - last).max(0.0));
         self.last_time_s = Some(at.time_s);
         self.clock += step;
+        let grace_s = self.grace.next(self.clock);
 
         let inputs: Vec<Input<'_>> = (0..self.needs.len())
             .map(|i| inputs.get(i).copied().unwrap_or(Input::Missing))
@@ -96,6 +100,7 @@ impl RuleSet {
         let mut scene = Scene {
             at,
             clock: self.clock,
+            grace_s,
             new_id,
             out: &mut out,
         };
@@ -111,6 +116,7 @@ impl RuleSet {
         let mut scene = Scene {
             at,
             clock: self.clock,
+            grace_s: GRACE_S,
             new_id,
             out: &mut out,
         };

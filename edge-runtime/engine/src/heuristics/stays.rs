@@ -4,7 +4,6 @@
 
 use watchkeeper_contract::event::RuleEvent;
 
-use super::GRACE_S;
 use super::boxes::{Boxes, in_zone, time_in_zone};
 use super::check::{TrackKind, TrackWatch};
 use super::history::History;
@@ -49,7 +48,7 @@ impl Stays {
     pub(super) fn observe(&mut self, teller: &mut Teller, scene: &mut Scene<'_>, view: &View<'_>) {
         let kind = &self.watch.kind;
         let history = &view.histories[self.watch.group];
-        for (track, stay) in self.presence.take_gone(scene.clock, GRACE_S) {
+        for (track, stay) in self.presence.take_gone(scene.clock, scene.grace_s) {
             gone(
                 kind,
                 teller,
@@ -138,11 +137,11 @@ fn there(
         let settled = scene.clock - stay.since_s >= SETTLE_S;
         attempt(kind, teller, scene, subject, stay, settled);
     } else if let Some(mut open) = stay.life.take_open() {
-        let at = scene.at;
+        let (at, clock) = (scene.at, scene.clock);
         let look = || {
             (
                 subject.chain(),
-                tell(kind, teller, at, subject, stay, Words::Begin),
+                tell(kind, teller, (at, clock), subject, stay, Words::Begin),
             )
         };
         teller.desk.review(scene, &mut open, look, |_| false);
@@ -159,7 +158,8 @@ fn attempt(
     stay: &mut Stay,
     settled: bool,
 ) {
-    let event = tell(kind, teller, scene.at, subject, stay, Words::Begin);
+    let now = (scene.at, scene.clock);
+    let event = tell(kind, teller, now, subject, stay, Words::Begin);
     let (chain, end) = (subject.chain(), event.clone());
     let key = Some(subject.track);
     teller
@@ -195,7 +195,8 @@ fn gone(
     } else {
         Words::End
     };
-    let event = tell(kind, teller, scene.at, subject, &stay, words);
+    let now = (scene.at, scene.clock);
+    let event = tell(kind, teller, now, subject, &stay, words);
     match stay.life {
         Life::Open(open) => teller.desk.end(scene, *open, event, &subject.chain()),
         Life::Candidate { held } => teller.desk.give_up(held),
@@ -207,12 +208,12 @@ fn gone(
 fn tell(
     kind: &TrackKind,
     teller: &Teller,
-    at: &Moment,
+    (at, clock): (&Moment, f64),
     subject: Subject<'_>,
     stay: &Stay,
     words: Words,
 ) -> RuleEvent {
-    let (who, dwell) = (subject.name(), stay.dwell_s());
+    let (who, dwell, away) = (subject.name(), stay.dwell_s(), clock - stay.kept_s);
     let (condition, zone) = match kind {
         TrackKind::Appears => ("appears", None),
         TrackKind::Enters { zone } => ("enters", Some(zone)),
@@ -228,11 +229,11 @@ fn tell(
             format!("{who} was seen for the first time and has been there for {dwell:.1} s")
         }
         (TrackKind::Appears, Words::End) => format!(
-            "{who} was last seen {dwell:.1} s after it appeared and not for {GRACE_S} s since"
+            "{who} was last seen {dwell:.1} s after it appeared and not for {away:.1} s since"
         ),
         (TrackKind::Enters { zone }, _) => format!("{who} entered zone {zone}"),
         (TrackKind::Leaves { zone }, _) => {
-            format!("{who} left zone {zone} after {dwell:.1} s and did not return for {GRACE_S} s")
+            format!("{who} left zone {zone} after {dwell:.1} s and did not return for {away:.1} s")
         }
         (TrackKind::Stays { zone, for_s }, Words::Begin) => {
             format!("{who} has been in zone {zone} for {dwell:.1} s; the bound is {for_s} s")

@@ -6,8 +6,10 @@
 //! box that starts a track counts only after it was seen again, except in the very first frame.
 //!
 //! Where the time of frames is known, a gap counts by its length: missing frames age lost tracks, and after a gap longer
-//! than the buffer nobody is taken for the one who was there before. Frames that no detector looked at change nothing.
-//! Over frames without a gap the results are those of counting frames, so those of `supervision`.
+//! than the buffer nobody is taken for the one who was there before. Where frames come more slowly than their source says
+//! (a busy box, a pipeline that looks now and then), the buffer is as many seconds long as it would be at the source's
+//! rate, but a track may always be missed twice. Frames that no detector looked at change nothing. Over frames without a
+//! gap, at the rate that the source says, the results are those of counting frames, so those of `supervision`.
 //!
 //! Invariant: a box that comes out is a box that went in, with `track` set; each id appears at most once in a frame; an
 //! id is never given to a second object; at most [`MAX_TRACKS`] tracks are kept.
@@ -82,6 +84,8 @@ struct Track {
     streak: u32,
     first_frame: u64,
     last_frame: u64,
+    /// Clock when it was last seen, or held to be there.
+    last_s: f64,
     id: Option<TrackId>,
 }
 
@@ -102,6 +106,8 @@ pub struct ByteTrack {
     config: ByteTrackConfig,
     max_frames_lost: u64,
     cadence: Cadence,
+    /// Seconds since the first frame whose time was told.
+    clock_s: f64,
     frame: u64,
     next_id: i64,
     /// Those tracked in the last frame first, then the lost ones, those lost for longest first.
@@ -116,6 +122,7 @@ impl ByteTrack {
             config,
             max_frames_lost: max_frames_lost(&config),
             cadence: Cadence::default(),
+            clock_s: 0.0,
             frame: 0,
             next_id: 1,
             tracks: Vec::new(),
@@ -131,15 +138,21 @@ impl ByteTrack {
     /// [`update`](Self::update) with the boxes of a frame at `time_s` seconds of source time. Frames that are missing since
     /// the last one count as seen empty; when they are missing for longer than the buffer, every track ends.
     pub fn update_at(&mut self, detections: &Detections, time_s: f64) -> Detections {
-        let buffer_s = f64::from(self.config.lost_track_buffer) / REFERENCE_FPS;
-        if let Some(passed) = self.cadence.next(time_s).filter(|p| p.is_late()) {
-            if passed.seconds > buffer_s {
+        let passed = self.cadence.next(time_s);
+        self.clock_s += passed.map_or(0.0, |p| p.seconds);
+        if let Some(passed) = passed.filter(|p| p.is_late()) {
+            if passed.seconds > self.buffer_s() {
                 self.tracks.clear();
             }
             // Saturates; the frame that is there is counted by `update`.
             self.frame = self.frame.saturating_add(passed.intervals as u64 - 1);
         }
         self.update(detections)
+    }
+
+    /// Seconds for which a lost track can be found again.
+    fn buffer_s(&self) -> f64 {
+        f64::from(self.config.lost_track_buffer) / REFERENCE_FPS
     }
 
     /// Takes the boxes of the next frame; gives back those that belong to a confirmed track, in their order. Boxes that are
@@ -150,6 +163,7 @@ impl ByteTrack {
             for track in &mut self.tracks {
                 if track.sight == Sight::Tracked {
                     track.last_frame = self.frame;
+                    track.last_s = self.clock_s;
                 }
             }
             self.expire();
@@ -246,6 +260,7 @@ impl ByteTrack {
     fn see(&mut self, track: &mut Track, seen: &Detection) -> Fate {
         track.filter.correct(&seen.bbox);
         track.last_frame = self.frame;
+        track.last_s = self.clock_s;
         if track.sight != Sight::Tracked {
             track.sight = Sight::Tracked;
             track.streak = 0;
@@ -286,6 +301,7 @@ impl ByteTrack {
                 streak: 0,
                 first_frame: self.frame,
                 last_frame: self.frame,
+                last_s: self.clock_s,
                 id: (self.frame == 1 && self.config.minimum_consecutive_frames <= 1)
                     .then(|| self.new_id()),
             });
@@ -296,12 +312,15 @@ impl ByteTrack {
     /// Drops tracks whose last chance is over, and marks those whose time is.
     fn expire(&mut self) {
         let (frame, max) = (self.frame, self.max_frames_lost);
+        // Half an interval is room for jitter: at the source's rate, counting frames decides.
+        let room_s = self.cadence.usual_s().unwrap_or(0.0) / 2.0;
+        let (now_s, max_s) = (self.clock_s, self.buffer_s() + room_s);
         self.tracks.retain_mut(|t| match &mut t.sight {
             Sight::Lost { expired: true } => false,
             Sight::Lost { expired } => {
                 let age = frame - t.last_frame;
                 // One that was lost in this very frame is not judged yet.
-                *expired = age > 1 && age > max;
+                *expired = age > 1 && (age > max || now_s - t.last_s > max_s);
                 true
             }
             Sight::Tracked => true,
@@ -592,6 +611,26 @@ mod tests {
     }
 
     #[test]
+    fn the_buffer_is_as_long_on_a_box_that_sees_an_eighth_of_the_frames() {
+        let config = ByteTrackConfig {
+            frame_rate: 25.0,
+            ..Default::default()
+        };
+        for (missed, expected) in [(2, true), (3, true), (6, false), (15, false)] {
+            let mut t = ByteTrack::new(config);
+            let mut looks = (0..).map(|look| f64::from(look) * 8.0 / 25.0);
+            for at in looks.by_ref().take(20) {
+                t.update_at(&boxes(&[(100.0, 50.0, 0.9)]), at);
+            }
+            for at in looks.by_ref().take(missed) {
+                t.update_at(&boxes(&[]), at);
+            }
+            let out = t.update_at(&boxes(&[(100.0, 50.0, 0.9)]), looks.next().unwrap_or(0.0));
+            assert_eq!(ids(&out) == [1], expected, "missed {missed} times");
+        }
+    }
+
+    #[test]
     fn boxes_that_are_only_held_keep_their_tracks_and_confirm_none() {
         let (mut t, mut at) = settled();
         let seen = boxes(&[(100.0, 50.0, 0.9), (400.0, 50.0, 0.9)]);
@@ -612,17 +651,36 @@ mod tests {
 
     proptest! {
         #[test]
-        fn over_frames_without_a_gap_time_changes_nothing(
+        fn at_the_rate_of_the_source_time_changes_nothing(
             frames in proptest::collection::vec(
-                (proptest::collection::vec((0.0f64..600.0, 0.0f64..400.0, 0.05f64..1.0), 0..8), 0.6f64..1.4), 1..60),
+                proptest::collection::vec((0.0f64..600.0, 0.0f64..400.0, 0.05f64..1.0), 0..8), 1..60),
+            rate in prop::sample::select(vec![5.0, 10.0, 12.5, 15.0, 24.0, 25.0, 30000.0 / 1001.0, 30.0, 50.0, 60.0]),
+            lost_track_buffer in 0u32..90,
+        ) {
+            let config = ByteTrackConfig { frame_rate: rate, lost_track_buffer, ..Default::default() };
+            let (mut counted, mut timed) = (ByteTrack::new(config), ByteTrack::new(config));
+            for (n, frame) in (0u32..).zip(frames) {
+                // As containers round it.
+                let at = (f64::from(n) / rate * 1e3).round() / 1e3;
+                let d = boxes(&frame);
+                prop_assert_eq!(counted.update(&d), timed.update_at(&d, at));
+            }
+        }
+
+        #[test]
+        fn jitter_is_no_gap(
+            places in proptest::collection::vec(0.0f64..600.0, 1..8),
+            jitter in proptest::collection::vec(0.6f64..1.4, 1..60),
             interval in 0.02f64..3.0,
         ) {
-            let config = ByteTrackConfig { frame_rate: 10.0, ..Default::default() };
+            let config = ByteTrackConfig::default();
             let (mut counted, mut timed) = (ByteTrack::new(config), ByteTrack::new(config));
+            // Everybody is seen in every frame, so there is nobody to lose.
+            let rows = (0..).map(|row| f64::from(row) * 200.0);
+            let d = boxes(&places.into_iter().zip(rows).map(|(x, y)| (x, y, 0.9)).collect::<Vec<_>>());
             let mut at = 0.0;
-            for (frame, jitter) in frames {
-                at += interval * jitter;
-                let d = boxes(&frame);
+            for factor in jitter {
+                at += interval * factor;
                 prop_assert_eq!(counted.update(&d), timed.update_at(&d, at));
             }
         }

@@ -1,0 +1,76 @@
+//! How long something may be out of sight before it counts as gone.
+//!
+//! A fixed time is right where frames come quickly: it bridges a missed box. Where a pipeline looks every five seconds the
+//! same time would part every look from the next, so there the grace is a few looks long.
+//!
+//! Invariant: never shorter than asked for; an outage does not stretch the grace by which it is judged itself.
+
+use crate::track::Cadence;
+
+/// Seconds for which a track may be out of sight, or a condition not hold, before its visit or event ends, where frames
+/// come quickly.
+pub const GRACE_S: f64 = 2.0;
+/// The grace in usual intervals between frames, where that is longer than the fixed time: two looks may miss a thing, the
+/// third may not. As long as [`ByteTrack`](crate::track::ByteTrack) finds a track again whose buffer is shorter than an
+/// interval; the half is for jitter.
+const INTERVALS: f64 = 3.5;
+
+/// The grace of a stream of frames.
+#[derive(Debug, Clone)]
+pub struct Grace {
+    least_s: f64,
+    cadence: Cadence,
+}
+
+impl Grace {
+    /// A grace of at least this many seconds.
+    #[must_use]
+    pub fn new(least_s: f64) -> Self {
+        Self {
+            least_s: least_s.max(0.0),
+            cadence: Cadence::default(),
+        }
+    }
+
+    /// Takes the time of the next frame, in seconds of source time, and gives the grace in seconds for whatever was there
+    /// before it.
+    pub fn next(&mut self, time_s: f64) -> f64 {
+        let before = self.cadence.usual_s();
+        self.cadence.next(time_s);
+        // What is not known yet is told by the interval itself: the second look of a slow rhythm is no outage.
+        let usual_s = before.or_else(|| self.cadence.usual_s());
+        usual_s.map_or(self.least_s, |usual| self.least_s.max(INTERVALS * usual))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(times: impl IntoIterator<Item = f64>) -> f64 {
+        let mut grace = Grace::new(2.0);
+        times
+            .into_iter()
+            .map(|t| grace.next(t))
+            .last()
+            .unwrap_or(0.0)
+    }
+
+    #[test]
+    fn quick_frames_have_the_fixed_grace() {
+        assert_eq!(after((0..50).map(|n| f64::from(n) / 25.0)), 2.0);
+    }
+
+    #[test]
+    fn slow_frames_have_a_few_intervals_from_the_second_on() {
+        assert_eq!(after([0.0]), 2.0);
+        assert_eq!(after([0.0, 5.0]), 17.5);
+        assert_eq!(after((0..20).map(|n| f64::from(n) * 5.0)), 17.5);
+    }
+
+    #[test]
+    fn an_outage_is_judged_by_what_was_usual_before_it() {
+        assert_eq!(after([0.0, 1.0, 120.0]), 3.5);
+        assert_eq!(after([0.0, 0.1, 0.2, 600.0]), 2.0);
+    }
+}
