@@ -171,6 +171,10 @@ pub struct RunArgs {
     /// Publish to this broker instead of one of our own: [mqtt[s]://][USER@]HOST[:PORT]. Its password is taken from
     /// WATCHKEEPER_MQTT__PASSWORD or from the file in WATCHKEEPER_MQTT__PASSWORD_FILE, never from here.
     #[arg(long, value_name = "ADDRESS")]
+    #[allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "the brackets are the address's own; a person reads them in --help"
+    )]
     pub mqtt: Option<String>,
 }
 

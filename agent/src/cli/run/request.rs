@@ -47,7 +47,7 @@ pub(super) struct RunRequest {
 /// Checks the flags.
 ///
 /// # Errors
-/// [`Exit::BadInput`] with one sentence.
+/// `Exit::BadInput` with one sentence.
 pub(super) fn check(
     args: &RunArgs,
     zoo: &Zoo,
