@@ -25,6 +25,7 @@ use watchkeeper_engine::workflow::{
 use crate::clock;
 use crate::detect::{Detector, OpenError};
 use crate::frame::{Frame, FrameId, Picture};
+use crate::pipeline::detectors::Detectors;
 use crate::pipeline::host::DetectHost;
 use crate::pipeline::models::Models;
 
@@ -136,8 +137,10 @@ pub fn run(request: &Request, config: &Config) -> Result<Outcome, StillError> {
     }
     let mut host = StillHost {
         inner: DetectHost::new(
-            detectors(&compiled, &params, request.detector.as_deref(), config)?,
-            request.detector.clone(),
+            Detectors::by_model(
+                detectors(&compiled, &params, request.detector.as_deref(), config)?,
+                request.detector.clone(),
+            ),
             0,
         ),
         whole_pixels: request
@@ -266,6 +269,10 @@ impl Host for StillHost {
 
     fn wall_clock(&self) -> Option<Timestamp> {
         self.inner.wall_clock()
+    }
+
+    fn knows_classes(&self, request: &DetectRequest<'_>) -> bool {
+        self.inner.knows_classes(request)
     }
 }
 
