@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
 use watchkeeper_engine::workflow::{DetectRequest, Host, ImageValue, Pixels};
 
+use crate::clock;
 use crate::detect::{DetectParams, DetectTimes, Detector, RawDetection};
 use crate::frame::{ColorMatrix, Colorimetry, Frame, OwnedPlanes, Picture, PixelFormat};
 
@@ -189,5 +191,13 @@ impl Host for DetectHost {
         }
         self.held.insert(request.step.to_owned(), found.clone());
         Ok(found)
+    }
+    /// Secrets are variables of this program's environment.
+    fn has_secret(&self, name: &str) -> bool {
+        std::env::var_os(name).is_some()
+    }
+
+    fn wall_clock(&self) -> Option<Timestamp> {
+        Some(clock::now())
     }
 }

@@ -104,19 +104,9 @@ impl Block for Counter {
         call.put(0, count_in);
         call.put(1, count_out);
         if call.out.len() > 2 {
-            call.put(2, pick(detections, &crossings.crossed_in));
-            call.put(3, pick(detections, &crossings.crossed_out));
+            call.put(2, detections.pick(crossings.crossed_in));
+            call.put(3, detections.pick(crossings.crossed_out));
         }
         Ok(())
-    }
-}
-
-fn pick(all: &Detections, which: &[usize]) -> Detections {
-    Detections {
-        boxes: which
-            .iter()
-            .filter_map(|i| all.boxes.get(*i).cloned())
-            .collect(),
-        size: all.size,
     }
 }
