@@ -1,8 +1,10 @@
 //! What `watchkeeper run` promises, asked of the real command with both daemons on the built-in scene: an exact end, every
 //! event before the summary, mistakes told with the right exit code.
 
+use std::process::{Command, Stdio};
+
 use serde_json::Value;
-use watchkeeper_tests::daemons::run_json;
+use watchkeeper_tests::daemons::{program, run_json};
 
 fn new_events(lines: &[Value]) -> u64 {
     let new = |line: &&Value| line["type"] == "event" && line["phase"] == "new";
@@ -23,6 +25,24 @@ fn a_run_stops_at_the_second_asked_for_and_has_printed_every_event_before_the_su
     assert!(seconds > 8.8 && seconds <= 9.001, "{seconds}");
     assert!(new_events(&lines) > 0, "a scene in which nothing happens");
     assert_eq!(Some(new_events(&lines)), summary["events"].as_u64());
+    Ok(())
+}
+
+#[test]
+fn a_run_without_line_and_zone_tells_people_of_a_crowd_in_few_lines_and_counts_everybody()
+-> anyhow::Result<()> {
+    let out = Command::new(program("watchkeeper")?)
+        .args(["run", "demo:", "--model", "motion", "--for", "20"])
+        .stdin(Stdio::null())
+        .output()?;
+    let said = String::from_utf8(out.stdout)?;
+    let about = |line: &&str| line.contains(" appears: ");
+    let lines: Vec<&str> = said.lines().filter(about).collect();
+    let so_far = lines.last().and_then(|line| line.strip_suffix(" so far"));
+    let so_far = so_far.and_then(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
+    let so_far = so_far.ok_or_else(|| anyhow::anyhow!("no number: {said}"))?;
+    assert!(lines.len() < so_far, "{said}");
+    assert!(said.contains(&format!(", {so_far} events")), "{said}");
     Ok(())
 }
 
