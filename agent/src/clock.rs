@@ -1,16 +1,12 @@
 //! The clocks of the loop: wall time with its quality.
 //!
-//! Only the loop reads them. Cores get `Instant` and [`Wall`] as arguments.
+//! Only the loop reads them. Cores get `Instant` and [`Wall`] as arguments. What a clock is worth is the board's rule, the same
+//! for the runtime and for `watchkeeper doctor`.
 
 use std::path::Path;
 
+use watchkeeper_board::clock::{ClockState, state};
 use watchkeeper_contract::time::{TimeQuality, Wall};
-
-/// Written by systemd-timesyncd while the clock is disciplined.
-const SYNCHRONIZED: &str = "/run/systemd/timesync/synchronized";
-
-/// 2024-01-01T00:00:00Z in milliseconds: this program did not exist before, so an earlier clock was never set.
-const OLDEST_PLAUSIBLE_MS: i64 = 1_704_067_200_000;
 
 /// The wall clock now.
 #[must_use]
@@ -18,17 +14,16 @@ pub fn wall_now() -> Wall {
     let unix_ms = jiff::Timestamp::now().as_millisecond();
     Wall {
         unix_ms,
-        quality: quality(unix_ms, Path::new(SYNCHRONIZED).exists()),
+        quality: quality(Path::new("/"), unix_ms),
     }
 }
 
-fn quality(unix_ms: i64, synchronized: bool) -> TimeQuality {
-    if synchronized {
-        TimeQuality::Synced
-    } else if unix_ms < OLDEST_PLAUSIBLE_MS {
-        TimeQuality::Unsynced
-    } else {
-        TimeQuality::Estimated
+/// What the clock of the box whose files begin at `root` is worth when it says `unix_ms`.
+fn quality(root: &Path, unix_ms: i64) -> TimeQuality {
+    match state(root, unix_ms.div_euclid(1000)) {
+        ClockState::Synced => TimeQuality::Synced,
+        ClockState::Unknown => TimeQuality::Estimated,
+        ClockState::Wrong => TimeQuality::Unsynced,
     }
 }
 
@@ -37,9 +32,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_before_this_program_existed_is_not_trusted() {
-        assert_eq!(quality(0, false), TimeQuality::Unsynced);
-        assert_eq!(quality(OLDEST_PLAUSIBLE_MS, false), TimeQuality::Estimated);
-        assert_eq!(quality(OLDEST_PLAUSIBLE_MS, true), TimeQuality::Synced);
+    fn a_date_built_into_the_system_is_no_time_also_where_a_marker_was_left() {
+        // 2025-06-01: where systemd sets the clock of a box without a battery at its start.
+        let built_in = 1_748_736_000_000;
+        let root = tempfile::tempdir().expect("dir");
+        assert_eq!(quality(root.path(), built_in), TimeQuality::Unsynced);
+        let marker = root.path().join("run/systemd/timesync");
+        std::fs::create_dir_all(&marker).expect("folder");
+        std::fs::write(marker.join("synchronized"), "").expect("marker");
+        assert_eq!(quality(root.path(), built_in), TimeQuality::Unsynced);
+        let today = 1_798_761_600_000;
+        assert_eq!(quality(root.path(), today), TimeQuality::Synced);
     }
 }

@@ -14,3 +14,4 @@ pub mod mqtt;
 pub mod one_line;
 pub mod outbox;
 pub mod runtime_client;
+pub mod seldom;

@@ -10,13 +10,14 @@
 //! What may be down, and what happens then: the runtime – the feed reconnects, commands wait half a minute, its health says
 //! `down`; the broker – the outbox collects; both – nothing, until they are back.
 
+mod commands;
 mod presence;
 mod report;
+mod shown;
 mod start;
 mod status;
 mod watchdog;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use tokio::task::{JoinError, JoinHandle};
 use watchkeeper_contract::event::Event as Record;
-use watchkeeper_contract::id::{BoxId, EventSeq, SiteId, SourceId};
+use watchkeeper_contract::id::{BoxId, EventSeq, SiteId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_store::{Batch, Op, Store, StoreError};
@@ -38,13 +39,16 @@ use status::StatusReport;
 pub use watchdog::Watchdog;
 
 use crate::clock::wall_now;
-use crate::command::{self, CommandBoard, Outcome, execute};
+use crate::command::{self, CommandBoard, CommandKey, Outcome, Replies};
+use crate::mqtt::hearing::Hearing;
 use crate::mqtt::link::{Broker, Link, LinkEvent, Refused, Token};
 use crate::mqtt::payload::{self, LossMessage, Presence, event_draft, outage_alarm};
 use crate::mqtt::session::{self, Session};
-use crate::mqtt::{CommandId, Inbound, Retained, Topics, parse_request};
+use crate::mqtt::{Inbound, Retained, Topics};
 use crate::outbox::{self, Change, Class, Content, Draft, Outbox, OutboxId, TelemetryRing};
 use crate::runtime_client::{EventFeed, FeedItem, RuntimeClient};
+use crate::seldom::Seldom;
+use shown::ShownSources;
 
 /// How often the runtime is asked how it is. Telemetry goes out at its own, longer interval.
 const STATUS_EVERY: Duration = Duration::from_secs(2);
@@ -56,10 +60,6 @@ const FAREWELL_PATIENCE: Duration = Duration::from_secs(2);
 const LEDGER_EVERY: Duration = Duration::from_secs(3600);
 /// How long a full disk is waited for before the write is tried again.
 const DISK_RETRY: Duration = Duration::from_secs(1);
-/// Sessions that may die of a request which is too large to read, one after the other.
-const FLOODS_BORNE: u32 = 3;
-/// How long requests are then not subscribed to, so that events get out.
-const FLOOD_PAUSE: Duration = Duration::from_secs(3600);
 
 /// Why the agent can't go on. Going on would be a lie: the service manager starts it again.
 #[derive(Debug, thiserror::Error)]
@@ -108,6 +108,8 @@ pub struct Agent {
     board: CommandBoard,
     session: Session,
     retained: Retained,
+    replies: Replies,
+    hearing: Hearing,
     ring: TelemetryRing,
 
     feed: Option<EventFeed>,
@@ -121,18 +123,15 @@ pub struct Agent {
 
     /// Changes to other keyspaces that go out with the outbox's next change.
     riders: Vec<Op>,
-    /// Command records among `riders`: id and version.
-    riding: Vec<(String, u32)>,
+    /// Command records among `riders`, with their versions.
+    riding: Vec<(CommandKey, u32)>,
     /// Command records in the change that is being written.
-    boarded: Vec<(String, u32)>,
-
-    /// Sessions in a row that ended because the broker sent something too large.
-    floods: u32,
-    /// Until when requests are not subscribed to.
-    deaf_until: Option<Instant>,
+    boarded: Vec<(CommandKey, u32)>,
+    /// Requests that were not taken, told once in a while.
+    grumbles: Seldom,
 
     session_began: Wall,
-    known_sources: BTreeSet<SourceId>,
+    sources: ShownSources,
     runtime_version: Option<String>,
     /// Since when the runtime does not answer, in milliseconds since 1970.
     runtime_silent_since: Option<i64>,
@@ -170,7 +169,7 @@ impl Agent {
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), AgentError> {
         tokio::pin!(stop);
         // What the ledger of the last run left to do.
-        self.drain_board(None)?;
+        self.drain_board()?;
         self.settle()?;
         self.watchdog.ready();
         loop {
@@ -209,7 +208,7 @@ impl Agent {
             return self.outbox.deadline().unwrap_or(latest);
         }
         let session = self.broker.as_ref().and_then(|_| self.session.deadline());
-        [session, self.outbox.deadline()]
+        [session, self.outbox.deadline(), self.hearing.deadline()]
             .into_iter()
             .flatten()
             .chain([self.status_due, self.ledger_due, self.watchdog.due()])
@@ -222,25 +221,21 @@ impl Agent {
             Event::Feed(item) => self.on_feed(item)?,
             Event::Stored(stored) => {
                 let batch = stored??;
-                for (id, version) in std::mem::take(&mut self.boarded) {
+                for (key, version) in std::mem::take(&mut self.boarded) {
                     self.board
-                        .handle(wall_now(), command::Input::Saved { id, version });
+                        .handle(wall_now(), command::Input::Saved { key, version });
                 }
                 self.tell_outbox(outbox::Input::Stored { batch })?;
-                self.drain_board(None)?;
+                self.drain_board()?;
             }
             Event::Link(said) => self.on_link(said)?,
-            Event::Command(Outcome { id, result }) => {
-                match &result {
-                    Ok(_) => tracing::info!(%id, "command successful"),
-                    Err(reason) => tracing::warn!(%id, reason, "command failed"),
-                }
+            Event::Command(Outcome { key, result }) => {
                 let input = command::Input::Finished {
-                    id,
+                    key,
                     outcome: result,
                 };
                 self.board.handle(wall_now(), input);
-                self.drain_board(None)?;
+                self.drain_board()?;
             }
             Event::Status(report) => self.on_status(&report)?,
             Event::Timer => {}
@@ -252,11 +247,13 @@ impl Agent {
     fn settle(&mut self) -> Result<(), AgentError> {
         let now = Instant::now();
         self.tick_outbox(now)?;
-        if self.ledger_due <= now {
+        let may_know_time = self.board.waits_for_clock() && self.status_due <= now;
+        if self.ledger_due <= now || may_know_time {
             self.ledger_due = now + LEDGER_EVERY;
             self.board.handle(wall_now(), command::Input::Tick);
-            self.drain_board(None)?;
+            self.drain_board()?;
         }
+        self.listen_when_due(now)?;
         if self.status_due <= now {
             self.status_due = now + STATUS_EVERY;
             if self.broker.is_some() && self.asking.is_none() {
@@ -270,7 +267,8 @@ impl Agent {
         }
         self.connect_when_due(now)?;
         self.reports.progress(&self.outbox);
-        self.flush_retained()
+        self.flush_retained()?;
+        self.flush_replies()
     }
 
     fn tick_outbox(&mut self, now: Instant) -> Result<(), AgentError> {
@@ -331,13 +329,14 @@ impl Agent {
             return Ok(());
         }
         if let Some((source, alarm)) = outage_alarm(record) {
-            let topic = self.topics.outage_alarm(source);
             let text = alarm.as_ref().map(payload::encode).unwrap_or_default();
-            self.riders.push(presence::alarm_rider(&topic, &text));
-            self.retained.set(topic, text);
+            self.sources.set_alarm(source, text.clone());
+            // Stored with the record that tells of it.
+            self.riders.push(self.sources.rider(source));
+            self.retained.set(self.topics.outage_alarm(source), text);
             self.status_due = Instant::now();
         }
-        let input = match event_draft(&self.topics, record) {
+        let input = match event_draft(record) {
             Ok(draft) => outbox::Input::Record {
                 seq: record.seq,
                 draft,
@@ -372,6 +371,16 @@ impl Agent {
                 self.farewell_acked = true;
                 Ok(())
             }
+            LinkEvent::Acked(Token::Retained(ticket)) => {
+                if self.retained.acked(ticket) {
+                    self.forget_cleared()?;
+                }
+                Ok(())
+            }
+            LinkEvent::Acked(Token::Reply) => {
+                self.replies.acked();
+                Ok(())
+            }
             LinkEvent::SubscriptionRefused => {
                 tracing::error!(
                     "the broker refused a subscription: no commands will come; check its ACL"
@@ -380,33 +389,30 @@ impl Agent {
             }
             LinkEvent::Message { topic, payload } => self.on_message(&topic, &payload),
             LinkEvent::Down { reason, is_flooded } => {
-                if is_flooded {
-                    self.floods = self.floods.saturating_add(1);
-                    if self.floods >= FLOODS_BORNE && self.deaf_until.is_none() {
-                        self.deaf_until = Some(Instant::now() + FLOOD_PAUSE);
-                        tracing::error!(
-                            "a request that is too large waits at the broker and ends every session; no commands are \
-                             taken for an hour. Clear the retained message below {}",
-                            self.topics.requests()
-                        );
-                    }
-                } else {
-                    self.floods = 0;
+                if self.hearing.end_session(Instant::now(), is_flooded) {
+                    tracing::error!("{}", self.why_deaf());
+                    self.tell_own_health();
                 }
                 self.lose_link(&reason)
             }
         }
     }
 
-    /// Whether this session subscribes to requests.
-    pub(super) fn takes_requests(&mut self) -> bool {
-        if self.deaf_until.is_some_and(|until| Instant::now() < until) {
-            return false;
+    /// Takes requests again once it is time, in the session that stands.
+    fn listen_when_due(&mut self, now: Instant) -> Result<(), AgentError> {
+        if !self.hearing.wake(now) {
+            return Ok(());
         }
-        if self.deaf_until.take().is_some() {
-            self.floods = 0;
+        tracing::info!("requests are taken again");
+        self.tell_own_health();
+        let filter = self.topics.requests();
+        match &self.link {
+            Some(link) if self.session.up().is_some() => match link.subscribe(filter.clone()) {
+                Ok(()) => Ok(()),
+                Err(error) => self.refused(&filter, error),
+            },
+            _ => Ok(()),
         }
-        true
     }
 
     /// What becomes of the session when a message that is not in the outbox was refused.
@@ -426,26 +432,7 @@ impl Agent {
                 operation,
                 id,
                 raw_operation,
-            }) => {
-                // An empty payload is a requester that cleans up.
-                if payload.is_empty() {
-                    return Ok(());
-                }
-                let request = parse_request(operation, payload);
-                match &request {
-                    Ok(_) => tracing::info!(%id, operation = raw_operation, "command received"),
-                    Err(reason) => {
-                        tracing::warn!(%id, operation = raw_operation, reason, "command rejected")
-                    }
-                }
-                let status = self.topics.status(raw_operation, &id);
-                let input = command::Input::Received {
-                    id: id.to_string(),
-                    request,
-                };
-                self.board.handle(wall_now(), input);
-                self.drain_board(Some(&status))
-            }
+            }) => self.on_request(operation, raw_operation, id, payload),
             Some(Inbound::State) => {
                 self.mend_state(payload);
                 Ok(())
@@ -492,6 +479,12 @@ impl Agent {
         Ok(())
     }
 
+    /// Stores `op` soon, whatever else there is to store.
+    fn carry(&mut self, op: Op) -> Result<(), AgentError> {
+        self.riders.push(op);
+        self.tell_outbox(outbox::Input::Carry)
+    }
+
     /// Begins to write a change, with everything that rides along.
     fn write(&mut self, change: &Change) {
         let mut batch = outbox::store::batch_of(change);
@@ -519,7 +512,7 @@ impl Agent {
             Content::Loss(loss) => Draft {
                 class: Class::Assured,
                 severity: Severity::Critical,
-                topic: self.topics.event(None, "loss"),
+                topic: Topics::event_below(None, "loss"),
                 retain: false,
                 seq: None,
                 payload: payload::encode(&LossMessage::of(id, &loss, wall_now())),
@@ -534,7 +527,8 @@ impl Agent {
         let Some(link) = &mut self.link else {
             return Ok(());
         };
-        match link.publish_tracked(Token::Entry(id), draft.topic, text, draft.retain) {
+        let topic = self.topics.at(&draft.topic);
+        match link.publish_tracked(Token::Entry(id), topic, text, draft.retain) {
             Ok(()) => Ok(()),
             Err(error @ Refused::QueueFull) => self.lose_link(&error.to_string()),
             Err(error @ Refused::TooLarge { .. }) => {
@@ -543,67 +537,6 @@ impl Agent {
                 self.tell_outbox(outbox::Input::Damaged { id })
             }
         }
-    }
-
-    /// Does what the board of commands wants done. `reply_to` is the status topic of the request at hand.
-    fn drain_board(&mut self, reply_to: Option<&str>) -> Result<(), AgentError> {
-        while let Some(output) = self.board.poll() {
-            match output {
-                command::Output::Save { record, report } => {
-                    let operation = presence::operation_name(&record.request.operation);
-                    self.riders.push(command::rider(&report.id, Some(&record)));
-                    self.riding.push((report.id.clone(), report.version));
-                    let text = payload::encode(&report);
-                    self.queue_status(operation, &report.id, text)?;
-                }
-                command::Output::Reply { report } => {
-                    if let (Some(topic), Some(link)) = (reply_to, &self.link)
-                        && let Err(error) = link.publish_retained(topic, payload::encode(&report))
-                    {
-                        self.refused(topic, error)?;
-                    }
-                }
-                command::Output::Start {
-                    id,
-                    operation,
-                    resumed,
-                } => {
-                    // What is stored as executing is resumed by the next start.
-                    if !self.is_stopping {
-                        let runtime = self.runtime.clone();
-                        let seed = fastrand::u64(..);
-                        let work = execute(runtime, id, operation, resumed, seed);
-                        self.executing = Some(work.boxed());
-                    }
-                }
-                command::Output::Forget { id, operation } => {
-                    self.riders.push(command::rider(&id, None));
-                    // The retained status is cleared with it.
-                    self.queue_status(presence::operation_name(&operation), &id, Vec::new())?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn queue_status(
-        &mut self,
-        operation: &str,
-        id: &str,
-        payload: Vec<u8>,
-    ) -> Result<(), AgentError> {
-        // Ids in the ledger were checked when they came; one that is not fine any more has no topic.
-        let Ok(id) = CommandId::new(id) else {
-            return Ok(());
-        };
-        self.tell_outbox(outbox::Input::Own(Draft {
-            class: Class::Assured,
-            severity: Severity::Info,
-            topic: self.topics.status(operation, &id),
-            retain: true,
-            seq: None,
-            payload,
-        }))
     }
 
     /// Delivers what can be delivered soon, says `stopped`, takes leave of the broker and waits for the store.

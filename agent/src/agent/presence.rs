@@ -1,67 +1,21 @@
 //! What the box shows of itself: state, birth, health, sources, alarms, telemetry.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
-use std::path::Path;
 use std::time::Instant;
 
 use serde::Deserialize;
-use watchkeeper_contract::command::Operation;
+use watchkeeper_contract::source::SourceStatus;
 use watchkeeper_contract::time::Wall;
-use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError};
 
 use super::{Agent, AgentError, StatusReport};
 use crate::clock::wall_now;
-use crate::mqtt::link::Will;
+use crate::command::Reply;
+use crate::mqtt::OperationName;
+use crate::mqtt::link::{Token, Will};
 use crate::mqtt::payload::{
     self, AgentMessage, BirthMessage, CapabilityMessage, CountsMessage, FramesMessage,
     HealthMessage, Presence, SCHEMA, ServiceState, SourceStateMessage, StateMessage,
 };
-use crate::mqtt::{CommandId, OperationName};
 use crate::outbox;
-
-/// Open and cleared alarms: key topic, value one version byte and the payload, which is empty once cleared.
-const ALARMS: Keyspace = Keyspace::new("alarms");
-const ALARM_VERSION: u8 = 1;
-/// Alarm topics restored at most: one per source name that ever had an outage.
-const MAX_ALARMS: usize = 1024;
-
-/// The change that remembers what `topic` shall hold.
-pub(super) fn alarm_rider(topic: &str, payload: &[u8]) -> Op {
-    Op::Put {
-        keyspace: ALARMS,
-        key: topic.as_bytes().to_vec(),
-        value: [&[ALARM_VERSION], payload].concat(),
-    }
-}
-
-/// Alarms as they were when the agent went down, from the store in `folder`.
-pub(super) fn restore_alarms(
-    store: &dyn Store,
-    folder: &Path,
-) -> Result<BTreeMap<String, Vec<u8>>, StoreError> {
-    let page = store.scan(ALARMS, Bound::Unbounded, MAX_ALARMS)?;
-    let versions = page.entries.iter().filter_map(|entry| entry.value.first());
-    if let Some(found) = versions.copied().find(|v| *v > ALARM_VERSION) {
-        return Err(NewerFormat::new(folder, "an alarm", found, ALARM_VERSION).into());
-    }
-    let sound = page.entries.into_iter().filter_map(|entry| {
-        let topic = String::from_utf8(entry.key).ok()?;
-        let payload = entry.value.strip_prefix(&[ALARM_VERSION])?.to_vec();
-        Some((topic, payload))
-    });
-    Ok(sound.collect())
-}
-
-/// Level of the topics about `operation`.
-pub(super) fn operation_name(operation: &Operation) -> &'static str {
-    match operation {
-        Operation::Snapshot { .. } => OperationName::Snapshot,
-        Operation::Deploy { .. } => OperationName::Deploy,
-        Operation::Stop { .. } => OperationName::Stop,
-    }
-    .as_str()
-}
 
 /// The members of somebody's `state` that matter here.
 #[derive(Deserialize)]
@@ -101,31 +55,25 @@ impl Agent {
             self.retained
                 .set(self.topics.capability(operation), payload::encode(&message));
         }
-        let health = HealthMessage {
-            schema: SCHEMA,
-            s: ServiceState::Up,
-            why: Vec::new(),
-            pid: Some(std::process::id()),
-            boot_id: Some(self.identity.boot_id.clone()),
-        };
-        self.retained
-            .set(self.topics.health("agent"), payload::encode(&health));
+        self.tell_own_health();
         self.set_birth(session);
-        self.retained.repeat_all();
-        let takes_requests = self.takes_requests();
+        self.retained.begin_session();
+        self.replies.begin_session();
+        let open: Vec<_> = self.board.open().cloned().collect();
+        for key in open {
+            self.offer_reply(Reply {
+                operation: key.operation.as_str().to_owned(),
+                id: key.id,
+                refusal: None,
+            });
+        }
+        self.hearing.begin_session(Instant::now());
         let Some(link) = &self.link else {
             return Ok(());
         };
         let mut queued = link.subscribe(self.topics.state());
-        if takes_requests {
+        if self.hearing.is_open() {
             queued = queued.and_then(|()| link.subscribe(self.topics.requests()));
-        }
-        for (operation, report) in self.board.open() {
-            if let Ok(id) = CommandId::new(&report.id) {
-                let topic = self.topics.status(operation_name(operation), &id);
-                queued =
-                    queued.and_then(|()| link.publish_retained(&topic, payload::encode(&report)));
-            }
         }
         for (topic, text) in self.ring.drain() {
             let text = payload::mark_late(text);
@@ -137,6 +85,33 @@ impl Agent {
         }
     }
 
+    /// How the agent itself is.
+    pub(super) fn tell_own_health(&mut self) {
+        let is_deaf = !self.hearing.is_open();
+        let health = HealthMessage {
+            schema: SCHEMA,
+            s: match is_deaf {
+                true => ServiceState::Degraded,
+                false => ServiceState::Up,
+            },
+            why: is_deaf.then(|| self.why_deaf()).into_iter().collect(),
+            pid: Some(std::process::id()),
+            boot_id: Some(self.identity.boot_id.clone()),
+        };
+        self.retained
+            .set(self.topics.health("agent"), payload::encode(&health));
+    }
+
+    /// Why no requests are taken, and what to do.
+    pub(super) fn why_deaf(&self) -> String {
+        format!(
+            "a request that is too large to be read waits at the broker and ended every session; no commands are taken for \
+             {} s at a time; clear the retained message below {}",
+            self.hearing.pause().as_secs(),
+            self.topics.requests()
+        )
+    }
+
     fn set_birth(&mut self, session: u64) {
         let message = BirthMessage {
             schema: SCHEMA,
@@ -146,7 +121,7 @@ impl Agent {
             runtime_version: self.runtime_version.clone(),
             boot_id: self.identity.boot_id.clone(),
             session,
-            cams: self.known_sources.iter().cloned().collect(),
+            cams: self.sources.listed().cloned().collect(),
             operations: OperationName::ALL.map(OperationName::as_str).to_vec(),
             ts: self.session_began.unix_ms,
             ts_quality: self.session_began.quality,
@@ -170,21 +145,33 @@ impl Agent {
         }
     }
 
-    /// Publishes what changed among the retained topics.
+    /// Publishes what changed among the retained topics, as far as there is room.
     pub(super) fn flush_retained(&mut self) -> Result<(), AgentError> {
-        if self.session.up().is_none() {
-            return Ok(());
-        }
-        while let Some(link) = &self.link
-            && let Some((topic, text)) = self.retained.next()
+        while self.session.up().is_some()
+            && let Some(link) = &mut self.link
+            && let Some(next) = self.retained.take_next()
         {
-            let topic = topic.to_owned();
-            let published = link.publish_retained(&topic, text.to_vec());
-            // Also what is too large: it would be next for ever.
-            self.retained.published(&topic);
-            if let Err(error) = published {
-                self.refused(&topic, error)?;
+            let token = Token::Retained(next.ticket);
+            if let Err(error) = link.publish_tracked(token, next.topic.clone(), next.payload, true)
+            {
+                // What is too large never gets there: it must not stand in the way.
+                self.retained.acked(next.ticket);
+                self.refused(&next.topic, error)?;
             }
+        }
+        Ok(())
+    }
+
+    /// The broker has a clearing: what need not be remembered any more is not.
+    pub(super) fn forget_cleared(&mut self) -> Result<(), AgentError> {
+        let (retained, topics) = (&self.retained, &self.topics);
+        let changed = self.sources.settle(|source| {
+            let state = retained.is_cleared(&topics.source_state(source));
+            let alarm = retained.is_cleared(&topics.outage_alarm(source));
+            (state, alarm)
+        });
+        for source in changed {
+            self.carry(self.sources.rider(&source))?;
         }
         Ok(())
     }
@@ -224,19 +211,7 @@ impl Agent {
             }
         }
         if let Some(sources) = &report.sources {
-            let before = std::mem::take(&mut self.known_sources);
-            self.known_sources = sources.iter().map(|s| s.spec.id.clone()).collect();
-            for source in sources {
-                let message = SourceStateMessage::of(source);
-                let topic = self.topics.source_state(&source.spec.id);
-                self.retained.set(topic, payload::encode(&message));
-            }
-            let gone: Vec<_> = before
-                .difference(&self.known_sources)
-                .map(|id| self.topics.source_state(id))
-                .collect();
-            self.retained
-                .clear_where(|topic| gone.iter().any(|g| g == topic));
+            self.show_sources(sources)?;
         }
         if let Some(session) = self.session.up() {
             self.set_birth(session);
@@ -249,13 +224,38 @@ impl Agent {
         Ok(())
     }
 
+    /// The runtime told its sources.
+    fn show_sources(&mut self, statuses: &[SourceStatus]) -> Result<(), AgentError> {
+        let look = self.sources.look(Instant::now(), statuses);
+        for source in look.new {
+            self.carry(self.sources.rider(&source))?;
+        }
+        for status in statuses {
+            let topic = self.topics.source_state(&status.spec.id);
+            let message = SourceStateMessage::of(status);
+            self.retained.set(topic, payload::encode(&message));
+        }
+        for source in look.gone {
+            let topic = self.topics.source_state(&source);
+            self.retained.set(topic, Vec::new());
+        }
+        for source in look.healed {
+            tracing::warn!(%source, "the record that ends its outage never came; it is well, so its alarm is cleared");
+            let topic = self.topics.outage_alarm(&source);
+            self.retained.set(topic, Vec::new());
+            self.carry(self.sources.rider(&source))?;
+        }
+        Ok(())
+    }
+
     /// Nobody knows how the sources are while the runtime keeps silent.
     fn set_sources_unknown(&mut self, reason: &str) {
+        self.sources.lose_sight();
         let since = *self
             .runtime_silent_since
             .get_or_insert_with(|| wall_now().unix_ms);
         let text = payload::encode(&SourceStateMessage::unknown(reason, since));
-        for source in &self.known_sources {
+        for source in self.sources.listed() {
             self.retained
                 .set(self.topics.source_state(source), text.clone());
         }

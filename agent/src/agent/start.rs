@@ -6,20 +6,25 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_config::Config;
 use watchkeeper_contract::id::{BoxId, SiteId};
+use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{
     Batch, Keyspace, OpenOutcome, OpenReport, Options, SledStore, Store, StoreError, log_key,
     log_seq,
 };
 
+use super::commands::GRUMBLE_EVERY;
 use super::report::Reports;
-use super::{Agent, Identity, LEDGER_EVERY, Watchdog, presence};
+use super::shown::ShownSources;
+use super::{Agent, Identity, LEDGER_EVERY, Watchdog};
 use crate::clock::wall_now;
-use crate::command::{self, CommandBoard};
+use crate::command::{self, CommandBoard, Replies};
+use crate::mqtt::hearing::Hearing;
 use crate::mqtt::link::Broker;
 use crate::mqtt::session::Session;
 use crate::mqtt::{Retained, Topics};
-use crate::outbox::{self, ClassLimits, Limits, Outbox, TelemetryRing};
+use crate::outbox::{self, ClassLimits, Limits, Outbox, OutboxId, TelemetryRing};
 use crate::runtime_client::{ClientError, RuntimeClient};
+use crate::seldom::Seldom;
 
 /// Folder of the agent's store below the state folder.
 const FOLDER: &str = "agent";
@@ -29,6 +34,8 @@ const STARTS: &[u8] = b"starts";
 /// Telemetry kept while there is no link: a day of three topics at one per five minutes.
 const RING_CAPACITY: usize = 864;
 const RING_SPACING: Duration = Duration::from_secs(300);
+/// Long enough that events get out, short enough that a box hears again the day somebody clears the request.
+const FLOOD_PAUSE: Duration = Duration::from_secs(3600);
 
 /// What an agent needs to know.
 #[derive(Debug, Clone)]
@@ -47,6 +54,8 @@ pub struct Setup {
     pub limits: Limits,
     /// Interval of telemetry.
     pub telemetry_every: Duration,
+    /// How long requests are not taken after one that is too large to read ended several sessions in a row.
+    pub flood_pause: Duration,
 }
 
 impl Setup {
@@ -79,6 +88,7 @@ impl Setup {
                 ..defaults
             },
             telemetry_every: agent.telemetry,
+            flood_pause: FLOOD_PAUSE,
         }
     }
 }
@@ -109,18 +119,22 @@ impl Agent {
         let now = Instant::now();
         let wall = wall_now();
         let folder = setup.state_dir.join(FOLDER);
-        let mut restored = outbox::store::restore(&*store, &folder)?;
-        let commands = command::restore(&*store, &folder)?;
-        let alarms = presence::restore_alarms(&*store, &folder)?;
+        let mut restored = outbox::store::restore(&*store, &folder, first_id(wall))?;
+        let ledger = command::restore(&*store, &folder)?;
+        let (sources, taken_over) = ShownSources::restore(&*store, &folder)?;
         // Nothing is written before all of it is known to be readable.
-        let starts = count_start(&*store)?;
+        for batch in ledger.rewrites.into_iter().chain(taken_over) {
+            store.write(batch)?;
+        }
+        let starts = count_start(&*store, wall)?;
         restored.damaged += lost;
         let entries = restored.entries.len();
         let outbox = Outbox::new(setup.limits, restored);
-        let board = CommandBoard::new(wall, commands);
+        let board = CommandBoard::new(wall, ledger.records);
         let mut retained = Retained::default();
-        for (topic, payload) in alarms {
-            retained.set(topic, payload);
+        let topics = Topics::new(&setup.site, &setup.box_id);
+        for (source, payload) in sources.alarms() {
+            retained.set(topics.outage_alarm(source), payload);
         }
         let runtime = RuntimeClient::new(&setup.runtime_socket)?;
         let cursor = outbox.cursor();
@@ -138,7 +152,7 @@ impl Agent {
             }
         };
         Ok(Self {
-            topics: Topics::new(&setup.site, &setup.box_id),
+            topics,
             identity: Identity {
                 site: setup.site,
                 box_id: setup.box_id,
@@ -151,6 +165,8 @@ impl Agent {
             board,
             session: Session::new(now, starts, fastrand::u64(..)),
             retained,
+            replies: Replies::default(),
+            hearing: Hearing::new(setup.flood_pause),
             ring: TelemetryRing::new(RING_CAPACITY, RING_SPACING),
             feed,
             feed_is_lost: false,
@@ -162,8 +178,9 @@ impl Agent {
             riders: Vec::new(),
             riding: Vec::new(),
             boarded: Vec::new(),
+            grumbles: Seldom::new(GRUMBLE_EVERY),
             session_began: wall,
-            known_sources: Default::default(),
+            sources,
             runtime_version: None,
             runtime_silent_since: None,
             telemetry_every: setup.telemetry_every,
@@ -173,23 +190,38 @@ impl Agent {
             watchdog: Watchdog::from_env(now),
             is_stopping: false,
             farewell_acked: false,
-            floods: 0,
-            deaf_until: None,
             reports: Reports::default(),
         })
     }
 }
 
 /// Counts this start, durably: the numbers of its sessions are greater than all before.
-fn count_start(store: &dyn Store) -> Result<u64, StoreError> {
+///
+/// The count is at least the clock's seconds since 1970, where the clock was set. So it rises also over a state folder that was
+/// lost or set aside, of which nothing but the clock tells; consumers take an `offline` of a smaller session for an old will.
+fn count_start(store: &dyn Store, now: Wall) -> Result<u64, StoreError> {
     let before = match store.get(META, STARTS) {
         Ok(value) => value.as_deref().and_then(log_seq).unwrap_or(0),
         Err(StoreError::Corrupt { .. }) => 0,
         Err(error) => return Err(error),
     };
-    let starts = before.saturating_add(1);
+    let starts = before.saturating_add(1).max(set_ms(now) / 1000);
     store.commit(Batch::new().put(META, STARTS, &log_key(starts)))?;
     Ok(starts)
+}
+
+/// First id of an outbox that never gave one away. Counted from the clock's milliseconds since 1970, it is greater than every id
+/// of an outbox that was lost, unless that gave away more than a thousand a second all its life.
+fn first_id(now: Wall) -> OutboxId {
+    OutboxId(set_ms(now).max(1))
+}
+
+/// Milliseconds since 1970; zero where the clock was never set.
+fn set_ms(now: Wall) -> u64 {
+    match now.quality {
+        TimeQuality::Unsynced => 0,
+        TimeQuality::Synced | TimeQuality::Estimated => u64::try_from(now.unix_ms).unwrap_or(0),
+    }
 }
 
 /// Entries that opening the store could not save.
@@ -213,5 +245,48 @@ fn count_lost(report: &OpenReport) -> u64 {
             tracing::error!(to = %to.display(), why, "the outbox's files were beyond repair and have been set aside");
             damaged.saturating_add(1)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use watchkeeper_store::MemoryStore;
+
+    use super::*;
+
+    fn at(unix_ms: i64, quality: TimeQuality) -> Wall {
+        Wall { unix_ms, quality }
+    }
+
+    #[test]
+    fn starts_rise_over_a_lost_store_and_over_a_clock_that_is_set_back() {
+        let today = at(1_798_761_600_000, TimeQuality::Estimated);
+        let tomorrow = at(1_798_848_000_000, TimeQuality::Synced);
+        let unset = at(5, TimeQuality::Unsynced);
+        let store = MemoryStore::new();
+        let mut before = 0;
+        for now in [unset, today, unset, today] {
+            let starts = count_start(&store, now).expect("counted");
+            assert!(starts > before, "{starts} after {before}");
+            before = starts;
+        }
+        let anew = count_start(&MemoryStore::new(), tomorrow).expect("counted");
+        assert!(anew > before, "{anew} after {before}");
+    }
+
+    #[test]
+    fn the_ids_of_a_new_outbox_are_greater_than_those_of_a_lost_one() {
+        let restore = |now| {
+            let first = first_id(now);
+            let folder = Path::new("/state/agent");
+            outbox::store::restore(&MemoryStore::new(), folder, first).expect("empty")
+        };
+        let early = restore(at(1_798_761_600_000, TimeQuality::Estimated)).next_id;
+        let late = restore(at(1_798_848_000_000, TimeQuality::Estimated)).next_id;
+        assert!(late.0 > early.0 + 80_000_000);
+        let unset = restore(at(5, TimeQuality::Unsynced)).next_id;
+        assert_eq!(unset, OutboxId(1));
     }
 }

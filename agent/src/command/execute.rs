@@ -1,13 +1,16 @@
 //! Carries out one operation through the runtime's client.
 //!
-//! Each of the three may be repeated: a snapshot is taken again, a deployment replaces itself, a stop finds nothing left.
+//! Each of the three may be repeated: a snapshot is taken again, a deployment that is there already is left as it is, a stop
+//! finds nothing left.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use watchkeeper_contract::command::Operation;
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 
+use super::CommandKey;
 use crate::backoff::Backoff;
 use crate::runtime_client::{ClientError, RuntimeClient};
 
@@ -21,28 +24,28 @@ const RETRY_CEILING: Duration = Duration::from_secs(4);
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// Which command.
-    pub id: String,
+    pub key: CommandKey,
     /// What it answers, or why it failed.
     pub result: Result<Value, String>,
 }
 
-/// Does `operation` for command `id`. A runtime that is restarting is waited for; a refusal is final.
+/// Does `operation` for command `key`. A runtime that is restarting is waited for; a refusal is final.
 pub async fn execute(
     runtime: RuntimeClient,
-    id: String,
+    key: CommandKey,
     operation: Operation,
     resumed: bool,
     seed: u64,
 ) -> Outcome {
     let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, seed);
     let give_up = Instant::now() + PATIENCE;
-    // After an attempt that broke half-way, a stop may find its work done.
+    // After an attempt that broke half-way, its work may be done.
     let mut may_be_done = resumed;
     loop {
         let error = match attempt(&runtime, &operation, may_be_done).await {
             Ok(result) => {
                 return Outcome {
-                    id,
+                    key,
                     result: Ok(result),
                 };
             }
@@ -52,7 +55,7 @@ pub async fn execute(
         if !error.is_transient() || Instant::now() + pause >= give_up {
             let reason = error.to_string();
             return Outcome {
-                id,
+                key,
                 result: Err(reason),
             };
         }
@@ -73,7 +76,15 @@ async fn attempt(
             Ok(serde_json::to_value(media).unwrap_or_default())
         }
         Operation::Deploy { pipeline } => {
-            let status = runtime.put_pipeline(pipeline).await?;
+            let there = if may_be_done {
+                find_deployed(runtime, pipeline).await?
+            } else {
+                None
+            };
+            let status = match there {
+                Some(status) => status,
+                None => runtime.put_pipeline(pipeline).await?,
+            };
             let state = serde_json::to_value(status.state).unwrap_or_default();
             Ok(json!({ "pipeline": status.spec.id, "state": state["state"] }))
         }
@@ -84,5 +95,25 @@ async fn attempt(
             }
             Err(error) => Err(error),
         },
+    }
+}
+
+/// The pipeline as it was asked for, where it is there and works: to put it again would begin its counts anew and end the
+/// visits of everybody it sees.
+async fn find_deployed(
+    runtime: &RuntimeClient,
+    wanted: &PipelineSpec,
+) -> Result<Option<PipelineStatus>, ClientError> {
+    match runtime.pipeline(&wanted.id).await {
+        Ok(status) => {
+            let is_as_asked = match status.state {
+                PipelineState::Starting | PipelineState::Running | PipelineState::Ended => true,
+                PipelineState::Paused => wanted.paused,
+                PipelineState::Failed { .. } => false,
+            };
+            Ok(Some(status).filter(|status| is_as_asked && status.spec == *wanted))
+        }
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
     }
 }

@@ -1,11 +1,19 @@
 //! Commands from outside: received, answered, carried out once.
 //!
-//! `board` decides (sans-IO), `ledger` is the stored form, `execute` calls the runtime.
+//! `key` names a command, `board` decides (sans-IO), `replies` bounds the answers that need no decision, `ledger` is the
+//! stored form, `execute` calls the runtime.
 
 mod board;
 mod execute;
+mod key;
 mod ledger;
+mod replies;
 
-pub use board::{CommandBoard, Input, LEDGER_DAYS, LEDGER_ENTRIES, MAX_OPEN, Output};
+pub use board::{
+    CLOCK_PATIENCE, CommandBoard, Input, LEDGER_DAYS, LEDGER_ENTRIES, MAX_OPEN, Output,
+    REJECTED_ENTRIES, refusal,
+};
 pub use execute::{Outcome, PATIENCE, execute};
-pub use ledger::{Record, restore, rider};
+pub use key::{CommandKey, InvalidCommandKey};
+pub use ledger::{Record, Restored, restore, rider};
+pub use replies::{MAX_PENDING, Replies, Reply};

@@ -59,7 +59,8 @@ pub fn render() -> String {
          - **No pictures.** Media is named by id and checksum and fetched over the box's API. A payload is at most \
          {} KiB, both ways.\n\
          - **Retained state is written again on every connect**: `state`, `birth`, `cap/…`, `svc/…`, `cam/…/state`, open alarms, \
-         the status of open commands. A broker without persistence is fine.\n\n\
+         the status of open commands. A broker without persistence is fine. After a change of `box.site` or `box.id` the box says \
+         what it has to say below its new name; what it left retained below the old one is for you to clear.\n\n\
          ## Topics\n\n| Topic | How | What |\n|---|---|---|\n",
         limits.events.entries,
         limits.events.bytes >> 20,
@@ -123,29 +124,43 @@ fn commands_note() -> String {
     format!(
         "\n## The life of a command\n\n\
          `req` is written by the requester, `st` by the box, so that an ACL can tell them apart. The id is chosen by the \
-         requester: 1 to {MAX_COMMAND_ID_LEN} of letters, digits, `-`, `_` and `.`.\n\n\
+         requester: 1 to {MAX_COMMAND_ID_LEN} of letters, digits, `-`, `_` and `.`. It counts for its operation: `stop/7` and \
+         `snapshot/7` are two commands.\n\n\
          ```text\n\
          req ─► accepted (stored) ─► executing (stored) ─► successful | failed\n\
-         \u{20}  └─► rejected            └─► expired, when its time is over before it starts\n\
+         \u{20}  ├─► rejected            ├─► expired, when its time is over before it starts\n\
+         \u{20}  └─► expired             └─► rejected, when the clock was not set in time\n\
          ```\n\n\
          - Publish `req` retained, so that a box that is away finds it when it comes back; clear it (empty payload) once a \
          terminal status is there.\n\
-         - A known id is answered again with its present status and never run twice. The box remembers the last \
-         {} finished commands for {} days; a request that stays retained longer needs `expires_at`.\n\
+         - A known command is answered again with its present status and never run twice. The box remembers the last \
+         {} finished commands, and apart from them {} rejected ones, for {} days by a clock that a time source vouches for; a \
+         request that stays retained longer needs `expires_at`.\n\
          - `stop` ends a pipeline and forgets it. One that the box's configuration file declares stays listed as stopped, over restarts \
          too, until somebody resumes it, deploys it again or edits its section.\n\
-         - One command runs at a time. A runtime that is away or silent is waited for up to {} s; then the command fails with the \
-         reason, and the next one gets its turn. What the runtime refuses fails at once.\n\
-         - A restart resumes what was executing: all three operations may be repeated without harm. Where `expires_at` has \
-         passed meanwhile, the command fails instead.\n\
-         - A request that is malformed, larger than {} KiB, unknown, or one too many ({} may be open) is `rejected` with the \
-         reason and not remembered.\n\
-         - While the box's clock is not set, a request with `expires_at` is rejected: nobody could tell whether its time is over.\n",
+         - One command runs at a time, in the order in which they were accepted. A runtime that is away or silent is waited for up \
+         to {} s; then the command fails with the reason, and the next one gets its turn. What the runtime refuses fails at once.\n\
+         - A restart resumes what was executing: all three operations may be repeated without harm, and a deployment that is \
+         there already as it was asked for is left as it is. Where `expires_at` has passed meanwhile, or the clock is not set, \
+         the command fails instead.\n\
+         - `rejected` is an end like the others: the command is not carried out later, ask again under another id. One too many \
+         ({} may be open) is rejected. What is not understood (malformed, larger than {} KiB, an operation the box does not \
+         have) is rejected too and not remembered: the corrected request may have the same id.\n\
+         - Answers that need no storing leave a few at a time. Where more than {} requests wait for one, or {} rejections are \
+         remembered, the rest stay unanswered until they come again with the next session; clear what is done.\n\
+         - While the box's clock is not set, a request with `expires_at` waits, and what follows waits behind it. Where the clock \
+         is still not set {} minutes after the agent's start, it is rejected: nobody could tell whether its time is over.\n\
+         - A retained request of more than about 1 MiB ends every session. After three of them the box takes no commands for \
+         an hour, so that events get out; `svc/agent/health` is `degraded` then and says which topic to clear.\n",
         crate::command::LEDGER_ENTRIES,
+        crate::command::REJECTED_ENTRIES,
         crate::command::LEDGER_DAYS,
         crate::command::PATIENCE.as_secs(),
-        MAX_PAYLOAD >> 10,
         crate::command::MAX_OPEN,
+        MAX_PAYLOAD >> 10,
+        crate::command::MAX_PENDING,
+        crate::command::REJECTED_ENTRIES,
+        crate::command::CLOCK_PATIENCE.as_secs() / 60,
     )
 }
 
@@ -258,7 +273,7 @@ fn presence_sections() -> Vec<Section> {
                 schema: SCHEMA,
                 s: Presence::Online,
                 boot_id: BOOT.to_owned(),
-                session: 3_000_001,
+                session: 1_798_761_600_000_001,
                 seq0: 1208,
                 ts: NOW.unix_ms,
                 ts_quality: NOW.quality,
@@ -269,7 +284,7 @@ fn presence_sections() -> Vec<Section> {
                 ("boot_id", "identity of the agent's run"),
                 (
                     "session",
-                    "number of the session with the broker; rises for ever",
+                    "number of the session with the broker; rises for ever, also over a lost state folder where the clock is set",
                 ),
                 (
                     "seq0",
@@ -291,7 +306,7 @@ fn presence_sections() -> Vec<Section> {
                 agent_version: "0.1.0".to_owned(),
                 runtime_version: Some("0.1.0".to_owned()),
                 boot_id: BOOT.to_owned(),
-                session: 3_000_001,
+                session: 1_798_761_600_000_001,
                 cams: vec![source.clone()],
                 operations: OperationName::ALL.map(OperationName::as_str).to_vec(),
                 ts: NOW.unix_ms,
@@ -338,7 +353,7 @@ fn presence_sections() -> Vec<Section> {
             title: "State of a source",
             topic: topics.source_state(&source),
             how: "retained, QoS 1",
-            about: "Written when it changes. An empty payload: the source is gone.",
+            about: "Written when it changes; `unknown` while the runtime does not answer. An empty payload: the source is gone.",
             example: json(&SourceStateMessage {
                 schema: SCHEMA,
                 s: "lost",
@@ -368,7 +383,8 @@ fn presence_sections() -> Vec<Section> {
             title: "Alarm: a source is out",
             topic: topics.outage_alarm(&source),
             how: "retained, QoS 1",
-            about: "There while the outage lasts; an empty payload clears it. The same outage is told as an event too.",
+            about: "There while the outage lasts; an empty payload clears it. The same outage is told as an event too. Where the record \
+                    of its end is lost, it is cleared once the source was well for a minute.",
             example: json(&AlarmMessage {
                 schema: SCHEMA,
                 severity: Severity::Warning,
@@ -505,7 +521,7 @@ fn event_sections() -> Vec<Section> {
             how: "QoS 1 through the outbox",
             about: "Something that was promised could not be kept. Losses that the runtime notices come as ordinary events on the \
                     same topic (they have a `seq` of their own).",
-            example: json(&LossMessage::of(OutboxId(5310), &loss, NOW)),
+            example: json(&LossMessage::of(OutboxId(1_798_761_605_310), &loss, NOW)),
             members: &[
                 SCHEMA_ROW,
                 (
@@ -715,7 +731,7 @@ fn command_sections() -> Vec<Section> {
         Section {
             title: "Status of a command that was not done",
             topic: topics.status("snapshot", &id),
-            how: "retained, QoS 1 through the outbox; `rejected` is answered once and not kept in the outbox",
+            how: "retained, QoS 1 through the outbox; what is not understood is answered without it",
             about: "`failed` and `rejected` say why.",
             example: json(&refused),
             members: &[

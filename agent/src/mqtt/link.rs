@@ -28,7 +28,8 @@ use super::reason::reason;
 use super::tls::{self, TlsError};
 use crate::outbox::OutboxId;
 
-/// Requests that the client queues; far more than the outbox's window and the retained topics together.
+/// Publications that the client queues: far more than the windows of the outbox, of the retained topics and of the answers,
+/// and the telemetry of a day without a link, together.
 const QUEUE: usize = 4096;
 /// Seconds until a connect attempt counts as failed.
 const CONNECT_TIMEOUT_S: u64 = 5;
@@ -72,6 +73,10 @@ pub struct Will {
 pub enum Token {
     /// An entry of the outbox.
     Entry(OutboxId),
+    /// A retained topic, by its ticket.
+    Retained(u64),
+    /// An answer to a request that came again, or was refused.
+    Reply,
     /// The last word before the agent stops.
     Farewell,
 }
@@ -266,18 +271,6 @@ impl Link {
         let notice = async move { (token, notice.wait_async().await) };
         self.notices.push(notice.boxed());
         Ok(())
-    }
-
-    /// Publishes a retained message at QoS 1.
-    ///
-    /// # Errors
-    /// [`Refused`]; the link should be dropped when its queue is full.
-    pub fn publish_retained(&self, topic: &str, payload: Vec<u8>) -> Result<(), Refused> {
-        must_fit(&payload)?;
-        let options = PublishOptions::at_least_once().retained();
-        self.client
-            .try_publish(topic, payload, options)
-            .map_err(|_| Refused::QueueFull)
     }
 
     /// Publishes at QoS 0.

@@ -1,10 +1,11 @@
 //! MQTT: what a box says, where, and over which session.
 //!
 //! `topics` is the only place that knows topic strings, [`payload`] the only one that knows what a message holds,
-//! [`session`] decides when to connect, `retained` keeps what the broker shall hold, [`link`] is the shell around
-//! `rumqttc`, [`tls`] makes its set-up, `reason` says why there is none.
+//! [`session`] decides when to connect, [`hearing`] whether requests are listened to, `retained` keeps what the broker shall
+//! hold, [`link`] is the shell around `rumqttc`, [`tls`] makes its set-up, `reason` says why there is none.
 
 mod docs;
+pub mod hearing;
 pub mod link;
 pub mod payload;
 mod reason;
@@ -16,8 +17,8 @@ mod topics;
 
 pub use docs::render as render_docs;
 pub use request::parse_request;
-pub use retained::Retained;
+pub use retained::{Publication, Retained};
 pub use topics::{
-    CommandId, Inbound, InvalidCommandId, MAX_COMMAND_ID_LEN, OperationName, PREFIX, Topics,
-    UnknownOperation,
+    CommandId, Inbound, InvalidCommandId, MAX_COMMAND_ID_LEN, MAX_OPERATION_LEN, OperationName,
+    PREFIX, Topics, UnknownOperation,
 };

@@ -592,7 +592,7 @@ pub struct TooLarge {
 ///
 /// # Errors
 /// [`TooLarge`] when it does not fit even so.
-pub fn event_draft(topics: &Topics, event: &Event) -> Result<Draft, TooLarge> {
+pub fn event_draft(event: &Event) -> Result<Draft, TooLarge> {
     let mut message = EventMessage::of(event);
     let mut payload = encode(&message);
     if payload.len() > MAX_PAYLOAD {
@@ -619,7 +619,7 @@ pub fn event_draft(topics: &Topics, event: &Event) -> Result<Draft, TooLarge> {
             Class::Event
         },
         severity: event.severity,
-        topic: topics.event(event.source.as_ref(), message.kind),
+        topic: Topics::event_below(event.source.as_ref(), message.kind),
         retain: false,
         seq: Some(event.seq),
         payload,
@@ -668,16 +668,9 @@ mod tests {
     use super::super::docs::example_event;
     use super::*;
 
-    fn topics() -> Topics {
-        Topics::new(
-            &SiteId::new("s").expect("name"),
-            &BoxId::new("b").expect("name"),
-        )
-    }
-
     #[test]
     fn a_late_message_is_the_same_object_with_a_mark() {
-        let draft = event_draft(&topics(), &example_event()).expect("fits");
+        let draft = event_draft(&example_event()).expect("fits");
         let plain: serde_json::Value = serde_json::from_slice(&draft.payload).expect("json");
         let mut late: serde_json::Value =
             serde_json::from_slice(&mark_late(draft.payload)).expect("json");
@@ -690,7 +683,7 @@ mod tests {
     fn an_event_that_is_too_large_goes_without_its_evidence() {
         let mut event = example_event();
         event.evidence[0].note = "x".repeat(MAX_PAYLOAD);
-        let draft = event_draft(&topics(), &event).expect("fits without");
+        let draft = event_draft(&event).expect("fits without");
         assert!(draft.payload.len() < MAX_PAYLOAD);
     }
 
@@ -698,13 +691,13 @@ mod tests {
     fn an_event_that_is_too_large_in_itself_is_refused() {
         let mut event = example_event();
         event.boot_id = "x".repeat(MAX_PAYLOAD);
-        assert!(event_draft(&topics(), &event).is_err());
+        assert!(event_draft(&event).is_err());
     }
 
     #[test]
     fn an_ordinary_event_may_be_dropped_and_a_critical_one_may_not() {
         let mut event = example_event();
-        let class = |e: &Event| event_draft(&topics(), e).expect("fits").class;
+        let class = |e: &Event| event_draft(e).expect("fits").class;
         event.severity = Severity::Warning;
         assert_eq!(class(&event), Class::Event);
         event.severity = Severity::Critical;
@@ -717,7 +710,7 @@ mod tests {
         if let EventBody::Rule(rule) = &mut event.body {
             rule.condition = "a/#".to_owned();
         }
-        let draft = event_draft(&topics(), &event).expect("fits");
-        assert_eq!(draft.topic, "watchkeeper/v1/s/b/cam/gate/ev/rule");
+        let draft = event_draft(&event).expect("fits");
+        assert_eq!(draft.topic, "cam/gate/ev/rule");
     }
 }

@@ -1,34 +1,50 @@
-//! What the broker shall hold for later subscribers: one payload per topic, written again in every session.
+//! What the broker shall hold for later subscribers: one payload per topic, written again in every session. Sans-IO.
 //!
-//! Invariant: after a session began, every topic is published once, and again whenever its payload changes. A broker
-//! without persistence therefore never shows less than the truth for longer than a reconnect takes. An empty payload
-//! clears a topic and is kept as such, so that a clearing which got lost is repeated too.
+//! Invariants:
+//! - after a session began, every topic is published once, and again whenever its payload changes. A broker without
+//!   persistence therefore never shows less than the truth for longer than a reconnect takes;
+//! - at most [`WINDOW`] publications are under way, and never two of one topic, however many topics there are;
+//! - an empty payload clears a topic and is kept as such, so that a clearing which got lost is repeated too: until the
+//!   broker has it, and then for as long as it is among the last [`CLEARED_KEPT`], for a broker that comes back with an older
+//!   state than it had.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Publications that may be under way.
+const WINDOW: usize = 32;
+/// Cleared topics that are remembered although the broker has the clearing.
+const CLEARED_KEPT: usize = 256;
+
+/// One publication.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publication {
+    /// Its number, for [`Retained::acked`].
+    pub ticket: u64,
+    /// Topic.
+    pub topic: String,
+    /// Payload; empty clears the topic.
+    pub payload: Vec<u8>,
+}
 
 /// The topics and their payloads.
 #[derive(Debug, Default)]
 pub struct Retained {
     wanted: BTreeMap<String, Vec<u8>>,
     dirty: BTreeSet<String>,
+    /// Topics under way, by ticket, and whether the publication clears them.
+    in_flight: BTreeMap<u64, (String, bool)>,
+    next_ticket: u64,
+    /// Cleared topics of which the broker knows, oldest first.
+    cleared: VecDeque<String>,
 }
 
 impl Retained {
     /// Wants `payload` on `topic`; the same payload again changes nothing.
     pub fn set(&mut self, topic: String, payload: Vec<u8>) {
         if self.wanted.get(&topic) != Some(&payload) {
+            self.cleared.retain(|cleared| *cleared != topic);
             self.dirty.insert(topic.clone());
             self.wanted.insert(topic, payload);
-        }
-    }
-
-    /// Clears every topic that `stale` says is stale and that is not cleared yet.
-    pub fn clear_where(&mut self, stale: impl Fn(&str) -> bool) {
-        for (topic, payload) in &mut self.wanted {
-            if !payload.is_empty() && stale(topic) {
-                payload.clear();
-                self.dirty.insert(topic.clone());
-            }
         }
     }
 
@@ -39,22 +55,59 @@ impl Retained {
         }
     }
 
-    /// Everything has to be published again: a new session.
-    pub fn repeat_all(&mut self) {
+    /// A new session: nothing is under way, and everything has to be published again.
+    pub fn begin_session(&mut self) {
+        self.in_flight.clear();
         self.dirty = self.wanted.keys().cloned().collect();
     }
 
-    /// The next topic to publish. It stays next until [`Self::published`].
-    #[must_use]
-    pub fn next(&self) -> Option<(&str, &[u8])> {
-        let topic = self.dirty.first()?;
-        let payload = self.wanted.get(topic)?;
-        Some((topic, payload))
+    /// The next publication; it counts as under way until [`Self::acked`]. `None` while enough are.
+    pub fn take_next(&mut self) -> Option<Publication> {
+        if self.in_flight.len() >= WINDOW {
+            return None;
+        }
+        // Two of one topic at a time: nobody could tell which of them the broker holds.
+        let flying: BTreeSet<&str> = self.in_flight.values().map(|(t, _)| t.as_str()).collect();
+        let topic = self.dirty.iter().find(|t| !flying.contains(t.as_str()))?;
+        let topic = topic.clone();
+        self.dirty.remove(&topic);
+        let payload = self.wanted.get(&topic)?.clone();
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.in_flight
+            .insert(ticket, (topic.clone(), payload.is_empty()));
+        Some(Publication {
+            ticket,
+            topic,
+            payload,
+        })
     }
 
-    /// The payload of `topic` is on its way.
-    pub fn published(&mut self, topic: &str) {
-        self.dirty.remove(topic);
+    /// The broker has a publication, or it can never have it. True when a topic is cleared by it.
+    pub fn acked(&mut self, ticket: u64) -> bool {
+        let Some((topic, has_cleared)) = self.in_flight.remove(&ticket) else {
+            return false;
+        };
+        if !has_cleared || !self.is_cleared(&topic) {
+            return false;
+        }
+        self.cleared.retain(|cleared| *cleared != topic);
+        self.cleared.push_back(topic);
+        while self.cleared.len() > CLEARED_KEPT {
+            if let Some(oldest) = self.cleared.pop_front() {
+                self.wanted.remove(&oldest);
+                self.dirty.remove(&oldest);
+            }
+        }
+        true
+    }
+
+    /// Whether the broker knows that nothing is to be on `topic`: its clearing was acknowledged, or it was never written.
+    #[must_use]
+    pub fn is_cleared(&self, topic: &str) -> bool {
+        let wants_nothing = self.wanted.get(topic).is_none_or(Vec::is_empty);
+        let is_under_way = self.in_flight.values().any(|(flying, _)| flying == topic);
+        wants_nothing && !is_under_way && !self.dirty.contains(topic)
     }
 }
 
@@ -62,12 +115,12 @@ impl Retained {
 mod tests {
     use super::*;
 
+    /// Publishes everything and acknowledges it at once.
     fn drain(retained: &mut Retained) -> Vec<(String, Vec<u8>)> {
         let mut out = Vec::new();
-        while let Some((topic, payload)) = retained.next() {
-            let (topic, payload) = (topic.to_owned(), payload.to_vec());
-            retained.published(&topic);
-            out.push((topic, payload));
+        while let Some(next) = retained.take_next() {
+            retained.acked(next.ticket);
+            out.push((next.topic, next.payload));
         }
         out
     }
@@ -79,7 +132,7 @@ mod tests {
         assert_eq!(drain(&mut retained).len(), 1);
         retained.set("a".into(), vec![1]);
         assert_eq!(drain(&mut retained).len(), 0);
-        retained.repeat_all();
+        retained.begin_session();
         assert_eq!(drain(&mut retained), [("a".to_owned(), vec![1])]);
     }
 
@@ -88,9 +141,69 @@ mod tests {
         let mut retained = Retained::default();
         retained.set("a".into(), vec![1]);
         drain(&mut retained);
-        retained.clear_where(|topic| topic == "a");
+        retained.set("a".into(), vec![]);
         assert_eq!(drain(&mut retained), [("a".to_owned(), vec![])]);
-        retained.repeat_all();
+        retained.begin_session();
         assert_eq!(drain(&mut retained), [("a".to_owned(), vec![])]);
+    }
+
+    #[test]
+    fn a_topic_counts_as_cleared_once_the_broker_said_so() {
+        let mut retained = Retained::default();
+        retained.set("a".into(), vec![]);
+        assert!(!retained.is_cleared("a"));
+        let lost = retained.take_next().expect("the clearing");
+        assert!(!retained.is_cleared("a"));
+        // The session breaks before the acknowledgement.
+        retained.begin_session();
+        assert!(!retained.acked(lost.ticket));
+        let next = retained.take_next().expect("the clearing again");
+        assert!(retained.acked(next.ticket));
+        assert!(retained.is_cleared("a"));
+    }
+
+    #[test]
+    fn what_is_wanted_again_before_the_clearing_arrived_is_not_cleared() {
+        let mut retained = Retained::default();
+        retained.set("a".into(), vec![]);
+        let clearing = retained.take_next().expect("the clearing");
+        retained.set("a".into(), vec![1]);
+        assert_eq!(retained.take_next(), None, "not two of one topic at a time");
+        assert!(!retained.acked(clearing.ticket));
+        assert_eq!(drain(&mut retained), [("a".to_owned(), vec![1])]);
+    }
+
+    #[test]
+    fn any_number_of_topics_goes_out_a_window_at_a_time() {
+        let mut retained = Retained::default();
+        for n in 0..5000 {
+            retained.set(format!("t{n}"), vec![1]);
+        }
+        let mut published = 0;
+        loop {
+            let mut burst = Vec::new();
+            burst.extend(std::iter::from_fn(|| retained.take_next()));
+            assert!(burst.len() <= WINDOW, "{} at once", burst.len());
+            if burst.is_empty() {
+                break;
+            }
+            published += burst.len();
+            for publication in burst {
+                retained.acked(publication.ticket);
+            }
+        }
+        assert_eq!(published, 5000);
+    }
+
+    #[test]
+    fn cleared_topics_are_not_kept_for_ever() {
+        let mut retained = Retained::default();
+        for n in 0..CLEARED_KEPT + 100 {
+            retained.set(format!("t{n}"), vec![1]);
+            retained.set(format!("t{n}"), vec![]);
+        }
+        drain(&mut retained);
+        retained.begin_session();
+        assert_eq!(drain(&mut retained).len(), CLEARED_KEPT);
     }
 }

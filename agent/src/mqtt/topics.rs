@@ -31,6 +31,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use watchkeeper_contract::command::Operation;
 use watchkeeper_contract::id::{BoxId, PipelineId, SiteId, SourceId};
 
 /// First two levels: the product and the version of everything below.
@@ -38,6 +39,8 @@ pub const PREFIX: &str = "watchkeeper/v1";
 
 /// Longest id of a command.
 pub const MAX_COMMAND_ID_LEN: usize = 64;
+/// Longest name of an operation that is answered, known or not: what waits to be refused is kept in memory.
+pub const MAX_OPERATION_LEN: usize = 64;
 
 /// Id a requester gave to a command: 1 to 64 of letters, digits, `-`, `_` and `.`, so that it is one topic level.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,6 +108,16 @@ impl OperationName {
     }
 }
 
+impl From<&Operation> for OperationName {
+    fn from(operation: &Operation) -> Self {
+        match operation {
+            Operation::Snapshot { .. } => Self::Snapshot,
+            Operation::Deploy { .. } => Self::Deploy,
+            Operation::Stop { .. } => Self::Stop,
+        }
+    }
+}
+
 impl fmt::Display for OperationName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -164,6 +177,13 @@ impl Topics {
         &self.root
     }
 
+    /// The whole topic of `below`, which begins below the root. What is stored is stored without the root: a box that is
+    /// renamed says what it has to say under its new name, where its login may write.
+    #[must_use]
+    pub fn at(&self, below: &str) -> String {
+        format!("{}/{below}", self.root)
+    }
+
     /// `state`: online, stopped or offline.
     #[must_use]
     pub fn state(&self) -> String {
@@ -209,9 +229,15 @@ impl Topics {
     /// `cam/<source>/ev/<kind>`, or `ev/<kind>` for events about the box.
     #[must_use]
     pub fn event(&self, source: Option<&SourceId>, kind: &str) -> String {
+        self.at(&Self::event_below(source, kind))
+    }
+
+    /// [`Self::event`] without the root.
+    #[must_use]
+    pub fn event_below(source: Option<&SourceId>, kind: &str) -> String {
         match source {
-            Some(source) => format!("{}/cam/{source}/ev/{kind}", self.root),
-            None => format!("{}/ev/{kind}", self.root),
+            Some(source) => format!("cam/{source}/ev/{kind}"),
+            None => format!("ev/{kind}"),
         }
     }
 
@@ -236,7 +262,13 @@ impl Topics {
     /// `cmd/<op>/<id>/st`, written by the box. `operation` is as the requester wrote it.
     #[must_use]
     pub fn status(&self, operation: &str, id: &CommandId) -> String {
-        format!("{}/cmd/{operation}/{id}/st", self.root)
+        self.at(&Self::status_below(operation, id))
+    }
+
+    /// [`Self::status`] without the root.
+    #[must_use]
+    pub fn status_below(operation: &str, id: &CommandId) -> String {
+        format!("cmd/{operation}/{id}/st")
     }
 
     /// Where requests come. Never the box's whole tree.
@@ -253,7 +285,10 @@ impl Topics {
         match levels.as_slice() {
             ["state"] => Some(Inbound::State),
             // No broker delivers a wildcard as a level; answering to one would end the session.
-            ["cmd", operation, id, "req"] if !operation.contains(['+', '#', '\0']) => {
+            ["cmd", operation, id, "req"]
+                if operation.len() <= MAX_OPERATION_LEN
+                    && !operation.contains(['+', '#', '\0']) =>
+            {
                 Some(Inbound::Request {
                     operation: operation.parse(),
                     id: CommandId::new(*id).ok()?,
@@ -298,7 +333,9 @@ mod tests {
     #[test]
     fn an_id_that_is_no_id_is_nobodys_request() {
         let long = format!("watchkeeper/v1/s/b/cmd/stop/{}/req", "x".repeat(65));
+        let endless = format!("watchkeeper/v1/s/b/cmd/{}/1/req", "x".repeat(65));
         for topic in [
+            &endless,
             "watchkeeper/v1/s/b/cmd/stop/a b/req",
             "watchkeeper/v1/s/b/cmd/stop//req",
             &long,

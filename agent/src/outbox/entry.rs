@@ -27,7 +27,7 @@ pub struct Draft {
     pub class: Class,
     /// How much it matters; decides what is dropped first.
     pub severity: Severity,
-    /// MQTT topic.
+    /// MQTT topic below the root of the box: which box this is, is said when the message leaves.
     pub topic: String,
     /// Whether the broker keeps it for later subscribers.
     pub retain: bool,

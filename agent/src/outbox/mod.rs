@@ -93,6 +93,8 @@ pub enum Input {
     },
     /// A message of the agent's own.
     Own(Draft),
+    /// The shell has something of its own to store, which rides along with the next change: there has to be one.
+    Carry,
     /// The journal begins again below the cursor: its files were lost.
     JournalBeganAnew,
     /// Change number `batch` is on stable storage.
@@ -245,6 +247,8 @@ pub struct Outbox {
     losses: BTreeMap<OutboxId, Loss>,
     staged: BTreeMap<OutboxId, Content>,
     deletes: BTreeSet<OutboxId>,
+    /// Whether a change is wanted although nothing of the outbox's own is to be stored.
+    must_carry: bool,
     /// Change that is being stored: its number and the entries it writes.
     storing: Option<(u64, Vec<OutboxId>)>,
     cursor: Option<EventSeq>,
@@ -269,6 +273,7 @@ impl Outbox {
             losses: BTreeMap::new(),
             staged: BTreeMap::new(),
             deletes: BTreeSet::new(),
+            must_carry: false,
             storing: None,
             cursor: restored.cursor,
             next_id: restored.next_id,
@@ -339,6 +344,7 @@ impl Outbox {
                 }
             }
             Input::Own(draft) => self.append(draft),
+            Input::Carry => self.must_carry = true,
             Input::JournalBeganAnew => {
                 self.cursor = Some(EventSeq(0));
                 self.lose(LossFrom::Journal, Loss::add_unnumbered);
@@ -525,9 +531,11 @@ impl Outbox {
     }
 
     fn plan_change(&mut self) {
-        if self.storing.is_some() || (self.staged.is_empty() && self.deletes.is_empty()) {
+        let is_wanted = self.must_carry || !self.staged.is_empty() || !self.deletes.is_empty();
+        if self.storing.is_some() || !is_wanted {
             return;
         }
+        self.must_carry = false;
         let puts: Vec<_> = std::mem::take(&mut self.staged).into_iter().collect();
         let change = Change {
             batch: self.next_batch,

@@ -1,14 +1,17 @@
 //! The stored form of the outbox, apart from the live one.
 //!
 //! Keyspaces: `outbox` (key: id, big-endian) and `outbox_meta` (keys `cursor` and `next_id`, values big-endian `u64`).
-//! The store adds a checksum to every record. An `outbox` record, version 1:
+//! The store adds a checksum to every record. An `outbox` record, version 2:
 //!
 //! ```text
-//! version u8 = 1 │ kind u8 │ class u8 │ severity u8 │ flags u8 │ seq u64 BE │ topic length u16 BE │ topic │ payload
+//! version u8 = 2 │ kind u8 │ class u8 │ severity u8 │ flags u8 │ seq u64 BE │ topic length u16 BE │ topic │ payload
 //! ```
 //!
 //! `kind` 0 is a message; 1 is a loss, whose payload is the JSON of [`Loss`] and whose other fields are zero.
-//! `flags` bit 0: retained; bit 1: `seq` is meaningful.
+//! `flags` bit 0: retained; bit 1: `seq` is meaningful. The topic begins below the root of the box.
+//!
+//! Version 1 differs in the topic only, which held the root `watchkeeper/v1/<site>/<box>/` too. Such entries are read without
+//! it and leave under the box's present name.
 
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
@@ -16,7 +19,9 @@ use watchkeeper_contract::rule::Severity;
 use super::entry::{Class, Content, Draft, Loss};
 
 /// Version that this build writes.
-pub(super) const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 2;
+/// Topics with the root of the box.
+const VERSION_WITH_ROOT: u8 = 1;
 const HEADER: usize = 15;
 
 const KIND_MESSAGE: u8 = 0;
@@ -79,7 +84,7 @@ pub fn encode(content: &Content) -> Vec<u8> {
 /// When it was written by a newer build or is malformed.
 pub fn decode(bytes: &[u8]) -> Result<Content, DecodeError> {
     let version = *bytes.first().ok_or(DecodeError::Malformed("empty"))?;
-    if version != VERSION {
+    if !matches!(version, VERSION | VERSION_WITH_ROOT) {
         return Err(DecodeError::Version(version));
     }
     let (header, rest) = bytes
@@ -102,6 +107,10 @@ pub fn decode(bytes: &[u8]) -> Result<Content, DecodeError> {
                 .ok_or(DecodeError::Malformed("shorter than its topic"))?;
             let topic = std::str::from_utf8(topic)
                 .map_err(|_| DecodeError::Malformed("topic is not UTF-8"))?;
+            let topic = match version {
+                VERSION_WITH_ROOT => without_root(topic),
+                _ => topic,
+            };
             Ok(Content::Message(Draft {
                 class: class_of(header[2])?,
                 severity: severity_of(header[3])?,
@@ -113,6 +122,14 @@ pub fn decode(bytes: &[u8]) -> Result<Content, DecodeError> {
         }
         _ => Err(DecodeError::Malformed("unknown kind")),
     }
+}
+
+/// What follows `watchkeeper/v1/<site>/<box>/`.
+fn without_root(topic: &str) -> &str {
+    let below_product = topic.strip_prefix("watchkeeper/v1/");
+    below_product
+        .and_then(|rest| rest.splitn(3, '/').nth(2))
+        .unwrap_or(topic)
 }
 
 fn array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], DecodeError> {
@@ -212,6 +229,23 @@ mod tests {
             loss.ranges = ranges;
             assert!(decode(&encode(&Content::Loss(loss))).is_err());
         }
+    }
+
+    #[test]
+    fn an_entry_of_the_first_version_loses_the_root_of_its_topic() {
+        let draft = Draft {
+            class: Class::Event,
+            severity: Severity::Info,
+            topic: "watchkeeper/v1/north/box-7/cam/gate/ev/crosses".to_owned(),
+            retain: false,
+            seq: Some(EventSeq(4)),
+            payload: b"{}".to_vec(),
+        };
+        let mut bytes = encode(&Content::Message(draft.clone()));
+        bytes[0] = VERSION_WITH_ROOT;
+        let topic = "cam/gate/ev/crosses".to_owned();
+        let want = Content::Message(Draft { topic, ..draft });
+        assert_eq!(decode(&bytes), Ok(want));
     }
 
     #[test]

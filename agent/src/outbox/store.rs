@@ -18,15 +18,16 @@ const NEXT_ID: &[u8] = b"next_id";
 /// Entries read at a time while restoring.
 const PAGE: usize = 512;
 
-/// Reads everything back from the store in `folder`.
+/// Reads everything back from the store in `folder`. A store that never gave an id away begins at `first`, which should be
+/// greater than every id that a store before it, lost since, may have given: consumers know loss records by their ids.
 ///
 /// # Errors
 /// When the store can't be read, or holds an entry of a newer version, which is left as it is. A damaged entry is
 /// counted and taken out, not an error.
-pub fn restore(store: &dyn Store, folder: &Path) -> Result<Restored, StoreError> {
+pub fn restore(store: &dyn Store, folder: &Path, first: OutboxId) -> Result<Restored, StoreError> {
     let mut restored = Restored {
         cursor: number(store, CURSOR)?.map(EventSeq),
-        next_id: OutboxId(number(store, NEXT_ID)?.unwrap_or(1)),
+        next_id: number(store, NEXT_ID)?.map_or(first, OutboxId),
         ..Restored::default()
     };
     let mut from: Option<Vec<u8>> = None;
@@ -128,11 +129,11 @@ mod tests {
             &[VERSION + 1, 7, 7],
         );
         store.commit(entries).expect("commit");
-        let refused = restore(&store, Path::new("/state/agent"));
+        let refused = restore(&store, Path::new("/state/agent"), OutboxId(1));
         let said = refused.err().map(|e| e.to_string()).unwrap_or_default();
         assert!(
             said.starts_with("/state/agent ")
-                && said.contains("outbox entry 2 has format 2 and this version reads up to 1"),
+                && said.contains("outbox entry 2 has format 3 and this version reads up to 2"),
             "{said}"
         );
         assert!(matches!(store.get(ENTRIES, &log_key(2)), Ok(Some(_))));

@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::rule::Severity;
 
-use crate::support::agent::AgentProcess;
-use crate::support::broker::{Memory, Mosquitto, Subscriber, mosquitto_or_skip, publish};
+use crate::support::agent::{AgentProcess, EmbeddedAgent};
+use crate::support::broker::{
+    Memory, Mosquitto, Subscriber, mosquitto_or_skip, publish, publish_to_all,
+};
 use crate::support::fake_runtime::{FakeRuntime, crossing};
 
 struct Desk {
@@ -141,6 +143,78 @@ async fn an_agent_killed_while_a_command_runs_resumes_it_and_tells_one_end() {
         ),
         (Some(3), Some("door"))
     );
+    // The runtime had it already: it is not begun again.
+    assert_eq!(desk.runtime.calls(), ["PUT pipelines/door"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_id_on_another_operation_is_carried_out() {
+    let Some(mut desk) = Desk::open("the_same_id_on_another_operation_is_carried_out") else {
+        return;
+    };
+    desk.request("snapshot", "7", &json!({"source": "gate"}));
+    desk.status("snapshot", "7", "successful");
+    desk.request("stop", "7", &json!({"pipeline": "door"}));
+    let done = desk.status("stop", "7", "successful");
+    assert_eq!(done["result"]["pipeline"], "door");
+    desk.request("reboot", "7", &json!({}));
+    desk.status("reboot", "7", "rejected");
+    let calls = ["POST sources/gate/snapshot", "DELETE pipelines/door"];
+    assert_eq!(desk.runtime.calls(), calls);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejected_command_is_not_carried_out_after_a_restart_either() {
+    let test = "a_rejected_command_is_not_carried_out_after_a_restart_either";
+    let Some(mut desk) = Desk::open(test) else {
+        return;
+    };
+    desk.runtime.deploy_takes(Duration::from_secs(60));
+    desk.request("deploy", "first", &pipeline());
+    desk.status("deploy", "first", "executing");
+    for n in 1..watchkeeper_agent::command::MAX_OPEN {
+        desk.request("stop", &n.to_string(), &json!({"pipeline": "door"}));
+    }
+    desk.status("stop", "31", "accepted");
+    desk.request("stop", "many", &json!({"pipeline": "yard"}));
+    desk.status("stop", "many", "rejected");
+    desk.agent.crash();
+    desk.runtime.deploy_takes(Duration::ZERO);
+    desk.agent.restart();
+    desk.status("stop", "31", "successful");
+    // Still retained, it comes again with every session, and there is room now.
+    desk.agent.crash_and_restart();
+    desk.subscriber.expect("/b/state", |v| v["s"] == "offline");
+    let told = desk.subscriber.expect("/cmd/stop/many/st", |_| true);
+    assert_eq!(told["status"], "rejected");
+    desk.request("stop", "last", &json!({"pipeline": "hall"}));
+    desk.status("stop", "last", "successful");
+    let calls = desk.runtime.calls();
+    assert!(
+        !calls.contains(&"DELETE pipelines/yard".to_owned()),
+        "{calls:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thousands_of_retained_requests_do_not_end_the_session() {
+    let Some(mut desk) = Desk::open("thousands_of_retained_requests_do_not_end_the_session") else {
+        return;
+    };
+    let topics = (0..6000).map(|n| format!("watchkeeper/v1/s/b/cmd/reboot/k{n}/req"));
+    publish_to_all(desk.broker.port, topics, "{}");
+    desk.agent.crash();
+    desk.subscriber.expect("/b/state", |v| v["s"] == "offline");
+    desk.agent.restart();
+    let online = desk.subscriber.expect("/b/state", |v| v["s"] == "online");
+    desk.subscriber.expect("/st", |v| v["status"] == "rejected");
+    desk.runtime.append(crossing(Severity::Info));
+    desk.subscriber.expect("/ev/crosses", |v| v["seq"] == 1);
+    desk.request("stop", "1", &json!({"pipeline": "door"}));
+    desk.status("stop", "1", "successful");
+    desk.subscriber.expect_state("/b/state", |v| {
+        (&v["s"], &v["session"]) == (&json!("online"), &online["session"])
+    });
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,4 +282,36 @@ async fn a_retained_request_too_large_to_read_does_not_keep_events_in() {
     while desk.subscriber.hears("/b/state", Duration::from_secs(5)) {}
     desk.runtime.append(crossing(Severity::Info));
     desk.subscriber.expect("/ev/crosses", |v| v["seq"] == 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_are_taken_again_after_a_flood_without_a_new_session() {
+    let test = "commands_are_taken_again_after_a_flood_without_a_new_session";
+    if mosquitto_or_skip(test).is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("dir");
+    let runtime = FakeRuntime::start(folder.path());
+    let broker = Mosquitto::start(folder.path(), Memory::Nothing);
+    let mut subscriber = Subscriber::start(broker.port, "desk").ready(broker.port);
+    let too_large = "watchkeeper/v1/s/b/cmd/deploy/1/req";
+    publish(broker.port, too_large, &"x".repeat(3 << 20), true);
+    let pause = Duration::from_secs(10);
+    let agent = EmbeddedAgent::start(folder.path(), &runtime, broker.port, pause);
+    let deaf = subscriber.expect("/svc/agent/health", |v| v["s"] == "degraded");
+    let why = deaf["why"][0].as_str().unwrap_or_default();
+    assert!(why.contains("watchkeeper/v1/s/b/cmd/+/+/req"), "{why}");
+    publish(broker.port, too_large, "", true);
+    let session = subscriber.shown("/b/state")["session"].clone();
+    let request = json!({"pipeline": "door"}).to_string();
+    publish(
+        broker.port,
+        "watchkeeper/v1/s/b/cmd/stop/2/req",
+        &request,
+        true,
+    );
+    subscriber.expect("/cmd/stop/2/st", |v| v["status"] == "successful");
+    subscriber.expect_state("/svc/agent/health", |v| v["s"] == "up");
+    subscriber.expect_state("/b/state", |v| v["session"] == session);
+    agent.stop();
 }

@@ -226,6 +226,56 @@ async fn an_alarm_stands_while_a_source_is_out_also_for_a_broker_that_forgot_it(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_went_away_while_the_agent_was_down_is_cleared() {
+    let test = "a_source_that_went_away_while_the_agent_was_down_is_cleared";
+    let Some(mut house) = House::build(test, Memory::Nothing) else {
+        return;
+    };
+    house.runtime.more_sources(&["yard"]);
+    house
+        .subscriber
+        .expect_state("/cam/yard/state", |v| v["s"] == "live");
+    house.subscriber.expect_state("/b/birth", |v| {
+        v["cams"] == serde_json::json!(["gate", "yard"])
+    });
+    // What the agent remembers is stored by the time that something which came later is.
+    house.append(1);
+    house.subscriber.expect_no_hole(1);
+    house.agent.crash();
+    house.runtime.more_sources(&[]);
+    house.agent.restart();
+    house
+        .subscriber
+        .expect("/cam/yard/state", serde_json::Value::is_null);
+    house
+        .subscriber
+        .expect_state("/b/birth", |v| v["cams"] == serde_json::json!(["gate"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_starts_while_the_runtime_is_away_says_that_nobody_knows() {
+    let test = "an_agent_that_starts_while_the_runtime_is_away_says_that_nobody_knows";
+    let Some(mut house) = House::build(test, Memory::Nothing) else {
+        return;
+    };
+    house
+        .subscriber
+        .expect_state("/cam/gate/state", |v| v["s"] == "live");
+    house.append(1);
+    house.subscriber.expect_no_hole(1);
+    house.agent.crash();
+    house.subscriber.expect("/b/state", |v| v["s"] == "offline");
+    house.runtime.halt();
+    house.agent.restart();
+    house
+        .subscriber
+        .expect("/b/birth", |v| v["cams"] == serde_json::json!(["gate"]));
+    house
+        .subscriber
+        .expect("/cam/gate/state", |v| v["s"] == "unknown");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_cannot_be_read_is_told_as_a_loss() {
     let test = "a_record_that_cannot_be_read_is_told_as_a_loss";
     let Some(mut house) = House::build(test, Memory::Nothing) else {

@@ -1,7 +1,7 @@
 //! Commands: what the outside may ask a box to do, and the life cycle of one.
 //!
 //! `received → accepted (persisted) → executing → successful | failed | rejected | expired`.
-//! Invariant: exactly one terminal status; a known id is answered again, never run again.
+//! Invariant: exactly one terminal status; a known command (its operation and its id) is answered again, never run again.
 
 use serde::{Deserialize, Serialize};
 

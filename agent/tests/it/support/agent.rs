@@ -1,7 +1,15 @@
-//! The agent's real process with a configuration of its own; killed when dropped.
+//! The agent's real process with a configuration of its own, killed when dropped; and the agent as a thread, for what no
+//! configuration says.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use watchkeeper_agent::agent::{Agent, Setup};
+use watchkeeper_agent::mqtt::link::Broker;
+use watchkeeper_agent::outbox::Limits;
+use watchkeeper_contract::id::{BoxId, SiteId};
 
 use super::fake_runtime::FakeRuntime;
 
@@ -75,5 +83,60 @@ impl Drop for AgentProcess {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
+    }
+}
+
+/// The agent on a thread of its own; stops when dropped.
+pub(crate) struct EmbeddedAgent {
+    stop: oneshot::Sender<()>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl EmbeddedAgent {
+    pub(crate) fn start(
+        folder: &Path,
+        runtime: &FakeRuntime,
+        broker_port: u16,
+        flood_pause: Duration,
+    ) -> Self {
+        let setup = Setup {
+            site: SiteId::new("s").expect("name"),
+            box_id: BoxId::new("b").expect("name"),
+            state_dir: folder.join("state"),
+            runtime_socket: runtime.socket().to_owned(),
+            broker: Some(Broker {
+                host: "127.0.0.1".to_owned(),
+                port: broker_port,
+                client_id: "b".to_owned(),
+                username: None,
+                password: None,
+                tls: false,
+                ca_file: None,
+                client_cert: None,
+                keep_alive: Duration::from_secs(30),
+            }),
+            limits: Limits::default(),
+            telemetry_every: Duration::from_secs(60),
+            flood_pause,
+        };
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            let event_loop = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("an event loop");
+            event_loop.block_on(async {
+                let agent = Agent::start(setup).expect("start");
+                let stop = async { stopped.await.unwrap_or_default() };
+                agent.run(stop).await.expect("run");
+            });
+        });
+        Self { stop, thread }
+    }
+
+    /// Stops it in order.
+    pub(crate) fn stop(self) {
+        self.stop.send(()).expect("it runs");
+        self.thread.join().expect("it ended in order");
     }
 }

@@ -1,8 +1,8 @@
 //! mosquitto on a free loopback port, and a foreign client: `mosquitto_sub` and `mosquitto_pub`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -137,6 +137,32 @@ pub(crate) fn publish(port: u16, topic: &str, payload: &str, retain: bool) {
     assert!(status.success(), "mosquitto_pub failed");
 }
 
+/// Publishes `payload` retained at QoS 1 on every topic, over one connection of its own.
+pub(crate) fn publish_to_all(port: u16, topics: impl Iterator<Item = String>, payload: &str) {
+    fn text(text: &str) -> Vec<u8> {
+        let length = u16::try_from(text.len()).expect("short").to_be_bytes();
+        [&length[..], text.as_bytes()].concat()
+    }
+    fn packet(kind: u8, body: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(body.len()).expect("short");
+        assert!(length < 128, "a remaining length of one byte");
+        [&[kind, length][..], body].concat()
+    }
+    let mut broker = TcpStream::connect(("127.0.0.1", port)).expect("connect");
+    // CONNECT: MQTT 3.1.1, clean session, 60 s.
+    let hello = [text("MQTT"), vec![4, 2, 0, 60], text("bulk")].concat();
+    broker.write_all(&packet(0x10, &hello)).expect("CONNECT");
+    let mut answer = [0; 4];
+    broker.read_exact(&mut answer).expect("CONNACK");
+    for topic in topics {
+        // PUBLISH at QoS 1, retained; one at a time, so one packet id does.
+        let body = [text(&topic), vec![0, 1], payload.as_bytes().to_vec()].concat();
+        broker.write_all(&packet(0x33, &body)).expect("PUBLISH");
+        broker.read_exact(&mut answer).expect("PUBACK");
+    }
+    broker.write_all(&packet(0xe0, &[])).expect("DISCONNECT");
+}
+
 /// `mosquitto_sub` on `watchkeeper/#` with a session of its own; it reconnects by itself. Killed when dropped.
 pub(crate) struct Subscriber {
     child: Child,
@@ -199,6 +225,13 @@ impl Subscriber {
             }
             assert!(Instant::now() < until, "mosquitto_sub hears nothing");
         }
+    }
+
+    /// What a topic shows, as far as was heard.
+    pub(crate) fn shown(&self, topic_end: &str) -> Value {
+        let mut shown = self.latest.iter();
+        let found = shown.find(|(topic, _)| topic.ends_with(topic_end));
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
     }
 
     /// The state that a topic shows, as soon as it is as wanted; it may have been heard before.

@@ -2,6 +2,7 @@
 //!
 //! It can be stopped and started again with the same journal, as the real one would be.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -36,6 +37,10 @@ struct Script {
     /// Answers to `PUT /v1/pipelines/{id}` wait this long.
     deploy_takes: Duration,
     refuse_deploy: Option<Problem>,
+    /// Pipelines as they were deployed.
+    pipelines: BTreeMap<String, Value>,
+    /// Sources it has besides `gate`.
+    more_sources: Vec<String>,
 }
 
 #[derive(Clone)]
@@ -119,6 +124,12 @@ impl FakeRuntime {
         self.grown.send_replace(0);
     }
 
+    /// Has these sources besides `gate`.
+    pub(crate) fn more_sources(&self, names: &[&str]) {
+        let names = names.iter().map(ToString::to_string).collect();
+        self.script.lock().expect("script").more_sources = names;
+    }
+
     /// Makes deployments take this long.
     pub(crate) fn deploy_takes(&self, time: Duration) {
         self.script.lock().expect("script").deploy_takes = time;
@@ -153,7 +164,7 @@ fn router(shared: Shared) -> Router {
         .route("/v1/pipelines", get(|| async { Json(json!([])) }))
         .route(
             "/v1/pipelines/{id}",
-            axum::routing::put(deploy).delete(delete),
+            get(deployed).put(deploy).delete(delete),
         )
         .route("/v1/blocks/{type}", get(block))
         .route("/v1/events", get(page))
@@ -176,13 +187,18 @@ async fn health(State(shared): State<Shared>) -> Json<Value> {
     }))
 }
 
-async fn sources() -> Json<Value> {
-    Json(json!([{
-        "spec": {"id": "gate", "uri": "rtsp://***@camera/stream"},
-        "state": {"state": "live"},
-        "since": {"unix_ms": 1_700_000_000_000_i64, "quality": "synced"},
-        "counters": {"frames": 100, "dropped": 2, "connects": 1, "losses": 0, "fps": 24.5},
-    }]))
+async fn sources(State(shared): State<Shared>) -> Json<Value> {
+    let more = shared.script.lock().expect("script").more_sources.clone();
+    let names = std::iter::once("gate".to_owned()).chain(more);
+    let status = |name| {
+        json!({
+            "spec": {"id": name, "uri": "rtsp://***@camera/stream"},
+            "state": {"state": "live"},
+            "since": {"unix_ms": 1_700_000_000_000_i64, "quality": "synced"},
+            "counters": {"frames": 100, "dropped": 2, "connects": 1, "losses": 0, "fps": 24.5},
+        })
+    };
+    Json(names.map(status).collect())
 }
 
 async fn snapshot(State(shared): State<Shared>, UrlPath(id): UrlPath<String>) -> Response {
@@ -210,26 +226,45 @@ async fn deploy(
     let (pause, refusal) = {
         let mut script = shared.script.lock().expect("script");
         script.calls.push(format!("PUT pipelines/{id}"));
+        if script.refuse_deploy.is_none() {
+            script.pipelines.insert(id, spec.clone());
+        }
         (script.deploy_takes, script.refuse_deploy.clone())
     };
     tokio::time::sleep(pause).await;
     if let Some(refusal) = refusal {
         return problem(refusal);
     }
-    Json(json!({
+    Json(pipeline(&spec)).into_response()
+}
+
+async fn deployed(State(shared): State<Shared>, UrlPath(id): UrlPath<String>) -> Response {
+    let script = shared.script.lock().expect("script");
+    match script.pipelines.get(&id) {
+        Some(spec) => Json(pipeline(spec)).into_response(),
+        None => problem(Problem::new(
+            404,
+            ProblemCode::NotFound,
+            format!("there is no pipeline {id:?}"),
+        )),
+    }
+}
+
+fn pipeline(spec: &Value) -> Value {
+    json!({
         "spec": spec, "state": {"state": "starting"},
         "since": {"unix_ms": 0, "quality": "unsynced"},
         "results": {
             "frames": 0, "source_s": 0.0, "elapsed_s": 0.0, "tracks": 0, "lines": {}, "zones": {},
             "events": 0, "discarded": 0, "stages_ms": {}, "outputs": null,
         },
-    }))
-    .into_response()
+    })
 }
 
 async fn delete(State(shared): State<Shared>, UrlPath(id): UrlPath<String>) -> StatusCode {
     let mut script = shared.script.lock().expect("script");
     script.calls.push(format!("DELETE pipelines/{id}"));
+    script.pipelines.remove(&id);
     StatusCode::NO_CONTENT
 }
 
