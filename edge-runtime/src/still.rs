@@ -24,6 +24,7 @@ use watchkeeper_engine::workflow::{
 use crate::clock;
 use crate::detect::{Detector, OpenError};
 use crate::frame::{Frame, FrameId, Picture};
+use crate::pipeline::detectors::Detectors;
 use crate::pipeline::host::DetectHost;
 use crate::pipeline::models::Models;
 
@@ -135,8 +136,10 @@ pub fn run(request: &Request, config: &Config) -> Result<Outcome, StillError> {
     }
     let mut host = StillHost {
         inner: DetectHost::new(
-            detectors(&compiled, &params, request.detector.as_deref(), config)?,
-            request.detector.clone(),
+            Detectors::by_model(
+                detectors(&compiled, &params, request.detector.as_deref(), config)?,
+                request.detector.clone(),
+            ),
             0,
         ),
         whole_pixels: request
@@ -257,6 +260,10 @@ impl Host for StillHost {
             }
         }
         Ok(found)
+    }
+
+    fn knows_classes(&self, request: &DetectRequest<'_>) -> bool {
+        self.inner.knows_classes(request)
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 use watchkeeper_engine::workflow::validate;
-use watchkeeper_tests::daemons::program;
+use watchkeeper_tests::daemons::{program, run_json};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples")
@@ -25,6 +25,30 @@ fn every_example_workflow_compiles() -> anyhow::Result<()> {
         }
     }
     assert!(seen >= 3, "{seen} examples");
+    Ok(())
+}
+
+#[test]
+fn people_crossing_follows_whatever_moves_where_the_detector_knows_no_classes() -> anyhow::Result<()>
+{
+    let workflow = folder().join("people-crossing.workflow.json");
+    let workflow = workflow.to_string_lossy();
+    let (code, lines, errors) = run_json(&[
+        "demo:",
+        "--workflow",
+        &workflow,
+        "--model",
+        "motion",
+        "--for",
+        "9",
+    ])?;
+    assert_eq!(code, 0, "{errors}");
+    let summary = lines.last().context("a summary")?;
+    assert!(summary["tracks"].as_u64() > Some(0), "{summary}");
+    assert!(
+        errors.contains("class_filter of step \"detect\" has no effect"),
+        "{errors}"
+    );
     Ok(())
 }
 

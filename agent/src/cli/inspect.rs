@@ -3,6 +3,7 @@
 //! A daemon finds these things out when it uses them, and says so in its status; here they are told before. Invariant: files are looked at, never
 //! written; no camera, broker or model is opened.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -11,7 +12,7 @@ use watchkeeper_config::address::Address;
 use watchkeeper_config::{Config, ConfigError, Findings, Origin, redact};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
-use watchkeeper_engine::deploy::{self, SpecError};
+use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
 use watchkeeper_models::Zoo;
 
 use crate::mqtt::tls::{self, TlsError};
@@ -105,11 +106,14 @@ fn unusable(source: &SourceSpec) -> Option<String> {
     missing.map(|error| format!("can't be found: {error}"))
 }
 
-fn known(zoo: &Zoo, model: &str) -> Result<(), String> {
+/// What a model is, as its manifest has it.
+fn known(zoo: &Zoo, model: &str) -> Result<ModelFacts, String> {
     if model == MOTION {
-        return Ok(());
+        return Ok(ModelFacts::motion());
     }
-    zoo.resolve(model).map(|_| ()).map_err(|e| e.to_string())
+    let found = zoo.resolve(model).map_err(|e| e.to_string())?;
+    let labels = found.manifest.labels.iter().map(ToString::to_string);
+    Ok(ModelFacts::network(labels))
 }
 
 fn pipeline(spec: &PipelineSpec, zoo: &Zoo, findings: &mut Findings) {
@@ -129,20 +133,38 @@ fn pipeline(spec: &PipelineSpec, zoo: &Zoo, findings: &mut Findings) {
     };
     let models = match &spec.model {
         Some(model) => vec![("model", model.clone())],
-        None => plan.models.into_iter().map(|m| ("workflow", m)).collect(),
+        None => plan
+            .models
+            .iter()
+            .map(|m| ("workflow", m.clone()))
+            .collect(),
     };
+    let mut facts = BTreeMap::new();
     for (field, model) in models {
-        if let Err(problem) = known(zoo, &model) {
-            let problem = match field {
-                "model" => problem,
-                _ => format!("{problem}; `model` names another one to take its place"),
-            };
-            wrong(
-                field,
-                ConfigError::new("", problem, Origin::Default).found(model),
-            );
-        }
+        let problem = match known(zoo, &model) {
+            Ok(found) => {
+                facts.insert(model, found);
+                continue;
+            }
+            Err(problem) => problem,
+        };
+        let problem = match field {
+            "model" => problem,
+            _ => format!("{problem}; `model` names another one to take its place"),
+        };
+        wrong(
+            field,
+            ConfigError::new("", problem, Origin::Default).found(model),
+        );
     }
+    let fit = deploy::fit(spec, &plan, &facts);
+    for error in &fit.errors {
+        wrong(error.field(), told(error));
+    }
+    let warnings = fit.warnings.into_iter();
+    findings
+        .notes
+        .extend(warnings.map(|w| format!("{section}: {}", w.message)));
     if plan.rule_names.is_empty() {
         findings
             .notes
@@ -257,6 +279,17 @@ mod tests {
         assert!(
             lines[2].contains("road.json: the file holds no certificate in PEM form"),
             "{lines:?}"
+        );
+    }
+
+    #[test]
+    fn a_rule_about_a_class_that_its_model_can_not_see_is_found() {
+        let text = "[sources.s]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"s\"\nworkflow = \"road.json\"\n\
+             [[pipelines.p.rules]]\nname = \"a\"\nwhen = { kind = \"crosses\", line = \"road\" }\nclasses = [\"person\"]\n";
+        let report = checked(text);
+        assert_eq!(
+            told(&report.warnings),
+            [("pipelines.p.rules[0].classes[0]", Some(9))]
         );
     }
 

@@ -114,7 +114,7 @@ pub struct PipelineStatus {
     /// What a person should know although nothing failed, such as `no rules: no events`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What was asked for and can't happen as it was meant. Known from the first frame on.
+    /// What was asked for and can't happen as it was meant. What depends on the picture is known from the first frame on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<PipelineWarning>,
     /// The window of a pipeline with `show`; absent before its first picture.
@@ -146,7 +146,7 @@ pub enum WindowState {
 pub struct PipelineWarning {
     /// What it is.
     pub kind: WarningKind,
-    /// One sentence with the name, the size of the picture and the remedy.
+    /// One sentence with the name and the remedy.
     pub message: String,
 }
 
@@ -159,6 +159,8 @@ pub enum WarningKind {
     OutsidePicture,
     /// A line or zone that reaches out of the picture: it counts where it lies inside.
     PartlyOutsidePicture,
+    /// A filter on classes that the model does not know: it keeps nothing of them, or has no effect.
+    ClassFilter,
 }
 
 /// What a pipeline has seen so far.

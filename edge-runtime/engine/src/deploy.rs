@@ -4,14 +4,17 @@
 //! holds a workflow that compiled, rules whose steps exist, and slots that are valid for every
 //! [`Execution`](crate::workflow::Execution) made from it. Checking touches no model file and no source.
 
+mod fit;
+
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::workflow::WorkflowError;
 
+pub use self::fit::{Fit, ModelFacts, Unfit, fit};
 use crate::heuristics::{
     Need, NeedKind, RuleError, RuleSet, SelectorKind, StepFacts, WorkflowFacts, derive,
 };
-use crate::workflow::{self, Compiled, Kind, KindSet, SlotId};
+use crate::workflow::{self, BOXES, Compiled, Kind, KindSet, SlotId};
 
 /// A pipeline that can run.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub struct Plan {
     pub compiled: Compiled,
     /// The rules in force.
     pub rules: RuleSet,
+    /// The same as they were written or derived.
+    pub rule_specs: Vec<RuleSpec>,
     /// Their names; empty when nothing can become an event.
     pub rule_names: Vec<String>,
     /// Where each input of the rules is found, in the order of [`RuleSet::needs`].
@@ -54,6 +59,9 @@ pub enum SpecError {
     /// A rule is wrong.
     #[error(transparent)]
     Rule(Box<RuleError>),
+    /// A model can't do what a step asks of it.
+    #[error(transparent)]
+    Unfit(Box<Unfit>),
     /// A number of the detection mode is out of range.
     #[error("{field} is {seconds}; use seconds between 0 (excluded) and 86400")]
     Detect {
@@ -75,6 +83,7 @@ impl SpecError {
             Self::Workflow(_) | Self::Unsupplied(_) => "workflow",
             Self::ModelUnused(_) => "model",
             Self::Rule(error) => &error.field,
+            Self::Unfit(error) => error.field,
             Self::Detect { field, .. } => field,
             Self::StopAfter(_) => "stop_after_s",
         }
@@ -122,8 +131,7 @@ pub fn plan(spec: &PipelineSpec) -> Result<Plan, Vec<SpecError>> {
     let rules = rule_set(&specs, &compiled);
     match rules {
         Ok(rules) if errors.is_empty() => {
-            let rule_names = specs.into_iter().map(|rule| rule.name).collect();
-            with_slots(compiled, rules, rule_names).map_err(|e| vec![SpecError::Workflow(e)])
+            with_slots(compiled, rules, specs).map_err(|e| vec![SpecError::Workflow(e)])
         }
         Ok(_) => Err(errors),
         Err(wrong) => {
@@ -158,7 +166,6 @@ fn rule_set(specs: &[RuleSpec], compiled: &Compiled) -> Result<RuleSet, Vec<Rule
     let facts = WorkflowFacts {
         lines: step_facts(compiled, compiled.line_steps()),
         zones: step_facts(compiled, compiled.zone_steps()),
-        classes: Vec::new(),
         selectors: compiled.selectors().map(|(selector, _)| selector).collect(),
         kind_of: &kind_of,
     };
@@ -168,7 +175,7 @@ fn rule_set(specs: &[RuleSpec], compiled: &Compiled) -> Result<RuleSet, Vec<Rule
 fn with_slots(
     compiled: Compiled,
     rules: RuleSet,
-    rule_names: Vec<String>,
+    rule_specs: Vec<RuleSpec>,
 ) -> Result<Plan, Box<WorkflowError>> {
     let slot = |selector: String| compiled.slot(&selector).map_err(Box::new);
     let lines = compiled
@@ -202,7 +209,8 @@ fn with_slots(
     Ok(Plan {
         compiled,
         rules,
-        rule_names,
+        rule_names: rule_specs.iter().map(|rule| rule.name.clone()).collect(),
+        rule_specs,
         needs,
         lines,
         zones,
@@ -222,12 +230,6 @@ fn step_facts(compiled: &Compiled, steps: Vec<String>) -> Vec<StepFacts> {
 }
 
 fn selector_kind(kinds: KindSet) -> SelectorKind {
-    const BOXES: [Kind; 4] = [
-        Kind::ObjectDetection,
-        Kind::InstanceSegmentation,
-        Kind::RleInstanceSegmentation,
-        Kind::Keypoints,
-    ];
     const NUMBERS: [Kind; 3] = [Kind::Integer, Kind::Float, Kind::FloatZeroToOne];
     let (boxes, number, boolean) = (
         BOXES.iter().any(|k| kinds.has(*k)),

@@ -42,7 +42,6 @@ fn facts() -> WorkflowFacts<'static> {
     WorkflowFacts {
         lines: vec![step("gate")],
         zones: vec![step("dock")],
-        classes: ["person", "car", "motion"].map(String::from).to_vec(),
         selectors: [TRACKED, VALUE].map(String::from).to_vec(),
         kind_of: &kind_of,
     }
@@ -700,14 +699,6 @@ fn a_misspelt_name_is_refused_with_the_one_that_was_meant() {
             }),
             "rules[0].when.detections",
             TRACKED,
-        ),
-        (
-            RuleSpec {
-                classes: vec!["persn".into()],
-                ..rule(appears())
-            },
-            "rules[0].classes[0]",
-            "person",
         ),
     ] {
         let e = errors(spec);

@@ -82,6 +82,9 @@ pub struct DetectorInfo {
     pub labels: Arc<[Arc<str>]>,
     /// Whether class names are kinds of things (a network) or not (the motion detector, whose one class is `motion`).
     pub knows_classes: bool,
+    /// Whether it compares a picture with those before (the motion detector): one value serves one step that sees the same
+    /// place in every frame.
+    pub follows_one_picture: bool,
 }
 
 /// Time spent in one detection, by part.

@@ -43,6 +43,7 @@ impl NeuralDetector {
             backend: network.enter().backend().to_owned(),
             labels: manifest.labels.clone(),
             knows_classes: true,
+            follows_one_picture: false,
         };
         Self {
             info,

@@ -4,7 +4,8 @@
 //! Invariant: silence never lasts longer than `refresh_s`, so a gate that is wrong costs seconds, not a night.
 //!
 //! The grid averages [`CELL_SAMPLES`]² spread samples a cell, which is blind to sensor noise, and compares with a running mean
-//! (a first-order background after Wren et al., Pfinder, 1997) that follows slow light.
+//! (a first-order background after Wren et al., Pfinder, 1997) that follows slow light. Where nearly every cell changed it is
+//! the light, if one gain and one offset explain the change; else something stands in front of the camera.
 
 use crate::frame::{Picture, PixelFormat};
 
@@ -17,8 +18,15 @@ const CELL_SAMPLES: usize = 4;
 /// Grey levels by which a cell must differ to count as moved; above the noise of a night picture after averaging.
 const CELL_DELTA: f32 = 6.0;
 
-/// Share of all cells above which a change is the light and not a thing.
+/// Share of all cells above which a change may be the light and not a thing.
 const GLOBAL_SHARE: f32 = 0.8;
+
+/// Gains that light and a camera's exposure bring about between two frames. A thing before the camera has nothing to do with
+/// what was seen in its place, which is a gain near 0.
+const LIGHT_GAIN: std::ops::RangeInclusive<f32> = 0.3..=3.0;
+
+/// Variance of the cells, in grey levels squared, below which a picture has nothing in it by which a gain could be told.
+const FLAT: f32 = CELL_DELTA * CELL_DELTA;
 
 /// How fast the mean follows, per frame that shows no motion.
 const LEARNING: f32 = 0.05;
@@ -58,18 +66,14 @@ impl MotionGate {
     pub fn admit(&mut self, picture: &Picture, time_s: f64) -> bool {
         coarse_luma(picture, &mut self.now);
         let moved = if self.mean.len() == self.now.len() {
-            let changed = self
-                .mean
-                .iter()
-                .zip(&self.now)
-                .filter(|(mean, now)| (*mean - *now).abs() > CELL_DELTA)
-                .count();
-            let share = changed as f32 / self.now.len().max(1) as f32;
-            let rate = if share > GLOBAL_SHARE { 1.0 } else { LEARNING };
+            let cells = self.now.len().max(1) as f32;
+            let changed = changed(&self.mean, &self.now, (1.0, 0.0));
+            let is_light = changed as f32 / cells > GLOBAL_SHARE && is_light(&self.mean, &self.now);
+            let rate = if is_light { 1.0 } else { LEARNING };
             for (mean, now) in self.mean.iter_mut().zip(&self.now) {
                 *mean += (*now - *mean) * rate;
             }
-            changed > 0 && share <= GLOBAL_SHARE
+            changed > 0 && !is_light
         } else {
             self.mean.clone_from(&self.now);
             true
@@ -86,6 +90,33 @@ impl MotionGate {
         }
         run
     }
+}
+
+/// Cells that are not what `gain` and `offset` make of those before.
+fn changed(before: &[f32], now: &[f32], (gain, offset): (f32, f32)) -> usize {
+    let cells = before.iter().zip(now);
+    cells
+        .filter(|(before, now)| (*before * gain + offset - *now).abs() > CELL_DELTA)
+        .count()
+}
+
+/// Whether one gain and one offset, by least squares, explain what nearly all cells show now.
+fn is_light(before: &[f32], now: &[f32]) -> bool {
+    let n = before.len().max(1) as f32;
+    let mean = |cells: &[f32]| cells.iter().sum::<f32>() / n;
+    let (mean_before, mean_now) = (mean(before), mean(now));
+    let (mut variance, mut covariance) = (0.0, 0.0);
+    for (before, now) in before.iter().zip(now) {
+        variance += (before - mean_before).powi(2) / n;
+        covariance += (before - mean_before) * (now - mean_now) / n;
+    }
+    let gain = if variance < FLAT {
+        1.0
+    } else {
+        covariance / variance
+    };
+    let unexplained = changed(before, now, (gain, mean_now - gain * mean_before));
+    LIGHT_GAIN.contains(&gain) && unexplained as f32 / n <= 1.0 - GLOBAL_SHARE
 }
 
 /// Fills `grid` with the mean luma (0–255) of each cell, row by row.
@@ -195,6 +226,71 @@ mod tests {
                 !gate.admit(&grey(150, None), f64::from(n) / 10.0),
                 "frame {n}"
             );
+        }
+    }
+
+    /// A street: bright sky, a dark wall, a chequered pavement. `light` makes grey levels of its own.
+    fn street(light: impl Fn(f32) -> f32, lorry: Option<u8>) -> Picture {
+        let mut picture = grey(0, None);
+        let (width, height) = (320, 180);
+        let mut luma = Vec::with_capacity(width * height);
+        for y in 0..height {
+            for x in 0..width {
+                let level = match y {
+                    0..60 => 170.0,
+                    60..120 => 60.0 + x as f32 / 8.0,
+                    _ if (x / 20 + y / 20) % 2 == 0 => 90.0,
+                    _ => 120.0,
+                };
+                let hidden = lorry.filter(|_| x >= 20 && y >= 10);
+                luma.push(hidden.unwrap_or_else(|| light(level) as u8));
+            }
+        }
+        let chroma = vec![128; width / 2 * (height / 2)];
+        picture.planes = Arc::new(OwnedPlanes {
+            planes: vec![
+                (luma, width),
+                (chroma.clone(), width / 2),
+                (chroma, width / 2),
+            ],
+        });
+        picture
+    }
+
+    /// A gate that has seen the empty street for long enough to be closed.
+    fn closed() -> MotionGate {
+        let mut gate = MotionGate::new(60.0);
+        for n in 0..30 {
+            gate.admit(&street(|level| level, None), f64::from(n) / 10.0);
+        }
+        assert!(!gate.admit(&street(|level| level, None), 3.1));
+        gate
+    }
+
+    #[test]
+    fn a_lorry_that_fills_the_picture_opens_the_gate() {
+        for paint in [20, 110, 250] {
+            let mut gate = closed();
+            for n in 0..5 {
+                let at = 3.2 + f64::from(n) / 10.0;
+                let picture = street(|level| level, Some(paint));
+                assert!(gate.admit(&picture, at), "paint {paint}, frame {n}");
+            }
+            // Long after it has gone the gate is closed again.
+            let empty = street(|level| level, None);
+            let still = (0..100).filter(|n| gate.admit(&empty, 4.0 + f64::from(*n) / 10.0));
+            assert!(still.count() < 60);
+        }
+    }
+
+    #[test]
+    fn exposure_and_clouds_do_not_open_the_gate_of_a_street() {
+        for light in [|l: f32| l * 0.6, |l: f32| l * 1.4 + 10.0, |l: f32| l - 40.0] {
+            let mut gate = closed();
+            for n in 0..10 {
+                let at = 3.2 + f64::from(n) / 10.0;
+                assert!(!gate.admit(&street(light, None), at), "frame {n}");
+            }
         }
     }
 

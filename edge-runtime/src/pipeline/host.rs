@@ -1,15 +1,17 @@
 //! The workflow's way to a detector.
 //!
-//! Owns the frame that is being processed and the detector of every model the workflow names. Invariant: the engine
-//! sees class names and pixels boxes only; how a class id becomes a name is settled here.
+//! Owns the frame that is being processed, the detectors and their last answers. Invariants: the engine sees class names and
+//! boxes in pixels only, how a class id becomes a name is settled here; an answer that is held is given for the picture it was
+//! found in, or for one of the same place.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
-use watchkeeper_engine::workflow::{DetectRequest, Host, ImageValue, Pixels};
+use watchkeeper_engine::workflow::{DetectRequest, Host, ImageValue, Pixels, Task};
 
-use crate::detect::{DetectParams, DetectTimes, Detector, RawDetection};
+use super::detectors::Detectors;
+use crate::detect::{DetectParams, DetectTimes, RawDetection};
 use crate::frame::{Frame, Picture};
 
 /// The frame that is being processed, and the value under which the workflow knows its pixels.
@@ -40,42 +42,89 @@ impl Current {
     }
 }
 
+/// What a step was told about the pictures of a frame, in the order in which it asked.
+#[derive(Debug, Default)]
+struct Answers {
+    held: Vec<Answer>,
+    /// How often it has asked in this frame.
+    asked: usize,
+}
+
+/// What was found in one picture; nothing where the detector failed.
+#[derive(Debug)]
+struct Answer {
+    place: Place,
+    found: Option<Detections>,
+}
+
+/// Which part of the camera's picture a picture shows: its left upper corner, and its size in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    offset: [i64; 2],
+    size: [u32; 2],
+}
+
+impl Place {
+    fn of(image: &ImageValue) -> Self {
+        Self {
+            offset: image.place.as_ref().map_or([0, 0], |p| p.root.offset),
+            size: image.size(),
+        }
+    }
+}
+
+impl Answers {
+    /// What was found in the picture that is asked about now, if it is the one that was examined at this turn.
+    fn for_this(&self, place: Place) -> Option<&Detections> {
+        let answer = self.held.get(self.asked)?;
+        answer.found.as_ref().filter(|_| answer.place == place)
+    }
+
+    /// Keeps what was found at this turn.
+    fn keep(&mut self, place: Place, found: Option<Detections>) {
+        let answer = Answer { place, found };
+        match self.held.get_mut(self.asked) {
+            Some(old) => *old = answer,
+            // No turn is left out, so this is the next one.
+            None => self.held.push(answer),
+        }
+    }
+}
+
 /// Serves the detection steps of one pipeline.
 #[derive(Debug)]
 pub struct DetectHost {
-    detectors: BTreeMap<String, Box<dyn Detector>>,
-    /// Set when one model takes the place of every other.
-    replacement: Option<String>,
+    detectors: Detectors,
     stream: u64,
     boxes: u64,
     frame: Option<Current>,
-    /// Closed gate: the last answer of each step holds.
+    /// Closed gate: the last answers of each step hold.
     hold: bool,
-    held: BTreeMap<String, Detections>,
+    answers: BTreeMap<String, Answers>,
     raw: Vec<RawDetection>,
     times: DetectTimes,
 }
 
 impl DetectHost {
-    /// A host for these detectors, by the model id that the workflow uses. `stream` tells the boxes of this run from
-    /// those of others.
+    /// A host for these detectors. `stream` tells the boxes of this run from those of others.
     #[must_use]
-    pub fn new(
-        detectors: BTreeMap<String, Box<dyn Detector>>,
-        replacement: Option<String>,
-        stream: u64,
-    ) -> Self {
+    pub fn new(detectors: Detectors, stream: u64) -> Self {
         Self {
             detectors,
-            replacement,
             stream,
             boxes: 0,
             frame: None,
             hold: false,
-            held: BTreeMap::new(),
+            answers: BTreeMap::new(),
             raw: Vec::new(),
             times: DetectTimes::default(),
         }
+    }
+
+    /// What serves its steps.
+    #[must_use]
+    pub fn detectors(&self) -> &Detectors {
+        &self.detectors
     }
 
     /// Starts a frame. With `hold` no detector runs: nothing moved, so the last boxes still hold, and are marked as held.
@@ -85,54 +134,31 @@ impl DetectHost {
             pixels: Arc::clone(pixels),
         });
         self.hold = hold;
+        for answers in self.answers.values_mut() {
+            answers.asked = 0;
+        }
         self.times = DetectTimes::default();
     }
 
     /// Ends the frame, lets go of its pixels and says what detection cost.
     pub fn end(&mut self) -> DetectTimes {
         self.frame = None;
+        if !self.hold {
+            for answers in self.answers.values_mut() {
+                answers.held.truncate(answers.asked);
+            }
+        }
         self.times
     }
 
-    /// What runs, such as `yolox-nano on rten`.
-    #[must_use]
-    pub fn describe(&self) -> Option<String> {
-        let mut names: Vec<String> = self
-            .detectors
-            .values()
-            .map(|d| format!("{} on {}", d.info().model, d.info().backend))
-            .collect();
-        names.dedup();
-        (!names.is_empty()).then(|| names.join(", "))
-    }
-}
-
-/// Boxes that are handed out again, with a mark that nobody looked.
-fn marked(held: &Detections) -> Detections {
-    let mut again = held.clone();
-    for detection in &mut again.boxes {
-        detection.extra.get_or_insert_default().held = true;
-    }
-    again
-}
-
-impl Host for DetectHost {
-    fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
-        if self.hold
-            && let Some(held) = self.held.get(request.step)
-        {
-            return Ok(marked(held));
-        }
+    /// Asks the detector, whatever is held.
+    fn examine(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
         let frame = self
             .frame
             .as_ref()
             .ok_or("a detection step ran outside a frame")?
             .frame_of(request.image);
-        let model = self.replacement.as_deref().unwrap_or(request.model_id);
-        let detector = self
-            .detectors
-            .get_mut(model)
-            .ok_or_else(|| format!("model {model:?} was not loaded for this pipeline"))?;
+        let detector = self.detectors.serving(request)?;
         let params = DetectParams {
             confidence: request.confidence.map(|c| c as f32),
             iou_threshold: request.iou_threshold.map(|t| t as f32),
@@ -176,7 +202,49 @@ impl Host for DetectHost {
                 extra: None,
             });
         }
-        self.held.insert(request.step.to_owned(), found.clone());
         Ok(found)
+    }
+}
+
+/// Boxes that are handed out again, with a mark that nobody looked.
+fn marked(held: &Detections) -> Detections {
+    let mut again = held.clone();
+    for detection in &mut again.boxes {
+        detection.extra.get_or_insert_default().held = true;
+    }
+    again
+}
+
+impl Host for DetectHost {
+    fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
+        if request.task != Task::Boxes {
+            let model = request.model_id;
+            return Err(format!(
+                "model {model:?} is asked for {}, and the models of this box find boxes",
+                match request.task {
+                    Task::Boxes => "boxes",
+                    Task::Masks => "masks",
+                    Task::Keypoints => "keypoints",
+                }
+            ));
+        }
+        let place = Place::of(request.image);
+        let answers = self.answers.entry(request.step.to_owned()).or_default();
+        if self.hold
+            && let Some(held) = answers.for_this(place).map(marked)
+        {
+            answers.asked += 1;
+            return Ok(held);
+        }
+        let found = self.examine(request);
+        let answers = self.answers.entry(request.step.to_owned()).or_default();
+        answers.keep(place, found.as_ref().ok().cloned());
+        answers.asked += 1;
+        found
+    }
+
+    fn knows_classes(&self, request: &DetectRequest<'_>) -> bool {
+        let info = self.detectors.info(request);
+        info.is_none_or(|info| info.knows_classes)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns deployed pipelines. In order of use:
 //! - [`plan`]: a [`PipelineSpec`](watchkeeper_contract::pipeline::PipelineSpec) checked once, into something that can run;
+//! - [`detectors`]: which detector serves which of its steps;
 //! - [`run`]: one frame through all of it, no thread and no clock inside;
 //! - [`source_clock`]: the one time that all of a pipeline measures with;
 //! - [`worker`]: the thread that takes frames from a source and feeds them to it;
@@ -15,6 +16,7 @@
 //! drop frames and files wait, it never loses an event; a pipeline that fails takes no other one with it.
 
 mod deployed;
+pub mod detectors;
 pub mod gate;
 pub mod host;
 pub mod manager;

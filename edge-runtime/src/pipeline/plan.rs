@@ -16,7 +16,8 @@ pub fn plan(spec: &PipelineSpec) -> Result<Plan, Problem> {
     deploy::plan(spec).map_err(problem)
 }
 
-fn problem(errors: Vec<SpecError>) -> Problem {
+/// What is wrong with a specification, in the shape of the API.
+pub(super) fn problem(errors: Vec<SpecError>) -> Problem {
     let Some(first) = errors.first() else {
         return Problem::new(
             422,
@@ -30,7 +31,7 @@ fn problem(errors: Vec<SpecError>) -> Problem {
     };
     let code = match first {
         SpecError::Workflow(_) | SpecError::Unsupplied(_) => ProblemCode::InvalidWorkflow,
-        SpecError::ModelUnused(_) => ProblemCode::Model,
+        SpecError::ModelUnused(_) | SpecError::Unfit(_) => ProblemCode::Model,
         SpecError::Rule(_) | SpecError::Detect { .. } | SpecError::StopAfter(_) => {
             ProblemCode::InvalidRequest
         }
@@ -42,6 +43,7 @@ fn problem(errors: Vec<SpecError>) -> Problem {
         SpecError::Unsupplied(name) | SpecError::ModelUnused(name) => {
             problem.value = Some(name.clone());
         }
+        SpecError::Unfit(error) => problem.value = Some(error.model.clone()),
         SpecError::Rule(error) => {
             problem.value = Some(error.value.clone());
             problem.allowed.clone_from(&error.allowed);
@@ -57,6 +59,7 @@ fn problem(errors: Vec<SpecError>) -> Problem {
             SpecError::Unsupplied(_)
             | SpecError::ModelUnused(_)
             | SpecError::Rule(_)
+            | SpecError::Unfit(_)
             | SpecError::Detect { .. }
             | SpecError::StopAfter(_) => None,
         })

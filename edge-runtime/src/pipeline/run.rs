@@ -5,15 +5,15 @@
 //! same counts and events (identities apart), whatever the machine's speed and whatever the wall clock shows; every step, visit and
 //! rule measures with one [`SourceClock`].
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use watchkeeper_contract::id::{EventId, TrackId};
+use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{
-    DetectMode, LineCount, PipelineResults, PipelineWarning, StepError,
+    DetectMode, LineCount, PipelineResults, PipelineSpec, PipelineWarning, StepError,
 };
 use watchkeeper_engine::analytics::Visits;
+use watchkeeper_engine::analytics::recent::Recent;
 use watchkeeper_engine::heuristics::{Change, Input, LocalTime, Moment, NeedKind, RuleSet};
 use watchkeeper_engine::workflow::{Execution, ImageValue, Overlay, Pixels, SlotId, VideoMeta};
 
@@ -26,14 +26,16 @@ use super::source_clock::SourceClock;
 use super::stages::{Stage, StageTimes};
 use crate::frame::Frame;
 
-/// Tracks remembered for counting different ones; ids rise, so the forgotten ones are the oldest.
+/// Tracks of each tracker that are remembered for counting different ones; those not seen for longest are forgotten.
 const TRACKS_REMEMBERED: usize = 4096;
 
 /// What one frame brought.
 #[derive(Debug)]
 pub struct FrameOutcome {
-    /// False when the detection mode skipped this frame.
+    /// False when the detection mode skipped this frame, or when it lies beyond the end that was asked for.
     pub processed: bool,
+    /// Whether no frame after this one is wanted: the seconds that were asked for are over.
+    pub is_last: bool,
     /// What happened to events.
     pub changes: Vec<Change>,
     /// The frame as it came, to be converted by whoever needs it.
@@ -52,10 +54,11 @@ pub struct Run {
     needs: Vec<(SlotId, NeedKind)>,
     lines: Vec<(String, SlotId, SlotId)>,
     zones: Vec<(String, SlotId, Visits)>,
-    tracked: Vec<SlotId>,
-    seen: BTreeSet<TrackId>,
+    /// Outputs of the trackers, each with the tracks it has given out: every tracker counts from 1.
+    tracked: Vec<(SlotId, Recent<()>)>,
     gate: Option<MotionGate>,
     every_s: Option<f64>,
+    stop_after_s: Option<f64>,
     last_run_s: Option<f64>,
     clock: SourceClock,
     first: Option<Duration>,
@@ -66,12 +69,33 @@ pub struct Run {
     warnings: Vec<PipelineWarning>,
 }
 
+/// Where a frame stands in the seconds that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Within,
+    /// Exactly at the end.
+    Last,
+    Beyond,
+}
+
+/// A frame `at_s` seconds after the first. Half a millisecond is the noise of time stamps in 90 kHz and 600 Hz ticks.
+fn place(at_s: f64, stop_after_s: f64) -> Place {
+    const NOISE_S: f64 = 5e-4;
+    if at_s > stop_after_s + NOISE_S {
+        Place::Beyond
+    } else if at_s >= stop_after_s - NOISE_S {
+        Place::Last
+    } else {
+        Place::Within
+    }
+}
+
 impl Run {
-    /// A run of `plan`, with the detectors in `host`.
+    /// A run of `plan`, which was made from `spec`, with the detectors in `host`.
     #[must_use]
-    pub fn new(plan: Plan, host: DetectHost, detect: DetectMode) -> Self {
+    pub fn new(plan: Plan, host: DetectHost, spec: &PipelineSpec) -> Self {
         let execution = plan.compiled.instantiate();
-        let (gate, every_s) = match detect {
+        let (gate, every_s) = match spec.detect {
             DetectMode::Always => (None, None),
             DetectMode::OnMotion { refresh_s } => (Some(MotionGate::new(refresh_s)), None),
             DetectMode::Periodic { every_s } => (None, Some(every_s)),
@@ -83,6 +107,7 @@ impl Run {
         for (name, _) in &plan.zones {
             results.zones.insert(name.clone(), Default::default());
         }
+        let warnings = host.detectors().warnings().to_vec();
         Self {
             execution,
             host,
@@ -95,10 +120,14 @@ impl Run {
                 .into_iter()
                 .map(|(name, slot)| (name, slot, Visits::default()))
                 .collect(),
-            tracked: plan.tracked,
-            seen: BTreeSet::new(),
+            tracked: plan
+                .tracked
+                .into_iter()
+                .map(|slot| (slot, Recent::new(TRACKS_REMEMBERED)))
+                .collect(),
             gate,
             every_s,
+            stop_after_s: spec.stop_after_s,
             last_run_s: None,
             clock: SourceClock::default(),
             first: None,
@@ -106,14 +135,14 @@ impl Run {
             results,
             stages: StageTimes::default(),
             overlays: plan.compiled.overlays(),
-            warnings: Vec::new(),
+            warnings,
         }
     }
 
     /// What detects, such as `yolox-nano on rten`.
     #[must_use]
     pub fn detector(&self) -> Option<String> {
-        self.host.describe()
+        self.host.detectors().describe()
     }
 
     /// Names of the rules in force.
@@ -122,7 +151,7 @@ impl Run {
         &self.rule_names
     }
 
-    /// What was asked for and can't happen, known from the first frame on.
+    /// What was asked for and can't happen; what depends on the picture is known from the first frame on.
     #[must_use]
     pub fn warnings(&self) -> &[PipelineWarning] {
         &self.warnings
@@ -138,9 +167,15 @@ impl Run {
         let now = self.clock.advance(frame);
         let time_s = now.as_secs_f64();
         let clean: Arc<dyn Pixels> = Arc::new(FramePixels::new(frame.picture.clone()));
-        if self.is_skipped(time_s) {
+        let first = self.first.unwrap_or(now);
+        let since_first = now.saturating_sub(first).as_secs_f64();
+        let place = self
+            .stop_after_s
+            .map_or(Place::Within, |stop| place(since_first, stop));
+        if place == Place::Beyond || self.is_skipped(time_s) {
             return FrameOutcome {
                 processed: false,
+                is_last: place != Place::Within,
                 changes: Vec::new(),
                 clean,
                 annotated: None,
@@ -214,15 +249,16 @@ impl Run {
         self.last = Some(moment);
         self.stages.add(Stage::Heuristics, started.elapsed());
 
-        let first = *self.first.get_or_insert_with(|| {
+        if self.first.is_none() {
+            self.first = Some(now);
             let size = [frame.picture.width, frame.picture.height];
-            self.warnings = reach::outside(&self.overlays, size);
-            now
-        });
+            self.warnings.extend(reach::outside(&self.overlays, size));
+        }
         self.results.frames += 1;
-        self.results.source_s = now.saturating_sub(first).as_secs_f64();
+        self.results.source_s = since_first;
         FrameOutcome {
             processed: true,
+            is_last: place != Place::Within,
             changes,
             clean,
             annotated: self.execution.output_image(),
@@ -275,16 +311,15 @@ impl Run {
     }
 
     fn count(&mut self, time_s: f64) {
-        for slot in &self.tracked {
+        for (slot, seen) in &mut self.tracked {
             let Some(detections) = self.execution.detections(*slot) else {
                 continue;
             };
+            seen.next_round(u64::MAX);
             for track in detections.boxes.iter().filter_map(|d| d.track) {
-                if self.seen.insert(track) {
+                if seen.touch(track).is_none() {
+                    seen.touch_or_insert(track, ());
                     self.results.tracks += 1;
-                    if self.seen.len() > TRACKS_REMEMBERED {
-                        self.seen.pop_first();
-                    }
                 }
             }
         }

@@ -184,7 +184,6 @@ impl Worker {
             video: None,
             screen: Screen::new(spec.id.clone(), spec.show, window),
             recording,
-            first_pts: None,
         };
         let thread = Thread::spawn(format!("pipe-{}", spec.id), move || body.guarded())?;
         Ok(Self {
@@ -346,8 +345,6 @@ struct Body {
     screen: Screen,
     /// Where the parts of the annotated video go; each pause ends one.
     recording: Option<Recording>,
-    /// Presentation time of the first frame that came.
-    first_pts: Option<Duration>,
 }
 
 impl Body {
@@ -452,14 +449,11 @@ impl Body {
     fn take_from(&mut self, receiver: &FrameReceiver) -> Option<End> {
         while *self.shared.wish.lock() == Wish::Run {
             match receiver.recv(PATIENCE) {
-                Recv::Frame(frame) => match self.place(frame.pts) {
-                    Place::Within => self.one(&frame),
-                    Place::Last => {
-                        self.one(&frame);
+                Recv::Frame(frame) => {
+                    if self.one(&frame) {
                         return Some(End::TimeOver);
                     }
-                    Place::Beyond => return Some(End::TimeOver),
-                },
+                }
                 Recv::Timeout => {}
                 Recv::Ended => return Some(End::SourceEnded),
                 Recv::Failed { message, .. } => return Some(End::SourceFailed(message)),
@@ -469,22 +463,15 @@ impl Body {
         None
     }
 
-    /// Where a frame of this presentation time stands in what was asked for.
-    fn place(&mut self, pts: Duration) -> Place {
-        let first = *self.first_pts.get_or_insert(pts);
-        let Some(stop_after_s) = self.spec.stop_after_s else {
-            return Place::Within;
-        };
-        place(pts.saturating_sub(first).as_secs_f64(), stop_after_s)
-    }
-
-    fn one(&mut self, frame: &Frame) {
+    /// Takes one frame; whether it was the last that is wanted.
+    fn one(&mut self, frame: &Frame) -> bool {
         let began = Instant::now();
         let outcome = self
             .run
             .process(frame, clock::local(frame.wall), &mut new_id);
+        let is_last = outcome.is_last;
         if !outcome.processed {
-            return;
+            return is_last;
         }
         let handing = Instant::now();
         let FrameOutcome {
@@ -512,6 +499,7 @@ impl Body {
             status.state = PipelineState::Running;
             status.since = clock::wall();
         }
+        is_last
     }
 
     fn hand_over(&mut self, changes: Vec<Change>, pictures: Option<&Pictures>) {
@@ -601,27 +589,6 @@ impl Body {
     }
 }
 
-/// Where a frame stands in the seconds that were asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Within,
-    /// Exactly at the end.
-    Last,
-    Beyond,
-}
-
-/// A frame `at_s` seconds after the first. Half a millisecond is the noise of time stamps in 90 kHz and 600 Hz ticks.
-fn place(at_s: f64, stop_after_s: f64) -> Place {
-    const NOISE_S: f64 = 5e-4;
-    if at_s > stop_after_s + NOISE_S {
-        Place::Beyond
-    } else if at_s >= stop_after_s - NOISE_S {
-        Place::Last
-    } else {
-        Place::Within
-    }
-}
-
 fn set_state(shared: &Shared, state: PipelineState) {
     let mut status = shared.status.lock();
     if status.state != state {
@@ -634,17 +601,4 @@ fn set_state(shared: &Shared, state: PipelineState) {
 #[must_use]
 pub fn new_id() -> EventId {
     EventId(ulid::Ulid::new())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_frame_at_the_end_is_the_last_and_none_beyond_it_is_taken() {
-        assert_eq!(place(2.96, 3.0), Place::Within);
-        assert_eq!(place(3.0, 3.0), Place::Last);
-        assert_eq!(place(3.000_1, 3.0), Place::Last);
-        assert_eq!(place(3.04, 3.0), Place::Beyond);
-    }
 }

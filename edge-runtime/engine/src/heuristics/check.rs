@@ -21,8 +21,6 @@ pub struct WorkflowFacts<'a> {
     pub lines: Vec<StepFacts>,
     /// Its time-in-zone steps.
     pub zones: Vec<StepFacts>,
-    /// Names of the classes its model knows; empty when that is not known, then no class is refused.
-    pub classes: Vec<String>,
     /// Every selector that a rule could name, for suggestions.
     pub selectors: Vec<String>,
     /// What a selector yields; `None` when there is no such thing.
@@ -34,7 +32,6 @@ impl fmt::Debug for WorkflowFacts<'_> {
         f.debug_struct("WorkflowFacts")
             .field("lines", &self.lines)
             .field("zones", &self.zones)
-            .field("classes", &self.classes)
             .field("selectors", &self.selectors)
             .finish_non_exhaustive()
     }
@@ -188,6 +185,24 @@ pub(super) fn compile(
     }
 }
 
+/// The classes that rules name and none of the models knows. `why` completes the sentence that begins with the class.
+pub(crate) fn unknown_classes(specs: &[RuleSpec], known: &[String], why: &str) -> Vec<RuleError> {
+    let named = specs.iter().enumerate().flat_map(|(rule, spec)| {
+        let classes = spec.classes.iter().enumerate();
+        classes.map(move |(i, class)| (format!("rules[{rule}].classes[{i}]"), class))
+    });
+    named
+        .filter(|(_, class)| !known.contains(class))
+        .map(|(field, class)| RuleError {
+            field,
+            value: class.clone(),
+            message: why.to_owned(),
+            allowed: known.to_vec(),
+            nearest: nearest(class, known),
+        })
+        .collect()
+}
+
 struct Compiler<'a> {
     facts: &'a WorkflowFacts<'a>,
     needs: Vec<Need>,
@@ -240,13 +255,6 @@ impl Compiler<'_> {
             let value = format!("{} {} {} {}", g.act, g.record, g.review, g.escalate);
             let message = "have to fall from act over record and review to escalate, within 1 to 0";
             self.error("gates", value, message);
-        }
-        let facts = self.facts;
-        for (i, class) in spec.classes.iter().enumerate() {
-            if !facts.classes.is_empty() && !facts.classes.contains(class) {
-                let message = "is not a class of the model";
-                self.unknown(&format!("classes[{i}]"), class, message, &facts.classes);
-            }
         }
         let schedule = spec.schedule.as_ref()?;
         match Awake::new(schedule) {
@@ -481,7 +489,8 @@ fn timed(zone: &str) -> String {
     format!("$steps.{zone}.timed_detections")
 }
 
-fn nearest(value: &str, allowed: &[String]) -> Option<String> {
+/// The allowed value that is most like this one, where one is alike.
+pub(crate) fn nearest(value: &str, allowed: &[String]) -> Option<String> {
     let score = |a: &String| strsim::jaro_winkler(value, a);
     let best = allowed
         .iter()

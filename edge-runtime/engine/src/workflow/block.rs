@@ -21,6 +21,13 @@ pub trait Host {
     /// One sentence; the step fails for this picture.
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String>;
 
+    /// Whether the classes of a model are kinds of things, so that a step can ask for some of them. Those of one that only
+    /// sees that something moves are not: what it finds is whatever was asked for.
+    fn knows_classes(&self, request: &DetectRequest<'_>) -> bool {
+        let _ = request;
+        true
+    }
+
     /// Asks a model what a whole picture shows: every class it knows, with its score.
     ///
     /// # Errors

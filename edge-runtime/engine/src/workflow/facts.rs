@@ -4,9 +4,27 @@
 
 use serde_json::Value as Json;
 
+use super::block::Task;
 use super::definition::InputType;
-use super::kinds::KindSet;
+use super::kinds::{Kind, KindSet};
+use super::manifest::{Manifest, Role};
 use super::plan::{Compiled, PlanStep, SlotId};
+use super::value::Value;
+
+/// A step that asks a model for objects, as far as that is known before it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DetectionStep {
+    /// Its name.
+    pub name: String,
+    /// The model it names; absent where only a running step tells.
+    pub model: Option<String>,
+    /// What it wants of each object.
+    pub task: Task,
+    /// Whether it looks at any number of pictures in one frame, such as the crops of what another step found.
+    pub many_pictures: bool,
+    /// The classes that it asks for; empty means every class, or that it is not known before it runs.
+    pub classes: Vec<String>,
+}
 
 impl Compiled {
     /// Every selector with the kinds of what it yields: inputs first, then steps in the order in which they run.
@@ -57,8 +75,78 @@ impl Compiled {
             .collect()
     }
 
+    /// Its detection steps, in the order in which they run.
+    #[must_use]
+    pub fn detections(&self) -> Vec<DetectionStep> {
+        let steps = self.plan.steps.iter();
+        let those = steps.filter(|s| s.manifest.role == Role::Detector);
+        those.map(|step| self.detection(step)).collect()
+    }
+
+    fn detection(&self, step: &PlanStep) -> DetectionStep {
+        let text = |v: &Value| v.as_str().map(str::to_owned);
+        let classes = self.fixed(step, "class_filter").and_then(Value::as_list);
+        DetectionStep {
+            name: step.name.to_string(),
+            model: self.fixed(step, "model_id").and_then(text),
+            task: task(step.manifest),
+            // The one level of a frame is the batch of the run.
+            many_pictures: step.exec > 1,
+            classes: classes
+                .unwrap_or_default()
+                .iter()
+                .filter_map(text)
+                .collect(),
+        }
+    }
+
+    /// Whether every box has a class that a model gave it: no step may name classes of its own.
+    #[must_use]
+    pub fn classes_are_of_models(&self) -> bool {
+        self.plan.steps.iter().all(|step| {
+            let boxes = |kinds: KindSet| BOXES.iter().any(|k| kinds.has(*k));
+            let makes_boxes = step.manifest.outputs.iter().any(|o| boxes(o.kinds));
+            (step.manifest.keeps_classes || !makes_boxes) && !renames(&step.literals)
+        })
+    }
+
     fn written(&self, step: &str) -> Option<&serde_json::Map<String, Json>> {
         let found: Option<&PlanStep> = self.plan.steps.iter().find(|s| *s.name == *step);
         found.map(|s| &s.literals)
     }
+}
+
+/// What a detection step wants of each object, which is what it hands out.
+fn task(manifest: &Manifest) -> Task {
+    let gives = |kind| manifest.outputs.iter().any(|o| o.kinds.has(kind));
+    if gives(Kind::InstanceSegmentation) || gives(Kind::RleInstanceSegmentation) {
+        Task::Masks
+    } else if gives(Kind::Keypoints) {
+        Task::Keypoints
+    } else {
+        Task::Boxes
+    }
+}
+
+/// Kinds that are boxes, with or without more.
+pub(crate) const BOXES: [Kind; 4] = [
+    Kind::ObjectDetection,
+    Kind::InstanceSegmentation,
+    Kind::RleInstanceSegmentation,
+    Kind::Keypoints,
+];
+
+/// Whether operations that a step declares give classes other names.
+fn renames(literals: &serde_json::Map<String, Json>) -> bool {
+    fn named(json: &Json) -> bool {
+        match json {
+            Json::Object(map) => {
+                map.get("type").and_then(Json::as_str) == Some("DetectionsRename")
+                    || map.values().any(named)
+            }
+            Json::Array(items) => items.iter().any(named),
+            _ => false,
+        }
+    }
+    literals.values().any(named)
 }

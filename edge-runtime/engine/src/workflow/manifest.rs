@@ -32,6 +32,9 @@ pub(crate) struct Manifest {
     pub(crate) batch: &'static [&'static str],
     /// Properties that take a batch as well as a single value.
     pub(crate) mixed: &'static [&'static str],
+    /// Whether the boxes it gives out have the classes that they came with, or that a model gave them. A block that does
+    /// not say so may name classes of its own.
+    pub(crate) keeps_classes: bool,
     /// Makes one instance, with its own state.
     pub(crate) build: fn(&Setup<'_>) -> Result<Box<dyn Block>, String>,
 }
@@ -332,6 +335,7 @@ impl Manifest {
         accepts_empty: false,
         batch: &[],
         mixed: &[],
+        keeps_classes: false,
         build: |_| Err("this manifest is only a base for others".to_owned()),
     };
 

@@ -44,6 +44,8 @@ pub use block::{ClassScore, DetectRequest, Host, Task};
 pub use catalogue::{NotHere, catalogue, details, missing, not_here};
 pub use definition::ENGINE_VERSION;
 pub use error::ErrorClass;
+pub(crate) use facts::BOXES;
+pub use facts::DetectionStep;
 pub use image::{ImageValue, Packed, Pixels, RgbPixels, VideoMeta};
 pub use json::Pictures;
 pub use kinds::{Kind, KindSet};

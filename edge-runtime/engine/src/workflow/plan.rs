@@ -461,7 +461,7 @@ impl Compiled {
     }
 
     /// Value of a property that doesn't change from frame to frame.
-    fn fixed<'a>(&'a self, step: &'a PlanStep, property: &str) -> Option<&'a Value> {
+    pub(super) fn fixed<'a>(&'a self, step: &'a PlanStep, property: &str) -> Option<&'a Value> {
         match step.args.get(step.manifest.property(property)?)? {
             Source::Const(value) => Some(value),
             Source::Slot(slot) => self

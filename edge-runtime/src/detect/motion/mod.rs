@@ -112,6 +112,7 @@ impl MotionDetector {
                 backend: "builtin".to_owned(),
                 labels: Arc::from([Arc::from(MODEL)]),
                 knows_classes: false,
+                follows_one_picture: true,
             },
             absorb: Absorb {
                 object,

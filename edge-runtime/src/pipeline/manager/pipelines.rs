@@ -3,7 +3,7 @@
 //! Invariants: what was accepted is stored before it is answered; changes of one pipeline come one after the other; the end of a pipeline is
 //! waited for by whoever asked for it and by changes of the same one, and by nobody else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
@@ -13,9 +13,9 @@ use watchkeeper_contract::problem::{Problem, ProblemCode};
 
 use super::{Deployed, Idle, MAX_PIPELINES, Manager, limit, storage};
 use crate::clock;
-use crate::detect::Detector;
 use crate::guard::fingerprint;
 use crate::journal::{LastWord, Word};
+use crate::pipeline::detectors::Detectors;
 use crate::pipeline::host::DetectHost;
 use crate::pipeline::plan::{self, Plan};
 use crate::pipeline::run::Run;
@@ -280,30 +280,22 @@ impl Manager {
             return Err(problem);
         }
         let plan = plan::plan(spec)?;
-        let mut detectors: BTreeMap<String, Box<dyn Detector>> = BTreeMap::new();
-        let wanted: Vec<String> = match &spec.model {
-            Some(model) if !plan.models.is_empty() => vec![model.clone()],
-            _ => plan.models.clone(),
+        let field = if spec.model.is_some() {
+            "model"
+        } else {
+            "workflow"
         };
-        for model in wanted {
-            let detector = self.parts.models.open(&model).map_err(|error| {
-                Problem::new(422, ProblemCode::Model, error.to_string()).at(
-                    if spec.model.is_some() {
-                        "model"
-                    } else {
-                        "workflow"
-                    },
-                    model.clone(),
-                )
-            })?;
-            detectors.insert(model, detector);
-        }
+        let detectors = Detectors::open(spec, &plan, &|model| {
+            self.parts.models.open(model).map_err(|error| {
+                Problem::new(422, ProblemCode::Model, error.to_string()).at(field, model)
+            })
+        })?;
         Ok(Prepared { plan, detectors })
     }
 
     fn start(&self, spec: PipelineSpec, prepared: Prepared) -> Result<Worker, Problem> {
-        let host = DetectHost::new(prepared.detectors, spec.model.clone(), fastrand::u64(..));
-        let run = Run::new(prepared.plan, host, spec.detect);
+        let host = DetectHost::new(prepared.detectors, fastrand::u64(..));
+        let run = Run::new(prepared.plan, host, &spec);
         let recording = spec.record.then(|| self.parts.recordings.of(&spec.id));
         let services = Services {
             sources: Arc::clone(&self.sources) as Arc<dyn Subscribe>,
@@ -339,7 +331,7 @@ impl Manager {
 
 struct Prepared {
     plan: Plan,
-    detectors: BTreeMap<String, Box<dyn Detector>>,
+    detectors: Detectors,
 }
 
 /// What the status of a stopped pipeline says.

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::{Strategy, any, prop, prop_assert_eq, proptest};
 use serde_json::{Value as Json, json};
 use watchkeeper_contract::event::Phase;
@@ -14,6 +12,7 @@ use watchkeeper_engine::geometry::BBox;
 use super::*;
 use crate::detect::testing::rgb_frame;
 use crate::detect::{DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection};
+use crate::pipeline::detectors::Detectors;
 use crate::pipeline::plan::plan;
 
 /// Sees one person at one place, in every frame it is asked about that is not black.
@@ -66,15 +65,48 @@ fn run(detect: Json) -> Run {
         "rules": [{"name": "loitering", "when": {"kind": "stays", "zone": "zone", "for_s": 3.0}}],
     }))
     .unwrap();
-    let info = DetectorInfo {
+    run_of(&spec, &|| Box::new(Statue(info("person", false))))
+}
+
+/// What a detector of one class is; one that only follows what moves knows no kinds of things.
+fn info(class: &str, follows_one_picture: bool) -> DetectorInfo {
+    DetectorInfo {
         model: "statue".to_owned(),
         backend: "test".to_owned(),
-        labels: Arc::from([Arc::from("person")]),
-        knows_classes: true,
-    };
-    let statue: Box<dyn Detector> = Box::new(Statue(info));
-    let host = DetectHost::new(BTreeMap::from([("statue".to_owned(), statue)]), None, 1);
-    Run::new(plan(&spec).unwrap(), host, spec.detect)
+        labels: Arc::from([Arc::from(class)]),
+        knows_classes: !follows_one_picture,
+        follows_one_picture,
+    }
+}
+
+fn run_of(spec: &PipelineSpec, detector: &dyn Fn() -> Box<dyn Detector>) -> Run {
+    let plan = plan(spec).unwrap();
+    let detectors = Detectors::open(spec, &plan, &|_| Ok(detector())).unwrap();
+    Run::new(plan, DetectHost::new(detectors, 1), spec)
+}
+
+/// A pipeline of these steps, each of which gives out something under its own name.
+fn spec(steps: &[Json], outputs: &[(&str, &str)], more: Json) -> PipelineSpec {
+    let outputs = outputs.iter().map(|(step, output)| {
+        json!({"type": "JsonField", "name": step, "selector": format!("$steps.{step}.{output}")})
+    });
+    let mut spec = json!({"id": "p", "source": "test", "workflow": {
+        "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": steps, "outputs": outputs.collect::<Vec<_>>()}});
+    for (key, value) in more.as_object().unwrap() {
+        spec[key] = value.clone();
+    }
+    serde_json::from_value(spec).unwrap()
+}
+
+fn looks_for(name: &str, image: &str) -> Json {
+    json!({"type": "roboflow_core/roboflow_object_detection_model@v2", "name": name, "images": image,
+        "model_id": "statue"})
+}
+
+fn tracker(name: &str, of: &str) -> Json {
+    json!({"type": "roboflow_core/byte_tracker@v3", "name": name, "image": "$inputs.image",
+        "detections": format!("$steps.{of}.predictions")})
 }
 
 fn always() -> Json {
@@ -243,4 +275,195 @@ fn a_camera_that_tells_no_rate_keeps_the_tracks_it_loses_for_a_moment() {
         frame
     });
     assert_eq!(show(&mut run, frames).results.tracks, 1);
+}
+
+#[test]
+fn whoever_stands_there_at_every_look_is_one_visit_and_one_event() {
+    let mut run = run(json!({"mode": "periodic", "every_s": 5.0}));
+    let seen = show(&mut run, (0..1000u64).map(|n| live(n + 1, n * 100)));
+    let told = seen.told.iter().filter(|t| t.0 != Phase::Update);
+    assert_eq!(told.collect::<Vec<_>>(), [&(Phase::New, 5000)]);
+    assert_eq!(visits(&seen.results), [(1, 95.0)]);
+    assert_eq!(seen.results.zones["zone"].present, 1);
+}
+
+#[test]
+fn a_filter_on_classes_does_not_blind_a_detector_that_knows_none() {
+    let mut step = looks_for("model", "$inputs.image");
+    step["class_filter"] = json!(["person"]);
+    let spec = spec(
+        &[step, tracker("tracker", "model")],
+        &[("tracker", "tracked_detections")],
+        json!({}),
+    );
+    let mut run = run_of(&spec, &|| Box::new(Statue(info("motion", true))));
+    let results = show(&mut run, (0..5u64).map(|n| live(n + 1, n * 100))).results;
+    assert_eq!(results.tracks, 1);
+    let warnings = run.warnings();
+    assert!(
+        warnings.len() == 1 && warnings[0].message.contains("has no effect"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn each_tracker_counts_its_own_tracks() {
+    let spec = spec(
+        &[
+            looks_for("model", "$inputs.image"),
+            tracker("one", "model"),
+            tracker("two", "model"),
+        ],
+        &[],
+        json!({}),
+    );
+    let mut run = run_of(&spec, &|| Box::new(Statue(info("person", false))));
+    let results = show(&mut run, (0..5u64).map(|n| live(n + 1, n * 100))).results;
+    assert_eq!(results.tracks, 2);
+}
+
+/// Sees a tall and a flat person in the whole picture, and the left upper quarter of everybody in a part of it.
+struct TwoPeople(DetectorInfo);
+
+impl Detector for TwoPeople {
+    fn info(&self) -> &DetectorInfo {
+        &self.0
+    }
+
+    fn detect(
+        &mut self,
+        frame: &Frame,
+        _: &DetectParams,
+        out: &mut Vec<RawDetection>,
+    ) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        let size = [frame.picture.width, frame.picture.height];
+        let [width, height] = size.map(f64::from);
+        let boxes = match size {
+            [64, 64] => vec![
+                BBox::new(10.0, 10.0, 30.0, 50.0),
+                BBox::new(40.0, 10.0, 60.0, 30.0),
+            ],
+            _ => vec![BBox::new(0.0, 0.0, width / 2.0, height / 2.0)],
+        };
+        out.extend(boxes.into_iter().map(|bbox| RawDetection {
+            bbox,
+            score: 0.9,
+            class_id: 0,
+        }));
+        Ok(DetectTimes::default())
+    }
+}
+
+#[test]
+fn with_the_gate_closed_every_crop_keeps_what_was_found_in_it() {
+    let crop = json!({"type": "roboflow_core/dynamic_crop@v1", "name": "crop", "images": "$inputs.image",
+        "predictions": "$steps.people.predictions"});
+    let spec = spec(
+        &[
+            looks_for("people", "$inputs.image"),
+            crop,
+            looks_for("heads", "$steps.crop.crops"),
+        ],
+        &[("heads", "predictions")],
+        json!({"detect": {"mode": "on_motion", "refresh_s": 60.0}}),
+    );
+    let mut run = run_of(&spec, &|| Box::new(TwoPeople(info("person", false))));
+    let heights = |results: &PipelineResults| -> Vec<f64> {
+        let crops = results.outputs["heads"].as_array().unwrap().iter();
+        crops
+            .map(|crop| crop["predictions"][0]["height"].as_f64().unwrap())
+            .collect()
+    };
+    let open = show(&mut run, [live(1, 0)]).results;
+    assert_eq!(heights(&open), [20.0, 10.0]);
+    // The gate lingers for a second; nothing moves.
+    let closed = show(&mut run, (1..40u64).map(|n| live(n + 1, n * 100))).results;
+    assert_eq!(heights(&closed), [20.0, 10.0]);
+}
+
+/// Sees something as long as the picture is as large as the one before it.
+struct Follower(DetectorInfo, Option<u32>);
+
+impl Detector for Follower {
+    fn info(&self) -> &DetectorInfo {
+        &self.0
+    }
+
+    fn detect(
+        &mut self,
+        frame: &Frame,
+        _: &DetectParams,
+        out: &mut Vec<RawDetection>,
+    ) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        if self.1.replace(frame.picture.width) == Some(frame.picture.width) {
+            out.push(RawDetection {
+                bbox: BBox::new(1.0, 1.0, 9.0, 9.0),
+                score: 0.9,
+                class_id: 0,
+            });
+        }
+        Ok(DetectTimes::default())
+    }
+}
+
+#[test]
+fn a_detector_that_follows_one_picture_serves_one_step() {
+    let crop = json!({"type": "roboflow_core/absolute_static_crop@v1", "name": "crop", "images": "$inputs.image",
+        "x_center": 32, "y_center": 32, "width": 20, "height": 20});
+    let spec = spec(
+        &[
+            looks_for("whole", "$inputs.image"),
+            crop,
+            looks_for("part", "$steps.crop.crops"),
+        ],
+        &[("whole", "predictions"), ("part", "predictions")],
+        json!({}),
+    );
+    let mut run = run_of(&spec, &|| Box::new(Follower(info("motion", true), None)));
+    let outputs = show(&mut run, (0..3u64).map(|n| live(n + 1, n * 100)))
+        .results
+        .outputs;
+    for step in ["whole", "part"] {
+        let found = outputs[step]["predictions"].as_array().unwrap();
+        assert_eq!(found.len(), 1, "{step}: {outputs}");
+    }
+}
+
+#[test]
+fn the_frame_at_the_end_is_the_last_and_none_beyond_it_is_taken() {
+    assert_eq!(place(2.96, 3.0), Place::Within);
+    assert_eq!(place(3.0, 3.0), Place::Last);
+    assert_eq!(place(3.000_1, 3.0), Place::Last);
+    assert_eq!(place(3.04, 3.0), Place::Beyond);
+}
+
+#[test]
+fn the_seconds_that_were_asked_for_go_on_over_a_source_that_is_replaced() {
+    let spec = spec(
+        &[looks_for("model", "$inputs.image")],
+        &[],
+        json!({"stop_after_s": 10.0}),
+    );
+    let mut run = run_of(&spec, &|| Box::new(Statue(info("person", false))));
+    let mut frames: Vec<Frame> = (0..70u64).map(|n| live(n + 1, 5000 + n * 100)).collect();
+    let replaced = frames[69].arrived + Duration::from_millis(1100);
+    frames.extend((0..100u64).map(|n| {
+        let mut frame = live(n + 1, n * 100);
+        frame.arrived = replaced + Duration::from_millis(n * 100);
+        frame
+    }));
+    let local = LocalTime {
+        weekday: Weekday::Mon,
+        minute_of_day: 600,
+    };
+    let mut new_id = || EventId(ulid::Ulid(1));
+    let taken = frames
+        .iter()
+        .take_while(|frame| !run.process(frame, local, &mut new_id).is_last);
+    // 6.9 s of the first source, 1.1 s until the second one came, 2 s of that; the frame at the end is counted by the run.
+    assert_eq!(taken.count(), 70 + 20);
+    assert_eq!(run.results().frames, 70 + 21);
+    assert!((run.results().source_s - 10.0).abs() < 1e-6);
 }

@@ -68,6 +68,7 @@ const fn version(
         properties,
         outputs,
         build,
+        keeps_classes: true,
         ..Manifest::BASE
     }
 }

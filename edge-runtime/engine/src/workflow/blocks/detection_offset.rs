@@ -42,6 +42,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     outputs: &[Output::new("predictions", DETECTIONS)],
     batch: &["predictions"],
     build: |_| Ok(Box::new(Grow)),
+    keeps_classes: true,
     ..Manifest::BASE
 }];
 

@@ -107,6 +107,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     batch: &["predictions_batches"],
     build: |_| Ok(Box::new(Agree)),
+    keeps_classes: true,
     ..Manifest::BASE
 }];
 

@@ -30,6 +30,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     build,
     batch: &["predictions"],
     mixed: &["operations_parameters"],
+    keeps_classes: true,
     ..Manifest::BASE
 }];
 

@@ -44,6 +44,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     outputs: &[Output::new("predictions", BOXES)],
     depth: Depth::Reference("reference_image"),
     build: |_| Ok(Box::new(Stitch)),
+    keeps_classes: true,
     ..Manifest::BASE
 }];
 

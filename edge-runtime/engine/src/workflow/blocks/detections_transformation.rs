@@ -13,5 +13,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     build,
     batch: &["predictions"],
     mixed: &["operations_parameters"],
+    keeps_classes: true,
     ..Manifest::BASE
 }];

@@ -44,6 +44,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     depth: Depth::Deeper,
     batch: &["images", "predictions"],
     build: |_| Ok(Box::new(Cut)),
+    keeps_classes: true,
     ..Manifest::BASE
 }];
 

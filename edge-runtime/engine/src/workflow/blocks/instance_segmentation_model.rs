@@ -53,6 +53,7 @@ const fn version(
         outputs,
         batch: &["images"],
         build: |_| Ok(Box::new(Model::of(Task::Masks))),
+        keeps_classes: true,
         ..Manifest::BASE
     }
 }

@@ -47,6 +47,7 @@ const fn version(
             let model = Model::of(Task::Keypoints);
             Ok(Box::new(model.with_keypoint_confidence(POINTS_INDEX)))
         },
+        keeps_classes: true,
         ..Manifest::BASE
     }
 }

@@ -43,6 +43,7 @@ const fn version(
                 videos: PerVideo::default(),
             }))
         },
+        keeps_classes: true,
         ..Manifest::BASE
     }
 }

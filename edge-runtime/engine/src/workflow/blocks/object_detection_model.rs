@@ -113,6 +113,7 @@ const fn version(
         outputs,
         build: |_| Ok(Box::new(Model::of(Task::Boxes))),
         batch: &["images"],
+        keeps_classes: true,
         ..Manifest::BASE
     }
 }
@@ -236,7 +237,7 @@ impl Block for Model {
             max_detections: Some(max_detections),
         };
         let mut found = call.host.detect(&request)?;
-        limit(&mut found, &request);
+        limit(&mut found, &request, call.host.knows_classes(&request));
         image.stamp(&mut found);
         if let Some(index) = self.keypoint_confidence {
             let least = call.number(index, 0.0)?;
@@ -269,11 +270,11 @@ fn class_filter(value: &Value) -> Result<Option<Vec<String>>, String> {
 }
 
 /// Keeps what was asked for, whatever the back end made of the request.
-fn limit(found: &mut Detections, request: &DetectRequest<'_>) {
+fn limit(found: &mut Detections, request: &DetectRequest<'_>, knows_classes: bool) {
     if let Some(least) = request.confidence {
         found.boxes.retain(|d| d.confidence >= least);
     }
-    if let Some(classes) = request.class_filter {
+    if let Some(classes) = request.class_filter.filter(|_| knows_classes) {
         found
             .boxes
             .retain(|d| classes.iter().any(|c| **c == *d.class));

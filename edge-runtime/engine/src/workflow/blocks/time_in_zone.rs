@@ -54,6 +54,7 @@ const fn version(
         properties,
         outputs: OUTPUTS,
         build,
+        keeps_classes: true,
         ..Manifest::BASE
     }
 }

@@ -45,6 +45,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             videos: PerVideo::default(),
         }))
     },
+    keeps_classes: true,
     ..Manifest::BASE
 }];
 

@@ -1,0 +1,337 @@
+//! Do the models that are here fit what a workflow and its rules ask of them?
+//!
+//! A definition names models, steps and classes by name, and every one of them can be right where nothing ever comes out of
+//! it together: a rule about a class that the model does not know, masks of a network that finds boxes. Used by the runtime
+//! when it deploys and by `config check`. Invariant: pure; what is not known before it runs is not refused.
+
+use std::collections::BTreeMap;
+
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineWarning, WarningKind};
+
+use super::{Plan, SpecError};
+use crate::heuristics::check::{nearest, unknown_classes};
+use crate::workflow::{DetectionStep, Task};
+
+/// What a model is, as far as a workflow has to fit it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelFacts {
+    /// Names of its classes; empty when they are not known.
+    pub labels: Vec<String>,
+    /// Whether these are kinds of things; those of the motion detector are not.
+    pub knows_classes: bool,
+    /// Whether it compares a picture with those before, so that it can serve one step that looks at one place.
+    pub follows_one_picture: bool,
+}
+
+impl ModelFacts {
+    /// Those of the motion detector, whose only class is `motion`.
+    #[must_use]
+    pub fn motion() -> Self {
+        Self {
+            labels: vec!["motion".to_owned()],
+            knows_classes: false,
+            follows_one_picture: true,
+        }
+    }
+
+    /// Those of a network with these classes.
+    #[must_use]
+    pub fn network(labels: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            labels: labels.into_iter().collect(),
+            knows_classes: true,
+            follows_one_picture: false,
+        }
+    }
+}
+
+/// A model that can't do what a step asks of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("step {step:?} asks model {model:?} for {asked}")]
+pub struct Unfit {
+    /// Name of the step.
+    pub step: String,
+    /// Which model.
+    pub model: String,
+    /// Field of the specification that names it.
+    pub field: &'static str,
+    /// What it can't do, why, and what to do about it.
+    pub asked: String,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Fit {
+    /// What could never work.
+    pub errors: Vec<SpecError>,
+    /// What works in another way than it was meant.
+    pub warnings: Vec<PipelineWarning>,
+}
+
+/// Compares a plan with `models`, by the name that stands in the workflow or, where `spec` names one that takes the place of
+/// all, by that one. Models that are missing there are not judged.
+#[must_use]
+pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFacts>) -> Fit {
+    let mut fit = Fit::default();
+    let mut labels: Vec<String> = Vec::new();
+    let (mut all_known, mut knows_classes) = (true, false);
+    for step in plan.compiled.detections() {
+        let name = spec.model.as_ref().or(step.model.as_ref());
+        let Some((name, facts)) = name.and_then(|n| models.get_key_value(n)) else {
+            all_known = false;
+            continue;
+        };
+        all_known &= !facts.labels.is_empty();
+        knows_classes |= facts.knows_classes;
+        labels.extend(facts.labels.iter().cloned());
+        let field = if spec.model.is_some() {
+            "model"
+        } else {
+            "workflow"
+        };
+        fit.errors.extend(can_not(&step, facts).map(|asked| {
+            SpecError::Unfit(Box::new(Unfit {
+                step: step.name.clone(),
+                model: name.clone(),
+                field,
+                asked,
+            }))
+        }));
+        fit.warnings.extend(filter_in_vain(&step, name, facts));
+    }
+    if all_known && !labels.is_empty() && plan.compiled.classes_are_of_models() {
+        labels.sort_unstable();
+        labels.dedup();
+        let message = if knows_classes {
+            "is not a class of the model"
+        } else {
+            "is not a class of the motion detector, which sees that something moves and not what; leave `classes` out, or \
+             name a network as the model"
+        };
+        let unknown = unknown_classes(&plan.rule_specs, &labels, message);
+        fit.errors
+            .extend(unknown.into_iter().map(Box::new).map(SpecError::Rule));
+    }
+    fit
+}
+
+/// What the step asks for that the model can't give.
+fn can_not(step: &DetectionStep, facts: &ModelFacts) -> Option<String> {
+    let what = match step.task {
+        Task::Boxes => None,
+        Task::Masks => Some("masks"),
+        Task::Keypoints => Some("keypoints"),
+    };
+    if let Some(what) = what {
+        return Some(format!(
+            "{what}, and the models of this box find boxes; use roboflow_core/roboflow_object_detection_model in its place"
+        ));
+    }
+    (step.many_pictures && facts.follows_one_picture).then(|| {
+        "objects in several pictures a frame, and it compares each picture with the one before; name a network there, or give \
+         the step a picture that shows the same place in every frame"
+            .to_owned()
+    })
+}
+
+/// What becomes of a filter on classes that the model does not know.
+fn filter_in_vain(
+    step: &DetectionStep,
+    model: &str,
+    facts: &ModelFacts,
+) -> Option<PipelineWarning> {
+    let message = if step.classes.is_empty() || facts.labels.is_empty() {
+        return None;
+    } else if facts.knows_classes {
+        let class = step.classes.iter().find(|c| !facts.labels.contains(c))?;
+        let meant = nearest(class, &facts.labels)
+            .map_or(String::new(), |n| format!("; did you mean {n:?}?"));
+        format!(
+            "class_filter of step {:?} names {class:?}, which is not a class of model {model:?}{meant}",
+            step.name
+        )
+    } else {
+        format!(
+            "class_filter of step {:?} has no effect, because model {model:?} knows no classes: whatever moves is taken for \
+             {}; name a network as the model to tell them apart",
+            step.name,
+            step.classes.join(" or ")
+        )
+    };
+    Some(PipelineWarning {
+        kind: WarningKind::ClassFilter,
+        message,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const BOXES: &str = "roboflow_core/roboflow_object_detection_model@v2";
+
+    fn people() -> ModelFacts {
+        ModelFacts::network(["person", "car"].map(str::to_owned))
+    }
+
+    fn models() -> BTreeMap<String, ModelFacts> {
+        BTreeMap::from([
+            ("net".to_owned(), people()),
+            ("motion".to_owned(), ModelFacts::motion()),
+        ])
+    }
+
+    fn detect(name: &str, kind: &str, image: &str, model: &str) -> Value {
+        json!({"type": kind, "name": name, "images": image, "model_id": model})
+    }
+
+    /// One step that detects, `more` steps, and a rule about whatever the first one finds.
+    fn judge(first: Value, more: &[Value], classes: &[&str], model: Option<&str>) -> Fit {
+        let mut steps = vec![first];
+        steps.extend_from_slice(more);
+        let spec: PipelineSpec = serde_json::from_value(json!({"id": "p", "source": "s", "model": model,
+            "workflow": {"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": steps,
+                "outputs": [{"type": "JsonField", "name": "o", "selector": "$steps.first.predictions"}]},
+            "rules": [{"name": "r", "classes": classes, "when": {"kind": "count", "detections": "$steps.first.predictions",
+                "bound": {"over": 0}, "for_s": 1.0}}]}))
+        .unwrap();
+        let plan = super::super::plan(&spec).unwrap();
+        fit(&spec, &plan, &models())
+    }
+
+    fn first(model: &str) -> Value {
+        detect("first", BOXES, "$inputs.image", model)
+    }
+
+    fn said(fit: &Fit) -> Vec<String> {
+        fit.errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_rule_about_a_class_that_the_model_knows_is_taken() {
+        assert_eq!(said(&judge(first("net"), &[], &["person"], None)), [""; 0]);
+        assert_eq!(said(&judge(first("motion"), &[], &[], None)), [""; 0]);
+    }
+
+    #[test]
+    fn a_misspelt_class_is_refused_with_the_one_that_was_meant() {
+        let fit = judge(first("net"), &[], &["car", "persn"], None);
+        let [SpecError::Rule(error)] = fit.errors.as_slice() else {
+            panic!("{:?}", fit.errors);
+        };
+        assert_eq!(error.field, "rules[0].classes[1]");
+        assert_eq!(error.nearest.as_deref(), Some("person"));
+        assert_eq!(error.allowed, ["car", "person"]);
+    }
+
+    #[test]
+    fn a_rule_about_people_is_refused_for_a_detector_that_knows_no_classes() {
+        let said = said(&judge(first("net"), &[], &["person"], Some("motion")));
+        assert!(
+            said.len() == 1 && said[0].contains("leave `classes` out"),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn a_class_that_a_step_may_name_itself_is_not_refused() {
+        let rename = json!({"type": "roboflow_core/detections_transformation@v1", "name": "rename",
+            "predictions": "$steps.first.predictions",
+            "operations": [{"type": "DetectionsRename", "class_map": {"person": "guest"}, "strict": false}]});
+        assert_eq!(
+            said(&judge(first("net"), &[rename], &["guest"], None)),
+            [""; 0]
+        );
+        let keep = json!({"type": "roboflow_core/detection_offset@v1", "name": "grow",
+            "predictions": "$steps.first.predictions", "offset_width": 2, "offset_height": 2});
+        assert_eq!(
+            said(&judge(first("net"), &[keep], &["guest"], None)).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_model_that_is_not_known_refuses_no_class() {
+        assert_eq!(said(&judge(first("other"), &[], &["guest"], None)), [""; 0]);
+    }
+
+    #[test]
+    fn masks_and_keypoints_of_a_network_that_finds_boxes_are_refused_with_a_remedy() {
+        for (kind, what) in [
+            (
+                "roboflow_core/roboflow_instance_segmentation_model@v2",
+                "masks",
+            ),
+            (
+                "roboflow_core/roboflow_instance_segmentation_model@v4",
+                "masks",
+            ),
+            (
+                "roboflow_core/roboflow_keypoint_detection_model@v2",
+                "keypoints",
+            ),
+        ] {
+            let said = said(&judge(
+                detect("first", kind, "$inputs.image", "net"),
+                &[],
+                &[],
+                None,
+            ));
+            assert!(
+                said.len() == 1
+                    && said[0].contains(&format!("step \"first\" asks model \"net\" for {what}"))
+                    && said[0].contains("object_detection_model"),
+                "{said:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_motion_detector_is_refused_behind_crops_and_taken_behind_a_fixed_one() {
+        let crop = json!({"type": "roboflow_core/dynamic_crop@v1", "name": "crop", "images": "$inputs.image",
+            "predictions": "$steps.first.predictions"});
+        let inner = |model| detect("inner", BOXES, "$steps.crop.crops", model);
+        let refused = judge(first("net"), &[crop.clone(), inner("motion")], &[], None);
+        let said = said(&refused);
+        assert!(said.len() == 1 && said[0].contains("\"inner\""), "{said:?}");
+        assert!(
+            judge(first("net"), &[crop.clone(), inner("net")], &[], None)
+                .errors
+                .is_empty()
+        );
+        let all = judge(first("net"), &[crop, inner("net")], &[], Some("motion"));
+        assert_eq!(all.errors.first().map(SpecError::field), Some("model"));
+
+        let fixed = json!({"type": "roboflow_core/absolute_static_crop@v1", "name": "crop", "images": "$inputs.image",
+            "x_center": 50, "y_center": 50, "width": 40, "height": 40});
+        assert!(
+            judge(first("net"), &[fixed, inner("motion")], &[], None)
+                .errors
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_filter_on_classes_that_can_not_do_what_was_meant_is_a_warning() {
+        let filtered = |classes: &[&str], model| {
+            let mut step = first(model);
+            step["class_filter"] = json!(classes);
+            let warnings = judge(step, &[], &[], None).warnings;
+            warnings.into_iter().map(|w| w.message).collect::<Vec<_>>()
+        };
+        assert_eq!(filtered(&["person"], "net"), [""; 0]);
+        let misspelt = filtered(&["car", "persn"], "net");
+        assert!(
+            misspelt.len() == 1 && misspelt[0].contains("did you mean \"person\"?"),
+            "{misspelt:?}"
+        );
+        let moving = filtered(&["person"], "motion");
+        assert!(
+            moving.len() == 1 && moving[0].contains("has no effect"),
+            "{moving:?}"
+        );
+    }
+}

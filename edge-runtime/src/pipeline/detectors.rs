@@ -1,0 +1,128 @@
+//! Which detector serves which detection step of one pipeline.
+//!
+//! Owns the opened detectors. Invariant: one that compares a picture with those before serves one step and nobody else;
+//! whatever else is shared by all steps that name its model. What a model can't do is refused before the first frame.
+
+use std::collections::BTreeMap;
+
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineWarning};
+use watchkeeper_contract::problem::Problem;
+use watchkeeper_engine::deploy::{ModelFacts, fit};
+use watchkeeper_engine::workflow::DetectRequest;
+
+use super::plan::{self, Plan};
+use crate::detect::{Detector, DetectorInfo};
+
+/// The detectors of one pipeline.
+#[derive(Debug, Default)]
+pub struct Detectors {
+    by_model: BTreeMap<String, Box<dyn Detector>>,
+    by_step: BTreeMap<String, Box<dyn Detector>>,
+    /// Set when one model takes the place of every other.
+    replacement: Option<String>,
+    /// What works in another way than it was meant.
+    warnings: Vec<PipelineWarning>,
+}
+
+impl Detectors {
+    /// Detectors for the steps of `plan`, each model opened with `open`.
+    ///
+    /// # Errors
+    /// What `open` says, or a [`Problem`] that names the step, or the class of a rule, that a model does not fit.
+    pub fn open(
+        spec: &PipelineSpec,
+        plan: &Plan,
+        open: &dyn Fn(&str) -> Result<Box<dyn Detector>, Problem>,
+    ) -> Result<Self, Problem> {
+        let mut detectors = Self {
+            replacement: spec.model.clone(),
+            ..Self::default()
+        };
+        let wanted = match &spec.model {
+            Some(model) if !plan.models.is_empty() => std::slice::from_ref(model),
+            _ => &plan.models,
+        };
+        for model in wanted {
+            detectors.by_model.insert(model.clone(), open(model)?);
+        }
+        let facts = detectors.by_model.iter();
+        let facts: BTreeMap<String, ModelFacts> = facts
+            .map(|(name, d)| (name.clone(), facts_of(d.info())))
+            .collect();
+        let found = fit(spec, plan, &facts);
+        if !found.errors.is_empty() {
+            return Err(plan::problem(found.errors));
+        }
+        detectors.warnings = found.warnings;
+        for step in plan.compiled.detections() {
+            let model = spec.model.as_ref().or(step.model.as_ref());
+            if let Some(model) =
+                model.filter(|m| facts.get(*m).is_some_and(|f| f.follows_one_picture))
+            {
+                detectors.by_step.insert(step.name, open(model)?);
+            }
+        }
+        Ok(detectors)
+    }
+
+    /// Detectors by the model that steps name, of which `replacement` takes the place of every other, for pictures that have
+    /// nothing to do with each other.
+    #[must_use]
+    pub fn by_model(
+        by_model: BTreeMap<String, Box<dyn Detector>>,
+        replacement: Option<String>,
+    ) -> Self {
+        Self {
+            by_model,
+            replacement,
+            ..Self::default()
+        }
+    }
+
+    /// What works in another way than it was meant.
+    #[must_use]
+    pub fn warnings(&self) -> &[PipelineWarning] {
+        &self.warnings
+    }
+
+    /// What runs, such as `yolox-nano on rten`.
+    #[must_use]
+    pub fn describe(&self) -> Option<String> {
+        let mut names: Vec<String> = self
+            .by_model
+            .values()
+            .map(|d| format!("{} on {}", d.info().model, d.info().backend))
+            .collect();
+        names.dedup();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+
+    /// What the detector is that serves a request.
+    pub(super) fn info(&self, request: &DetectRequest<'_>) -> Option<&DetectorInfo> {
+        let model = self.replacement.as_deref().unwrap_or(request.model_id);
+        let own = self.by_step.get(request.step);
+        own.or_else(|| self.by_model.get(model)).map(|d| d.info())
+    }
+
+    /// The detector that serves a request.
+    ///
+    /// # Errors
+    /// One sentence, when there is none.
+    pub(super) fn serving(
+        &mut self,
+        request: &DetectRequest<'_>,
+    ) -> Result<&mut Box<dyn Detector>, String> {
+        let model = self.replacement.as_deref().unwrap_or(request.model_id);
+        let own = self.by_step.get_mut(request.step);
+        own.or_else(|| self.by_model.get_mut(model))
+            .ok_or_else(|| format!("model {model:?} was not loaded for this pipeline"))
+    }
+}
+
+fn facts_of(info: &DetectorInfo) -> ModelFacts {
+    ModelFacts {
+        labels: info.labels.iter().map(ToString::to_string).collect(),
+        knows_classes: info.knows_classes,
+        follows_one_picture: info.follows_one_picture,
+    }
+}
