@@ -50,120 +50,236 @@ pub fn assign(costs: &Costs, threshold: f64) -> Assignment {
         cols,
         ref data,
     } = *costs;
-    let is_allowed = |r: usize, c: usize| allowed(data[r * cols + c], threshold);
-    // A row or column without any allowed partner takes no part: most boxes are far from most tracks.
-    let live_rows: Vec<usize> = (0..rows)
-        .filter(|&r| (0..cols).any(|c| is_allowed(r, c)))
-        .collect();
-    let live_cols: Vec<usize> = (0..cols)
-        .filter(|&c| (0..rows).any(|r| is_allowed(r, c)))
-        .collect();
-    let forbidden = threshold + FORBIDDEN_MARGIN;
-    let capped = |r: usize, c: usize| {
-        let (r, c) = (live_rows[r], live_cols[c]);
-        if is_allowed(r, c) {
-            data[r * cols + c]
-        } else {
-            forbidden
-        }
-    };
-    let (n, m) = (live_rows.len(), live_cols.len());
-    let pairs: Vec<(usize, usize)> = if n <= m {
-        solve(n, m, capped).into_iter().enumerate().collect()
-    } else {
-        solve(m, n, |c, r| capped(r, c))
-            .into_iter()
-            .enumerate()
-            .map(|(c, r)| (r, c))
-            .collect()
-    };
-
-    let mut partner = vec![None; rows];
-    let mut col_taken = vec![false; cols];
-    for (r, c) in pairs {
-        let (Some(&r), Some(&c)) = (live_rows.get(r), live_cols.get(c)) else {
-            continue;
-        };
-        if is_allowed(r, c) {
-            partner[r] = Some(c);
-            col_taken[c] = true;
-        }
+    let mut assigner = Assigner::default();
+    assigner.begin(rows, cols, threshold);
+    for (i, &cost) in data.iter().enumerate() {
+        assigner.allow(i / cols, i % cols, cost);
     }
+    assigner.solve();
+    let mut col_taken = vec![false; cols];
     let mut out = Assignment::default();
-    for (r, partner) in partner.into_iter().enumerate() {
-        match partner {
-            Some(c) => out.pairs.push((r, c)),
-            None => out.free_rows.push(r),
+    for row in 0..rows {
+        match assigner.partner(row) {
+            Some(col) => {
+                out.pairs.push((row, col));
+                col_taken[col] = true;
+            }
+            None => out.free_rows.push(row),
         }
     }
     out.free_cols = (0..cols).filter(|&c| !col_taken[c]).collect();
     out
 }
 
-fn allowed(cost: f64, threshold: f64) -> bool {
-    cost.is_finite() && cost <= threshold
+/// A problem that is given by its allowed pairs, and the memory to solve one after the other without allocating.
+///
+/// Rows and columns that are linked by allowed pairs form groups, and each group is a problem of its own: most boxes are
+/// far from most tracks, so groups are small, and a pair that has no rival costs nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Assigner {
+    rows: usize,
+    cols: usize,
+    threshold: f64,
+    pairs: Vec<Allowed>,
+    /// Rows, then columns: the way to the root of their group.
+    parents: Vec<usize>,
+    /// Column of each row.
+    partners: Vec<Option<usize>>,
+    group: Group,
 }
 
-/// The column of each row in a least-cost assignment of all `n` rows to `m ≥ n` columns. Costs must be finite.
-fn solve(n: usize, m: usize, cost: impl Fn(usize, usize) -> f64) -> Vec<usize> {
-    // Row and column 0 are virtual: the row that is being placed hangs on column 0 until a path for it is found.
-    let mut u = vec![0.0; n + 1];
-    let mut v = vec![0.0; m + 1];
-    let mut row_of = vec![0usize; m + 1];
-    let mut way = vec![0usize; m + 1];
-    let mut shortest = vec![0.0; m + 1];
-    let mut done = vec![false; m + 1];
-    for row in 1..=n {
-        row_of[0] = row;
-        shortest.fill(f64::INFINITY);
-        done.fill(false);
-        let mut col = 0;
-        // Dijkstra over columns on reduced costs, until a free column is reached.
-        loop {
-            done[col] = true;
-            let r = row_of[col];
-            let (mut delta, mut next) = (f64::INFINITY, 0);
-            for c in 1..=m {
-                if done[c] {
-                    continue;
-                }
-                let reduced = cost(r - 1, c - 1) - u[r] - v[c];
-                if reduced < shortest[c] {
-                    shortest[c] = reduced;
-                    way[c] = col;
-                }
-                if shortest[c] < delta {
-                    delta = shortest[c];
-                    next = c;
-                }
-            }
-            for c in 0..=m {
-                if done[c] {
-                    u[row_of[c]] += delta;
-                    v[c] -= delta;
-                } else {
-                    shortest[c] -= delta;
-                }
-            }
-            col = next;
-            if row_of[col] == 0 || col == 0 {
-                break;
-            }
-        }
-        // Flip the path.
-        while col != 0 {
-            let previous = way[col];
-            row_of[col] = row_of[previous];
-            col = previous;
+#[derive(Debug, Clone, Copy)]
+struct Allowed {
+    group: usize,
+    row: usize,
+    col: usize,
+    cost: f64,
+}
+
+impl Assigner {
+    /// A new problem of this size, in which no pair is allowed yet.
+    pub fn begin(&mut self, rows: usize, cols: usize, threshold: f64) {
+        (self.rows, self.cols, self.threshold) = (rows, cols, threshold);
+        self.pairs.clear();
+        self.parents.clear();
+        self.parents.extend(0..rows + cols);
+        self.partners.clear();
+        self.partners.resize(rows, None);
+    }
+
+    /// Allows a pair, once, if its cost is finite and not over the threshold.
+    pub fn allow(&mut self, row: usize, col: usize, cost: f64) {
+        if cost.is_finite() && cost <= self.threshold && row < self.rows && col < self.cols {
+            let (a, b) = (self.root(row), self.root(self.rows + col));
+            self.parents[b] = a;
+            self.pairs.push(Allowed {
+                group: 0,
+                row,
+                col,
+                cost,
+            });
         }
     }
-    let mut col_of = vec![usize::MAX; n];
-    for c in 1..=m {
-        if row_of[c] != 0 {
-            col_of[row_of[c] - 1] = c - 1;
+
+    /// Finds the cheapest assignment.
+    pub fn solve(&mut self) {
+        for i in 0..self.pairs.len() {
+            self.pairs[i].group = self.root(self.pairs[i].row);
+        }
+        self.pairs.sort_unstable_by_key(|p| (p.group, p.row, p.col));
+        let forbidden = self.threshold + FORBIDDEN_MARGIN;
+        for group in self.pairs.chunk_by(|a, b| a.group == b.group) {
+            if let [only] = group {
+                self.partners[only.row] = Some(only.col);
+            } else {
+                self.group.solve(group, forbidden, &mut self.partners);
+            }
         }
     }
-    col_of
+
+    /// The column that a row was paired with.
+    #[must_use]
+    pub fn partner(&self, row: usize) -> Option<usize> {
+        self.partners.get(row).copied().flatten()
+    }
+
+    fn root(&mut self, mut at: usize) -> usize {
+        while self.parents[at] != at {
+            // Halves the way for whoever comes next.
+            self.parents[at] = self.parents[self.parents[at]];
+            at = self.parents[at];
+        }
+        at
+    }
+}
+
+/// One group as a dense problem; rows are the shorter side.
+#[derive(Debug, Clone, Default)]
+struct Group {
+    rows: Vec<usize>,
+    cols: Vec<usize>,
+    costs: Vec<f64>,
+    search: Search,
+}
+
+impl Group {
+    fn solve(&mut self, pairs: &[Allowed], forbidden: f64, partners: &mut [Option<usize>]) {
+        distinct(&mut self.rows, pairs.iter().map(|p| p.row));
+        distinct(&mut self.cols, pairs.iter().map(|p| p.col));
+        let turned = self.rows.len() > self.cols.len();
+        if turned {
+            std::mem::swap(&mut self.rows, &mut self.cols);
+        }
+        let (n, m) = (self.rows.len(), self.cols.len());
+        self.costs.clear();
+        self.costs.resize(n * m, forbidden);
+        for p in pairs {
+            let (row, col) = if turned {
+                (p.col, p.row)
+            } else {
+                (p.row, p.col)
+            };
+            if let (Ok(r), Ok(c)) = (self.rows.binary_search(&row), self.cols.binary_search(&col)) {
+                self.costs[r * m + c] = p.cost;
+            }
+        }
+        self.search.run(n, m, &self.costs);
+        for c in 0..m {
+            let Some(r) = self.search.row_of(c) else {
+                continue;
+            };
+            if self.costs[r * m + c] < forbidden {
+                let (row, col) = (self.rows[r], self.cols[c]);
+                let (row, col) = if turned { (col, row) } else { (row, col) };
+                partners[row] = Some(col);
+            }
+        }
+    }
+}
+
+/// Puts the different numbers into `out`, ascending.
+fn distinct(out: &mut Vec<usize>, numbers: impl Iterator<Item = usize>) {
+    out.clear();
+    out.extend(numbers);
+    out.sort_unstable();
+    out.dedup();
+}
+
+/// The search for shortest augmenting paths. Row and column 0 are virtual: the row that is being placed hangs on column 0
+/// until a path for it is found.
+#[derive(Debug, Clone, Default)]
+struct Search {
+    /// Dual variables of rows and columns.
+    u: Vec<f64>,
+    v: Vec<f64>,
+    row_of: Vec<usize>,
+    way: Vec<usize>,
+    shortest: Vec<f64>,
+    done: Vec<bool>,
+}
+
+impl Search {
+    /// Assigns all `n` rows to `m ≥ n` columns at least cost. Costs must be finite.
+    fn run(&mut self, n: usize, m: usize, costs: &[f64]) {
+        fill(&mut self.u, n + 1, 0.0);
+        fill(&mut self.v, m + 1, 0.0);
+        fill(&mut self.row_of, m + 1, 0);
+        fill(&mut self.way, m + 1, 0);
+        for row in 1..=n {
+            self.row_of[0] = row;
+            fill(&mut self.shortest, m + 1, f64::INFINITY);
+            fill(&mut self.done, m + 1, false);
+            let mut col = 0;
+            // Dijkstra over columns on reduced costs, until a free column is reached.
+            loop {
+                self.done[col] = true;
+                let r = self.row_of[col];
+                let (mut delta, mut next) = (f64::INFINITY, 0);
+                for c in 1..=m {
+                    if self.done[c] {
+                        continue;
+                    }
+                    let reduced = costs[(r - 1) * m + c - 1] - self.u[r] - self.v[c];
+                    if reduced < self.shortest[c] {
+                        self.shortest[c] = reduced;
+                        self.way[c] = col;
+                    }
+                    if self.shortest[c] < delta {
+                        delta = self.shortest[c];
+                        next = c;
+                    }
+                }
+                for c in 0..=m {
+                    if self.done[c] {
+                        self.u[self.row_of[c]] += delta;
+                        self.v[c] -= delta;
+                    } else {
+                        self.shortest[c] -= delta;
+                    }
+                }
+                col = next;
+                if self.row_of[col] == 0 || col == 0 {
+                    break;
+                }
+            }
+            // Flip the path.
+            while col != 0 {
+                let previous = self.way[col];
+                self.row_of[col] = self.row_of[previous];
+                col = previous;
+            }
+        }
+    }
+
+    /// The row that a column was assigned to, both from 0.
+    fn row_of(&self, col: usize) -> Option<usize> {
+        self.row_of.get(col + 1)?.checked_sub(1)
+    }
+}
+
+fn fill<T: Copy>(buffer: &mut Vec<T>, length: usize, value: T) {
+    buffer.clear();
+    buffer.resize(length, value);
 }
 
 #[cfg(test)]

@@ -59,9 +59,14 @@ impl Cadence {
     /// The usual interval in seconds, above 0, once there was one.
     #[must_use]
     pub fn usual_s(&self) -> Option<f64> {
-        let mut sorted: Vec<f64> = self.recent.iter().copied().collect();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).copied()
+        let mut sorted = [0.0; REMEMBERED];
+        let known = sorted.get_mut(..self.recent.len())?;
+        known
+            .iter_mut()
+            .zip(&self.recent)
+            .for_each(|(s, r)| *s = *r);
+        known.sort_unstable_by(f64::total_cmp);
+        known.get(known.len() / 2).copied()
     }
 
     /// Frames per second, once enough intervals are known for the number to mean something.

@@ -8,6 +8,7 @@
 //!
 //! Invariant: no input makes a function here panic; a state that is not finite stays so and then overlaps nothing.
 
+use super::axis::Axis;
 use crate::geometry::BBox;
 
 /// Standard deviation of a position relative to the box's height (`DeepSORT`'s choice).
@@ -18,51 +19,6 @@ const VELOCITY_STD: f64 = 1.0 / 160.0;
 const ASPECT_STD: f64 = 1e-2;
 const ASPECT_VELOCITY_STD: f64 = 1e-5;
 const ASPECT_MEASUREMENT_STD: f64 = 1e-1;
-
-/// One component with its velocity and the 2×2 covariance of the two.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Axis {
-    position: f64,
-    velocity: f64,
-    /// Variance of the position.
-    pp: f64,
-    /// Covariance of position and velocity.
-    pv: f64,
-    /// Variance of the velocity.
-    vv: f64,
-}
-
-impl Axis {
-    fn new(position: f64, position_std: f64, velocity_std: f64) -> Self {
-        Self {
-            position,
-            velocity: 0.0,
-            pp: position_std * position_std,
-            pv: 0.0,
-            vv: velocity_std * velocity_std,
-        }
-    }
-
-    fn predict(&mut self, position_std: f64, velocity_std: f64) {
-        self.position += self.velocity;
-        self.pp += 2.0 * self.pv + self.vv + position_std * position_std;
-        self.pv += self.vv;
-        self.vv += velocity_std * velocity_std;
-    }
-
-    fn correct(&mut self, measured: f64, measurement_std: f64) {
-        let innovation_variance = self.pp + measurement_std * measurement_std;
-        let gain_p = self.pp / innovation_variance;
-        let gain_v = self.pv / innovation_variance;
-        let innovation = measured - self.position;
-        self.position += gain_p * innovation;
-        self.velocity += gain_v * innovation;
-        let (pp, pv) = (self.pp, self.pv);
-        self.pp -= gain_p * pp;
-        self.pv -= gain_p * pv;
-        self.vv -= gain_v * pv;
-    }
-}
 
 /// Where a box is thought to be and how fast it moves, in pixels and pixels per frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,10 +47,10 @@ impl BoxFilter {
     pub fn predict(&mut self) {
         let h = self.height.position;
         let (position, velocity) = (POSITION_STD * h, VELOCITY_STD * h);
-        self.x.predict(position, velocity);
-        self.y.predict(position, velocity);
-        self.aspect.predict(ASPECT_STD, ASPECT_VELOCITY_STD);
-        self.height.predict(position, velocity);
+        self.x.advance(1.0, position, velocity);
+        self.y.advance(1.0, position, velocity);
+        self.aspect.advance(1.0, ASPECT_STD, ASPECT_VELOCITY_STD);
+        self.height.advance(1.0, position, velocity);
     }
 
     /// Forgets how the height changes: an object that is out of sight must not grow or shrink without bound.
@@ -153,21 +109,5 @@ mod tests {
         }
         let expected = boxed(3.0 * 64.0, 40.0);
         assert!(f.bbox().iou(&expected) > 0.9, "{:?} {expected:?}", f.bbox());
-    }
-
-    /// Two steps by hand of the full 8×8 filter for one component: `h = 20`, so position deviation 1 and velocity
-    /// deviation 0.125 per step.
-    #[test]
-    fn the_numbers_are_those_of_the_matrix_form() {
-        let mut a = Axis::new(5.0, 2.0, 1.25);
-        a.predict(1.0, 0.125);
-        assert!((a.pp - (4.0 + 1.5625 + 1.0)).abs() < 1e-12);
-        assert!((a.pv - 1.5625).abs() < 1e-12);
-        assert!((a.vv - (1.5625 + 0.015_625)).abs() < 1e-12);
-        a.correct(6.0, 1.0);
-        let s = 6.5625 + 1.0;
-        assert!((a.position - (5.0 + 6.5625 / s)).abs() < 1e-12);
-        assert!((a.velocity - 1.5625 / s).abs() < 1e-12);
-        assert!((a.vv - (1.578_125 - 1.5625 * 1.5625 / s)).abs() < 1e-12);
     }
 }

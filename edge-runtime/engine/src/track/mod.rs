@@ -4,9 +4,15 @@
 //! number of tracks, and an id that was given out is never given to another object.
 
 pub mod assign;
+mod axis;
 pub mod byte_track;
 pub mod cadence;
+mod camera;
 pub mod kalman;
+mod likeness;
+mod motion;
+pub mod tracker;
 
 pub use byte_track::{ByteTrack, ByteTrackConfig};
 pub use cadence::Cadence;
+pub use tracker::{Tracker, TrackerConfig};

@@ -1,0 +1,150 @@
+//! The motion model of our own tracker: centre and size of a box, each with its velocity, in real time.
+//!
+//! Differs from [`kalman`](super::kalman) in three ways. Time is in seconds, so frames that come late or not at all move
+//! things as far as they move; width and height are followed separately, so a person who bends or a car that turns is
+//! followed as quickly as one that comes nearer; and sizes are trusted less than positions, as detectors cut off what is
+//! hidden.
+//!
+//! Invariant: no input makes a function here panic; a state that is not finite stays so and then overlaps nothing.
+
+use super::axis::Axis;
+use crate::geometry::BBox;
+
+// All deviations are in sizes of the box, the root of its area, so that near and far, upright and lying things, large
+// pictures and small ones are alike. Where they come from: docs/tracking.md.
+
+/// How far an observed centre is from the true one.
+const SEEN_STD: f64 = 0.05;
+/// The same for width and height, in observed centres.
+const SIZE_STD: f64 = 2.5;
+/// Velocity a second of an object that has just come into sight.
+const FIRST_VELOCITY_STD: f64 = 2.4;
+/// Of a size's velocity, in velocities of the centre.
+const SIZE_VELOCITY: f64 = 0.5;
+/// What position and size gather in a second beyond their velocity.
+const POSITION_DRIFT: f64 = 0.27;
+/// What their velocities gather in a second, each second.
+const VELOCITY_DRIFT: f64 = 0.66;
+
+/// Where a box is thought to be and how fast it moves, in pixels and seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct BoxMotion {
+    x: Axis,
+    y: Axis,
+    width: Axis,
+    height: Axis,
+}
+
+impl BoxMotion {
+    /// On `seen`, moving with `velocity` pixels a second as far as is known.
+    pub(super) fn new(seen: &BBox, velocity: [f64; 2]) -> Self {
+        let (c, size) = (seen.center(), size(seen.width(), seen.height()));
+        let (seen_std, fast) = (2.0 * SEEN_STD * size, FIRST_VELOCITY_STD * size);
+        let slow = SIZE_VELOCITY * fast;
+        let mut motion = Self {
+            x: Axis::new(c.x, seen_std, fast),
+            y: Axis::new(c.y, seen_std, fast),
+            width: Axis::new(seen.width(), seen_std, slow),
+            height: Axis::new(seen.height(), seen_std, slow),
+        };
+        [motion.x.velocity, motion.y.velocity] = velocity;
+        motion
+    }
+
+    /// Moves the state `dt` seconds ahead.
+    pub(super) fn advance(&mut self, dt: f64) {
+        let gathered = self.size() * dt.sqrt();
+        let (position, velocity) = (POSITION_DRIFT * gathered, VELOCITY_DRIFT * gathered);
+        for axis in [&mut self.x, &mut self.y, &mut self.width, &mut self.height] {
+            axis.advance(dt, position, velocity);
+        }
+    }
+
+    /// Forgets how the size changes: an object that is out of sight must not grow or shrink without bound.
+    pub(super) fn hold_size(&mut self) {
+        self.width.velocity = 0.0;
+        self.height.velocity = 0.0;
+    }
+
+    /// Moves the state as if the whole picture had moved.
+    pub(super) fn shift(&mut self, by: [f64; 2]) {
+        self.x.position += by[0];
+        self.y.position += by[1];
+    }
+
+    /// Corrects the state by a box that was seen.
+    pub(super) fn correct(&mut self, seen: &BBox) {
+        let std = SEEN_STD * self.size();
+        let c = seen.center();
+        self.x.correct(c.x, std);
+        self.y.correct(c.y, std);
+        self.width.correct(seen.width(), SIZE_STD * std);
+        self.height.correct(seen.height(), SIZE_STD * std);
+    }
+
+    /// Velocity of the centre in pixels a second.
+    pub(super) fn velocity(&self) -> [f64; 2] {
+        [self.x.velocity, self.y.velocity]
+    }
+
+    /// The box the state stands for; at least a pixel wide and high.
+    pub(super) fn bbox(&self) -> BBox {
+        let (w, h) = (self.width.position.max(1.0), self.height.position.max(1.0));
+        let (x1, y1) = (self.x.position - w / 2.0, self.y.position - h / 2.0);
+        BBox::new(x1, y1, x1 + w, y1 + h)
+    }
+
+    fn size(&self) -> f64 {
+        size(self.width.position, self.height.position)
+    }
+}
+
+/// The root of the area, of sides of at least a pixel.
+fn size(width: f64, height: f64) -> f64 {
+    (width.max(1.0) * height.max(1.0)).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boxed(x: f64) -> BBox {
+        BBox::new(x, 100.0, x + 40.0, 180.0)
+    }
+
+    #[test]
+    fn a_steady_motion_is_learnt_and_carried_on_whatever_the_frame_rate() {
+        for fps in [5.0, 10.0, 30.0] {
+            let at = |n: f64| boxed(60.0 * n / fps);
+            let mut m = BoxMotion::new(&at(0.0), [0.0, 0.0]);
+            for n in 1..=40 {
+                m.advance(1.0 / fps);
+                m.correct(&at(f64::from(n)));
+            }
+            m.advance(0.5);
+            let wanted = at(40.0 + 0.5 * fps);
+            assert!(
+                m.bbox().iou(&wanted) > 0.9,
+                "{fps}: {:?} {wanted:?}",
+                m.bbox()
+            );
+        }
+    }
+
+    #[test]
+    fn a_size_that_flickers_moves_the_box_less_than_a_place_that_does() {
+        let mut m = BoxMotion::new(&boxed(0.0), [0.0, 0.0]);
+        for _ in 0..20 {
+            m.advance(0.1);
+            m.correct(&boxed(0.0));
+        }
+        let (mut wider, mut moved) = (m, m);
+        wider.advance(0.1);
+        wider.correct(&BBox::new(-10.0, 100.0, 50.0, 180.0));
+        moved.advance(0.1);
+        moved.correct(&boxed(20.0));
+        let grown = wider.bbox().width() - 40.0;
+        let gone = moved.bbox().center().x - 20.0;
+        assert!(grown < gone, "{grown} {gone}");
+    }
+}
