@@ -16,6 +16,7 @@ mod error;
 mod facts;
 mod image;
 mod inner;
+mod instances;
 pub mod json;
 mod kinds;
 mod lineage;

@@ -1,15 +1,11 @@
 //! Follows objects from frame to frame with ByteTrack.
 
-use std::collections::{BTreeSet, VecDeque};
-
-use watchkeeper_contract::id::TrackId;
-
 use super::super::block::{Block, Call, Setup};
+use super::super::instances::{Instances, USUAL_SIZE};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
 use super::super::per_video::PerVideo;
 use super::video_of;
-use crate::detections::Detections;
 use crate::track::byte_track::{ByteTrack, ByteTrackConfig};
 
 const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
@@ -52,8 +48,6 @@ const METADATA: Property = Property::data(
 );
 const IMAGE: Property = Property::data("image", "the frame", &[Kind::Image]);
 const TRACKED: Output = Output::new("tracked_detections", &[Kind::ObjectDetection]);
-/// Most identities remembered for telling new instances, unless the step says otherwise.
-const CACHE: i64 = 16_384;
 
 const fn version(
     name: &'static str,
@@ -120,7 +114,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
                 "how many identities are remembered to tell new ones from known ones",
                 INTEGER,
             )
-            .or(Or::Int(CACHE)),
+            .or(Or::Int(USUAL_SIZE)),
         ],
         &[
             TRACKED,
@@ -132,7 +126,9 @@ pub(super) const BLOCKS: &[Manifest] = &[
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
     let size = setup.literals.get("instances_cache_size");
-    let size = size.and_then(serde_json::Value::as_i64).unwrap_or(CACHE);
+    let size = size
+        .and_then(serde_json::Value::as_i64)
+        .unwrap_or(USUAL_SIZE);
     Ok(Box::new(Tracker {
         videos: PerVideo::default(),
         cache_size: usize::try_from(size).unwrap_or(0),
@@ -146,7 +142,7 @@ struct Tracker {
 
 struct Video {
     tracker: ByteTrack,
-    seen: Seen,
+    instances: Instances,
 }
 
 impl Block for Tracker {
@@ -164,7 +160,7 @@ impl Block for Tracker {
         let video = self.videos.get(&meta.video_identifier, || {
             Ok(Video {
                 tracker: ByteTrack::new(config),
-                seen: Seen::default(),
+                instances: Instances::new(self.cache_size),
             })
         })?;
         // A camera that tells no rate has a measured one after some frames.
@@ -174,46 +170,11 @@ impl Block for Tracker {
             None => video.tracker.update(detections),
         };
         if call.out.len() > 1 {
-            let mut fresh = Detections {
-                boxes: Vec::new(),
-                size: tracked.size,
-            };
-            let mut known = fresh.clone();
-            for d in &tracked.boxes {
-                let new = d
-                    .track
-                    .is_some_and(|track| video.seen.note(track, self.cache_size));
-                if new { &mut fresh } else { &mut known }
-                    .boxes
-                    .push(d.clone());
-            }
+            let (fresh, known) = video.instances.split(&tracked);
             call.put(1, fresh);
             call.put(2, known);
         }
         call.put(0, tracked);
         Ok(())
-    }
-}
-
-/// The latest identities, first in first out.
-#[derive(Debug, Default)]
-struct Seen {
-    order: VecDeque<TrackId>,
-    set: BTreeSet<TrackId>,
-}
-
-impl Seen {
-    /// Notes a track; true when it was not known.
-    fn note(&mut self, track: TrackId, size: usize) -> bool {
-        if !self.set.insert(track) {
-            return false;
-        }
-        self.order.push_back(track);
-        while self.order.len() > size {
-            if let Some(oldest) = self.order.pop_front() {
-                self.set.remove(&oldest);
-            }
-        }
-        true
     }
 }

@@ -1,0 +1,212 @@
+//! Follows objects from frame to frame with our own tracker. Takes and gives what `byte_tracker@v3` does.
+
+use super::super::block::{Block, Call, Setup};
+use super::super::instances::{Instances, USUAL_SIZE};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
+};
+use super::super::per_video::PerVideo;
+use super::video_of;
+use crate::track::tracker::{Tracker, TrackerConfig};
+
+/// Frames a second that the lost track buffer is counted in.
+const BUFFER_FPS: f64 = 30.0;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "watchkeeper/tracker@v1",
+    category: "video",
+    summary: "Gives detections an identity over time: fewer switches than ByteTrack, also with a moving camera.",
+    role: Role::Tracker,
+    properties: &[
+        Property::data("image", "the frame", &[Kind::Image]),
+        Property::data("detections", "what to follow", DETECTIONS),
+        Property::value(
+            "track_activation_threshold",
+            "score from which a box begins a track; scores weigh relative to it",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.5))
+        .nullable(),
+        Property::value(
+            "lost_track_buffer",
+            "frames, at 30 a second, for which a lost track is kept",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(30))
+        .nullable(),
+        Property::value(
+            "minimum_matching_threshold",
+            "largest distance (1 - overlap × score) at which a box continues a track",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.8))
+        .nullable(),
+        Property::value(
+            "minimum_consecutive_frames",
+            "frames after its first box before a track is reported; null: a seventh of a second",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Null)
+        .nullable(),
+        Property::literal(
+            "instances_cache_size",
+            "how many identities are remembered to tell new ones from known ones",
+            INTEGER,
+        )
+        .or(Or::Int(USUAL_SIZE)),
+    ],
+    outputs: &[
+        Output::new("tracked_detections", &[Kind::ObjectDetection]),
+        Output::new("new_instances", &[Kind::ObjectDetection]),
+        Output::new("already_seen_instances", &[Kind::ObjectDetection]),
+    ],
+    build,
+    ..Manifest::BASE
+}];
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    let size = setup.literals.get("instances_cache_size");
+    let size = size
+        .and_then(serde_json::Value::as_i64)
+        .unwrap_or(USUAL_SIZE);
+    Ok(Box::new(Step {
+        videos: PerVideo::default(),
+        cache_size: usize::try_from(size).unwrap_or(0),
+    }))
+}
+
+struct Step {
+    videos: PerVideo<Video>,
+    cache_size: usize,
+}
+
+struct Video {
+    tracker: Tracker,
+    instances: Instances,
+}
+
+impl Block for Step {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let meta = video_of(call.arg(0))?;
+        let detections = call.detections(1)?;
+        let usual = TrackerConfig::default();
+        let buffer = call.integer(3, 30)?;
+        let mut config = TrackerConfig {
+            activation: call.number(2, usual.activation)?,
+            buffer_s: u32::try_from(buffer).map_or(0.0, f64::from) / BUFFER_FPS,
+            least_likeness: 1.0 - call.number(4, 1.0 - usual.least_likeness)?,
+            frame_rate: meta.fps.unwrap_or(0.0),
+            ..usual
+        };
+        if !call.arg(5).is_null() {
+            let more = u32::try_from(call.integer(5, 0)?).unwrap_or(0);
+            config.fewest_sights = more.saturating_add(1);
+            config.confirm_s = 0.0;
+        }
+        let video = self.videos.get(&meta.video_identifier, || {
+            Ok(Video {
+                tracker: Tracker::new(config),
+                instances: Instances::new(self.cache_size),
+            })
+        })?;
+        // Properties may come from other steps, and a camera's rate may be known only after some frames.
+        video.tracker.set_config(config);
+        let tracked = video.tracker.update(detections, meta.source_s);
+        let (fresh, known) = video.instances.split(&tracked);
+        call.put(0, tracked);
+        call.put(1, fresh);
+        call.put(2, known);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, boxes, picture};
+    use super::Kind;
+
+    fn bench(more: &Json) -> Bench {
+        let mut step = json!({
+            "type": "watchkeeper/tracker@v1", "image": "$inputs.image", "detections": "$inputs.boxes"
+        });
+        for (name, value) in more.as_object().into_iter().flatten() {
+            step[name] = value.clone();
+        }
+        Bench::new(
+            step,
+            &[("image", Kind::Image), ("boxes", Kind::ObjectDetection)],
+        )
+    }
+
+    /// One frame with boxes at these places; how many boxes each output has.
+    fn frame(bench: &mut Bench, number: u64, xs: &[f64]) -> [usize; 3] {
+        let out = feed(bench, number, xs, 0.9);
+        let count = |name: &str| out[name]["predictions"].as_array().unwrap().len();
+        [
+            count("tracked_detections"),
+            count("new_instances"),
+            count("already_seen_instances"),
+        ]
+    }
+
+    fn feed(bench: &mut Bench, number: u64, xs: &[f64], score: f64) -> Json {
+        let row = |x: &f64| json!({"x": x, "y": 50.0, "width": 40.0, "height": 80.0, "confidence": score});
+        let rows: Vec<Json> = xs.iter().map(row).collect();
+        let image = picture(number, [4, 4], |_, _| [0, 0, 0]);
+        bench
+            .feed(&[("image", image), ("boxes", boxes([640, 480], &rows))])
+            .unwrap()
+    }
+
+    #[test]
+    fn an_object_is_new_once_and_known_from_then_on() {
+        let mut bench = bench(&Json::Null);
+        assert_eq!(frame(&mut bench, 0, &[100.0]), [1, 1, 0]);
+        assert_eq!(frame(&mut bench, 1, &[102.0]), [1, 0, 1]);
+        for n in 2..6 {
+            assert_eq!(frame(&mut bench, n, &[100.0, 300.0]), [1, 0, 1]);
+        }
+        assert_eq!(frame(&mut bench, 6, &[100.0, 300.0]), [2, 1, 1]);
+    }
+
+    #[test]
+    fn a_track_is_reported_after_as_many_more_frames_as_were_asked_for() {
+        for more in 0..4 {
+            let mut bench = bench(&json!({"minimum_consecutive_frames": more}));
+            frame(&mut bench, 0, &[]);
+            for n in 0..more {
+                assert_eq!(frame(&mut bench, n + 1, &[100.0]), [0, 0, 0], "{more}");
+            }
+            assert_eq!(frame(&mut bench, more + 1, &[100.0]), [1, 1, 0], "{more}");
+        }
+    }
+
+    #[test]
+    fn the_activation_decides_which_box_begins_a_track() {
+        for (activation, expected) in [(0.5, 0), (0.3, 1)] {
+            let mut bench = bench(&json!({"track_activation_threshold": activation}));
+            let out = feed(&mut bench, 0, &[100.0], 0.4);
+            let found = out["tracked_detections"]["predictions"].as_array().unwrap();
+            assert_eq!(found.len(), expected);
+        }
+    }
+
+    #[test]
+    fn a_lost_track_is_kept_for_the_buffer() {
+        for (buffer, expected) in [(30, 1), (5, 0)] {
+            let mut bench = bench(&json!({"lost_track_buffer": buffer}));
+            frame(&mut bench, 0, &[100.0]);
+            for n in 1..12 {
+                frame(&mut bench, n, &[]);
+            }
+            assert_eq!(frame(&mut bench, 12, &[100.0])[0], expected);
+        }
+    }
+}

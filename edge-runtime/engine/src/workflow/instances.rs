@@ -1,0 +1,86 @@
+//! Which tracks a step has met before, so that it can tell new objects from known ones.
+//!
+//! Invariant: at most as many identities are remembered as the step says; the one that was met first goes first.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use watchkeeper_contract::id::TrackId;
+
+use crate::detections::Detections;
+
+/// Most identities remembered, unless the step says otherwise.
+pub(crate) const USUAL_SIZE: i64 = 16_384;
+
+/// The latest identities.
+#[derive(Debug)]
+pub(crate) struct Instances {
+    size: usize,
+    order: VecDeque<TrackId>,
+    set: BTreeSet<TrackId>,
+}
+
+impl Instances {
+    /// Remembers up to `size` identities.
+    pub(crate) fn new(size: usize) -> Self {
+        Self {
+            size,
+            order: VecDeque::new(),
+            set: BTreeSet::new(),
+        }
+    }
+
+    /// Boxes whose track is met for the first time, and the others with a track.
+    pub(crate) fn split(&mut self, tracked: &Detections) -> (Detections, Detections) {
+        let mut fresh = Detections::none(tracked.size);
+        let mut known = Detections::none(tracked.size);
+        for d in &tracked.boxes {
+            let new = d.track.is_some_and(|track| self.note(track));
+            let side = if new { &mut fresh } else { &mut known };
+            side.boxes.push(d.clone());
+        }
+        (fresh, known)
+    }
+
+    /// Notes a track; true when it was not known.
+    fn note(&mut self, track: TrackId) -> bool {
+        if !self.set.insert(track) {
+            return false;
+        }
+        self.order.push_back(track);
+        while self.order.len() > self.size {
+            if let Some(oldest) = self.order.pop_front() {
+                self.set.remove(&oldest);
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detections::testing::tracked;
+    use crate::geometry::BBox;
+
+    fn new_ones(instances: &mut Instances, tracks: &[i64]) -> Vec<i64> {
+        let boxes: Vec<_> = tracks.iter().map(|&t| (t, BBox::default())).collect();
+        let (fresh, known) = instances.split(&tracked(&boxes));
+        assert_eq!(fresh.boxes.len() + known.boxes.len(), tracks.len());
+        fresh
+            .boxes
+            .iter()
+            .filter_map(|b| b.track)
+            .map(|t| t.0)
+            .collect()
+    }
+
+    #[test]
+    fn an_identity_is_new_once_until_it_is_forgotten() {
+        let mut instances = Instances::new(2);
+        assert_eq!(new_ones(&mut instances, &[1, 2]), [1, 2]);
+        assert!(new_ones(&mut instances, &[2, 1]).is_empty());
+        assert_eq!(new_ones(&mut instances, &[3]), [3]);
+        // 1 was met first and made room for 3.
+        assert_eq!(new_ones(&mut instances, &[1]), [1]);
+    }
+}
