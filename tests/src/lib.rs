@@ -7,6 +7,7 @@ pub mod file_server;
 pub mod fuzz;
 pub mod http;
 mod listener;
+pub mod mot;
 pub mod mounts;
 pub mod rtsp;
 pub mod scene;

@@ -1,0 +1,288 @@
+//! The files of a sequence.
+//!
+//! - `seqinfo.json`: `set` (the group), `fps`, `frames`, `width`, `height`.
+//! - `det.txt`: `frame,-1,x,y,w,h,score,…`, frames from 1, pixels.
+//! - `gt.txt`: `frame,id,x,y,w,h,consider,class,visibility`. Class 1 is a target where `consider` is 1; 2, 7, 8 and 12 are
+//!   distractors, 0 is a region that nobody labelled.
+//! - results: `frame,id,x,y,w,h,1,-1,-1,-1`.
+//!
+//! Invariant: frames are in order; what can't be read is an error that names file, line and field.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+use watchkeeper_engine::geometry::BBox;
+
+/// Most frames of a sequence: a day at 30 a second.
+const MOST_FRAMES: usize = 24 * 3600 * 30;
+
+/// What `seqinfo.json` says.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Info {
+    /// The group whose sequences are scored together.
+    pub set: String,
+    /// Frames a second.
+    pub fps: f64,
+    /// How many frames there are.
+    pub frames: usize,
+    /// Width of the picture in pixels.
+    pub width: u32,
+    /// Height of the picture in pixels.
+    pub height: u32,
+}
+
+/// A box of a detector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    /// Where, in pixels.
+    pub bbox: BBox,
+    /// How sure the detector is.
+    pub score: f64,
+}
+
+/// A labelled box.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Truth {
+    /// Identity over the sequence.
+    pub id: i64,
+    /// Where, in pixels.
+    pub bbox: BBox,
+    /// Whether it counts.
+    pub consider: bool,
+    /// What it is.
+    pub class: i64,
+}
+
+/// A box that a tracker gave out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tracked {
+    /// Identity over the sequence.
+    pub id: i64,
+    /// Where, in pixels.
+    pub bbox: BBox,
+}
+
+/// One value of type `T` for each box, by frame.
+pub type Frames<T> = Vec<Vec<T>>;
+
+/// A sequence with what its detector found.
+#[derive(Debug, Clone)]
+pub struct Sequence {
+    /// Name of the folder.
+    pub name: String,
+    /// Size and rate.
+    pub info: Info,
+    /// Boxes of each frame.
+    pub found: Frames<Found>,
+}
+
+impl Sequence {
+    /// Reads the sequence in `folder`.
+    ///
+    /// # Errors
+    /// A file that is absent or says what can't be.
+    pub fn read(folder: &Path) -> anyhow::Result<Self> {
+        let name = folder.file_name().context("a folder without a name")?;
+        let info = read_info(folder)?;
+        let found = by_frame(&folder.join("det.txt"), info.frames, |fields| {
+            Ok(Found {
+                bbox: bbox(fields)?,
+                score: number(fields, 6, "score")?,
+            })
+        })?;
+        Ok(Self {
+            name: name.to_string_lossy().into_owned(),
+            info,
+            found,
+        })
+    }
+
+    /// Reads every folder below `folder` that holds a `det.txt`, by name.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), and where there is none.
+    pub fn read_all(folder: &Path) -> anyhow::Result<Vec<Self>> {
+        let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+        let mut folders: Vec<_> = entries
+            .filter_map(|e| Some(e.ok()?.path()))
+            .filter(|p| p.join("det.txt").is_file())
+            .collect();
+        folders.sort();
+        ensure!(
+            !folders.is_empty(),
+            "{}: no folder in it holds a det.txt",
+            folder.display()
+        );
+        folders.iter().map(|f| Self::read(f)).collect()
+    }
+}
+
+/// Reads `gt.txt` of the sequence in `folder`.
+///
+/// # Errors
+/// As [`Sequence::read`].
+pub fn read_truth(folder: &Path, frames: usize) -> anyhow::Result<Frames<Truth>> {
+    by_frame(&folder.join("gt.txt"), frames, |fields| {
+        Ok(Truth {
+            id: whole(fields, 1, "id")?,
+            bbox: bbox(fields)?,
+            consider: number(fields, 6, "consider")? != 0.0,
+            class: whole(fields, 7, "class")?,
+        })
+    })
+}
+
+/// Reads a tracker's results.
+///
+/// # Errors
+/// As [`Sequence::read`].
+pub fn read_results(path: &Path, frames: usize) -> anyhow::Result<Frames<Tracked>> {
+    by_frame(path, frames, |fields| {
+        Ok(Tracked {
+            id: whole(fields, 1, "id")?,
+            bbox: bbox(fields)?,
+        })
+    })
+}
+
+/// A tracker's results as text, with hundredths of pixels.
+#[must_use]
+pub fn results_text(frames: &Frames<Tracked>) -> String {
+    let mut out = String::new();
+    for (frame, boxes) in frames.iter().enumerate() {
+        for Tracked { id, bbox } in boxes {
+            let (w, h) = (bbox.width(), bbox.height());
+            // Writing into a string can't fail.
+            _ = writeln!(
+                out,
+                "{},{id},{:.2},{:.2},{w:.2},{h:.2},1,-1,-1,-1",
+                frame + 1,
+                bbox.x1,
+                bbox.y1
+            );
+        }
+    }
+    out
+}
+
+fn read_info(folder: &Path) -> anyhow::Result<Info> {
+    let path = folder.join("seqinfo.json");
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let info: Info = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+    ensure!(
+        info.frames <= MOST_FRAMES,
+        "{}: frames is {}, allowed are up to {MOST_FRAMES}",
+        path.display(),
+        info.frames
+    );
+    Ok(info)
+}
+
+fn by_frame<T>(
+    path: &Path,
+    frames: usize,
+    read: impl Fn(&[&str]) -> anyhow::Result<T>,
+) -> anyhow::Result<Frames<T>> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let mut out: Frames<T> = (0..frames).map(|_| Vec::new()).collect();
+    for (n, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let place = || format!("{}:{}", path.display(), n + 1);
+        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+        let frame = whole(&fields, 0, "frame").with_context(place)?;
+        let slot = usize::try_from(frame - 1).ok().and_then(|f| out.get_mut(f));
+        let Some(slot) = slot else {
+            bail!(
+                "{}: frame is {frame}, allowed are 1 to {frames} (seqinfo.json)",
+                place()
+            );
+        };
+        slot.push(read(&fields).with_context(place)?);
+    }
+    Ok(out)
+}
+
+fn number(fields: &[&str], at: usize, name: &str) -> anyhow::Result<f64> {
+    let text = fields
+        .get(at)
+        .with_context(|| format!("no field {} ({name})", at + 1))?;
+    let value: f64 = text
+        .parse()
+        .with_context(|| format!("{name} is {text:?}, a number is wanted"))?;
+    ensure!(
+        value.is_finite(),
+        "{name} is {text}, a finite number is wanted"
+    );
+    Ok(value)
+}
+
+fn whole(fields: &[&str], at: usize, name: &str) -> anyhow::Result<i64> {
+    let value = number(fields, at, name)?;
+    // Some tools write whole numbers as 1.0. Saturates beyond the range.
+    Ok(value as i64)
+}
+
+fn bbox(fields: &[&str]) -> anyhow::Result<BBox> {
+    let (x, y) = (number(fields, 2, "x")?, number(fields, 3, "y")?);
+    let (w, h) = (number(fields, 4, "w")?, number(fields, 5, "h")?);
+    Ok(BBox::new(x, y, x + w, y + h))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sequence(det: &str) -> anyhow::Result<Sequence> {
+        let room = tempfile::tempdir()?;
+        let info =
+            r#"{"set":"MOT17","fps":30.0,"frames":2,"width":640,"height":480,"detector":"any"}"#;
+        std::fs::write(room.path().join("seqinfo.json"), info)?;
+        std::fs::write(room.path().join("det.txt"), det)?;
+        Sequence::read(room.path())
+    }
+
+    #[test]
+    fn boxes_come_by_frame_and_frames_without_any_are_there() -> anyhow::Result<()> {
+        let s = sequence("2,-1,10,20,30,40,0.5,-1,-1,-1\n")?;
+        assert_eq!(s.found.len(), 2);
+        assert_eq!(s.found[0], []);
+        assert_eq!(s.found[1][0].bbox, BBox::new(10.0, 20.0, 40.0, 60.0));
+        Ok(())
+    }
+
+    #[test]
+    fn an_error_names_line_field_and_what_is_allowed() {
+        for (det, wanted) in [
+            (
+                "3,-1,10,20,30,40,0.5",
+                "det.txt:1: frame is 3, allowed are 1 to 2",
+            ),
+            (
+                "1,-1,10,20,wide,40,0.5",
+                "w is \"wide\", a number is wanted",
+            ),
+            (
+                "1,-1,10,20,inf,40,0.5",
+                "w is inf, a finite number is wanted",
+            ),
+            ("1,-1,10,20,30,40", "no field 7 (score)"),
+        ] {
+            let said = sequence(det).map_or_else(|e| format!("{e:#}"), |_| String::new());
+            assert!(said.contains(wanted), "{said}");
+        }
+    }
+
+    #[test]
+    fn results_are_read_as_they_were_written() -> anyhow::Result<()> {
+        let bbox = BBox::new(1.25, 2.5, 11.25, 22.75);
+        let written = vec![vec![], vec![Tracked { id: 3, bbox }]];
+        let room = tempfile::NamedTempFile::new()?;
+        std::fs::write(room.path(), results_text(&written))?;
+        assert_eq!(read_results(room.path(), 2)?, written);
+        Ok(())
+    }
+}

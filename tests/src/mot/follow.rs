@@ -1,0 +1,138 @@
+//! Runs a tracker over a sequence.
+//!
+//! Invariant: what comes out for a frame depends on that frame and those before it; only the tracker's own time is measured,
+//! not reading or writing.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
+use watchkeeper_engine::track::byte_track::{ByteTrack, ByteTrackConfig};
+use watchkeeper_engine::track::tracker::{Tracker, TrackerConfig};
+
+use super::files::{Found, Frames, Sequence, Tracked};
+
+/// Which tracker, with which settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Setting {
+    /// Our own tracker as it is.
+    #[default]
+    Default,
+    /// `ByteTrack` with the defaults of the peer.
+    ByteTrack,
+    /// The same with an activation threshold of 0.6, which is the paper's.
+    ByteTrackHigh,
+}
+
+impl Setting {
+    /// Every setting.
+    pub const ALL: [Self; 3] = [Self::Default, Self::ByteTrack, Self::ByteTrackHigh];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::ByteTrack => "byte-track",
+            Self::ByteTrackHigh => "byte-track-high",
+        }
+    }
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let names = Self::ALL.map(Self::name);
+        let found = Self::ALL.into_iter().find(|s| s.name() == name);
+        found.ok_or_else(|| format!("no setting {name:?}, there are {}", names.join(", ")))
+    }
+}
+
+/// What a tracker gave out, and how long it took.
+#[derive(Debug, Clone)]
+pub struct Followed {
+    /// Boxes with identities, by frame.
+    pub tracked: Frames<Tracked>,
+    /// Time inside the tracker, all frames together.
+    pub spent: Duration,
+}
+
+impl Followed {
+    /// Milliseconds a frame inside the tracker.
+    #[must_use]
+    pub fn ms_per_frame(&self) -> f64 {
+        1e3 * self.spent.as_secs_f64() / self.tracked.len().max(1) as f64
+    }
+}
+
+/// Follows the objects of `sequence`.
+#[must_use]
+pub fn follow(sequence: &Sequence, setting: Setting) -> Followed {
+    match setting {
+        Setting::Default => {
+            let mut tracker = Tracker::new(TrackerConfig {
+                frame_rate: sequence.info.fps,
+                ..TrackerConfig::default()
+            });
+            run(sequence, |d| tracker.update(d, None))
+        }
+        Setting::ByteTrack => byte_track(sequence, ByteTrackConfig::default()),
+        Setting::ByteTrackHigh => {
+            let activation_threshold = 0.6;
+            byte_track(
+                sequence,
+                ByteTrackConfig {
+                    activation_threshold,
+                    ..ByteTrackConfig::default()
+                },
+            )
+        }
+    }
+}
+
+fn byte_track(sequence: &Sequence, config: ByteTrackConfig) -> Followed {
+    // The peer takes whole frames a second.
+    let mut tracker = ByteTrack::new(ByteTrackConfig {
+        frame_rate: sequence.info.fps.round(),
+        ..config
+    });
+    run(sequence, |d| tracker.update(d))
+}
+
+/// Gives every frame, empty ones too, to `update`.
+fn run(sequence: &Sequence, mut update: impl FnMut(&Detections) -> Detections) -> Followed {
+    let class: Arc<str> = "object".into();
+    let (mut tracked, mut spent) = (Frames::new(), Duration::ZERO);
+    let mut number = 0;
+    for found in &sequence.found {
+        let boxes = found.iter().map(|&Found { bbox, score }| {
+            number += 1;
+            Detection {
+                bbox,
+                confidence: score,
+                class_id: 0,
+                class: Arc::clone(&class),
+                track: None,
+                id: DetectionId::Local { stream: 0, number },
+                extra: None,
+            }
+        });
+        let detections = Detections {
+            boxes: boxes.collect(),
+            size: [sequence.info.width, sequence.info.height],
+        };
+        let begin = Instant::now();
+        let out = update(&detections);
+        spent += begin.elapsed();
+        let with_track = out.boxes.iter().filter_map(|b| {
+            Some(Tracked {
+                id: b.track?.0,
+                bbox: b.bbox,
+            })
+        });
+        tracked.push(with_track.collect());
+    }
+    Followed { tracked, spent }
+}

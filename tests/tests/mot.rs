@@ -1,0 +1,94 @@
+//! Trackers on tracking sequences with truth.
+//!
+//! Needs the folder of footage; each test says so and passes where there is none.
+
+use std::collections::BTreeMap;
+
+use watchkeeper_tests::daemons::data;
+use watchkeeper_tests::mot::files::{Sequence, read_truth};
+use watchkeeper_tests::mot::follow::{Setting, follow};
+use watchkeeper_tests::mot::score::{Score, Scored, score};
+
+/// Figures by group; nothing where there are no sequences.
+fn figures(setting: Setting) -> anyhow::Result<Option<BTreeMap<String, Scored>>> {
+    let Some(data) = data("tracking sequences") else {
+        return Ok(None);
+    };
+    let folder = data.join("mot");
+    let mut groups: BTreeMap<String, Score> = BTreeMap::new();
+    for sequence in Sequence::read_all(&folder)? {
+        let truth = read_truth(&folder.join(&sequence.name), sequence.info.frames)?;
+        let tracked = follow(&sequence, setting).tracked;
+        let group = groups.entry(sequence.info.set.clone()).or_default();
+        group.add(&score(&sequence.info.set, &truth, &tracked));
+    }
+    Ok(Some(
+        groups
+            .iter()
+            .map(|(g, s)| (g.clone(), s.figures()))
+            .collect(),
+    ))
+}
+
+/// What TrackEval says of the results of supervision 0.26.1 on these sequences: HOTA, MOTA, IDF1, switches.
+const PEER: [(Setting, &str, [f64; 3], u64); 6] = [
+    (Setting::ByteTrack, "MOT15", [32.9, 26.7, 42.0], 424),
+    (Setting::ByteTrack, "MOT17", [50.1, 59.8, 59.3], 261),
+    (
+        Setting::ByteTrack,
+        "KITTI-tracking-train",
+        [87.1, 94.3, 95.3],
+        82,
+    ),
+    (Setting::ByteTrackHigh, "MOT15", [33.2, 28.9, 43.4], 343),
+    (Setting::ByteTrackHigh, "MOT17", [52.1, 63.9, 63.8], 133),
+    (
+        Setting::ByteTrackHigh,
+        "KITTI-tracking-train",
+        [85.1, 92.0, 93.8],
+        68,
+    ),
+];
+
+#[test]
+fn our_byte_track_scores_what_the_peer_scores() -> anyhow::Result<()> {
+    for setting in [Setting::ByteTrack, Setting::ByteTrackHigh] {
+        let Some(found) = figures(setting)? else {
+            return Ok(());
+        };
+        for (_, group, wanted, switches) in PEER.iter().filter(|row| row.0 == setting) {
+            let f = found.get(*group).copied();
+            let f = f.ok_or_else(|| anyhow::anyhow!("no group {group}"))?;
+            for (found, wanted) in [f.hota, f.mota, f.idf1].iter().zip(wanted) {
+                // The table has one decimal.
+                assert!(
+                    (found - wanted).abs() < 0.06,
+                    "{group}: {f:?}, not {wanted:?}"
+                );
+            }
+            assert_eq!(f.switches, *switches, "{group}");
+        }
+    }
+    Ok(())
+}
+
+/// The best HOTA and the best IDF1 of a group among supervision's ByteTrack (both activations), SORT and ByteTrack of
+/// `trackers` 2.1.0, and norfair 2.1.1, by TrackEval.
+const BEST_PEER: [(&str, f64, f64); 3] = [
+    ("MOT15", 33.5, 43.4),
+    ("MOT17", 52.1, 63.8),
+    ("KITTI-tracking-train", 87.1, 95.3),
+];
+
+#[test]
+fn our_tracker_is_above_every_peer_in_each_group() -> anyhow::Result<()> {
+    let Some(found) = figures(Setting::Default)? else {
+        return Ok(());
+    };
+    for (group, hota, idf1) in BEST_PEER {
+        let f = found.get(group).copied();
+        let f = f.ok_or_else(|| anyhow::anyhow!("no group {group}"))?;
+        assert!(f.hota > hota && f.idf1 > idf1, "{group}: {f:?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+"""The peer of the comparison: supervision's ByteTrack on the same detections.
+
+    peer.py IN_DIR OUT_DIR [--activation 0.25]
+
+Reads IN_DIR/<sequence>/det.txt and seqinfo.json, writes OUT_DIR/<sequence>.txt as mot-track does, prints the milliseconds a
+frame of each sequence. Frames without detections are given to the tracker too; reading and writing are not timed.
+"""
+
+import argparse
+import collections
+import json
+import os
+import time
+
+import numpy as np
+import supervision as sv
+
+
+def read(path):
+    """Boxes `x1 y1 x2 y2` and scores by frame."""
+    rows = collections.defaultdict(list)
+    with open(path) as file:
+        for line in file:
+            frame, _, x, y, w, h, score = [float(v) for v in line.split(",")[:7]]
+            rows[int(frame)].append((x, y, x + w, y + h, score))
+    return {frame: np.asarray(boxes) for frame, boxes in rows.items()}
+
+
+def follow(folder, activation):
+    with open(os.path.join(folder, "seqinfo.json")) as file:
+        info = json.load(file)
+    boxes = read(os.path.join(folder, "det.txt"))
+    tracker = sv.ByteTrack(frame_rate=round(info["fps"]), track_activation_threshold=activation)
+    lines, spent = [], 0.0
+    for frame in range(1, info["frames"] + 1):
+        rows = boxes.get(frame, np.empty((0, 5)))
+        seen = sv.Detections(
+            xyxy=rows[:, :4].copy(),
+            confidence=rows[:, 4].copy(),
+            class_id=np.zeros(len(rows), int),
+        )
+        begin = time.perf_counter()
+        out = tracker.update_with_detections(seen)
+        spent += time.perf_counter() - begin
+        for (x1, y1, x2, y2), track in zip(out.xyxy, out.tracker_id):
+            lines.append(f"{frame},{track},{x1:.2f},{y1:.2f},{x2 - x1:.2f},{y2 - y1:.2f},1,-1,-1,-1\n")
+    return lines, 1000 * spent / info["frames"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("in_dir")
+    parser.add_argument("out_dir")
+    parser.add_argument("--activation", type=float, default=0.25, help="track_activation_threshold")
+    args = parser.parse_args()
+    os.makedirs(args.out_dir, exist_ok=True)
+    for name in sorted(os.listdir(args.in_dir)):
+        folder = os.path.join(args.in_dir, name)
+        if not os.path.exists(os.path.join(folder, "det.txt")):
+            continue
+        lines, milliseconds = follow(folder, args.activation)
+        with open(os.path.join(args.out_dir, name + ".txt"), "w") as file:
+            file.writelines(lines)
+        print(f"{name} {milliseconds:.4f} ms/frame", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""HOTA, MOTA, IDF1 and identity switches of trackers' outputs, by TrackEval.
+
+    score.py TRUTH_DIR RESULTS_DIR… [--json FILE]
+
+TRUTH_DIR/<sequence>/ holds gt.txt (frame,id,x,y,w,h,consider,class,visibility) and seqinfo.json (set, fps, frames, width,
+height); RESULTS_DIR/<sequence>.txt is what mot-track writes. Groups are the values of `set`. The pictures' own rules apply, by
+TrackEval's dataset classes: MOT15 scores everything that is marked as considered; MOT17 and MOT20 first drop boxes on
+distractors (classes 2, 7, 8, 12); KITTI drops boxes on vans and hidden cars (class 12), and those that match nothing and are
+small or in a region that nobody labelled (class 0). Prints a line a sequence and a group, HOTA / MOTA / IDF1 / IDSW.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import tempfile
+
+import trackeval
+
+QUIET = {"PRINT_CONFIG": False}
+KITTI_CLASS = {0: "DontCare", 1: "Car", 12: "Van"}
+
+
+def rows(path):
+    with open(path) as file:
+        return [line.rstrip("\n").split(",") for line in file if line.strip()]
+
+
+def kitti_line(row, kind, score=None):
+    frame, track = int(row[0]) - 1, int(row[1])
+    x, y, w, h = (float(v) for v in row[2:6])
+    fields = [frame, track, kind, 0, 0, 0, x, y, x + w, y + h, -1, -1, -1, 0, 0, 0, 0]
+    return " ".join(str(f) for f in fields + ([score] if score is not None else [])) + "\n"
+
+
+def write(path, lines):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as file:
+        file.writelines(lines)
+
+
+def kitti(truth, results, names, infos, room):
+    for name in names:
+        labels = [kitti_line(r, KITTI_CLASS[int(r[7])]) for r in rows(os.path.join(truth, name, "gt.txt"))]
+        write(os.path.join(room, "gt", "label_02", name + ".txt"), labels)
+        tracks = [kitti_line(r, "Car", 1) for r in rows(os.path.join(results, name + ".txt"))]
+        write(os.path.join(room, "tracks", "one", "data", name + ".txt"), tracks)
+    seqmap = [f"{name} empty 000000 {infos[name]['frames']:06d}\n" for name in names]
+    write(os.path.join(room, "gt", "evaluate_tracking.seqmap.training"), seqmap)
+    config = {
+        "GT_FOLDER": os.path.join(room, "gt"),
+        "TRACKERS_FOLDER": os.path.join(room, "tracks"),
+        "CLASSES_TO_EVAL": ["car"],
+    }
+    return trackeval.datasets.Kitti2DBox(config | QUIET), "car"
+
+
+def mot(benchmark, truth, results, names, infos, room):
+    for name in names:
+        tracks = [",".join(r) + "\n" for r in rows(os.path.join(results, name + ".txt"))]
+        write(os.path.join(room, "tracks", "one", "data", name + ".txt"), tracks)
+    config = {
+        "GT_FOLDER": truth,
+        "GT_LOC_FORMAT": "{gt_folder}/{seq}/gt.txt",
+        "TRACKERS_FOLDER": os.path.join(room, "tracks"),
+        "SEQ_INFO": {name: infos[name]["frames"] for name in names},
+        "BENCHMARK": benchmark,
+        "SKIP_SPLIT_FOL": True,
+    }
+    return trackeval.datasets.MotChallenge2DBox(config | QUIET), "pedestrian"
+
+
+def group_scores(group, truth, results, names, infos):
+    """By sequence, and for all under COMBINED_SEQ."""
+    with tempfile.TemporaryDirectory() as room, contextlib.redirect_stdout(io.StringIO()):
+        if group.startswith("KITTI"):
+            dataset, kind = kitti(truth, results, names, infos, room)
+        else:
+            dataset, kind = mot(group, truth, results, names, infos, room)
+        metrics = [trackeval.metrics.HOTA(), trackeval.metrics.CLEAR(QUIET), trackeval.metrics.Identity(QUIET)]
+        settings = {"PRINT_RESULTS": False, "OUTPUT_SUMMARY": False, "OUTPUT_DETAILED": False, "PLOT_CURVES": False}
+        settings |= {"TIME_PROGRESS": False, "LOG_ON_ERROR": None} | QUIET
+        found, _ = trackeval.Evaluator(settings).evaluate([dataset], metrics)
+    scores = {}
+    for name, by_class in found[dataset.get_name()]["one"].items():
+        by_metric = by_class[kind]
+        scores[name] = {
+            "HOTA": 100 * float(by_metric["HOTA"]["HOTA"].mean()),
+            "MOTA": 100 * float(by_metric["CLEAR"]["MOTA"]),
+            "IDF1": 100 * float(by_metric["Identity"]["IDF1"]),
+            "IDSW": int(by_metric["CLEAR"]["IDSW"]),
+        }
+    return scores
+
+
+def score(truth, results):
+    """`{group: {sequence or COMBINED_SEQ: {HOTA, MOTA, IDF1, IDSW}}}` of one tracker."""
+    groups, infos = {}, {}
+    for name in sorted(os.listdir(truth)):
+        path = os.path.join(truth, name, "seqinfo.json")
+        if os.path.exists(path):
+            with open(path) as file:
+                infos[name] = json.load(file)
+            groups.setdefault(infos[name]["set"], []).append(name)
+    return {g: group_scores(g, truth, results, names, infos) for g, names in sorted(groups.items())}
+
+
+def table(truth, folders):
+    """Scores of all trackers, printed beside each other."""
+    trackers = {os.path.basename(os.path.normpath(folder)): score(truth, folder) for folder in folders}
+    print("| sequence | " + " | ".join(trackers) + " |")
+    print("|---" * (1 + len(trackers)) + "|")
+    first = next(iter(trackers.values()))
+    for group, by_sequence in first.items():
+        for name in by_sequence:
+            cells = []
+            for scores in trackers.values():
+                s = scores[group][name]
+                cells.append(f"{s['HOTA']:.1f} / {s['MOTA']:.1f} / {s['IDF1']:.1f} / {s['IDSW']}")
+            label = f"**{group} combined**" if name == "COMBINED_SEQ" else name
+            print(f"| {label} | " + " | ".join(cells) + " |")
+    return trackers
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("truth")
+    parser.add_argument("results", nargs="+")
+    parser.add_argument("--json", help="file for the same numbers, unrounded")
+    args = parser.parse_args()
+    trackers = table(args.truth, args.results)
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump(trackers, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
