@@ -23,6 +23,12 @@ pub fn wall() -> Wall {
     }
 }
 
+/// The instant now, for what a workflow says of the time of day.
+#[must_use]
+pub fn now() -> Timestamp {
+    Timestamp::now()
+}
+
 /// An instant for people: RFC 3339 in UTC, to the second.
 #[must_use]
 pub fn utc(unix_ms: i64) -> String {

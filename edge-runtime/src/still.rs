@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::{Value as Json, json};
 use watchkeeper_config::Config;
 use watchkeeper_contract::id::SourceId;
@@ -260,6 +261,14 @@ impl Host for StillHost {
             }
         }
         Ok(found)
+    }
+
+    fn has_secret(&self, name: &str) -> bool {
+        self.inner.has_secret(name)
+    }
+
+    fn wall_clock(&self) -> Option<Timestamp> {
+        self.inner.wall_clock()
     }
 
     fn knows_classes(&self, request: &DetectRequest<'_>) -> bool {

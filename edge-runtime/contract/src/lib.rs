@@ -11,6 +11,7 @@
 //! Durations end in `_s` (seconds, `f64`) or `_ms` (milliseconds, integer).
 
 pub mod command;
+pub mod effect;
 pub mod event;
 pub mod health;
 pub mod id;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use watchkeeper_contract::id::TrackId;
 
-use crate::geometry::{BBox, Point};
+use crate::geometry::{Anchor, BBox, Point};
 use crate::mask::Mask;
 
 /// One box.
@@ -60,8 +60,10 @@ pub struct Extra {
     /// The detector did not look at this frame, because nothing moved, and this is its box from the last frame that it
     /// looked at. It says where something is believed to be; it is no sight of it and proves nothing.
     pub held: bool,
-    /// Id of the picture this box was found in, where that isn't `image`.
+    /// Id of the picture this box was found in, where that isn't `image`; empty for a box that was found in none.
     pub parent_id: Option<Arc<str>>,
+    /// Id of the first picture of all, where that is neither `parent_id` nor that of `place`: for boxes that came in.
+    pub root_id: Option<Arc<str>>,
     /// Where that picture lies, where it is a crop.
     pub place: Option<Arc<Place>>,
     /// Which pixels belong to the object, from an instance segmentation.
@@ -121,6 +123,16 @@ impl Detection {
     #[must_use]
     pub fn data(&self, name: &str) -> Option<&serde_json::Value> {
         self.extra.as_deref()?.data.get(name)
+    }
+
+    /// The anchor point, in a picture of this size; the centre of mass is that of the mask, where there is one.
+    #[must_use]
+    pub fn anchor(&self, anchor: Anchor, size: [u32; 2]) -> Point {
+        let center = || self.mask().and_then(|mask| mask.bitmap(size).center());
+        match anchor {
+            Anchor::CenterOfMass => center().unwrap_or_else(|| self.bbox.center()),
+            other => self.bbox.anchor(other),
+        }
     }
 
     /// The same object moved by whole pixels into a picture of this size: box, mask, keypoints and attached polygon.
@@ -188,12 +200,18 @@ impl Detections {
     /// Some of these boxes, by their places in the list; places that aren't there are left out.
     #[must_use]
     pub fn pick(&self, which: impl IntoIterator<Item = usize>) -> Self {
+        let picked = which.into_iter().filter_map(|i| self.boxes.get(i).cloned());
+        self.left(picked.collect())
+    }
+
+    /// What is left of these boxes. Where it is nothing of something, the size of the picture is no longer known, as
+    /// Roboflow's engine keeps it with the boxes.
+    #[must_use]
+    pub fn left(&self, boxes: Vec<Detection>) -> Self {
+        let is_lost = boxes.is_empty() && !self.boxes.is_empty();
         Self {
-            boxes: which
-                .into_iter()
-                .filter_map(|i| self.boxes.get(i).cloned())
-                .collect(),
-            size: self.size,
+            boxes,
+            size: if is_lost { [0, 0] } else { self.size },
         }
     }
 

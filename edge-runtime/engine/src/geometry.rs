@@ -134,3 +134,112 @@ impl BBox {
         [b.x1 / width, b.y1 / height, b.x2 / width, b.y2 / height]
     }
 }
+/// Area of a simple polygon in square pixels, whichever way round its corners go.
+#[must_use]
+pub fn polygon_area(polygon: &[Point]) -> f64 {
+    signed_area(polygon).abs()
+}
+
+/// Half the sum of the cross products of neighbouring corners: positive where they go clockwise in a picture.
+fn signed_area(polygon: &[Point]) -> f64 {
+    let next = polygon.iter().cycle().skip(1);
+    let twice: f64 = polygon
+        .iter()
+        .zip(next)
+        .map(|(a, b)| a.x * b.y - b.x * a.y)
+        .sum();
+    twice / 2.0
+}
+
+/// Area in square pixels that two simple polygons have in common.
+///
+/// Each polygon is the sum of the triangles that its first corner makes with each of its edges, with the sign of their way
+/// round; so the area in common is the sum, with both signs, of what each pair of triangles has in common.
+#[must_use]
+pub fn intersection_area(a: &[Point], b: &[Point]) -> f64 {
+    let triangles = |polygon: &[Point]| -> Vec<([Point; 3], f64)> {
+        let Some((first, rest)) = polygon.split_first() else {
+            return Vec::new();
+        };
+        let pairs = rest.windows(2);
+        let corners = pairs.filter_map(|pair| match pair {
+            [p, q] => Some([*first, *p, *q]),
+            _ => None,
+        });
+        let signed = corners.map(|[p, q, r]| match signed_area(&[p, q, r]) {
+            area if area < 0.0 => ([p, r, q], -1.0),
+            area if area > 0.0 => ([p, q, r], 1.0),
+            _ => ([p, q, r], 0.0),
+        });
+        signed.filter(|(_, sign)| *sign != 0.0).collect()
+    };
+    let (a, b) = (triangles(a), triangles(b));
+    let mut sum = 0.0;
+    for (one, sign) in &a {
+        for (other, other_sign) in &b {
+            sum += sign * other_sign * common(one, other);
+        }
+    }
+    sum.abs()
+}
+
+/// Area that two triangles have in common, both clockwise in a picture. Sutherland and Hodgman, "Reentrant polygon
+/// clipping", 1974.
+fn common(one: &[Point; 3], other: &[Point; 3]) -> f64 {
+    let mut left = one.to_vec();
+    for (i, from) in other.iter().enumerate() {
+        let to = other[(i + 1) % 3];
+        // Positive on the inner side of the edge.
+        let side = |p: &Point| (to.x - from.x) * (p.y - from.y) - (to.y - from.y) * (p.x - from.x);
+        let mut kept = Vec::with_capacity(left.len() + 1);
+        for (p, q) in left.iter().zip(left.iter().cycle().skip(1)) {
+            let (here, there) = (side(p), side(q));
+            if here >= 0.0 {
+                kept.push(*p);
+            }
+            if (here > 0.0 && there < 0.0) || (here < 0.0 && there > 0.0) {
+                let share = here / (here - there);
+                kept.push(Point::new(
+                    p.x + (q.x - p.x) * share,
+                    p.y + (q.y - p.y) * share,
+                ));
+            }
+        }
+        if kept.is_empty() {
+            return 0.0;
+        }
+        left = kept;
+    }
+    polygon_area(&left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Point, intersection_area, polygon_area};
+
+    fn points(list: &[(f64, f64)]) -> Vec<Point> {
+        list.iter().map(|(x, y)| Point::new(*x, *y)).collect()
+    }
+
+    #[test]
+    fn what_polygons_have_in_common_is_counted_once_whatever_their_shape_and_way_round() {
+        let square = points(&[(0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (0.0, 4.0)]);
+        assert!((polygon_area(&square) - 16.0).abs() < 1e-9);
+        // A corner shape of three squares, counter-clockwise.
+        let corner = points(&[
+            (2.0, 2.0),
+            (2.0, 6.0),
+            (4.0, 6.0),
+            (4.0, 4.0),
+            (6.0, 4.0),
+            (6.0, 2.0),
+        ]);
+        assert!((intersection_area(&square, &corner) - 4.0).abs() < 1e-9);
+        assert!((intersection_area(&corner, &corner) - 12.0).abs() < 1e-9);
+        let notch = points(&[(0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (2.0, 1.0), (0.0, 4.0)]);
+        assert!((intersection_area(&square, &notch) - polygon_area(&notch)).abs() < 1e-9);
+        let far = points(&[(9.0, 9.0), (10.0, 9.0), (10.0, 10.0)]);
+        assert!(intersection_area(&square, &far).abs() < 1e-9);
+        assert!(intersection_area(&square, &[]).abs() < 1e-9);
+    }
+}

@@ -11,5 +11,7 @@ pub mod draw;
 pub mod geometry;
 pub mod heuristics;
 pub mod mask;
+pub mod outline;
 pub mod track;
+pub mod vision;
 pub mod workflow;

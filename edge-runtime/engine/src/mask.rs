@@ -3,6 +3,8 @@
 //! Owns the shapes in which masks come (an outline, a bit for each pixel, COCO run lengths) and the ways between them.
 //! Invariant: a [`Bitmap`] has exactly `width * height` cells; no function here panics on any input.
 
+use image::GrayImage;
+use imageproc::contours::{BorderType, Contour, find_contours};
 use serde_json::{Value as Json, json};
 
 use crate::geometry::{BBox, Point};
@@ -25,6 +27,17 @@ pub struct Bitmap {
     width: usize,
     height: usize,
     cells: Vec<bool>,
+}
+
+/// The outline of a part of a bitmap, or of a hole in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outline {
+    /// Its corners, in pixels.
+    pub points: Vec<Point>,
+    /// Whether it goes around a hole.
+    pub is_hole: bool,
+    /// Place in the list of the outline that it lies in.
+    pub parent: Option<usize>,
 }
 
 impl Mask {
@@ -133,6 +146,51 @@ impl Bitmap {
         self.cells.iter().filter(|c| **c).count()
     }
 
+    /// How many pixels it has in common with another one, and how many either has.
+    #[must_use]
+    pub fn common(&self, other: &Self) -> (usize, usize) {
+        let (mut both, mut either) = (0, 0);
+        for (i, cell) in self.cells.iter().enumerate() {
+            let there = other.at(i % self.width, i / self.width);
+            both += usize::from(*cell && there);
+            either += usize::from(*cell || there);
+        }
+        (both, either)
+    }
+
+    /// All pixels that either has, in a picture of its own size.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let mut union = self.clone();
+        for (i, cell) in union.cells.iter_mut().enumerate() {
+            *cell |= other.at(i % self.width, i / self.width);
+        }
+        union
+    }
+
+    /// All pixels that both have.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        let mut within = self.clone();
+        for (i, cell) in within.cells.iter_mut().enumerate() {
+            *cell &= other.at(i % self.width, i / self.width);
+        }
+        within
+    }
+
+    /// The mean of the middles of its pixels, in whole pixels as the peer has it; `None` where it is empty.
+    #[must_use]
+    pub fn center(&self) -> Option<Point> {
+        let (mut count, mut sum) = (0.0, [0.0, 0.0]);
+        for (i, _) in self.cells.iter().enumerate().filter(|(_, c)| **c) {
+            #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
+            let (x, y) = ((i % self.width) as f64, (i / self.width) as f64);
+            count += 1.0;
+            sum = [sum[0] + x + 0.5, sum[1] + y + 0.5];
+        }
+        (count > 0.0).then(|| Point::new((sum[0] / count).trunc(), (sum[1] / count).trunc()))
+    }
+
     /// The smallest box around it, from the left upper edge of its first pixel to that of its last, as the peer counts.
     #[must_use]
     pub fn bbox(&self) -> Option<BBox> {
@@ -197,29 +255,51 @@ impl Bitmap {
         }
     }
 
-    /// Adds the pixels on the line between two points (digital differential analyser).
+    /// Adds the pixels on the line between two points. Bresenham, "Algorithm for computer control of a digital plotter", 1965;
+    /// from left to right, as OpenCV draws it, so that of two pixels that are equally near it takes the same one.
     fn set_edge(&mut self, a: Point, b: Point) {
-        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
-        let limit = (self.width + self.height) as f64;
-        let steps = (b.x - a.x).abs().max((b.y - a.y).abs()).ceil();
-        // A line far outside the picture is not walked: only its part within a picture's length of the origin matters.
-        if steps.is_nan() || steps > 4.0 * limit.max(1.0) {
-            return;
-        }
+        let limit = i64::try_from(self.width.saturating_add(self.height)).unwrap_or(i64::MAX);
         #[expect(
             clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "bounded above; `as` saturates"
+            reason = "`as` saturates, and the length is bounded below"
         )]
-        for i in 0..=steps as u32 {
-            let t = if steps == 0.0 {
-                0.0
+        let [from, to] = [a, b].map(|p| [p.x.round() as i64, p.y.round() as i64]);
+        if from.iter().chain(&to).any(|n| n.unsigned_abs() > 1 << 40) {
+            return;
+        }
+        let ([mut x, mut y], [end_x, end_y]) = if from[0] <= to[0] {
+            (from, to)
+        } else {
+            (to, from)
+        };
+        let (across, down, down_by) = (end_x - x, (end_y - y).abs(), (end_y - y).signum());
+        // A line far outside the picture is not walked: only its part within a picture's length of the origin matters.
+        if across.max(down) > limit.saturating_mul(4).max(4) {
+            return;
+        }
+        let is_steep = down > across;
+        let (long, short) = if is_steep {
+            (down, across)
+        } else {
+            (across, down)
+        };
+        let mut error = long - 2 * short;
+        for _ in 0..=long {
+            if let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) {
+                self.set(x, y, true);
+            }
+            let aside = error < 0;
+            error += if aside {
+                2 * long - 2 * short
             } else {
-                f64::from(i) / steps
+                -2 * short
             };
-            let (x, y) = (a.x + (b.x - a.x) * t, a.y + (b.y - a.y) * t);
-            if x > -0.5 && y > -0.5 {
-                self.set(x.round() as usize, y.round() as usize, true);
+            if is_steep {
+                y += down_by;
+                x += i64::from(aside);
+            } else {
+                x += 1;
+                y += if aside { down_by } else { 0 };
             }
         }
     }
@@ -229,8 +309,74 @@ impl Bitmap {
         Self::from_fn(size, |x, y| self.at_signed(back(x, by[0]), back(y, by[1])))
     }
 
-    /// The outline of the part that is found first from the top left, clockwise, without points in the middle of
-    /// straight lines. Moore-neighbour tracing with Jacob's stopping rule (Gonzalez and Woods, 3rd edition, 11.1.1).
+    /// The outlines of all its parts and of the holes in them, from the top, without points in the middle of straight
+    /// lines. Suzuki and Abe, "Topological structural analysis of digitized binary images by border following", 1985.
+    #[must_use]
+    pub fn outlines(&self) -> Vec<Outline> {
+        self.followed()
+            .into_iter()
+            .map(|contour| {
+                let chain: Vec<(i64, i64)> = contour.points.iter().map(|p| (p.x, p.y)).collect();
+                #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
+                let point = |(x, y): (i64, i64)| Point::new(x as f64, y as f64);
+                Outline {
+                    points: corners(&chain).into_iter().map(point).collect(),
+                    is_hole: contour.border_type == BorderType::Hole,
+                    parent: contour.parent,
+                }
+            })
+            .collect()
+    }
+
+    /// The borders of its parts, pixel by pixel, without those of holes.
+    #[must_use]
+    pub fn borders(&self) -> Vec<Vec<Point>> {
+        let parts = self.followed().into_iter();
+        let outer = parts.filter(|c| c.border_type == BorderType::Outer);
+        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
+        let point = |p: &imageproc::point::Point<i64>| Point::new(p.x as f64, p.y as f64);
+        outer
+            .map(|c| c.points.iter().map(point).collect())
+            .collect()
+    }
+
+    /// Every border of it, as it was followed.
+    fn followed(&self) -> Vec<Contour<i64>> {
+        let side = |n: usize| u32::try_from(n).unwrap_or(0);
+        let cells = self.cells.iter().map(|c| u8::from(*c)).collect();
+        match GrayImage::from_raw(side(self.width), side(self.height), cells) {
+            Some(picture) if self.width > 0 && self.height > 0 => find_contours(&picture),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The outlines of its parts alone, without those that lie in holes of others, from the top, each downwards from its
+    /// first pixel (counter-clockwise).
+    #[must_use]
+    pub fn parts(&self) -> Vec<Vec<Point>> {
+        let outer = self.outlines().into_iter().filter(|o| o.parent.is_none());
+        outer.map(|o| o.points).collect()
+    }
+
+    /// Of all outlines the one with the most corners, where one has three or more.
+    #[must_use]
+    pub fn longest_outline(&self) -> Option<Vec<Point>> {
+        let long = self.outlines().into_iter().map(|o| o.points);
+        long.filter(|p| p.len() >= 3).max_by_key(Vec::len)
+    }
+
+    /// Of the outlines around parts the one with the largest area.
+    #[must_use]
+    pub fn largest_outline(&self) -> Option<Vec<Point>> {
+        let parts = self.outlines().into_iter().filter(|o| !o.is_hole);
+        let area = |p: &Vec<Point>| crate::geometry::polygon_area(p);
+        parts
+            .map(|o| o.points)
+            .max_by(|a, b| area(a).total_cmp(&area(b)))
+    }
+
+    /// The outline of the part that is found first from the top left, downwards from there (counter-clockwise), without
+    /// points in the middle of straight lines. Moore-neighbour tracing with Jacob's stopping rule (Gonzalez and Woods, 3rd edition, 11.1.1).
     #[must_use]
     pub fn outline(&self) -> Option<Vec<Point>> {
         /// Neighbours clockwise, from the left one.
@@ -274,6 +420,7 @@ impl Bitmap {
         }
         #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
         let point = |(x, y): (i64, i64)| Point::new(x as f64, y as f64);
+        chain.get_mut(1..).unwrap_or_default().reverse();
         Some(corners(&chain).into_iter().map(point).collect())
     }
 
@@ -422,7 +569,24 @@ mod tests {
         let bitmap = Bitmap::fill(&rectangle(), [10, 8]);
         assert_eq!(bitmap.count(), 5 * 4);
         assert_eq!(bitmap.bbox(), Some(BBox::new(2.0, 1.0, 6.0, 4.0)));
-        assert_eq!(bitmap.outline().unwrap(), rectangle());
+        let mut downwards = rectangle();
+        downwards[1..].reverse();
+        assert_eq!(bitmap.outline().unwrap(), downwards);
+    }
+
+    #[test]
+    fn parts_and_holes_have_outlines_of_their_own() {
+        let mut bitmap = Bitmap::fill(&rectangle(), [20, 8]);
+        bitmap.set(4, 2, false);
+        for (x, y) in [(10, 5), (11, 5), (10, 6), (11, 6)] {
+            bitmap.set(x, y, true);
+        }
+        let outlines = bitmap.outlines();
+        let holes: Vec<bool> = outlines.iter().map(|o| o.is_hole).collect();
+        assert_eq!(holes, [false, true, false]);
+        assert_eq!(outlines[1].parent, Some(0));
+        assert_eq!(outlines[0].points.len(), 4);
+        assert_eq!(bitmap.largest_outline(), Some(outlines[0].points.clone()));
     }
 
     #[test]

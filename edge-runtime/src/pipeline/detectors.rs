@@ -13,6 +13,9 @@ use watchkeeper_engine::workflow::DetectRequest;
 use super::plan::{self, Plan};
 use crate::detect::{Detector, DetectorInfo};
 
+/// Opens the detector of a model by its name.
+pub type Open<'a> = &'a dyn Fn(&str) -> Result<Box<dyn Detector>, Problem>;
+
 /// The detectors of one pipeline.
 #[derive(Debug, Default)]
 pub struct Detectors {
@@ -29,11 +32,7 @@ impl Detectors {
     ///
     /// # Errors
     /// What `open` says, or a [`Problem`] that names the step, or the class of a rule, that a model does not fit.
-    pub fn open(
-        spec: &PipelineSpec,
-        plan: &Plan,
-        open: &dyn Fn(&str) -> Result<Box<dyn Detector>, Problem>,
-    ) -> Result<Self, Problem> {
+    pub fn open(spec: &PipelineSpec, plan: &Plan, open: Open<'_>) -> Result<Self, Problem> {
         let mut detectors = Self {
             replacement: spec.model.clone(),
             ..Self::default()

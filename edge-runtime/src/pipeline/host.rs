@@ -7,10 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
 use watchkeeper_engine::workflow::{DetectRequest, Host, ImageValue, Pixels, Task};
 
 use super::detectors::Detectors;
+use crate::clock;
 use crate::detect::{DetectParams, DetectTimes, RawDetection};
 use crate::frame::{Frame, Picture};
 
@@ -246,5 +248,14 @@ impl Host for DetectHost {
     fn knows_classes(&self, request: &DetectRequest<'_>) -> bool {
         let info = self.detectors.info(request);
         info.is_none_or(|info| info.knows_classes)
+    }
+
+    /// Secrets are variables of this program's environment.
+    fn has_secret(&self, name: &str) -> bool {
+        std::env::var_os(name).is_some()
+    }
+
+    fn wall_clock(&self) -> Option<Timestamp> {
+        Some(clock::now())
     }
 }

@@ -154,10 +154,7 @@ impl TimeInZone {
                 boxes.push(timed(detection, time));
             }
         }
-        Detections {
-            boxes,
-            size: detections.size,
-        }
+        detections.left(boxes)
     }
 }
 

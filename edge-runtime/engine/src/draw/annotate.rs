@@ -107,6 +107,54 @@ pub fn label(canvas: &mut Canvas<'_>, b: &BBox, text: &str, color: Color) {
     canvas.plate(Point::new(b.x1 - edge, b.y1 - edge), text, color, face);
 }
 
+/// How a text box looks.
+#[derive(Debug, Clone, Copy)]
+pub struct TextBox {
+    /// Colour of the letters.
+    pub color: Color,
+    /// Colour behind them.
+    pub background: Color,
+    /// How opaque that is.
+    pub opacity: f64,
+    /// Size of the letters, 1 for those on a picture of 720 rows.
+    pub scale: f64,
+    /// Pixels between letters and edge.
+    pub padding: f64,
+    /// Radius of the corners in pixels.
+    pub radius: f64,
+}
+
+impl TextBox {
+    /// Width and height of a box with these lines, in pixels.
+    #[must_use]
+    pub fn measure(&self, lines: &[&str]) -> [f64; 2] {
+        let face = Type::for_scale(self.scale);
+        let widths = lines.iter().map(|line| face.measure(line).0);
+        let height = face.measure("").1;
+        [
+            widths.fold(0.0, f64::max) + 2.0 * self.padding,
+            height * lines.len() as f64 + 2.0 * self.padding,
+        ]
+    }
+
+    /// Draws a box with its left upper corner at `at`; a line begins at the share `align` of what it leaves free.
+    pub fn draw(&self, canvas: &mut Canvas<'_>, at: Point, lines: &[&str], align: f64) {
+        let [width, height] = self.measure(lines);
+        let b = BBox::new(at.x, at.y, at.x + width, at.y + height);
+        canvas.fill_rounded(&b, self.radius, self.background, self.opacity);
+        let face = Type::for_scale(self.scale);
+        for (i, line) in lines.iter().enumerate() {
+            let (w, h) = face.measure(line);
+            let free = width - 2.0 * self.padding - w;
+            let start = Point::new(
+                at.x + self.padding + free * align,
+                at.y + self.padding + h * i as f64,
+            );
+            canvas.text(start, line, self.color, face);
+        }
+    }
+}
+
 /// Draws boxes with their labels; labels come last, so that no box hides one.
 pub fn detections(canvas: &mut Canvas<'_>, detections: &Detections, look: &Look) {
     boxes(canvas, detections, look.color_by, None);

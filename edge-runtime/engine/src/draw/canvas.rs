@@ -5,8 +5,11 @@
 //!
 //! Invariant: see the module above; work is bounded by the size of the picture, not by the size of the shape.
 
+use image::RgbImage;
+
 use super::palette::Color;
 use crate::geometry::{BBox, Point};
+use crate::mask::Bitmap;
 
 /// A picture to draw on.
 #[derive(Debug)]
@@ -225,6 +228,82 @@ impl<'a> Canvas<'a> {
         }
     }
 
+    /// Fills the pixels of a bitmap whose size is that of the picture; what lies outside is left out.
+    pub fn fill_bitmap(&mut self, bitmap: &Bitmap, color: Color, alpha: f64) {
+        let [columns, rows] = bitmap.size();
+        for y in 0..rows.min(self.height) {
+            for x in 0..columns.min(self.width) {
+                if bitmap.at(x, y) {
+                    self.span(y, x, x + 1, color, alpha);
+                }
+            }
+        }
+    }
+
+    /// Draws part of an ellipse from one angle to another, in degrees clockwise from the right.
+    pub fn arc(
+        &mut self,
+        center: Point,
+        radii: [f64; 2],
+        degrees: [f64; 2],
+        color: Color,
+        thickness: f64,
+    ) {
+        let [from, to] = degrees;
+        if !finite(&[from, to]) {
+            return;
+        }
+        let sweep = (to - from).clamp(-360.0, 360.0);
+        let steps = (sweep.abs() / 4.0).ceil().max(1.0);
+        let at = |i: f64| {
+            let (sin, cos) = (from + sweep * i / steps).to_radians().sin_cos();
+            Point::new(center.x + radii[0] * cos, center.y + radii[1] * sin)
+        };
+        let points: Vec<Point> = (0..=steps as u32).map(|i| at(f64::from(i))).collect();
+        self.polyline(&points, color, thickness);
+    }
+
+    /// The part of the picture that a box covers, as columns and rows; `None` where it covers nothing.
+    fn part(&self, b: &BBox) -> Option<[usize; 4]> {
+        if !finite(&[b.x1, b.y1, b.x2, b.y2]) {
+            return None;
+        }
+        // A cast saturates, so that what is left of the picture becomes 0.
+        let (x1, x2) = (b.x1 as usize, (b.x2.max(0.0) as usize).min(self.width));
+        let (y1, y2) = (b.y1 as usize, (b.y2.max(0.0) as usize).min(self.height));
+        (x1 < x2 && y1 < y2).then_some([x1, y1, x2, y2])
+    }
+
+    /// A copy of the part of the picture that a box covers; `None` where it covers nothing.
+    #[must_use]
+    pub fn cut(&self, b: &BBox) -> Option<RgbImage> {
+        let [x1, y1, x2, y2] = self.part(b)?;
+        let rows = self.pixels.chunks_exact(self.width * 3);
+        let rows = rows.take(y2).skip(y1);
+        let data = rows.flat_map(|row| row[x1 * 3..x2 * 3].iter().copied());
+        RgbImage::from_raw((x2 - x1) as u32, (y2 - y1) as u32, data.collect())
+    }
+
+    /// Puts a picture with its left upper corner here; what lies outside is left out.
+    pub fn paste(&mut self, picture: &RgbImage, x: i64, y: i64) {
+        for (dx, dy, pixel) in picture.enumerate_pixels() {
+            let [r, g, b] = pixel.0;
+            self.blend(
+                x.saturating_add(dx.into()),
+                y.saturating_add(dy.into()),
+                Color::new(r, g, b),
+                1.0,
+            );
+        }
+    }
+
+    /// Changes the part of the picture that a box covers.
+    pub fn change(&mut self, b: &BBox, change: impl FnOnce(&RgbImage) -> RgbImage) {
+        if let (Some([x, y, ..]), Some(part)) = (self.part(b), self.cut(b)) {
+            self.paste(&change(&part), x as i64, y as i64);
+        }
+    }
+
     /// Fills a circle.
     pub fn disc(&mut self, center: Point, radius: f64, color: Color) {
         self.segment(center, center, color, radius * 2.0, 1.0);
@@ -307,6 +386,8 @@ mod tests {
                 c.fill_polygon(&[p(0), p(2), p(4)], W, v[6]);
                 c.outline_polygon(&[p(0), p(2), p(4)], W, v[6]);
                 c.disc(p(0), v[2], W);
+                c.arc(p(0), [v[2], v[3]], [v[4], v[5]], W, v[6]);
+                c.change(&b, RgbImage::clone);
             });
         }
     }

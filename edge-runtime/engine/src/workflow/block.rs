@@ -3,10 +3,12 @@
 //! Invariant: a block sees its properties as values in the order of its manifest and never a selector, a name or another
 //! step. It may keep state; it reads no clock, the time is in the [`Call`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
+use watchkeeper_contract::effect::Effect;
 
 use super::image::ImageValue;
 use super::value::Value;
@@ -48,6 +50,27 @@ pub trait Host {
             "model {model_id:?} can't be asked about a picture of {:?}: nothing here embeds",
             image.size()
         ))
+    }
+
+    /// Takes over something that `step` wants done outside, to perform it later. It never waits for it.
+    ///
+    /// # Errors
+    /// One sentence, such as that too much is waiting already; nothing will be done then.
+    fn emit(&mut self, step: &str, effect: Effect) -> Result<(), String> {
+        Err(format!(
+            "nothing here performs what step {step} wants: {}",
+            effect.what()
+        ))
+    }
+
+    /// Whether there is a secret of this name where secrets are kept. What it is, stays there.
+    fn has_secret(&self, _name: &str) -> bool {
+        false
+    }
+
+    /// The time of day, where something here knows it.
+    fn wall_clock(&self) -> Option<jiff::Timestamp> {
+        None
     }
 }
 
@@ -136,6 +159,10 @@ pub(crate) struct Call<'a> {
     pub(crate) host: &'a mut dyn Host,
     /// Where new identities come from.
     pub(crate) ids: &'a mut Ids,
+    /// What all steps of this running workflow remember together.
+    pub(crate) shared: &'a mut Shared,
+    /// How many elements are still to come in this run; known only where the manifest says `whole_batch`.
+    pub(crate) left: usize,
 }
 
 /// Makes identities for what blocks make anew.
@@ -145,6 +172,29 @@ pub(crate) struct Ids {
     pub(crate) stream: u64,
     /// The last one given.
     pub(crate) last: u64,
+}
+
+/// What all steps of a running workflow remember together: values by place and key. Bounded: of too many keys, that which
+/// comes first in the alphabet is forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct Shared(BTreeMap<(Arc<str>, Arc<str>), Value>);
+
+impl Shared {
+    /// Most values remembered.
+    const MOST: usize = 4096;
+
+    /// The value of `key` at `place`.
+    pub(crate) fn get(&self, place: &Arc<str>, key: &Arc<str>) -> Option<&Value> {
+        self.0.get(&(Arc::clone(place), Arc::clone(key)))
+    }
+
+    /// Remembers a value.
+    pub(crate) fn set(&mut self, place: &Arc<str>, key: &Arc<str>, value: Value) {
+        self.0.insert((Arc::clone(place), Arc::clone(key)), value);
+        if self.0.len() > Self::MOST {
+            self.0.pop_first();
+        }
+    }
 }
 
 impl std::fmt::Debug for Call<'_> {

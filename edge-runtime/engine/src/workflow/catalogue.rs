@@ -41,7 +41,7 @@ pub struct NotHere {
     pub nearest: Option<String>,
 }
 
-/// Families that run in somebody's cloud, or need a model that is too large, each once.
+/// Families that run in somebody's cloud, or need a model or a driver that this box doesn't carry, each once.
 #[must_use]
 pub fn not_here() -> Vec<NotHere> {
     let mut found: Vec<NotHere> = Vec::new();
@@ -53,7 +53,10 @@ pub fn not_here() -> Vec<NotHere> {
             found.push(NotHere {
                 family: family.to_owned(),
                 reason: elsewhere.reason.to_owned(),
-                nearest: elsewhere.nearest.map(|n| format!("roboflow_core/{n}")),
+                nearest: elsewhere
+                    .nearest
+                    .filter(|n| blocks::latest(n).is_some())
+                    .map(str::to_owned),
             });
         }
     }
@@ -111,12 +114,33 @@ fn schema(manifest: &Manifest) -> Json {
 
 fn property_schema(property: &Property) -> Json {
     let mut any = Vec::new();
-    any.extend(literal_schema(property.shape));
+    match (literal_schema(property.shape), property.selects) {
+        (Some(Json::Object(mut map)), Selects::Entries) => {
+            let entries = json!({"kinds": property.kinds.names()});
+            let key = if property.shape.takes_dict() {
+                "additionalProperties"
+            } else {
+                "items"
+            };
+            map.insert(key.to_owned(), entries);
+            any.push(Json::Object(map));
+        }
+        (Some(Json::Object(mut map)), _) => match map.remove("anyOf") {
+            Some(Json::Array(ways)) => any.extend(ways),
+            _ => any.push(Json::Object(map)),
+        },
+        _ => {}
+    }
     if property.nullable {
         any.push(json!({"type": "null"}));
     }
     match property.selects {
-        Selects::Nothing => {}
+        Selects::Nothing | Selects::Entries => {}
+        Selects::Outputs => any.push(json!({
+            "type": "string",
+            "pattern": r"^\$steps\.[A-Za-z_0-9-]+\.[A-Za-z_0-9-]+$",
+            "kinds": property.kinds.names(),
+        })),
         Selects::Inputs => any.push(json!({
             "type": "string",
             "pattern": r"^\$inputs\.[A-Za-z_0-9-]+$",
@@ -176,6 +200,9 @@ fn literal_schema(shape: Shape) -> Option<Json> {
             "type": "object",
             "additionalProperties": {"type": "string", "pattern": r"^\$steps\.[A-Za-z_0-9-]+$"},
         }),
+        Shape::OneOf(shapes) => {
+            json!({"anyOf": shapes.iter().filter_map(|s| literal_schema(*s)).collect::<Vec<_>>()})
+        }
         Shape::Grammar(grammar) => json!({"type": grammar.json, "format": grammar.what}),
     })
 }

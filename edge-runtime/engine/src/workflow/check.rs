@@ -102,8 +102,8 @@ fn no_block(step: &StepDef, own_blocks: &[String]) -> Problem {
                     "step {name} is of type {type:?}, which is not on this box because it {}",
                     elsewhere.reason
                 ));
-                if let Some(nearest) = elsewhere.nearest {
-                    problem = problem.nearest_is(latest(&format!("roboflow_core/{nearest}")));
+                if let Some(nearest) = elsewhere.nearest.and_then(blocks::latest) {
+                    problem = problem.nearest_is(nearest);
                 }
                 problem
             }
@@ -120,13 +120,6 @@ fn no_block(step: &StepDef, own_blocks: &[String]) -> Problem {
         .nearest_of(r#type, blocks::all().map(|m| m.name).chain(known))
     };
     problem.step(&**name).property("type")
-}
-
-/// The latest version of a family, as far as it is here.
-fn latest(family: &str) -> String {
-    let of_family = blocks::all().filter(|m| types::family(m.name) == family);
-    let newest = of_family.map(|m| m.name).max();
-    newest.map_or_else(|| family.to_owned(), str::to_owned)
 }
 
 fn check_names(definition: &Definition, problems: &mut Problems) {
@@ -206,7 +199,7 @@ impl<'a> Names<'a> {
                 let (Some(known), Selector::Output { output, .. }) = (known, selector) else {
                     return Ok(None);
                 };
-                let outputs = known.manifest.outputs;
+                let outputs = &known.outputs;
                 if star && output == "*" {
                     return Ok(Some(
                         outputs
@@ -214,12 +207,12 @@ impl<'a> Names<'a> {
                             .fold(KindSet::default(), |all, o| all.union(o.kinds)),
                     ));
                 }
-                match outputs.iter().find(|o| o.name == output) {
+                match outputs.iter().find(|o| *o.name == **output) {
                     Some(found) => Ok(Some(found.kinds)),
                     None => Err(missing(
                         format!("{selector} refers to an output that step {step} doesn't have"),
                         output,
-                        outputs.iter().map(|o| o.name).collect(),
+                        outputs.iter().map(|o| &*o.name).collect(),
                     )),
                 }
             }

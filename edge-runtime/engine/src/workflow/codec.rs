@@ -6,7 +6,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use image::codecs::jpeg::JpegEncoder;
-use image::{ExtendedColorType, ImageFormat, ImageReader, Limits};
+use image::codecs::png::PngEncoder;
+use image::{ExtendedColorType, ImageEncoder, ImageFormat, ImageReader, Limits};
 
 use super::image::RgbPixels;
 
@@ -35,6 +36,23 @@ pub fn jpeg(picture: &RgbPixels, quality: u8) -> Result<Vec<u8>, String> {
                 picture.width, picture.height
             )
         })?;
+    Ok(out)
+}
+
+/// A picture as a PNG file.
+///
+/// # Errors
+/// One sentence, such as for a picture without pixels.
+pub fn png(picture: &RgbPixels) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    let RgbPixels {
+        width,
+        height,
+        data,
+    } = picture;
+    PngEncoder::new(&mut out)
+        .write_image(data, *width, *height, ExtendedColorType::Rgb8)
+        .map_err(|e| format!("a picture of {width}x{height} can't be made a PNG: {e}"))?;
     Ok(out)
 }
 

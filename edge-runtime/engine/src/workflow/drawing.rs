@@ -3,6 +3,7 @@
 //! Invariant: running a workflow touches no pixel. A [`Drawing`] keeps what it is about (shared, immutable) and is rendered
 //! at most once, with one copy of the frame for a whole chain of visualizations.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use super::block::Call;
@@ -16,16 +17,34 @@ use crate::detections::{Detection, Detections};
 use crate::draw::palette::color_of;
 use crate::draw::{self, Canvas, Color, ColorBy, Traces};
 use crate::geometry::{Anchor, Point};
+use crate::mask::Bitmap;
 
 /// A picture with something drawn on it.
-#[derive(Debug)]
 pub(crate) struct Drawing {
     base: Arc<dyn Pixels>,
-    ink: Ink,
+    ink: Box<dyn Paint>,
     rendered: OnceLock<Arc<RgbPixels>>,
 }
 
-/// What is drawn.
+impl fmt::Debug for Drawing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Drawing on {:?}", self.base)
+    }
+}
+
+/// Something that can be drawn.
+pub(crate) trait Paint: Send + Sync {
+    /// Draws it.
+    fn paint(&self, canvas: &mut Canvas<'_>);
+}
+
+impl<F: Fn(&mut Canvas<'_>) + Send + Sync> Paint for F {
+    fn paint(&self, canvas: &mut Canvas<'_>) {
+        self(canvas);
+    }
+}
+
+/// What several blocks draw, or what blocks hand on to be drawn.
 #[derive(Debug)]
 pub(crate) enum Ink {
     Boxes {
@@ -132,8 +151,8 @@ impl LabelText {
     }
 }
 
-impl Ink {
-    fn apply(&self, canvas: &mut Canvas<'_>) {
+impl Paint for Ink {
+    fn paint(&self, canvas: &mut Canvas<'_>) {
         match self {
             Self::Boxes {
                 detections,
@@ -199,17 +218,17 @@ impl Drawing {
         let mut picture = self.base.copy();
         let (width, height) = (picture.width, picture.height);
         self.ink
-            .apply(&mut Canvas::new(&mut picture.data, width, height));
+            .paint(&mut Canvas::new(&mut picture.data, width, height));
         picture
     }
 }
 
 /// Puts the picture in property 0 with `ink` on it into output 0.
-pub(crate) fn put(call: &mut Call<'_>, ink: Ink) -> Result<(), String> {
+pub(crate) fn put(call: &mut Call<'_>, ink: impl Paint + 'static) -> Result<(), String> {
     let image = call.image(0)?;
     let drawing = Drawing {
         base: Arc::clone(&image.pixels),
-        ink,
+        ink: Box::new(ink),
         rendered: OnceLock::new(),
     };
     call.put(
@@ -219,10 +238,37 @@ pub(crate) fn put(call: &mut Call<'_>, ink: Ink) -> Result<(), String> {
     Ok(())
 }
 
+/// Draws something for each detection in property [`PREDICTIONS_INDEX`], in its colour. The size is that of the picture in
+/// which they were found.
+pub(crate) fn each(
+    call: &mut Call<'_>,
+    draw: impl Fn(&mut Canvas<'_>, &Detection, [u32; 2], Color) + Send + Sync + 'static,
+) -> Result<(), String> {
+    let detections = Arc::clone(call.detections(PREDICTIONS_INDEX)?);
+    let by = color_by(call)?;
+    put(call, move |canvas: &mut Canvas<'_>| {
+        for (i, d) in detections.boxes.iter().enumerate() {
+            draw(canvas, d, detections.size, color_of(d, i, by));
+        }
+    })
+}
+
+/// Which pixels a detection covers: those of its mask, else those of its box.
+pub(crate) fn covered(d: &Detection, size: [u32; 2]) -> Bitmap {
+    match d.mask() {
+        Some(mask) => mask.bitmap(size),
+        None => {
+            let b = &d.bbox;
+            let corners = [(b.x1, b.y1), (b.x2, b.y1), (b.x2, b.y2), (b.x1, b.y2)];
+            Bitmap::fill(&corners.map(|(x, y)| Point::new(x, y)), size)
+        }
+    }
+}
+
 /// The properties that every visualization of detections begins with. Palettes are accepted and the box's own colours,
 /// which people with any colour vision can tell apart, are used.
 pub(crate) const IMAGE: Property =
-    Property::data("image", "the picture to draw on", &[Kind::Image]);
+    Property::data("image", "the picture to draw on", &[Kind::Image]).alias(&["images"]);
 pub(crate) const COPY: Property = Property::value(
     "copy_image",
     "kept for compatibility: a picture is never drawn on in place",

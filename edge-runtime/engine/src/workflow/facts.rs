@@ -36,7 +36,7 @@ impl Compiled {
         let inputs = self.plan.inputs.iter().enumerate();
         let inputs = inputs.map(move |(slot, i)| (format!("$inputs.{}", i.name), kinds(slot)));
         let steps = self.plan.steps.iter().flat_map(move |step| {
-            let outputs = step.manifest.outputs.iter().enumerate();
+            let outputs = step.outputs.iter().enumerate();
             outputs.map(move |(n, output)| {
                 let selector = format!("$steps.{}.{}", step.name, output.name);
                 (selector, kinds(step.first_slot + n))

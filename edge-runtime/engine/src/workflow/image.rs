@@ -85,6 +85,49 @@ impl Pixels for Cut {
     }
 }
 
+/// Pixels that are made when someone looks, at most once.
+struct Lazy<F> {
+    size: [u32; 2],
+    make: F,
+    made: OnceLock<Arc<RgbPixels>>,
+}
+
+impl<F> fmt::Debug for Lazy<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lazy({}x{})", self.size[0], self.size[1])
+    }
+}
+
+impl<F: Fn() -> RgbPixels + Send + Sync> Pixels for Lazy<F> {
+    fn size(&self) -> [u32; 2] {
+        self.size
+    }
+
+    fn rgb(&self) -> Arc<RgbPixels> {
+        Arc::clone(self.made.get_or_init(|| {
+            let mut pixels = (self.make)();
+            // Whoever asked for the size has to get it.
+            [pixels.width, pixels.height] = self.size;
+            pixels
+                .data
+                .resize(self.size[0] as usize * self.size[1] as usize * 3, 0);
+            Arc::new(pixels)
+        }))
+    }
+}
+
+/// Pixels of this size that `make` makes when someone looks, at most once.
+pub(crate) fn lazy(
+    size: [u32; 2],
+    make: impl Fn() -> RgbPixels + Send + Sync + 'static,
+) -> Arc<dyn Pixels> {
+    Arc::new(Lazy {
+        size,
+        make,
+        made: OnceLock::new(),
+    })
+}
+
 /// Where a frame stands in its video.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VideoMeta {
@@ -233,6 +276,17 @@ impl ImageValue {
             id: Arc::clone(&self.id),
             place: self.place.clone(),
         }
+    }
+
+    /// The same place in the video with what `change` makes of the pixels when someone looks.
+    #[must_use]
+    pub(crate) fn changed(
+        &self,
+        size: [u32; 2],
+        change: impl Fn(&RgbPixels) -> RgbPixels + Send + Sync + 'static,
+    ) -> Self {
+        let base = Arc::clone(&self.pixels);
+        self.with_pixels(lazy(size, move || change(&base.rgb())))
     }
 
     /// Width and height in pixels.

@@ -18,6 +18,8 @@ pub enum Pictures {
     Size,
     /// As JPEG files in base64.
     Jpeg,
+    /// As PNG files in base64: larger, and without any loss.
+    Png,
 }
 
 /// How values are written.
@@ -55,6 +57,7 @@ impl Writer {
             Value::Meta(meta) => self::meta(meta),
             Value::Bytes(bytes) => json!(codec::to_base64(bytes)),
             Value::Array(array) => nested(array.shape(), array.data()),
+            Value::Secret(_) => json!("***"),
             Value::Time(time) => json!(time.strftime("%Y-%m-%dT%H:%M:%S%.f+00:00").to_string()),
         }
     }
@@ -68,8 +71,13 @@ impl Writer {
                 map.insert("width".into(), json!(width));
                 map.insert("height".into(), json!(height));
             }
-            Pictures::Jpeg => {
-                let file = codec::jpeg(&image.pixels.rgb(), codec::QUALITY).unwrap_or_default();
+            Pictures::Jpeg | Pictures::Png => {
+                let pixels = image.pixels.rgb();
+                let file = match self.pictures {
+                    Pictures::Png => codec::png(&pixels),
+                    _ => codec::jpeg(&pixels, codec::QUALITY),
+                };
+                let file = file.unwrap_or_default();
                 map.insert("type".into(), json!("base64"));
                 map.insert("value".into(), json!(codec::to_base64(&file)));
                 map.insert("video_metadata".into(), meta(&image.meta));
@@ -153,7 +161,9 @@ fn detection(d: &Detection, parent: &str) -> Json {
     map.insert("detection_id".into(), json!(detection_id(&d.id)));
     let extra = d.extra.as_deref();
     let parent = extra.and_then(|e| e.parent_id.as_deref()).unwrap_or(parent);
-    map.insert("parent_id".into(), json!(parent));
+    if !parent.is_empty() {
+        map.insert("parent_id".into(), json!(parent));
+    }
     if let Some(track) = d.track {
         map.insert("tracker_id".into(), json!(track));
     }
@@ -172,6 +182,8 @@ fn more(extra: &Extra, map: &mut Map<String, Json>) {
         map.insert("parent_origin".into(), origin(&place.parent));
         map.insert("root_parent_id".into(), json!(place.root_id));
         map.insert("root_parent_origin".into(), origin(&place.root));
+    } else if let Some(root) = &extra.root_id {
+        map.insert("root_parent_id".into(), json!(root));
     }
     match extra.mask.as_deref() {
         Some(Mask::Bitmap(bitmap)) if extra.data.contains_key(RLE) => {

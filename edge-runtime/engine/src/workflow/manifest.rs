@@ -3,7 +3,9 @@
 //! Invariant: everything a definition may say about a step is in its [`Manifest`]; no code looks at a property that is
 //! not declared here. Declarations are `const`, written with the builder functions below.
 
-use serde_json::Value as Json;
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
 
 use super::block::{Block, Setup};
 use super::kinds::{Kind, KindSet};
@@ -21,12 +23,17 @@ pub(crate) struct Manifest {
     pub(crate) role: Role,
     /// Properties, in the order in which the block reads them.
     pub(crate) properties: &'static [Property],
-    /// Outputs, in the order in which the block writes them.
+    /// Outputs, in the order in which the block writes them. A last one called `*` stands for those of
+    /// [`Self::own_outputs`].
     pub(crate) outputs: &'static [Output],
+    /// Outputs that only the properties of a step, as its definition writes them, name.
+    pub(crate) own_outputs: fn(&Map<String, Json>) -> Vec<StepOutput>,
     /// What it does to the depth of a batch.
     pub(crate) depth: Depth,
     /// Whether it runs on elements whose inputs are missing.
     pub(crate) accepts_empty: bool,
+    /// Whether the block has to know how many elements of the batch are still to come.
+    pub(crate) whole_batch: bool,
     /// Properties that the peer's block takes as a whole batch. Where there are any, data of a batch may flow only into
     /// these and [`Self::mixed`]; without any, into every property that takes selectors.
     pub(crate) batch: &'static [&'static str],
@@ -93,6 +100,26 @@ impl Output {
     }
 }
 
+/// An output of one step: one of its block's, or one that its own properties name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StepOutput {
+    /// Name after the dot.
+    pub(crate) name: Arc<str>,
+    /// What it carries.
+    pub(crate) kinds: KindSet,
+}
+
+impl StepOutput {
+    /// An output of these kinds.
+    #[must_use]
+    pub(crate) fn new(name: impl Into<Arc<str>>, kinds: &[Kind]) -> Self {
+        Self {
+            name: name.into(),
+            kinds: KindSet::of(kinds),
+        }
+    }
+}
+
 /// What a literal value of a property has to look like.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
@@ -118,6 +145,8 @@ pub(crate) enum Shape {
     Steps,
     /// A dictionary of steps: one branch for each key.
     StepCases,
+    /// What any of these shapes takes; the first that fits decides.
+    OneOf(&'static [Shape]),
     /// A value with a grammar of its own.
     Grammar(Grammar),
 }
@@ -142,6 +171,10 @@ pub(crate) enum Selects {
     Anything,
     /// Only inputs of the workflow.
     Inputs,
+    /// Only outputs of steps.
+    Outputs,
+    /// Anything, but only as entries of the list or dictionary that it is.
+    Entries,
 }
 
 /// What a property has when the definition doesn't say.
@@ -259,6 +292,20 @@ impl Property {
         self
     }
 
+    /// Takes selectors of outputs of steps only.
+    #[must_use]
+    pub(crate) const fn outputs_only(mut self) -> Self {
+        self.selects = Selects::Outputs;
+        self
+    }
+
+    /// Takes selectors only as entries of the list or dictionary that it is.
+    #[must_use]
+    pub(crate) const fn entries_only(mut self) -> Self {
+        self.selects = Selects::Entries;
+        self
+    }
+
     /// Has a default.
     #[must_use]
     pub(crate) const fn or(mut self, default: Default) -> Self {
@@ -319,6 +366,31 @@ pub(crate) const ANCHORS: Shape = Shape::Choice(&[
 /// A share, `0.0..=1.0`. The peer doesn't bound it, and neither does the check.
 pub(crate) const NUMBER: Shape = Shape::Number(f64::NEG_INFINITY, f64::INFINITY);
 
+/// Text or a list.
+pub(crate) const TEXT_OR_LIST: Shape = Shape::OneOf(&[Shape::Text, Shape::List]);
+
+impl Shape {
+    /// Whether a list may stand here.
+    #[must_use]
+    pub(crate) fn takes_list(&self) -> bool {
+        match self {
+            Self::List => true,
+            Self::OneOf(shapes) => shapes.iter().any(Self::takes_list),
+            _ => false,
+        }
+    }
+
+    /// Whether a dictionary may stand here.
+    #[must_use]
+    pub(crate) fn takes_dict(&self) -> bool {
+        match self {
+            Self::Dict => true,
+            Self::OneOf(shapes) => shapes.iter().any(Self::takes_dict),
+            _ => false,
+        }
+    }
+}
+
 /// Any whole number.
 pub(crate) const INTEGER: Shape = Shape::Integer(i64::MIN);
 
@@ -331,8 +403,10 @@ impl Manifest {
         role: Role::Other,
         properties: &[],
         outputs: &[],
+        own_outputs: |_| Vec::new(),
         depth: Depth::Same,
         accepts_empty: false,
+        whole_batch: false,
         batch: &[],
         mixed: &[],
         keeps_classes: false,
@@ -355,9 +429,14 @@ impl Manifest {
             .position(|p| p.name == name || p.aliases.contains(&name))
     }
 
-    /// Position of an output.
+    /// Outputs of a step with these properties, in the order in which the block writes them.
     #[must_use]
-    pub(crate) fn output(&self, name: &str) -> Option<usize> {
-        self.outputs.iter().position(|o| o.name == name)
+    pub(crate) fn outputs_of(&self, literals: &Map<String, Json>) -> Vec<StepOutput> {
+        let declared = self.outputs.iter().filter(|o| o.name != "*");
+        let declared = declared.map(|o| StepOutput {
+            name: Arc::from(o.name),
+            kinds: o.kinds,
+        });
+        declared.chain((self.own_outputs)(literals)).collect()
     }
 }

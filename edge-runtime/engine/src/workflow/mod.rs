@@ -21,17 +21,21 @@ pub mod json;
 mod kinds;
 mod lineage;
 mod manifest;
+mod message;
 mod per_video;
 mod plan;
+mod python_format;
 mod read;
 pub mod replay;
 mod run;
 mod selector;
+mod sink;
 mod step;
 mod tree;
 mod types;
 mod uql;
 mod value;
+mod vlm;
 
 #[cfg(test)]
 mod tests;

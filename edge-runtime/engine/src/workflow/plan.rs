@@ -16,7 +16,7 @@ use super::definition::InputType;
 use super::error::{ErrorClass, Problem};
 use super::kinds::KindSet;
 use super::lineage::{Flow, Origin, of_input};
-use super::manifest::{Depth, Manifest, Role};
+use super::manifest::{Depth, Manifest, Role, StepOutput};
 use super::run::Execution;
 use super::selector::Selector;
 use super::step::{Arg, CheckedStep};
@@ -59,6 +59,8 @@ pub(crate) struct PlanStep {
     pub(crate) name: Arc<str>,
     pub(crate) manifest: &'static Manifest,
     pub(crate) literals: Map<String, Json>,
+    /// Its outputs, the first of which has the slot `first_slot`.
+    pub(crate) outputs: Vec<StepOutput>,
     pub(crate) args: Vec<Source>,
     /// Depth at which it runs.
     pub(crate) exec: usize,
@@ -100,7 +102,7 @@ pub(crate) struct PlanOutput {
 #[derive(Debug)]
 pub(crate) enum OutputOf {
     One(usize),
-    All(Vec<(&'static str, usize)>),
+    All(Vec<(Arc<str>, usize)>),
 }
 
 /// A compiled workflow: immutable, cheap to clone.
@@ -160,10 +162,10 @@ pub(crate) fn plan(
             value: Value::from(value),
         });
     }
-    let mut of_step: BTreeMap<&str, (usize, &'static Manifest)> = BTreeMap::new();
+    let mut of_step: BTreeMap<&str, (usize, &CheckedStep)> = BTreeMap::new();
     for (step, flow) in checked.steps.iter().zip(&checked.flow) {
-        of_step.insert(&step.name, (slots.len(), step.manifest));
-        slots.extend(step.manifest.outputs.iter().map(|o| SlotInfo {
+        of_step.insert(&step.name, (slots.len(), step));
+        slots.extend(step.outputs.iter().map(|o| SlotInfo {
             depth: flow.out.len(),
             kinds: o.kinds,
             by_row: flow.out.first() == Some(&Origin::Run),
@@ -173,8 +175,8 @@ pub(crate) fn plan(
         match selector {
             Selector::Input(name) => of_input_name.get(name.as_str()).copied(),
             Selector::Output { step, output } => {
-                let (first, manifest) = of_step.get(step.as_str())?;
-                Some(first + manifest.output(output)?)
+                let (first, step) = of_step.get(step.as_str())?;
+                Some(first + place(&step.outputs, output)?)
             }
             Selector::Step(_) => None,
         }
@@ -212,17 +214,9 @@ pub(crate) fn plan(
             in_root: output.in_root,
             what: match &output.selector {
                 Selector::Output { step, output } if output == "*" => {
-                    let (first, manifest) = match of_step.get(step.as_str()) {
-                        Some((first, manifest)) => (*first, manifest.outputs),
-                        None => (0, &[][..]),
-                    };
-                    OutputOf::All(
-                        manifest
-                            .iter()
-                            .enumerate()
-                            .map(|(i, o)| (o.name, first + i))
-                            .collect(),
-                    )
+                    let all = of_step.get(step.as_str()).into_iter();
+                    let all = all.flat_map(|(first, step)| (*first..).zip(&step.outputs));
+                    OutputOf::All(all.map(|(slot, o)| (Arc::clone(&o.name), slot)).collect())
                 }
                 one => slot_of(one).map_or_else(|| OutputOf::All(Vec::new()), OutputOf::One),
             },
@@ -330,6 +324,7 @@ fn plan_step(
         name: Arc::from(step.name.as_str()),
         manifest: step.manifest,
         literals: step.literals.clone(),
+        outputs: step.outputs.clone(),
         args,
         exec,
         shape,
@@ -356,7 +351,17 @@ fn source(arg: &Arg, slot_of: &dyn Fn(&Selector) -> Option<usize>) -> Source {
     }
 }
 
+/// Position of an output.
+fn place(outputs: &[StepOutput], name: &str) -> Option<usize> {
+    outputs.iter().position(|o| *o.name == *name)
+}
+
 impl PlanStep {
+    /// The slot of an output.
+    pub(crate) fn slot(&self, output: &str) -> Option<SlotId> {
+        place(&self.outputs, output).map(|i| SlotId(self.first_slot + i))
+    }
+
     /// Makes the block of this step.
     pub(crate) fn build(&self) -> Result<Box<dyn Block>, String> {
         (self.manifest.build)(&Setup {
@@ -424,24 +429,19 @@ impl Compiled {
                             .done(),
                     );
                 };
-                found
-                    .manifest
-                    .output(&output)
-                    .map(|o| SlotId(found.first_slot + o))
-                    .ok_or_else(|| {
-                        refuse(format!(
-                            "{selector} refers to an output that step {step} doesn't have"
-                        ))
-                        .allowed(
-                            selector,
-                            found
-                                .manifest
-                                .outputs
-                                .iter()
-                                .map(|o| format!("$steps.{step}.{}", o.name)),
-                        )
-                        .done()
-                    })
+                found.slot(&output).ok_or_else(|| {
+                    refuse(format!(
+                        "{selector} refers to an output that step {step} doesn't have"
+                    ))
+                    .allowed(
+                        selector,
+                        found
+                            .outputs
+                            .iter()
+                            .map(|o| format!("$steps.{step}.{}", o.name)),
+                    )
+                    .done()
+                })
             }
             _ => Err(refuse(format!(
                 "{selector:?} is no selector; write $steps.name.output or $inputs.name"
@@ -450,10 +450,8 @@ impl Compiled {
                 selector,
                 steps.iter().flat_map(|s| {
                     let name = Arc::clone(&s.name);
-                    s.manifest
-                        .outputs
-                        .iter()
-                        .map(move |o| format!("$steps.{name}.{}", o.name))
+                    let outputs = s.outputs.iter();
+                    outputs.map(move |o| format!("$steps.{name}.{}", o.name))
                 }),
             )
             .done()),

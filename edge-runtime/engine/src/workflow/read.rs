@@ -344,6 +344,9 @@ fn detection(name: &str, row: &Json, index: usize) -> Result<Option<Detection>, 
             root_id: Arc::from(text("root_parent_id").unwrap_or(name)),
             root,
         }));
+    } else if let Some(root) = Some(text("root_parent_id").unwrap_or(name)).filter(|r| *r != parent)
+    {
+        d.extra_mut().root_id = Some(Arc::from(root));
     }
     if let Some(points) = row.get("points").and_then(Json::as_array) {
         let points: Vec<Point> = points.iter().filter_map(point).collect();

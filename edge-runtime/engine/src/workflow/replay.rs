@@ -18,7 +18,7 @@ use super::image::{ImageValue, Pixels, RgbPixels, VideoMeta};
 use super::json::detection_id;
 use super::kinds::Kind;
 use super::manifest::Role;
-use super::plan::{Compiled, SlotId};
+use super::plan::Compiled;
 use super::run::{Execution, RuntimeInput, StepFailure};
 use super::value::Value;
 use crate::detections::{Detection, DetectionId, Detections};
@@ -182,7 +182,7 @@ impl Compiled {
     /// The output of this name of the first step of a role.
     fn of_role<'a>(&self, run: &'a Execution, role: Role, output: &str) -> Option<&'a Value> {
         let step = self.plan.steps.iter().find(|s| s.manifest.role == role)?;
-        run.value(SlotId(step.first_slot + step.manifest.output(output)?))
+        run.value(step.slot(output)?)
     }
 
     fn replay_row(&self, run: &Execution, number: u64) -> Json {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json};
 use watchkeeper_contract::workflow::WorkflowError;
 
-use super::block::{Block, Call, Host, Ids};
+use super::block::{Block, Call, Host, Ids, Shared};
 use super::definition::InputType;
 use super::error::{ErrorClass, Problem};
 use super::image::{ImageValue, Pixels};
@@ -65,6 +65,7 @@ struct Memory {
     index: Vec<usize>,
     batch: usize,
     ids: Ids,
+    shared: Shared,
 }
 
 impl std::fmt::Debug for Execution {
@@ -106,6 +107,7 @@ impl Execution {
                 stream: OWN_STREAM,
                 last: 0,
             },
+            shared: Shared::default(),
         };
         Self {
             plan,
@@ -250,7 +252,13 @@ impl Execution {
                 host,
                 failures: &mut report.errors,
                 calls: 0,
+                left: 0,
+                counting: step.manifest.whole_batch,
             };
+            if visit.counting {
+                visit.level(0);
+                visit.counting = false;
+            }
             visit.level(0);
             if visit.calls == 0 {
                 report.skipped.push(Arc::clone(&step.name));
@@ -269,7 +277,7 @@ impl Execution {
     #[must_use]
     pub fn output_of(&self, step: &str, output: &str) -> Option<&Value> {
         let step = self.plan.steps.iter().find(|s| *s.name == *step)?;
-        self.value(SlotId(step.first_slot + step.manifest.output(output)?))
+        self.value(step.slot(output)?)
     }
 
     /// The detections in a slot.
@@ -326,7 +334,7 @@ impl Execution {
                 OutputOf::All(slots) => Json::Object(
                     slots
                         .iter()
-                        .map(|(name, slot)| ((*name).to_owned(), one(*slot)))
+                        .map(|(name, slot)| (name.to_string(), one(*slot)))
                         .collect(),
                 ),
             };
@@ -385,6 +393,10 @@ struct Visit<'a> {
     host: &'a mut dyn Host,
     failures: &'a mut Vec<StepFailure>,
     calls: usize,
+    /// Elements that are still to come.
+    left: usize,
+    /// Whether elements are only counted.
+    counting: bool,
 }
 
 impl Visit<'_> {
@@ -403,7 +415,7 @@ impl Visit<'_> {
             None => None,
         }
         .unwrap_or(0);
-        for output in 0..self.step.manifest.outputs.len() {
+        for output in 0..self.step.outputs.len() {
             if let Some(tree) = self.memory.slots.get_mut(self.step.first_slot + output) {
                 tree.resize(index, count);
             }
@@ -426,7 +438,12 @@ impl Visit<'_> {
 
     /// Runs the block on the element at the current index, or leaves its outputs missing.
     fn element(&mut self) {
-        let done = self.gated() && self.gather() && self.call();
+        let ready = self.gated() && self.gather();
+        if self.counting {
+            self.left += usize::from(ready);
+            return;
+        }
+        let done = ready && self.call();
         let Memory {
             slots,
             branches,
@@ -459,9 +476,7 @@ impl Visit<'_> {
     fn gated(&mut self) -> bool {
         let memory = &mut *self.memory;
         memory.out.clear();
-        memory
-            .out
-            .resize(self.step.manifest.outputs.len(), Value::Null);
+        memory.out.resize(self.step.outputs.len(), Value::Null);
         memory.flags.clear();
         memory.flags.resize(self.step.branch_count, false);
         self.step.gates.iter().all(|(branch, depth)| {
@@ -532,6 +547,7 @@ impl Visit<'_> {
 
     fn call(&mut self) -> bool {
         self.calls += 1;
+        self.left = self.left.saturating_sub(1);
         let memory = &mut *self.memory;
         let result = self.block.run(&mut Call {
             step: &self.step.name,
@@ -542,6 +558,8 @@ impl Visit<'_> {
             cases: &self.step.cases,
             host: self.host,
             ids: &mut memory.ids,
+            shared: &mut memory.shared,
+            left: self.left,
         });
         match result {
             Ok(()) => true,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 
 use super::definition::StepDef;
 use super::error::{Problem, Problems};
-use super::manifest::{Manifest, Property, Selects, Shape};
+use super::manifest::{Manifest, Property, Selects, Shape, StepOutput};
 use super::selector::Selector;
 use super::value::Value;
 
@@ -19,6 +19,8 @@ pub(crate) struct CheckedStep {
     pub(crate) name: String,
     pub(crate) manifest: &'static Manifest,
     pub(crate) args: Vec<Arg>,
+    /// What it puts out, in the order in which its block writes it.
+    pub(crate) outputs: Vec<StepOutput>,
     /// Properties as written, by canonical name, defaults filled in.
     pub(crate) literals: Map<String, Json>,
 }
@@ -123,6 +125,7 @@ pub(crate) fn check(
         name: step.name.clone(),
         manifest,
         args,
+        outputs: manifest.outputs_of(&literals),
         literals,
     })
 }
@@ -150,21 +153,34 @@ fn argument(property: &Property, json: &Json) -> Result<Arg, Unfit> {
         _ => {}
     }
     if Selector::looks_like(json) {
+        if property.selects == Selects::Entries {
+            return Err(Unfit::because(format!(
+                "takes selectors only as its entries, and {json} stands for all of it"
+            )));
+        }
         return selector(property, json).map(Arg::Ref);
     }
     if json.is_null() && property.nullable {
         return Ok(Arg::Literal(Value::Null));
     }
     let compound = property.selects != Selects::Nothing;
-    match (property.shape, json) {
-        (Shape::List, Json::Array(items)) if compound && items.iter().any(Selector::looks_like) => {
+    match json {
+        Json::Array(items)
+            if compound
+                && property.shape.takes_list()
+                && items.iter().any(Selector::looks_like) =>
+        {
             items
                 .iter()
                 .map(|item| element(property, item))
                 .collect::<Result<_, _>>()
                 .map(Arg::List)
         }
-        (Shape::Dict, Json::Object(map)) if compound && map.values().any(Selector::looks_like) => {
+        Json::Object(map)
+            if compound
+                && property.shape.takes_dict()
+                && map.values().any(Selector::looks_like) =>
+        {
             map.iter()
                 .map(|(key, item)| Ok((Arc::from(key.as_str()), element(property, item)?)))
                 .collect::<Result<_, _>>()
@@ -191,11 +207,12 @@ fn selector(property: &Property, json: &Json) -> Result<Selector, Unfit> {
             )));
         }
         Selects::Inputs => "$inputs.name",
-        Selects::Anything => "$inputs.name or $steps.name.output",
+        Selects::Outputs => "$steps.name.output",
+        Selects::Anything | Selects::Entries => "$inputs.name or $steps.name.output",
     };
     match Selector::parse(text) {
-        Some(s @ Selector::Input(_)) => Ok(s),
-        Some(s @ Selector::Output { .. }) if property.selects == Selects::Anything => Ok(s),
+        Some(s @ Selector::Input(_)) if property.selects != Selects::Outputs => Ok(s),
+        Some(s @ Selector::Output { .. }) if property.selects != Selects::Inputs => Ok(s),
         _ => Err(Unfit::because(format!(
             "has {text:?} where only {usage} may stand"
         ))),
@@ -288,6 +305,16 @@ fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
                 short(json)
             ))),
         },
+        Shape::OneOf(shapes) => {
+            let mut last = Unfit::because("takes nothing");
+            for shape in shapes {
+                match literal(*shape, json) {
+                    Ok(value) => return Ok(value),
+                    Err(unfit) => last = unfit,
+                }
+            }
+            Err(last)
+        }
         Shape::Grammar(grammar) => match (grammar.check)(json) {
             Ok(()) => Ok(Value::Null),
             Err(why) => Err(Unfit::because(format!("has to be {}: {why}", grammar.what))),

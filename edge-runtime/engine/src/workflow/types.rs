@@ -121,66 +121,121 @@ const LARGE: &str = "needs a vision-language model that is no ONNX job and too l
 const SEGMENT: &str =
     "needs a segmentation model of the SAM 2 or SAM 3 class, which is no ONNX job";
 const PLATFORM: &str = "writes to a Roboflow account";
+const MACHINES: &str =
+    "speaks a protocol of machine controllers, for which this box carries no driver";
+const EVENTS: Option<&str> = Some("watchkeeper/event_sink");
 const STABILITY: &str = "has pictures made by Stability AI";
 
-/// Families without a word of their own are answered by their class; names without `roboflow_core/` and version.
+/// Why a family is not here and what comes nearest to it. Families of class cloud or large without a word of their own are
+/// answered by their class.
 const FAMILIES: &[(&str, &str, Option<&str>)] = &[
     (
-        "visual_search",
+        "roboflow_core/visual_search",
         "searches a Roboflow project",
-        Some("clip_comparison"),
+        Some("roboflow_core/clip_comparison"),
     ),
     (
-        "visual_search_classifier",
+        "roboflow_core/visual_search_classifier",
         "searches a Roboflow project",
-        Some("clip_comparison"),
+        Some("roboflow_core/clip_comparison"),
     ),
     (
-        "google_vision_ocr",
+        "roboflow_core/google_vision_ocr",
         "asks Google's OCR service",
-        Some("ocr_model"),
+        Some("roboflow_core/ocr_model"),
     ),
-    ("glm_ocr", LARGE, Some("ocr_model")),
-    ("lmm_for_classification", HOSTED, Some("clip_comparison")),
-    ("florence_2", LARGE, Some("yolo_world_model")),
     (
-        "seg-preview",
+        "roboflow_core/glm_ocr",
+        LARGE,
+        Some("roboflow_core/ocr_model"),
+    ),
+    (
+        "roboflow_core/lmm_for_classification",
+        HOSTED,
+        Some("roboflow_core/clip_comparison"),
+    ),
+    (
+        "roboflow_core/florence_2",
+        LARGE,
+        Some("roboflow_core/yolo_world_model"),
+    ),
+    (
+        "roboflow_core/seg-preview",
         "asks Roboflow's hosted segmentation",
-        Some("roboflow_instance_segmentation_model"),
+        Some("roboflow_core/roboflow_instance_segmentation_model"),
     ),
-    ("segment_anything_2_video", SEGMENT, Some("byte_tracker")),
     (
-        "sam3",
+        "roboflow_core/segment_anything_2_video",
         SEGMENT,
-        Some("roboflow_instance_segmentation_model"),
+        Some("roboflow_core/byte_tracker"),
     ),
-    ("sam3_interactive", SEGMENT, Some("segment_anything")),
-    ("sam3_video", SEGMENT, Some("byte_tracker")),
     (
-        "segment_anything3_3d_objects",
+        "roboflow_core/sam3",
+        SEGMENT,
+        Some("roboflow_core/roboflow_instance_segmentation_model"),
+    ),
+    (
+        "roboflow_core/sam3_interactive",
+        SEGMENT,
+        Some("roboflow_core/segment_anything"),
+    ),
+    (
+        "roboflow_core/sam3_video",
+        SEGMENT,
+        Some("roboflow_core/byte_tracker"),
+    ),
+    (
+        "roboflow_core/segment_anything3_3d_objects",
         "makes a 3-D model with a network that is no ONNX job",
         None,
     ),
-    ("stability_ai_image_gen", STABILITY, None),
+    ("roboflow_core/stability_ai_image_gen", STABILITY, None),
     (
-        "stability_ai_inpainting",
+        "roboflow_core/stability_ai_inpainting",
         STABILITY,
-        Some("blur_visualization"),
+        Some("roboflow_core/blur_visualization"),
     ),
-    ("stability_ai_outpainting", STABILITY, None),
-    ("asset_library_attributes", PLATFORM, None),
-    ("roboflow_custom_metadata", PLATFORM, Some("webhook_sink")),
-    ("roboflow_dataset_upload", PLATFORM, Some("local_file_sink")),
+    ("roboflow_core/stability_ai_outpainting", STABILITY, None),
+    ("roboflow_core/asset_library_attributes", PLATFORM, None),
     (
-        "model_monitoring_inference_aggregator",
+        "roboflow_core/roboflow_custom_metadata",
         PLATFORM,
-        Some("data_aggregator"),
+        Some("roboflow_core/webhook_sink"),
     ),
-    ("roboflow_vision_events", PLATFORM, Some("webhook_sink")),
     (
-        "cog_vlm",
+        "roboflow_core/roboflow_dataset_upload",
+        PLATFORM,
+        Some("roboflow_core/local_file_sink"),
+    ),
+    (
+        "roboflow_core/model_monitoring_inference_aggregator",
+        PLATFORM,
+        Some("roboflow_core/data_aggregator"),
+    ),
+    (
+        "roboflow_core/roboflow_vision_events",
+        PLATFORM,
+        Some("roboflow_core/webhook_sink"),
+    ),
+    (
+        "roboflow_core/cog_vlm",
         "was taken out of the language by its makers",
         None,
+    ),
+    ("roboflow_core/modbus_tcp", MACHINES, EVENTS),
+    ("roboflow_core/sinks", MACHINES, EVENTS),
+    ("roboflow_core/plc_reader", MACHINES, None),
+    ("roboflow_core/plc_writer", MACHINES, EVENTS),
+    ("roboflow_enterprise/opc_writer_sink", MACHINES, EVENTS),
+    (
+        "roboflow_enterprise/mqtt_writer_sink",
+        "writes to a broker of its own; every event of this box goes out over MQTT",
+        EVENTS,
+    ),
+    (
+        "roboflow_core/microsoft_sql_server_sink",
+        "needs a driver for SQL Server, which this box does not carry",
+        Some("roboflow_core/webhook_sink"),
     ),
 ];
 
@@ -189,32 +244,29 @@ pub(crate) fn family(name: &str) -> &str {
     name.split('@').next().unwrap_or(name)
 }
 
-/// Why a type of class cloud or large is not here; `None` for every other.
+/// Why a type is not here; `None` where it belongs on this box.
 pub(crate) fn elsewhere(known: &Known) -> Option<Elsewhere> {
-    if !matches!(known.class, Class::Cloud | Class::Large) {
-        return None;
-    }
-    let own = family(known.name).trim_start_matches("roboflow_core/");
-    let special = FAMILIES.iter().find(|(name, ..)| *name == own);
-    Some(match special {
-        Some((_, reason, nearest)) => Elsewhere {
+    let own = family(known.name);
+    if let Some((_, reason, nearest)) = FAMILIES.iter().find(|(name, ..)| *name == own) {
+        return Some(Elsewhere {
             reason,
             nearest: *nearest,
-        },
-        None => Elsewhere {
-            reason: if known.class == Class::Cloud {
-                HOSTED
-            } else {
-                LARGE
-            },
-            nearest: None,
-        },
+        });
+    }
+    let reason = match known.class {
+        Class::Cloud => HOSTED,
+        Class::Large => LARGE,
+        _ => return None,
+    };
+    Some(Elsewhere {
+        reason,
+        nearest: None,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FAMILIES, all, canonical, elsewhere, family, find};
+    use super::{EVENTS, FAMILIES, all, canonical, elsewhere, family, find};
 
     #[test]
     fn every_name_of_a_type_leads_to_its_canonical_one() {
@@ -235,14 +287,13 @@ mod tests {
 
     #[test]
     fn what_is_not_on_this_box_says_why_and_names_only_families_that_exist() {
-        let is_family = |name: &str| {
-            all()
-                .iter()
-                .any(|k| family(k.name) == format!("roboflow_core/{name}"))
-        };
+        let is_family = |name: &str| all().iter().any(|k| family(k.name) == name);
         for (name, _, nearest) in FAMILIES {
             assert!(is_family(name), "{name}");
-            assert!(nearest.is_none_or(is_family), "{nearest:?}");
+            assert!(
+                nearest.is_none_or(|n| is_family(n) || Some(n) == EVENTS),
+                "{nearest:?}"
+            );
         }
         let gone = find("roboflow_core/open_ai@v3").and_then(elsewhere);
         assert!(gone.is_some());

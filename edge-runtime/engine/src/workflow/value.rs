@@ -45,6 +45,8 @@ pub enum Value {
     Array(Arc<Array>),
     /// A moment.
     Time(jiff::Timestamp),
+    /// A secret, by the name under which the host keeps it. What it is, nobody here knows.
+    Secret(Arc<str>),
 }
 
 /// Numbers in any number of dimensions.
@@ -204,6 +206,7 @@ impl Value {
             Self::Bytes(_) => "bytes",
             Self::Array(_) => "an array",
             Self::Time(_) => "a time",
+            Self::Secret(_) => "a secret",
         }
     }
 
@@ -261,6 +264,16 @@ impl Value {
         }
     }
 
+    /// The numbers of a list of numbers, or of an array, in order.
+    #[must_use]
+    pub fn as_numbers(&self) -> Option<Vec<f64>> {
+        match self {
+            Self::List(items) => items.iter().map(Self::as_f64).collect(),
+            Self::Array(array) => Some(array.data().iter().copied().map(f64::from).collect()),
+            _ => None,
+        }
+    }
+
     /// The one box, of a value that stands for one.
     #[must_use]
     pub fn as_detection(&self) -> Option<&Detection> {
@@ -307,6 +320,7 @@ impl Value {
             (Self::Bytes(a), Self::Bytes(b)) => a == b,
             (Self::Array(a), Self::Array(b)) => Arc::ptr_eq(a, b) || a == b,
             (Self::Time(a), Self::Time(b)) => a == b,
+            (Self::Secret(a), Self::Secret(b)) => a == b,
             _ => match (self.as_f64(), other.as_f64()) {
                 (Some(a), Some(b)) => a == b,
                 _ => false,
@@ -322,10 +336,28 @@ impl Value {
             Self::Bool(true) => "True".to_owned(),
             Self::Bool(false) => "False".to_owned(),
             Self::Int(i) => i.to_string(),
-            Self::Float(f) if f.is_finite() => format!("{f:?}"),
-            Self::Float(f) => f.to_string().to_lowercase(),
+            Self::Float(f) => python_float(*f),
             Self::Text(text) => text.to_string(),
+            Self::List(items) => {
+                let items: Vec<String> = items.iter().map(Self::python_repr).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Self::Dict(map) => {
+                let entries = map.iter();
+                let entries: Vec<String> = entries
+                    .map(|(key, v)| format!("{}: {}", python_quoted(key), v.python_repr()))
+                    .collect();
+                format!("{{{}}}", entries.join(", "))
+            }
             other => other.to_json().to_string(),
+        }
+    }
+
+    /// The text that Python's `repr()` gives, as it stands within a list.
+    pub(crate) fn python_repr(&self) -> String {
+        match self {
+            Self::Text(text) => python_quoted(text),
+            other => other.python_str(),
         }
     }
 
@@ -334,6 +366,51 @@ impl Value {
     pub fn to_json(&self) -> Json {
         super::json::Writer::default().value(self)
     }
+}
+
+/// A number as Python writes it: an exponent has a sign and two digits, and is written below 1e-4 and from 1e16.
+fn python_float(f: f64) -> String {
+    if !f.is_finite() {
+        return f.to_string().to_lowercase();
+    }
+    let size = f.abs();
+    if size != 0.0 && !(1e-4..1e16).contains(&size) {
+        let text = format!("{f:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, exponent) = match exponent.strip_prefix('-') {
+            Some(rest) => ('-', rest),
+            None => ('+', exponent),
+        };
+        return format!("{digits}e{sign}{exponent:0>2}");
+    }
+    if f.fract() == 0.0 {
+        format!("{f:.1}")
+    } else {
+        f.to_string()
+    }
+}
+
+/// Text in the quotes that Python chooses.
+fn python_quoted(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push(quote);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\\' => out.push_str("\\\\"),
+            c if c == quote => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out.push(quote);
+    out
 }
 
 #[cfg(test)]
@@ -347,6 +424,12 @@ mod tests {
         assert_eq!(text(Value::Null), "None");
         assert_eq!(text(Value::Float(1.0)), "1.0");
         assert_eq!(text(Value::Int(1)), "1");
+        assert_eq!(text(Value::Float(0.1 + 0.2)), "0.30000000000000004");
+        assert_eq!(text(Value::Float(1e16)), "1e+16");
+        assert_eq!(text(Value::Float(-2.5e-7)), "-2.5e-07");
+        let list = vec![Value::from("it's"), Value::from("a\n"), Value::Null];
+        let map = Value::dict([("k", Value::list(list))]);
+        assert_eq!(text(map), r#"{'k': ["it's", 'a\n', None]}"#);
     }
 
     #[test]

@@ -27,7 +27,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "what each model found",
             Shape::List,
             DETECTIONS,
-        ),
+        )
+        .alias(&["predictions"]),
         Property::value(
             "required_votes",
             "how many models have to see an object",

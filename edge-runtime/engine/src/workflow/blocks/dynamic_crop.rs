@@ -21,7 +21,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::Other,
     properties: &[
         Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]),
-        Property::data("predictions", "what to cut out", DETECTIONS),
+        Property::data("predictions", "what to cut out", DETECTIONS).alias(&["detections"]),
         Property::value(
             "mask_opacity",
             "how much the background covers what is outside a mask, 0 to 1",

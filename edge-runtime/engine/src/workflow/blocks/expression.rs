@@ -1,14 +1,13 @@
 //! Chooses a value by conditions on other values.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Grammar, Manifest, Output, Property, Role, Shape};
-use super::super::uql::{Budget, Chain, Env, NAMED_OPERATIONS, StatementGroup, apply};
+use super::super::uql::{Budget, Chain, Env, NAMED_OPERATIONS, StatementGroup, apply, apply_named};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -100,23 +99,7 @@ struct Switch {
 impl Block for Switch {
     fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
         let mut data = call.arg(0).clone();
-        if !self.operations.is_empty()
-            && let Value::Dict(map) = &mut data
-        {
-            let map = Arc::make_mut(map);
-            for (name, chain) in &self.operations {
-                let value = map
-                    .get(name.as_str())
-                    .cloned()
-                    .ok_or_else(|| format!("data has no {name} to do operations on"))?;
-                let env = Env {
-                    parameters: &Value::Null,
-                    element: &Value::Null,
-                    budget: &Budget::default(),
-                };
-                map.insert(Arc::from(name.as_str()), apply(chain, value, &env)?);
-            }
-        }
+        apply_named(&self.operations, &mut data, "data")?;
         let env = Env {
             parameters: &data,
             element: &Value::Null,

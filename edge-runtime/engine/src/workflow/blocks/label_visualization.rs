@@ -28,6 +28,14 @@ const POSITION: Property = look(
     Or::Text("TOP_LEFT"),
 );
 const COLOR: Property = look("text_color", Shape::Text, &[Kind::Text], Or::Text("WHITE"));
+const SIZE_MODE: Property = look(
+    "text_size_mode",
+    Shape::Choice(&["Manual", "Automatic"]),
+    &[Kind::Text],
+    Or::Text("Manual"),
+);
+const SCALE: Property = look("text_scale", NUMBER, &[Kind::Float], Or::Float(1.0));
+const THICKNESS: Property = look("text_thickness", INTEGER, &[Kind::Integer], Or::Int(1));
 const PADDING: Property = look("text_padding", INTEGER, &[Kind::Integer], Or::Int(10));
 const RADIUS: Property = look("border_radius", INTEGER, &[Kind::Integer], Or::Int(0));
 
@@ -46,8 +54,31 @@ pub(super) const BLOCKS: &[Manifest] = &[
             TEXT,
             POSITION,
             COLOR,
-            look("text_scale", NUMBER, &[Kind::Float], Or::Float(1.0)),
-            look("text_thickness", INTEGER, &[Kind::Integer], Or::Int(1)),
+            SCALE,
+            THICKNESS,
+            PADDING,
+            RADIUS,
+        ],
+        build: |_| Ok(Box::new(Draw)),
+        ..drawing::BASE
+    },
+    Manifest {
+        name: "roboflow_core/label_visualization@v2",
+        summary: "Draws a label beside each detection: class, score, track or time in zone.",
+        properties: &[
+            drawing::IMAGE,
+            drawing::COPY,
+            drawing::PREDICTIONS,
+            drawing::PALETTE,
+            drawing::PALETTE_SIZE,
+            drawing::CUSTOM_COLORS,
+            drawing::COLOR_AXIS,
+            TEXT,
+            POSITION,
+            COLOR,
+            SIZE_MODE,
+            SCALE,
+            THICKNESS,
             PADDING,
             RADIUS,
         ],
@@ -69,12 +100,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             POSITION,
             COLOR,
             look("font_family", FONTS, &[Kind::Text], Or::Text("Geist Mono")),
-            look(
-                "text_size_mode",
-                Shape::Choice(&["Manual", "Automatic"]),
-                &[Kind::Text],
-                Or::Text("Manual"),
-            ),
+            SIZE_MODE,
             look("font_size", INTEGER, &[Kind::Integer], Or::Int(14)),
             PADDING,
             RADIUS,

@@ -6,7 +6,6 @@ use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property,
 use super::super::per_video::PerVideo;
 use super::{require_tracks, video_of};
 use crate::analytics::line::LineCounter;
-use crate::detections::Detections;
 use crate::geometry::Anchor;
 
 const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
@@ -105,19 +104,9 @@ impl Block for Counter {
         call.put(0, count_in);
         call.put(1, count_out);
         if call.out.len() > 2 {
-            call.put(2, pick(detections, &crossings.crossed_in));
-            call.put(3, pick(detections, &crossings.crossed_out));
+            call.put(2, detections.pick(crossings.crossed_in));
+            call.put(3, detections.pick(crossings.crossed_out));
         }
         Ok(())
-    }
-}
-
-fn pick(all: &Detections, which: &[usize]) -> Detections {
-    Detections {
-        boxes: which
-            .iter()
-            .filter_map(|i| all.boxes.get(*i).cloned())
-            .collect(),
-        size: all.size,
     }
 }

@@ -11,22 +11,29 @@
 //!    [`Shape`](super::manifest::Shape) says what a literal looks like; a grammar of its own is a
 //!    [`Grammar`](super::manifest::Grammar), such as [`OPERATIONS`](super::uql::OPERATIONS). Kinds are those that the
 //!    language gives the property: a selector that shares none of them is refused.
-//! 3. Outputs stand in the order in which the block writes them: `call.put(0, …)` is the first.
+//! 3. Outputs stand in the order in which the block writes them: `call.put(0, …)` is the first. Outputs that only a
+//!    definition names come from `own_outputs`, after those; the manifest says `*` for them.
 //! 4. `depth` only where one element becomes many (`Deeper`: put a list), many become one (`Shallower`: get a list) or an
 //!    input is one level deeper (`Reference`). `batch` and `mixed` name the properties that the language calls so; where
-//!    there are any, data that differs from picture to picture may flow into no others.
+//!    there are any, data that differs from picture to picture may flow into no others. A block that answers only after
+//!    the last element of a batch says `whole_batch` and reads `call.left`.
 //! 5. `build` makes the state of one step from literals ([`Setup::parse`](super::block::Setup::parse)); what is kept for
 //!    each video goes into a [`PerVideo`](super::per_video::PerVideo). A block reads no clock (`call.now`, or
 //!    [`VideoMeta::time_s`]), opens nothing and draws no random numbers; a model or anything else outside is asked for
-//!    through `call.host`. Maps that grow have a bound.
+//!    through `call.host`. What is to be done outside (a message, a file) is an
+//!    [`Effect`](watchkeeper_contract::effect::Effect) handed to [`Host::emit`](super::block::Host::emit), through
+//!    [`sink`](super::sink); a secret is known by its name only. Maps that grow have a bound.
 //! 6. Detections are shared: [`Detections::pick`] keeps some, [`Detection::moved`](crate::detections::Detection::moved)
 //!    moves boxes with mask and keypoints, [`Detection::extra_mut`](crate::detections::Detection::extra_mut) attaches
 //!    `data` under its serialised name. Keep `size`, and the ids of boxes that stay the same objects; a block that makes
 //!    boxes of which the peer knows no picture size says `[0, 0]`. [`ImageValue::crop`](super::image::ImageValue::crop)
-//!    and `part` make pictures that know where they lie; pixels are `image.pixels.rgb()`, and a block that draws is an
-//!    [`Ink`](super::drawing::Ink), so that nothing is drawn unless someone looks.
+//!    and `part` make pictures that know where they lie; pixels are `image.pixels.rgb()`; a block that draws hands
+//!    [`drawing`](super::drawing) something to paint, and one that changes pixels a way to do it
+//!    ([`lazy`](super::image::lazy)), so that nothing is done unless someone looks. Pixels are judged in
+//!    [`vision`](crate::vision).
 //! 7. Tests at the end of the file: one sentence for each promise, through `Bench` in `tests/bench.rs`, which runs one
-//!    step on one frame after the other. Then `cargo nextest run -p watchkeeper-engine` (the conformance suite prints what the block unlocked; raise
+//!    step on one frame after the other. Where the peer has the block, cases in `tests/peer/cases.py` ask it for its answers,
+//!    and `tests/peer.rs` compares ours with them. Then `cargo nextest run -p watchkeeper-engine` (the conformance suite prints what the block unlocked; raise
 //!    its ratchet) and `UPDATE_DOCS=1 cargo test -p watchkeeper-engine --test blocks_document`.
 //!
 //! `cargo fmt` doesn't see these files, as no `mod` line names them: `rustfmt --edition 2024` does.
@@ -53,6 +60,12 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Manifest> {
 pub(crate) fn find(r#type: &str) -> Option<&'static Manifest> {
     let name = types::canonical(r#type);
     all().find(|m| m.name == name)
+}
+
+/// The latest version of a family that is here.
+pub(crate) fn latest(family: &str) -> Option<&'static str> {
+    let of_family = all().filter(|m| types::family(m.name) == family);
+    of_family.map(|m| m.name).max()
 }
 
 /// Where a frame stands in its video, from an image or from metadata.

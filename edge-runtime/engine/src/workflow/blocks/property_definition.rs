@@ -3,8 +3,7 @@
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Output, Property, Role};
-use super::super::uql::{Budget, Chain, Env, OPERATIONS, apply};
-use super::super::value::Value;
+use super::super::uql::{Chain, OPERATIONS, apply_alone};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/property_definition@v1",
@@ -30,12 +29,7 @@ struct Derive {
 
 impl Block for Derive {
     fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
-        let env = Env {
-            parameters: &Value::Null,
-            element: &Value::Null,
-            budget: &Budget::default(),
-        };
-        let value = apply(&self.operations, call.arg(0).clone(), &env)?;
+        let value = apply_alone(&self.operations, call.arg(0).clone())?;
         call.put(0, value);
         Ok(())
     }

@@ -5,62 +5,143 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use watchkeeper_contract::effect::Effect;
 
 use super::super::kinds::Kind;
 use super::super::{
-    Execution, ImageValue, Packed, Pictures, RgbPixels, RuntimeInput, Value, VideoMeta, compile,
-    read,
+    DetectRequest, Execution, Host, ImageValue, Packed, Pictures, RgbPixels, RuntimeInput, Value,
+    VideoMeta, compile, read,
 };
 use super::FixedBoxes;
+use crate::detections::Detections;
 
 /// One step, whose properties refer to the inputs of the bench.
 pub(in super::super) struct Bench {
     run: Execution,
     now: Duration,
+    host: BenchHost,
+    pictures: Pictures,
+}
+
+/// The program around a bench: it knows secrets by name, and keeps what it is given to do.
+struct BenchHost {
+    detector: FixedBoxes,
+    secrets: Vec<String>,
+    effects: Vec<Effect>,
+    takes_effects: bool,
+}
+
+impl Host for BenchHost {
+    fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
+        self.detector.detect(request)
+    }
+
+    fn emit(&mut self, step: &str, effect: Effect) -> Result<(), String> {
+        if !self.takes_effects {
+            return FixedBoxes::three().emit(step, effect);
+        }
+        self.effects.push(effect);
+        Ok(())
+    }
+
+    fn has_secret(&self, name: &str) -> bool {
+        self.secrets.iter().any(|s| s == name)
+    }
+
+    fn wall_clock(&self) -> Option<jiff::Timestamp> {
+        "2024-05-06T07:08:09.5Z".parse().ok()
+    }
 }
 
 impl Bench {
     /// A bench for a step, such as `{"type": …, "image": "$inputs.image"}`, with inputs of these kinds.
-    pub(in super::super) fn new(mut step: Json, inputs: &[(&str, Kind)]) -> Self {
-        step["name"] = json!("step");
-        let inputs: Vec<Json> = inputs
-            .iter()
-            .map(|(name, kind)| {
-                json!({"type": "WorkflowBatchInput", "name": name, "kind": [kind.name()]})
-            })
-            .collect();
-        let definition = json!({
-            "version": "1.0", "inputs": inputs, "steps": [step],
-            "outputs": [{
-                "type": "JsonField", "name": "out", "selector": "$steps.step.*", "coordinates_system": "own"
-            }]
-        });
-        let compiled = compile(&definition, &BTreeMap::new());
+    pub(in super::super) fn new(step: Json, inputs: &[(&str, Kind)]) -> Self {
+        let compiled = compile(&definition(step, inputs), &BTreeMap::new());
         Self {
             run: compiled.unwrap_or_else(|e| panic!("{e:#?}")).instantiate(),
             now: Duration::ZERO,
+            pictures: Pictures::Size,
+            host: BenchHost {
+                detector: FixedBoxes::three(),
+                secrets: Vec::new(),
+                effects: Vec::new(),
+                takes_effects: true,
+            },
         }
     }
 
+    /// Why a step is refused, whose properties refer to an input `image`.
+    pub(in super::super) fn refusal(step: Json) -> String {
+        let definition = definition(step, &[("image", Kind::Image)]);
+        match compile(&definition, &BTreeMap::new()) {
+            Ok(_) => panic!("{definition} compiles"),
+            Err(errors) => errors[0].message.clone(),
+        }
+    }
+
+    /// With a secret of this name.
+    pub(in super::super) fn with_secret(mut self, name: &str) -> Self {
+        self.host.secrets.push(name.to_owned());
+        self
+    }
+
+    /// With pictures in what it puts out.
+    pub(in super::super) fn with_pictures(mut self) -> Self {
+        self.pictures = Pictures::Png;
+        self
+    }
+
+    /// With nothing around it that performs effects.
+    pub(in super::super) fn without_effects(mut self) -> Self {
+        self.host.takes_effects = false;
+        self
+    }
+
+    /// What the step wanted done outside.
+    pub(in super::super) fn effects(&self) -> &[Effect] {
+        &self.host.effects
+    }
+
     /// Lets time go by.
-    #[allow(dead_code, reason = "for blocks that look at the clock")]
     pub(in super::super) fn wait(&mut self, seconds: f64) {
         self.now += Duration::from_secs_f64(seconds);
     }
 
     /// The outputs of the step for these inputs, by name, or why it failed.
     pub(in super::super) fn feed(&mut self, inputs: &[(&str, Value)]) -> Result<Json, String> {
+        let each = inputs.iter();
+        let each = each.map(|(name, value)| (*name, RuntimeInput::One(value.clone())));
+        Ok(self.run(each)?.remove(0))
+    }
+
+    /// The same for a batch, with the values of each input for its elements.
+    pub(in super::super) fn feed_batch(
+        &mut self,
+        inputs: &[(&str, Vec<Value>)],
+    ) -> Result<Vec<Json>, String> {
+        let each = inputs.iter();
+        self.run(each.map(|(name, values)| (*name, RuntimeInput::Many(values.clone()))))
+    }
+
+    fn run<'a>(
+        &mut self,
+        inputs: impl Iterator<Item = (&'a str, RuntimeInput)>,
+    ) -> Result<Vec<Json>, String> {
         let inputs = inputs
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), RuntimeInput::One(value.clone())))
+            .map(|(name, input)| (name.to_owned(), input))
             .collect();
         let report = self
             .run
-            .run_batch(inputs, self.now, &mut FixedBoxes::three())
+            .run_batch(inputs, self.now, &mut self.host)
             .map_err(|e| e.message)?;
         match report.errors.first() {
             Some(failure) => Err(failure.message.clone()),
-            None => Ok(self.run.rows_json(Pictures::Size)[0]["out"].clone()),
+            None => Ok(self
+                .run
+                .rows_json(self.pictures)
+                .into_iter()
+                .map(|mut row| row["out"].take())
+                .collect()),
         }
     }
 
@@ -68,6 +149,23 @@ impl Bench {
     pub(in super::super) fn value(&self, output: &str) -> Option<Value> {
         self.run.output_of("step", output).cloned()
     }
+}
+
+/// A definition with one step, which puts out everything that the step does.
+fn definition(mut step: Json, inputs: &[(&str, Kind)]) -> Json {
+    step["name"] = json!("step");
+    let inputs: Vec<Json> = inputs
+        .iter()
+        .map(|(name, kind)| {
+            json!({"type": "WorkflowBatchInput", "name": name, "kind": [kind.name()]})
+        })
+        .collect();
+    json!({
+        "version": "1.0", "inputs": inputs, "steps": [step],
+        "outputs": [{
+            "type": "JsonField", "name": "out", "selector": "$steps.step.*", "coordinates_system": "own"
+        }]
+    })
 }
 
 /// Detections from their rows in serialised form; what a row lacks is filled in.
@@ -103,6 +201,11 @@ pub(in super::super) fn picture(
         height,
         data: all.flat_map(|(x, y)| paint(x, y)).collect(),
     };
+    frame_of(number, Arc::new(pixels))
+}
+
+/// Frame `number` of a recording at 30 frames a second, with these pixels.
+pub(in super::super) fn frame_of(number: u64, pixels: Arc<RgbPixels>) -> Value {
     let meta = VideoMeta {
         video_identifier: Arc::from("test"),
         frame_number: number,
@@ -111,5 +214,5 @@ pub(in super::super) fn picture(
         fps: Some(30.0),
         comes_from_video_file: true,
     };
-    ImageValue::new(Arc::new(Packed(Arc::new(pixels))), meta).into()
+    ImageValue::new(Arc::new(Packed(pixels)), meta).into()
 }

@@ -8,7 +8,9 @@ pub(super) mod blocks;
 mod conformance;
 mod definitions;
 mod errors;
+mod peer;
 mod random;
+mod visualizations;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,7 +62,7 @@ impl Pixels for Grey {
 }
 
 /// Frame `number` of a recording at 30 frames a second.
-fn frame(number: u64, size: [u32; 2]) -> ImageValue {
+pub(super) fn frame(number: u64, size: [u32; 2]) -> ImageValue {
     ImageValue::new(
         Arc::new(Grey(size)),
         VideoMeta {
@@ -88,11 +90,11 @@ fn detection(class: &str, class_id: i64, confidence: f64, bbox: [f64; 4], id: &s
 }
 
 /// A host that finds the same boxes in every picture, or fails.
-struct FixedBoxes(Result<Vec<Detection>, String>);
+pub(super) struct FixedBoxes(Result<Vec<Detection>, String>);
 
 impl FixedBoxes {
     /// The three boxes of the model that the peer's outputs were made with.
-    fn three() -> Self {
+    pub(super) fn three() -> Self {
         Self(Ok(vec![
             detection("person", 0, 0.9, [120.0, 60.0, 200.0, 180.0], "a"),
             detection("car", 2, 0.8, [270.0, 210.0, 370.0, 270.0], "b"),

@@ -133,7 +133,9 @@ impl Maker {
         let takes = property.selects != Selects::Nothing;
         match property.shape {
             Shape::Selector => self.source(property, sources),
-            _ if takes && self.0.u8(..3) == 0 => self.source(property, sources),
+            _ if takes && property.selects != Selects::Entries && self.0.u8(..3) == 0 => {
+                self.source(property, sources)
+            }
             Shape::Boolean => json!(self.0.bool()),
             Shape::Integer(_) => json!(self.0.i64(-2..50)),
             Shape::Number(..) => json!(self.0.f64()),
@@ -185,6 +187,7 @@ impl Maker {
                 manifest
                     .outputs
                     .iter()
+                    .filter(|o| o.name != "*")
                     .map(|o| (format!("$steps.s{i}.{}", o.name), o.kinds)),
             );
             steps.push(Json::Object(step));

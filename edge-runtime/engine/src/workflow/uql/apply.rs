@@ -1,12 +1,13 @@
 //! Applying operations to values.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::codec;
 use super::super::value::Value;
 use super::{
-    Chain, ClassificationProperty, Env, FrameProperty, ImageProperty, NumberType, Operation,
-    detections, numbers, shared,
+    Budget, Chain, ClassificationProperty, Env, FrameProperty, ImageProperty, NumberType,
+    Operation, detections, numbers, shared,
 };
 use crate::detections::Detections;
 use crate::geometry::BBox;
@@ -17,6 +18,42 @@ pub(crate) fn apply(chain: &Chain, value: Value, env: &Env<'_>) -> Result<Value,
         env.budget.charge(1)?;
         one(op, v, env)
     })
+}
+
+/// Applies named chains to the entries of a dictionary.
+///
+/// # Errors
+/// Where an operation doesn't fit its value, or an entry is missing; `what` says of what.
+pub(crate) fn apply_named(
+    chains: &BTreeMap<String, Chain>,
+    data: &mut Value,
+    what: &str,
+) -> Result<(), String> {
+    if chains.is_empty() {
+        return Ok(());
+    }
+    let Value::Dict(map) = data else {
+        return Err(expected("a dictionary", data));
+    };
+    let map = Arc::make_mut(map);
+    for (name, chain) in chains {
+        let value = map
+            .get(name.as_str())
+            .cloned()
+            .ok_or_else(|| format!("{what} has no {name} to do operations on"))?;
+        map.insert(Arc::from(name.as_str()), apply_alone(chain, value)?);
+    }
+    Ok(())
+}
+
+/// Applies a chain that refers to nothing but its value.
+pub(crate) fn apply_alone(chain: &Chain, value: Value) -> Result<Value, String> {
+    let env = Env {
+        parameters: &Value::Null,
+        element: &Value::Null,
+        budget: &Budget::default(),
+    };
+    apply(chain, value, &env)
 }
 
 fn expected(what: &str, got: &Value) -> String {
@@ -303,7 +340,8 @@ pub(super) fn truthy(v: &Value) -> bool {
         | Value::Image(_)
         | Value::Meta(_)
         | Value::Array(_)
-        | Value::Time(_) => true,
+        | Value::Time(_)
+        | Value::Secret(_) => true,
     }
 }
 

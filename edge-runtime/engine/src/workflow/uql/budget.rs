@@ -62,7 +62,8 @@ impl Budget {
             | Value::Detection(..)
             | Value::Image(_)
             | Value::Meta(_)
-            | Value::Time(_) => Ok(()),
+            | Value::Time(_)
+            | Value::Secret(_) => Ok(()),
         }
     }
 }

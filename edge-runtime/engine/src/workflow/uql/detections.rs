@@ -179,10 +179,7 @@ pub(super) fn filter(
             boxes.push(d.clone());
         }
     }
-    Ok(Detections {
-        boxes,
-        size: all.size,
-    })
+    Ok(all.left(boxes))
 }
 
 /// The same boxes with their corners changed.
@@ -316,19 +313,12 @@ pub(super) fn inside_parent(all: &Detections, parent: &str) -> Detections {
         .filter(|d| &*d.class == parent)
         .map(|d| &d.bbox)
         .collect();
-    Detections {
-        boxes: all
-            .boxes
-            .iter()
-            .filter(|d| &*d.class != parent)
-            .filter(|d| {
-                let c = d.bbox.center();
-                parents
-                    .iter()
-                    .any(|p| p.x1 <= c.x && c.x <= p.x2 && p.y1 <= c.y && c.y <= p.y2)
-            })
-            .cloned()
-            .collect(),
-        size: all.size,
-    }
+    let inside = all.boxes.iter().filter(|d| {
+        let c = d.bbox.center();
+        &*d.class != parent
+            && parents
+                .iter()
+                .any(|p| p.x1 <= c.x && c.x <= p.x2 && p.y1 <= c.y && c.y <= p.y2)
+    });
+    all.left(inside.cloned().collect())
 }

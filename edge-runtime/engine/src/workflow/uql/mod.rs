@@ -21,7 +21,7 @@ use serde_json::Value as Json;
 use super::manifest::{Grammar, Shape};
 use super::value::Value;
 
-pub(crate) use apply::apply;
+pub(crate) use apply::{apply, apply_alone, apply_named};
 pub(crate) use budget::Budget;
 pub(crate) use detections::{DetectionProperty, Selection, SortKey};
 pub(crate) use statement::StatementGroup;

@@ -1,0 +1,295 @@
+//! Effects: what a workflow wants done outside, as data.
+//!
+//! A step that sends an e-mail or writes a file does neither: it hands an [`Effect`] to the program around the workflow, which
+//! performs it later, in its own time and with its own rights. Invariants: everything that is sent is in the effect, so that
+//! it can be kept over a restart and tried again; a secret is in it by name only, and no text that may be a password is shown
+//! by `Debug`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+/// Something to be done outside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Effect {
+    /// Send an e-mail.
+    Email(Email),
+    /// Make an HTTP request and throw its answer away.
+    Http(HttpCall),
+    /// Write to a file on the box.
+    File(FileWrite),
+    /// Write to an object in a store that speaks S3.
+    S3(S3Write),
+    /// Post a message in a Slack channel.
+    Slack(SlackMessage),
+    /// Send a text message by Twilio.
+    Sms(Sms),
+}
+
+impl Effect {
+    /// What it is, in few words, for messages.
+    #[must_use]
+    pub const fn what(&self) -> &'static str {
+        match self {
+            Self::Email(_) => "an e-mail",
+            Self::Http(_) => "an HTTP request",
+            Self::File(_) => "a file",
+            Self::S3(_) => "an object in S3",
+            Self::Slack(_) => "a Slack message",
+            Self::Sms(_) => "a text message",
+        }
+    }
+}
+
+/// Text that may be a secret: as it is, or the name under which the host keeps it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Sealed {
+    /// As it is.
+    Text(String),
+    /// The name of a secret.
+    Secret(String),
+}
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(_) => f.write_str("Text(…)"),
+            Self::Secret(name) => write!(f, "Secret({name})"),
+        }
+    }
+}
+
+/// A file that goes along.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Attachment {
+    /// Name of the file, or of the field of a form.
+    pub name: String,
+    /// What is in it, in base64.
+    #[serde(with = "as_base64")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub bytes: Vec<u8>,
+}
+
+impl fmt::Debug for Attachment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of {} bytes", self.name, self.bytes.len())
+    }
+}
+
+/// An e-mail, by SMTP over TLS.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Email {
+    /// Host name of the server.
+    pub server: String,
+    /// Its port.
+    pub port: u16,
+    /// Who sends it, who is also the user of the server.
+    pub from: String,
+    /// Password of that user.
+    pub password: Sealed,
+    /// Who gets it.
+    pub to: Vec<String>,
+    /// Who gets a copy.
+    pub cc: Vec<String>,
+    /// Who gets a copy that the others don't know of.
+    pub bcc: Vec<String>,
+    /// Its subject.
+    pub subject: String,
+    /// What it says.
+    pub body: EmailBody,
+    /// Files that go along.
+    pub attachments: Vec<Attachment>,
+}
+
+/// What an e-mail says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "format", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum EmailBody {
+    /// Plain text.
+    Plain {
+        /// The text.
+        text: String,
+    },
+    /// HTML, whose pictures go along as parts of their own.
+    Html {
+        /// The document.
+        html: String,
+        /// JPEG pictures, each under the content id by which the document calls it.
+        images: Vec<Attachment>,
+    },
+}
+
+/// An HTTP request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct HttpCall {
+    /// Address, without the query that follows.
+    pub url: String,
+    /// Method.
+    pub method: HttpMethod,
+    /// Pairs of the query, in order.
+    pub query: Vec<(String, String)>,
+    /// Headers.
+    pub headers: BTreeMap<String, Sealed>,
+    /// What is sent.
+    pub body: HttpBody,
+    /// Seconds after which it has failed.
+    pub timeout_s: f64,
+}
+
+/// Method of an HTTP request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum HttpMethod {
+    Get,
+    Post,
+    Put,
+}
+
+/// What an HTTP request sends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "format", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum HttpBody {
+    /// Nothing.
+    Empty,
+    /// A JSON document.
+    Json {
+        /// The document.
+        #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+        document: Json,
+    },
+    /// A form; one with files is sent as `multipart/form-data`.
+    Form {
+        /// Pairs of field and text, in order.
+        fields: Vec<(String, String)>,
+        /// Files by the names of their fields.
+        files: Vec<Attachment>,
+    },
+}
+
+/// Text for a file, whose name the host makes of the prefix, the moment and the extension.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FileWrite {
+    /// Folder; the host says in which folders it writes at all.
+    pub directory: String,
+    /// What the name begins with.
+    pub prefix: String,
+    /// What the name ends with, without the dot.
+    pub extension: String,
+    /// The text, which ends in a line break.
+    pub content: String,
+    /// Whether it goes to the end of the file that this step began last, rather than into a new one.
+    pub append: bool,
+}
+
+/// Text for an object in a store that speaks S3.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct S3Write {
+    /// Name of the bucket.
+    pub bucket: String,
+    /// What the key begins with; the host adds the moment and the extension.
+    pub prefix: String,
+    /// What the key ends with, without the dot.
+    pub extension: String,
+    /// The whole text of the object, which ends in a line break.
+    pub content: String,
+    /// Whether it replaces the object that this step wrote last, rather than being a new one.
+    pub replace: bool,
+    /// Region of the bucket.
+    pub region: Option<String>,
+    /// Id of the access key; absent: as the host finds it.
+    pub access_key_id: Option<Sealed>,
+    /// The access key; absent: as the host finds it.
+    pub secret_access_key: Option<Sealed>,
+}
+
+/// A message in a Slack channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SlackMessage {
+    /// Token of the application that posts it.
+    pub token: Sealed,
+    /// Name or id of the channel.
+    pub channel: String,
+    /// What it says.
+    pub text: String,
+    /// Files that go along.
+    pub files: Vec<Attachment>,
+}
+
+/// A text message by Twilio.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Sms {
+    /// Id of the account.
+    pub account: Sealed,
+    /// Token of the account.
+    pub token: Sealed,
+    /// Number it is sent from.
+    pub from: String,
+    /// Number it is sent to.
+    pub to: String,
+    /// What it says.
+    pub text: String,
+    /// Addresses of pictures that go along.
+    pub media: Vec<String>,
+}
+
+mod as_base64 {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(d)?;
+        STANDARD.decode(text).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use super::{Attachment, Effect, Sealed, SlackMessage};
+
+    fn message() -> Effect {
+        Effect::Slack(SlackMessage {
+            token: Sealed::Text("xoxb-hush".to_owned()),
+            channel: "yard".to_owned(),
+            text: "somebody is here".to_owned(),
+            files: vec![Attachment {
+                name: "frame.jpg".to_owned(),
+                bytes: vec![0, 255, 7],
+            }],
+        })
+    }
+
+    #[test]
+    fn an_effect_comes_back_as_it_was_written() {
+        let text = serde_json::to_string(&message()).unwrap();
+        assert_eq!(serde_json::from_str::<Effect>(&text).unwrap(), message());
+    }
+
+    #[test]
+    fn a_token_is_not_shown() {
+        let shown = format!("{:?}", message());
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+}

@@ -1,0 +1,59 @@
+//! How sharp a picture is.
+
+use super::Plane;
+
+/// Sharpness of every pixel and of the whole: the square of how much lighter the picture gets within two pixels to the right
+/// or down. Brenner et al., "An automated microscope for cytologic research", 1976.
+#[must_use]
+pub fn brenner(plane: &Plane) -> (Vec<f64>, f64) {
+    let (width, height) = (plane.width, plane.height);
+    let at = |x: usize, y: usize| i32::from(plane.data.get(y * width + x).copied().unwrap_or(0));
+    let mut measure = Vec::with_capacity(plane.data.len());
+    for y in 0..height {
+        for x in 0..width {
+            let right = if x + 2 < width {
+                at(x + 2, y) - at(x, y)
+            } else {
+                0
+            };
+            let below = if y + 2 < height {
+                at(x, y + 2) - at(x, y)
+            } else {
+                0
+            };
+            measure.push(f64::from(right.max(below).max(0)).powi(2));
+        }
+    }
+    let mean = average(measure.iter().copied());
+    (measure, mean)
+}
+
+/// Sharpness of every pixel: the square of the gradient by Sobel's operator. Tenenbaum, "Accommodation in computer vision",
+/// 1970.
+#[must_use]
+pub fn tenengrad(plane: &Plane) -> Vec<f64> {
+    let signed = |n: usize| i64::try_from(n).unwrap_or(0);
+    let mut measure = Vec::with_capacity(plane.data.len());
+    for y in 0..plane.height {
+        for x in 0..plane.width {
+            let at = |dx: i64, dy: i64| f64::from(plane.mirrored(signed(x) + dx, signed(y) + dy));
+            let across =
+                at(1, -1) + 2.0 * at(1, 0) + at(1, 1) - at(-1, -1) - 2.0 * at(-1, 0) - at(-1, 1);
+            let down =
+                at(-1, 1) + 2.0 * at(0, 1) + at(1, 1) - at(-1, -1) - 2.0 * at(0, -1) - at(1, -1);
+            measure.push(across * across + down * down);
+        }
+    }
+    measure
+}
+
+/// The mean of numbers; 0 of none.
+#[must_use]
+pub fn average(numbers: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for n in numbers {
+        sum += n;
+        count += 1.0;
+    }
+    if count > 0.0 { sum / count } else { 0.0 }
+}

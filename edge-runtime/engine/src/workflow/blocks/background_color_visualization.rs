@@ -1,0 +1,51 @@
+//! Covers everything but detections with a colour.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Property, Shape};
+use crate::draw::Canvas;
+use crate::mask::Bitmap;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/background_color_visualization@v1",
+    summary: "Covers everything but the detections with a colour.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        drawing::PREDICTIONS,
+        Property::value("color", "the colour", Shape::Text, &[Kind::Text]).or(Or::Text("BLACK")),
+        Property::value(
+            "opacity",
+            "how opaque the colour is, 0 to 1",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.5)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let color = drawing::color_of_value(call.arg(3))?;
+        let opacity = call.number(4, 0.5)?;
+        let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
+        let [width, height] = call.image(0)?.size();
+        drawing::put(call, move |canvas: &mut Canvas<'_>| {
+            let size = [width, height];
+            let shapes = detections.boxes.iter().map(|d| drawing::covered(d, size));
+            let shown = shapes.fold(Bitmap::empty(size), |all, one| all.union(&one));
+            canvas.fill_bitmap(
+                &Bitmap::from_fn(size, |x, y| !shown.at(x, y)),
+                color,
+                opacity,
+            );
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! Blurs what detections show.
+
+use std::sync::Arc;
+
+use image::imageops;
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
+use crate::draw::Canvas;
+use crate::geometry::BBox;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/blur_visualization@v1",
+    summary: "Blurs the box of each detection, such as faces or number plates.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        drawing::PREDICTIONS,
+        Property::value(
+            "kernel_size",
+            "how much it is blurred, in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(15)),
+        Property::value(
+            "padding",
+            "pixels around each box that are blurred too",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(0)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let kernel = call.number(3, 15.0)?.clamp(1.0, 512.0);
+        let padding = call.number(4, 0.0)?;
+        let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
+        drawing::put(call, move |canvas: &mut Canvas<'_>| {
+            for d in &detections.boxes {
+                let b = &d.bbox;
+                let b = BBox::new(
+                    b.x1 - padding,
+                    b.y1 - padding,
+                    b.x2 + padding,
+                    b.y2 + padding,
+                );
+                // A Gaussian of this width spreads as a mean over the kernel does.
+                #[expect(clippy::cast_possible_truncation, reason = "at most 512")]
+                let sigma = ((kernel * kernel - 1.0) / 12.0).sqrt().max(0.3) as f32;
+                canvas.change(&b, |part| imageops::fast_blur(part, sigma));
+            }
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! Fits turned rectangles to masks.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Manifest, Output, Property, Role};
+use crate::detections::Detections;
+use crate::geometry::Point;
+use crate::mask::{Bitmap, Mask};
+use crate::outline::{around, min_area_rect};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/bounding_rect@v1",
+    category: "transformation",
+    summary: "Fits the smallest rectangle, turned as need be, to each mask.",
+    role: Role::Other,
+    properties: &[Property::data(
+        "predictions",
+        "detections with masks",
+        &[Kind::InstanceSegmentation],
+    )],
+    outputs: &[Output::new(
+        "detections_with_rect",
+        &[Kind::InstanceSegmentation],
+    )],
+    build: |_| Ok(Box::new(Fit)),
+    ..Manifest::BASE
+}];
+
+struct Fit;
+
+impl Block for Fit {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let all = call.detections(0)?;
+        let mut out = Detections::clone(all);
+        for d in &mut out.boxes {
+            let mask = d
+                .mask()
+                .ok_or("the detections have no masks; take those of a segmentation model")?;
+            let outline = mask.bitmap(all.size).longest_outline();
+            let Some(r) = outline.and_then(|o| min_area_rect(&o)) else {
+                return Err("a mask is empty".to_owned());
+            };
+            let corners = r.corners().map(|p| Point::new(p.x.trunc(), p.y.trunc()));
+            let whole = |n: f64| if n == 0.0 { 0.0 } else { n };
+            let rect: Vec<[f64; 2]> = corners.iter().map(|p| [whole(p.x), whole(p.y)]).collect();
+            d.bbox = around(&corners);
+            let extra = d.extra_mut();
+            extra.mask = Some(Arc::new(Mask::Bitmap(Bitmap::fill(&corners, all.size))));
+            for (name, value) in [
+                ("rect", json!(rect)),
+                ("width", json!(r.width)),
+                ("height", json!(r.height)),
+                ("angle", json!(r.angle)),
+            ] {
+                extra.data.insert(Arc::from(name), value);
+            }
+        }
+        call.put(0, out);
+        Ok(())
+    }
+}

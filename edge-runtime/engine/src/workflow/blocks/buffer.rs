@@ -1,0 +1,76 @@
+//! Keeps the latest values.
+
+use std::collections::VecDeque;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use super::super::value::Value;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/buffer@v1",
+    category: "fusion",
+    summary: "Keeps the latest values in a list, the newest first.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "data",
+            "the value to keep",
+            &[Kind::Any, Kind::ListOfValues, Kind::Image],
+        ),
+        Property::literal("length", "how many values are kept", INTEGER),
+        Property::literal(
+            "pad",
+            "whether the list is filled up with nothing at first",
+            Shape::Boolean,
+        )
+        .or(Or::Bool(false)),
+    ],
+    outputs: &[Output::new("output", &[Kind::ListOfValues])],
+    build: |_| {
+        Ok(Box::new(Buffer {
+            latest: VecDeque::new(),
+        }))
+    },
+    ..Manifest::BASE
+}];
+
+/// Most values kept.
+const MOST: usize = 4096;
+
+struct Buffer {
+    latest: VecDeque<Value>,
+}
+
+impl Block for Buffer {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let length = usize::try_from(call.integer(1, 1)?).unwrap_or(0).min(MOST);
+        self.latest.push_front(call.arg(0).clone());
+        self.latest.truncate(length);
+        let mut list: Vec<Value> = self.latest.iter().cloned().collect();
+        if call.boolean(2, false)? {
+            list.resize(length, Value::Null);
+        }
+        call.put(0, list);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::Bench;
+    use super::Kind;
+
+    #[test]
+    fn the_latest_values_come_first_and_the_rest_is_nothing() {
+        let step = json!({"type": "roboflow_core/buffer@v1", "data": "$inputs.n", "length": 2, "pad": true});
+        let mut bench = Bench::new(step, &[("n", Kind::Any)]);
+        let mut feed = |n: i64| bench.feed(&[("n", n.into())]).unwrap()["output"].clone();
+        assert_eq!(feed(1), json!([1, null]));
+        assert_eq!(feed(2), json!([2, 1]));
+        assert_eq!(feed(3), json!([3, 2]));
+    }
+}

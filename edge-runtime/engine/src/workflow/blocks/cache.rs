@@ -1,0 +1,103 @@
+//! Remembers values of a video by keys, for all steps of the workflow.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Manifest, Output, Property, Role, Shape};
+use super::super::value::Value;
+use super::video_of;
+
+const IMAGE: Property =
+    Property::data("image", "a picture of the video", &[Kind::Image]).inputs_only();
+const KEY: Property = Property::value("key", "name of the value", Shape::Text, &[Kind::Text]);
+const VALUE: Property = Property::data("value", "the value", &[Kind::Any, Kind::ListOfValues]);
+const OUTPUTS: &[Output] = &[Output::new("output", &[Kind::Any])];
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/cache_get@v1",
+        category: "fusion",
+        summary: "Tells what was remembered under a key for the video of the picture; false where there is nothing.",
+        role: Role::Other,
+        properties: &[IMAGE, KEY],
+        outputs: OUTPUTS,
+        build: |_| Ok(Box::new(Get)),
+        ..Manifest::BASE
+    },
+    Manifest {
+        name: "roboflow_core/cache_set@v1",
+        category: "fusion",
+        summary: "Remembers a value under a key for the video of the picture.",
+        role: Role::Other,
+        properties: &[IMAGE, KEY, VALUE],
+        outputs: OUTPUTS,
+        build: |_| Ok(Box::new(Set)),
+        ..Manifest::BASE
+    },
+];
+
+/// Where the values of a video are kept.
+fn place(call: &Call<'_>) -> Result<Arc<str>, String> {
+    Ok(format!("cache of {}", video_of(call.arg(0))?.video_identifier).into())
+}
+
+struct Get;
+
+impl Block for Get {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let (place, key) = (place(call)?, Arc::from(call.text(1)?));
+        let value = call.shared.get(&place, &key).cloned();
+        call.put(0, value.unwrap_or(Value::Bool(false)));
+        Ok(())
+    }
+}
+
+struct Set;
+
+impl Block for Set {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let (place, key) = (place(call)?, Arc::from(call.text(1)?));
+        let value = call.arg(2).clone();
+        call.shared.set(&place, &key, value.clone());
+        call.put(0, value);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::super::super::compile;
+    use super::super::super::tests::{FixedBoxes, frame};
+
+    #[test]
+    fn what_one_step_remembers_another_one_finds_in_the_next_frame() {
+        let definition = json!({
+            "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
+            "steps": [
+                {"type": "roboflow_core/cache_get@v1", "name": "get", "image": "$inputs.image", "key": "k"},
+                {"type": "roboflow_core/property_definition@v1", "name": "number", "data": "$inputs.image",
+                 "operations": [{"type": "ExtractFrameMetadata", "property_name": "frame_number"}]},
+                {"type": "roboflow_core/cache_set@v1", "name": "set", "image": "$inputs.image", "key": "k",
+                 "value": "$steps.number.output"}
+            ],
+            "outputs": [{"type": "JsonField", "name": "found", "selector": "$steps.get.output"}]
+        });
+        let mut run = compile(&definition, &BTreeMap::new())
+            .unwrap()
+            .instantiate();
+        for (number, found) in [(1, json!(false)), (2, json!(1)), (3, json!(2))] {
+            run.run(
+                frame(number, [4, 4]),
+                Duration::ZERO,
+                &mut FixedBoxes::three(),
+            );
+            assert_eq!(run.outputs_json()["found"], found);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Takes the bending of a lens out of pictures.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
+use crate::vision::warp::Lens;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/camera-calibration@v1",
+    category: "transformation",
+    summary: "Takes the bending of a lens out of a picture.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        Property::value(
+            "fx",
+            "focal length across in pixels",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .nullable(),
+        Property::value("fy", "focal length down in pixels", NUMBER, &[Kind::Float]).nullable(),
+        Property::value(
+            "cx",
+            "where the axis of the lens goes through the picture, from the left",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .nullable(),
+        Property::value("cy", "the same from above", NUMBER, &[Kind::Float]).nullable(),
+        Property::value("k1", "first radial term", NUMBER, &[Kind::Float]).nullable(),
+        Property::value("k2", "second radial term", NUMBER, &[Kind::Float]).nullable(),
+        Property::value("k3", "third radial term", NUMBER, &[Kind::Float]).nullable(),
+        Property::value("p1", "first tangential term", NUMBER, &[Kind::Float]).nullable(),
+        Property::value("p2", "second tangential term", NUMBER, &[Kind::Float]).nullable(),
+        Property::value(
+            "use_fisheye_model",
+            "whether the lens is a fisheye, of which only k1 counts",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(false))
+        .nullable(),
+    ],
+    outputs: &[Output::new("calibrated_image", &[Kind::Image])],
+    build: |_| Ok(Box::new(Change)),
+    ..Manifest::BASE
+}];
+
+struct Change;
+
+impl Block for Change {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let number = |i: usize, name: &str| {
+            let value = call.arg(i);
+            // Of a lens that nothing is known of, nothing is seen.
+            let known = if value.is_null() {
+                Some(f64::NAN)
+            } else {
+                value.as_f64()
+            };
+            known.ok_or_else(|| format!("{name} has to be a number, not {}", value.what()))
+        };
+        let lens = Lens {
+            focal: [number(1, "fx")?, number(2, "fy")?],
+            center: [number(3, "cx")?, number(4, "cy")?],
+            radial: [number(5, "k1")?, number(6, "k2")?, number(7, "k3")?],
+            tangential: [number(8, "p1")?, number(9, "p2")?],
+            is_fisheye: call.boolean(10, false)?,
+        };
+        call.put(
+            0,
+            image.changed(image.size(), move |pixels| lens.straighten(pixels)),
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,289 @@
+//! Measures how sharp pictures are.
+
+use super::super::block::{Block, Call};
+use super::super::image::{RgbPixels, lazy};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use super::super::value::Value;
+use crate::draw::{Canvas, Color, TextBox};
+use crate::geometry::{BBox, Point};
+use crate::vision::{self, Plane, focus};
+
+const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
+const UNDEREXPOSED_THRESHOLD_PERCENT: Property = Property::literal(
+    "underexposed_threshold_percent",
+    "lightness in percent below which a pixel is too dark",
+    Shape::Number(0.0, 100.0),
+)
+.or(Or::Float(3.0));
+const OVEREXPOSED_THRESHOLD_PERCENT: Property = Property::literal(
+    "overexposed_threshold_percent",
+    "lightness in percent above which a pixel is too light",
+    Shape::Number(0.0, 100.0),
+)
+.or(Or::Float(97.0));
+const SHOW_ZEBRA_WARNINGS: Property = Property::literal(
+    "show_zebra_warnings",
+    "whether pixels that are too dark or too light are hatched",
+    Shape::Boolean,
+)
+.or(Or::Bool(true));
+const GRID_OVERLAY: Property = Property::literal(
+    "grid_overlay",
+    "lines that part the picture",
+    Shape::Choice(&["None", "2x2", "3x3", "4x4", "5x5"]),
+)
+.or(Or::Text("3x3"));
+const SHOW_HUD: Property =
+    Property::literal("show_hud", "whether numbers are shown", Shape::Boolean).or(Or::Bool(true));
+const SHOW_FOCUS_PEAKING: Property = Property::literal(
+    "show_focus_peaking",
+    "whether sharp edges are coloured",
+    Shape::Boolean,
+)
+.or(Or::Bool(true));
+const SHOW_CENTER_MARKER: Property = Property::literal(
+    "show_center_marker",
+    "whether the middle is marked",
+    Shape::Boolean,
+)
+.or(Or::Bool(true));
+const INPUT: Property = Property::data(
+    "detections",
+    "detections whose sharpness is measured too",
+    &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+)
+.or(Or::Null);
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/camera_focus@v1",
+        category: "classical_computer_vision",
+        summary: "Measures how sharp a picture is (Brenner), and shows where.",
+        role: Role::Other,
+        properties: &[IMAGE],
+        outputs: &[
+            Output::new("image", &[Kind::Image]),
+            Output::new("focus_measure", &[Kind::Float]),
+        ],
+        build: |_| Ok(Box::new(Brenner)),
+        ..Manifest::BASE
+    },
+    Manifest {
+        name: "roboflow_core/camera_focus@v2",
+        category: "classical_computer_vision",
+        summary: "Measures how sharp a picture and its detections are (Tenengrad), and shows sharpness and exposure.",
+        role: Role::Other,
+        properties: &[
+            IMAGE,
+            UNDEREXPOSED_THRESHOLD_PERCENT,
+            OVEREXPOSED_THRESHOLD_PERCENT,
+            SHOW_ZEBRA_WARNINGS,
+            GRID_OVERLAY,
+            SHOW_HUD,
+            SHOW_FOCUS_PEAKING,
+            SHOW_CENTER_MARKER,
+            INPUT,
+        ],
+        outputs: &[
+            Output::new("image", &[Kind::Image]),
+            Output::new("focus_measure", &[Kind::Float]),
+            Output::new("bbox_focus_measures", &[Kind::ListOfValues]),
+        ],
+        build: |_| Ok(Box::new(Tenengrad)),
+        ..Manifest::BASE
+    },
+];
+
+struct Brenner;
+
+impl Block for Brenner {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let (measure, mean) = focus::brenner(&Plane::from(&vision::grey(&image.pixels.rgb())));
+        call.put(1, mean);
+        let [width, height] = image.size();
+        let shown = lazy([width, height], move || {
+            let most = measure.iter().copied().fold(0.0, f64::max);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "from 0 to 255"
+            )]
+            let light = |m: &f64| {
+                if most > 0.0 {
+                    (m / most * 255.0) as u8
+                } else {
+                    0
+                }
+            };
+            let mut out = RgbPixels {
+                width,
+                height,
+                data: measure.iter().flat_map(|m| [light(m); 3]).collect(),
+            };
+            let mut canvas = Canvas::new(&mut out.data, width, height);
+            tell(&mut canvas, &format!("Focus value: {mean:.2}"));
+            out
+        });
+        call.put(0, image.with_pixels(shown));
+        Ok(())
+    }
+}
+
+/// Writes a line into the left upper corner.
+fn tell(canvas: &mut Canvas<'_>, line: &str) {
+    let text = TextBox {
+        color: Color::WHITE,
+        background: Color::INK,
+        opacity: 0.7,
+        scale: canvas.scale(),
+        padding: 6.0,
+        radius: 0.0,
+    };
+    text.draw(canvas, Point::new(8.0, 8.0), &[line], 0.0);
+}
+
+struct Tenengrad;
+
+/// What is drawn over the picture.
+#[derive(Debug, Clone, Copy)]
+struct Overlays {
+    dark: u8,
+    light: u8,
+    zebra: bool,
+    peaking: bool,
+    marker: bool,
+    parts: u32,
+    numbers: bool,
+}
+
+impl Block for Tenengrad {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let level = |i: usize, default: f64| {
+            let percent = call.number(i, default)?.clamp(0.0, 100.0);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "from 0 to 255"
+            )]
+            let level = (percent * 255.0 / 100.0) as u8;
+            Ok::<u8, String>(level)
+        };
+        let overlays = Overlays {
+            dark: level(1, 3.0)?,
+            light: level(2, 97.0)?,
+            zebra: call.boolean(3, true)?,
+            peaking: call.boolean(6, true)?,
+            marker: call.boolean(7, true)?,
+            parts: call
+                .text(4)?
+                .chars()
+                .next()
+                .and_then(|c| c.to_digit(10))
+                .unwrap_or(1),
+            numbers: call.boolean(5, true)?,
+        };
+        let grey = Plane::from(&vision::grey(&image.pixels.rgb()));
+        let measure = focus::tenengrad(&grey);
+        let mean = focus::average(measure.iter().copied());
+        call.put(1, mean);
+        if let Value::Detections(all) = call.arg(8) {
+            let of = |b: &BBox| {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "`as` saturates"
+                )]
+                let range = |from: f64, to: f64, most: usize| {
+                    (from.max(0.0) as usize)..(to.max(0.0) as usize).min(most)
+                };
+                let (columns, rows) = (
+                    range(b.x1, b.x2, grey.width),
+                    range(b.y1, b.y2, grey.height),
+                );
+                if columns.is_empty() || rows.is_empty() {
+                    return Value::Null;
+                }
+                let each = rows.flat_map(|y| columns.clone().map(move |x| y * grey.width + x));
+                Value::Float(focus::average(each.filter_map(|i| measure.get(i).copied())))
+            };
+            call.put(2, all.boxes.iter().map(|d| of(&d.bbox)).collect::<Vec<_>>());
+        } else {
+            call.put(2, Vec::new());
+        }
+        call.put(
+            0,
+            image.changed(image.size(), move |pixels| {
+                overlays.draw(pixels, &grey, &measure, mean)
+            }),
+        );
+        Ok(())
+    }
+}
+
+impl Overlays {
+    fn draw(self, pixels: &RgbPixels, grey: &Plane, measure: &[f64], mean: f64) -> RgbPixels {
+        let mut out = pixels.clone();
+        let (width, height) = (out.width, out.height);
+        let mut canvas = Canvas::new(&mut out.data, width, height);
+        let most = measure.iter().copied().fold(0.0, f64::max);
+        for (i, (light, sharp)) in grey.data.iter().zip(measure).enumerate() {
+            let (x, y) = (i % grey.width, i / grey.width);
+            let mut mark = |color: Color, alpha: f64| {
+                let at = |n: usize| i64::try_from(n).unwrap_or(0);
+                canvas.blend(at(x), at(y), color, alpha);
+            };
+            if self.zebra && ((x + y) / 8).is_multiple_of(2) {
+                if *light < self.dark {
+                    mark(Color::new(0, 0, 255), 0.5);
+                } else if *light > self.light {
+                    mark(Color::new(255, 0, 0), 0.5);
+                }
+            }
+            if self.peaking && *sharp > most * 0.3 {
+                mark(Color::new(0, 255, 0), 0.6);
+            }
+        }
+        let (w, h) = (canvas.width(), canvas.height());
+        if self.marker {
+            let (x, y, arm) = (w / 2.0, h / 2.0, 20.0 * canvas.scale());
+            canvas.segment(
+                Point::new(x - arm, y),
+                Point::new(x + arm, y),
+                Color::WHITE,
+                1.5,
+                1.0,
+            );
+            canvas.segment(
+                Point::new(x, y - arm),
+                Point::new(x, y + arm),
+                Color::WHITE,
+                1.5,
+                1.0,
+            );
+        }
+        for i in 1..self.parts {
+            let share = f64::from(i) / f64::from(self.parts);
+            let line = Color::new(128, 128, 128);
+            canvas.segment(
+                Point::new(w * share, 0.0),
+                Point::new(w * share, h),
+                line,
+                1.0,
+                1.0,
+            );
+            canvas.segment(
+                Point::new(0.0, h * share),
+                Point::new(w, h * share),
+                line,
+                1.0,
+                1.0,
+            );
+        }
+        if self.numbers {
+            tell(&mut canvas, &format!("Focus {mean:.1}"));
+        }
+        out
+    }
+}

@@ -1,0 +1,41 @@
+//! Draws circles around detections.
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/circle_visualization@v1",
+    summary: "Draws a circle around each detection.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        drawing::PREDICTIONS,
+        drawing::PALETTE,
+        drawing::PALETTE_SIZE,
+        drawing::CUSTOM_COLORS,
+        drawing::COLOR_AXIS,
+        Property::value(
+            "thickness",
+            "width of the line in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(2)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let thickness = call.number(7, 2.0)?;
+        drawing::each(call, move |canvas, d, _, color| {
+            let radius = d.bbox.width().hypot(d.bbox.height()) / 2.0;
+            canvas.arc(d.bbox.center(), [radius; 2], [0.0, 360.0], color, thickness);
+        })
+    }
+}

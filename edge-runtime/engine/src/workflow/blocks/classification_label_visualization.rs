@@ -1,0 +1,181 @@
+//! Writes what a whole picture shows.
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
+use super::super::value::Value;
+use crate::draw::{Canvas, Color, ColorBy, TextBox, palette};
+use crate::geometry::{Anchor, BBox, Point};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/classification_label_visualization@v1",
+    summary: "Writes the classes of a picture on it.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        Property::data(
+            "predictions",
+            "the classes of the picture",
+            &[Kind::Classification],
+        )
+        .outputs_only(),
+        drawing::PALETTE,
+        drawing::PALETTE_SIZE,
+        drawing::CUSTOM_COLORS,
+        drawing::COLOR_AXIS,
+        Property::value(
+            "text",
+            "what a label says",
+            Shape::Choice(&["Class", "Confidence", "Class and Confidence"]),
+            &[Kind::Text],
+        )
+        .inputs_only()
+        .or(Or::Text("Class")),
+        Property::value(
+            "text_position",
+            "where in the picture the labels stand",
+            Shape::Choice(&[
+                "CENTER",
+                "CENTER_LEFT",
+                "CENTER_RIGHT",
+                "TOP_CENTER",
+                "TOP_LEFT",
+                "TOP_RIGHT",
+                "BOTTOM_LEFT",
+                "BOTTOM_CENTER",
+                "BOTTOM_RIGHT",
+            ]),
+            &[Kind::Text],
+        )
+        .inputs_only()
+        .or(Or::Text("TOP_LEFT")),
+        Property::value(
+            "text_color",
+            "colour of the letters",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .inputs_only()
+        .or(Or::Text("WHITE")),
+        Property::value("text_scale", "size of the letters", NUMBER, &[Kind::Float])
+            .inputs_only()
+            .or(Or::Float(1.0)),
+        Property::value(
+            "text_thickness",
+            "kept for compatibility: letters are as bold as the box draws them",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .inputs_only()
+        .or(Or::Int(1)),
+        Property::value(
+            "text_padding",
+            "pixels around the letters",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .inputs_only()
+        .or(Or::Int(10)),
+        Property::value(
+            "border_radius",
+            "radius of the corners in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .inputs_only()
+        .or(Or::Int(0)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let by_class = drawing::color_by(call)?;
+        let what = call.text(7)?;
+        let text = TextBox {
+            color: drawing::color_of_value(call.arg(9))?,
+            background: Color::INK,
+            opacity: 1.0,
+            scale: call.number(10, 1.0)?,
+            padding: call.number(12, 10.0)?,
+            radius: call.number(13, 0.0)?,
+        };
+        let anchor = call.anchor(8)?.unwrap_or(Anchor::TopLeft);
+        let labels: Vec<(String, Color)> = classes(call.arg(2))
+            .into_iter()
+            .enumerate()
+            .map(|(i, (class, id, confidence))| {
+                let label = match what {
+                    "Confidence" => format!("{confidence:.2}"),
+                    "Class and Confidence" => format!("{class} {confidence:.2}"),
+                    _ => class,
+                };
+                let index = i64::try_from(i).unwrap_or(0);
+                (
+                    label,
+                    palette::color(if by_class == ColorBy::Index {
+                        index
+                    } else {
+                        id
+                    }),
+                )
+            })
+            .collect();
+        drawing::put(call, move |canvas: &mut Canvas<'_>| {
+            let whole = BBox::new(0.0, 0.0, canvas.width(), canvas.height());
+            let at = whole.anchor(anchor);
+            let sizes = labels.iter().map(|(label, _)| text.measure(&[label]));
+            let height: f64 = sizes.map(|[_, h]| h).sum();
+            let mut y = (at.y - height * at.y / whole.y2.max(1.0)).max(0.0);
+            for (label, color) in &labels {
+                let [w, h] = text.measure(&[label]);
+                let x = (at.x - w * at.x / whole.x2.max(1.0)).max(0.0);
+                let text = TextBox {
+                    background: *color,
+                    ..text
+                };
+                text.draw(canvas, Point::new(x, y), &[label], 0.0);
+                y += h;
+            }
+        })
+    }
+}
+
+/// Name, id and score of the classes that a result holds to: the best one, or all that are likely enough.
+fn classes(predictions: &Value) -> Vec<(String, i64, f64)> {
+    let text = |v: Option<&Value>| v.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let number = |v: Option<&Value>| v.and_then(Value::as_f64).unwrap_or(0.0);
+    let whole = |v: Option<&Value>| v.and_then(Value::as_i64).unwrap_or(0);
+    match (
+        predictions.get("predicted_classes"),
+        predictions.get("predictions"),
+    ) {
+        (Some(names), Some(scores)) => {
+            let names = names
+                .as_list()
+                .unwrap_or_default()
+                .iter()
+                .filter_map(Value::as_str);
+            let of = |name: &str| scores.get(name).cloned().unwrap_or_default();
+            let row = |name: &str| {
+                (
+                    name.to_owned(),
+                    whole(of(name).get("class_id")),
+                    number(of(name).get("confidence")),
+                )
+            };
+            names.map(row).collect()
+        }
+        (None, Some(Value::List(rows))) => {
+            let top = text(predictions.get("top"));
+            let best = rows.iter().find(|r| text(r.get("class")) == top);
+            let best = best.map(|r| (top, whole(r.get("class_id")), number(r.get("confidence"))));
+            best.into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}

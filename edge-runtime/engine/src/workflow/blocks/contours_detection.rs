@@ -1,0 +1,85 @@
+//! Finds outlines in pictures.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role};
+use super::super::value::Value;
+use crate::draw::{Canvas, Color};
+use crate::geometry::Point;
+use crate::mask::Bitmap;
+use crate::vision;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/contours_detection@v1",
+    category: "classical_computer_vision",
+    summary: "Finds the outlines of everything that is not black, and draws them.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        Property::value(
+            "line_thickness",
+            "width of the drawn lines in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(3)),
+    ],
+    outputs: &[
+        Output::new("image", &[Kind::Image]),
+        Output::new("contours", &[Kind::Contours]),
+        Output::new("hierarchy", &[Kind::NumpyArray]),
+        Output::new("number_contours", &[Kind::Integer]),
+    ],
+    build: |_| Ok(Box::new(Contours)),
+    ..Manifest::BASE
+}];
+
+struct Contours;
+
+impl Block for Contours {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let thickness = call.number(1, 3.0)?;
+        let size = image.size();
+        let grey = vision::grey(&image.pixels.rgb());
+        let shape = Bitmap::from_fn(size, |x, y| {
+            let at = |n: usize| u32::try_from(n).unwrap_or(0);
+            grey.get_pixel_checked(at(x), at(y))
+                .is_some_and(|p| p.0[0] > 0)
+        });
+        // The last one comes first, as OpenCV tells them.
+        let outlines: Vec<Vec<Point>> = shape.parts().into_iter().rev().collect();
+        let count = i64::try_from(outlines.len()).unwrap_or(i64::MAX);
+        // Next, previous, first inner and outer outline of each.
+        let links = (0..count).map(|i| {
+            let next = if i + 1 < count { i + 1 } else { -1 };
+            Value::list([next, i - 1, -1, -1].map(Value::Int).to_vec())
+        });
+        #[expect(clippy::cast_possible_truncation, reason = "places in a picture")]
+        let corner = |p: &Point| {
+            Value::list(vec![Value::list(vec![
+                Value::Int(p.x as i64),
+                Value::Int(p.y as i64),
+            ])])
+        };
+        let lists = outlines
+            .iter()
+            .map(|o| Value::list(o.iter().map(corner).collect()));
+        call.put(1, lists.collect::<Vec<_>>());
+        if count > 0 {
+            call.put(2, vec![Value::list(links.collect())]);
+        }
+        call.put(3, count);
+        let drawn = image.changed(size, move |pixels| {
+            let mut out = vision::coloured(&vision::grey(pixels));
+            let (width, height) = (out.width, out.height);
+            let mut canvas = Canvas::new(&mut out.data, width, height);
+            for outline in &outlines {
+                canvas.outline_polygon(outline, Color::new(255, 0, 255), thickness);
+            }
+            out
+        });
+        call.put(0, drawn);
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! Makes contrasts stronger.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use crate::vision::{self, Plane, contrast};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/contrast_enhancement@v1",
+    category: "classical_computer_vision",
+    summary: "Spreads the lightnesses of a picture over the whole range, and makes contrasts stronger.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        Property::literal(
+            "clip_limit",
+            "percent of the darkest and of the lightest pixels that are left out of account",
+            Shape::Integer(0),
+        )
+        .or(Or::Int(0)),
+        Property::literal(
+            "contrast_multiplier",
+            "how much stronger contrasts become",
+            Shape::Number(0.1, 5.0),
+        )
+        .or(Or::Float(1.0)),
+        Property::literal(
+            "normalize_brightness",
+            "whether the middle of the range becomes lighter",
+            Shape::Boolean,
+        )
+        .or(Or::Bool(false)),
+    ],
+    outputs: &[Output::new("image", &[Kind::Image])],
+    build: |_| Ok(Box::new(Change)),
+    ..Manifest::BASE
+}];
+
+struct Change;
+
+impl Block for Change {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let share = call.number(1, 0.0)? / 100.0;
+        let multiplier = call.number(2, 1.0)?;
+        let gamma = call.boolean(3, false)?.then_some(1.0 / 1.3);
+        let changed = image.changed(image.size(), move |pixels| {
+            vision::each_channel(pixels, |plane| enhanced(plane, share, multiplier, gamma))
+        });
+        call.put(0, changed);
+        Ok(())
+    }
+}
+
+fn enhanced(plane: &Plane, share: f64, multiplier: f64, gamma: Option<f64>) -> Plane {
+    let mut sorted = plane.data.clone();
+    sorted.sort_unstable();
+    let low = contrast::quantile(&sorted, share);
+    let high = contrast::quantile(&sorted, 1.0 - share);
+    if high <= low {
+        return plane.clone();
+    }
+    let change = |v: u8| {
+        let mut value = (f64::from(v) - low) / (high - low) * 255.0;
+        value = 128.0 + (value - 128.0) * multiplier;
+        if let Some(gamma) = gamma {
+            value = (value.clamp(0.0, 255.0) / 255.0).powf(gamma) * 255.0;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped"
+        )]
+        let byte = value.clamp(0.0, 255.0) as u8;
+        byte
+    };
+    let table: Vec<u8> = (0..=255).map(change).collect();
+    let data = plane
+        .data
+        .iter()
+        .map(|v| table.get(usize::from(*v)).copied().unwrap_or(*v));
+    Plane {
+        data: data.collect(),
+        ..*plane
+    }
+}

@@ -1,0 +1,52 @@
+//! Evens out light and dark.
+
+use super::super::block::{Block, Call};
+use super::super::image::RgbPixels;
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use crate::vision::{self, contrast};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/contrast_equalization@v1", category: "classical_computer_vision", summary: "Evens out light and dark in a picture.", role: Role::Other, properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]), Property::value("equalization_type", "whether to stretch the middle of the range, to make all lightnesses as frequent, or to do that piece by piece", Shape::Choice(&["Contrast Stretching", "Histogram Equalization", "Adaptive Equalization"]), &[Kind::Text]).or(Or::Text("Histogram Equalization"))], outputs: &[Output::new("image", &[Kind::Image])],  build: |_| Ok(Box::new(Change)), ..Manifest::BASE }];
+
+struct Change;
+
+impl Block for Change {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let kind = call.text(1)?;
+        if ![
+            "Contrast Stretching",
+            "Histogram Equalization",
+            "Adaptive Equalization",
+        ]
+        .contains(&kind)
+        {
+            return Err(format!("{kind:?} is no way to even out"));
+        }
+        let kind = kind.to_owned();
+        let changed = image.changed(image.size(), move |pixels| {
+            let data = match kind.as_str() {
+                "Contrast Stretching" => {
+                    let mut sorted = pixels.data.clone();
+                    sorted.sort_unstable();
+                    let ends = [0.02, 0.98].map(|share| contrast::quantile(&sorted, share));
+                    contrast::stretched(&pixels.data, ends[0], ends[1])
+                }
+                "Histogram Equalization" => contrast::equalised(&pixels.data),
+                // So many pieces, and so much of one for a single lightness, as scikit-image has them.
+                _ => {
+                    return vision::each_channel(pixels, |plane| {
+                        contrast::adaptive(plane, 8, 0.03)
+                    });
+                }
+            };
+            RgbPixels {
+                width: pixels.width,
+                height: pixels.height,
+                data,
+            }
+        });
+        call.put(0, changed);
+        Ok(())
+    }
+}

@@ -1,0 +1,32 @@
+//! Takes the colours out of pictures.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Manifest, Output, Property, Role};
+use crate::vision;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/convert_grayscale@v1",
+    category: "classical_computer_vision",
+    summary: "Takes the colours out of a picture.",
+    role: Role::Other,
+    properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
+    outputs: &[Output::new("image", &[Kind::Image])],
+    build: |_| Ok(Box::new(Change)),
+    ..Manifest::BASE
+}];
+
+struct Change;
+
+impl Block for Change {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        call.put(
+            0,
+            image.changed(image.size(), |pixels| {
+                vision::coloured(&vision::grey(pixels))
+            }),
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! Draws the corners of boxes.
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
+use crate::geometry::Point;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/corner_visualization@v1",
+    summary: "Draws the corners of each box.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        drawing::PREDICTIONS,
+        drawing::PALETTE,
+        drawing::PALETTE_SIZE,
+        drawing::CUSTOM_COLORS,
+        drawing::COLOR_AXIS,
+        Property::value(
+            "thickness",
+            "width of the line in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(4)),
+        Property::value(
+            "corner_length",
+            "length of each line in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(15)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let thickness = call.number(7, 4.0)?;
+        let length = call.number(8, 15.0)?;
+        drawing::each(call, move |canvas, d, _, color| {
+            let b = &d.bbox;
+            for (x, y, dx, dy) in [
+                (b.x1, b.y1, 1.0, 1.0),
+                (b.x2, b.y1, -1.0, 1.0),
+                (b.x1, b.y2, 1.0, -1.0),
+                (b.x2, b.y2, -1.0, -1.0),
+            ] {
+                let arms = [
+                    Point::new(x + dx * length, y),
+                    Point::new(x, y),
+                    Point::new(x, y + dy * length),
+                ];
+                canvas.polyline(&arms, color, thickness);
+            }
+        })
+    }
+}

@@ -1,0 +1,46 @@
+//! Compares two embeddings.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Manifest, Output, Property, Role};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/cosine_similarity@v1",
+    category: "math",
+    summary: "Tells how alike two embeddings are: 1 for the same direction, 0 for none in common, -1 for the opposite.",
+    role: Role::Other,
+    properties: &[
+        Property::data("embedding_1", "the one", &[Kind::Embedding]),
+        Property::data("embedding_2", "the other", &[Kind::Embedding]),
+    ],
+    outputs: &[Output::new("similarity", &[Kind::Float])],
+    build: |_| Ok(Box::new(Compare)),
+    ..Manifest::BASE
+}];
+
+struct Compare;
+
+impl Block for Compare {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let embedding = |i: usize| {
+            let numbers = call.arg(i).as_numbers();
+            numbers.ok_or_else(|| format!("an embedding expected, got {}", call.arg(i).what()))
+        };
+        let (a, b) = (embedding(0)?, embedding(1)?);
+        if a.len() != b.len() {
+            return Err(format!(
+                "embeddings of {} and {} numbers can't be compared",
+                a.len(),
+                b.len()
+            ));
+        }
+        call.put(0, cosine(&a, &b));
+        Ok(())
+    }
+}
+
+/// Cosine of the angle between two vectors of one length; not a number where one is zero.
+pub(super) fn cosine(a: &[f64], b: &[f64]) -> f64 {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+}

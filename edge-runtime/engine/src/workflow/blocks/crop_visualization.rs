@@ -1,0 +1,97 @@
+//! Draws detections again, larger.
+
+use std::sync::Arc;
+
+use image::imageops::{self, FilterType};
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property};
+use crate::draw::Canvas;
+use crate::geometry::{Anchor, BBox};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/crop_visualization@v1",
+    summary: "Draws what each detection shows again beside it, larger.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        drawing::PREDICTIONS,
+        drawing::PALETTE,
+        drawing::PALETTE_SIZE,
+        drawing::CUSTOM_COLORS,
+        drawing::COLOR_AXIS,
+        Property::value(
+            "position",
+            "the point of the box at which the copy stands",
+            ANCHORS,
+            &[Kind::Text],
+        )
+        .or(Or::Text("TOP_CENTER")),
+        Property::value(
+            "scale_factor",
+            "how much larger it is",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(2.0)),
+        Property::value(
+            "border_thickness",
+            "width of its border in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(2)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
+        let factor = call.number(8, 2.0)?.clamp(0.01, 50.0);
+        let border = call.number(9, 2.0)?;
+        let untouched = Arc::clone(&call.image(0)?.pixels);
+        drawing::each(call, move |canvas, d, size, color| {
+            let mut pixels = untouched.copy();
+            let (width, height) = (pixels.width, pixels.height);
+            let Some(part) = Canvas::new(&mut pixels.data, width, height).cut(&d.bbox) else {
+                return;
+            };
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "at most a few pictures wide"
+            )]
+            let larger = |n: u32| ((f64::from(n) * factor) as u32).clamp(1, 8192);
+            let large = imageops::resize(
+                &part,
+                larger(part.width()),
+                larger(part.height()),
+                FilterType::Triangle,
+            );
+            let at = d.anchor(anchor, size);
+            let (w, h) = (f64::from(large.width()), f64::from(large.height()));
+            // The copy lies on the side of the point that its name says.
+            let (dx, dy) = match anchor {
+                Anchor::TopLeft => (-w, -h),
+                Anchor::TopCenter => (-w / 2.0, -h),
+                Anchor::TopRight => (0.0, -h),
+                Anchor::CenterLeft => (-w, -h / 2.0),
+                Anchor::Center | Anchor::CenterOfMass => (-w / 2.0, -h / 2.0),
+                Anchor::CenterRight => (0.0, -h / 2.0),
+                Anchor::BottomLeft => (-w, 0.0),
+                Anchor::BottomCenter => (-w / 2.0, 0.0),
+                Anchor::BottomRight => (0.0, 0.0),
+            };
+            let (x, y) = ((at.x + dx).round(), (at.y + dy).round());
+            #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
+            canvas.paste(&large, x as i64, y as i64);
+            canvas.outline_box(&BBox::new(x, y, x + w, y + h), color, border);
+        })
+    }
+}

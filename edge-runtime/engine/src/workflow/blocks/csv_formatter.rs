@@ -1,0 +1,172 @@
+//! Writes values into a table.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use super::super::uql::{Chain, NAMED_OPERATIONS, apply_named};
+use super::super::value::Value;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/csv_formatter@v1",
+    category: "formatter",
+    summary: "Writes values into a table in CSV, a row for each picture of the batch, with the time in a column of its own.",
+    role: Role::Other,
+    properties: &[
+        Property::value(
+            "columns_data",
+            "the values, by the name of their column",
+            Shape::Dict,
+            &[Kind::Any],
+        )
+        .entries_only(),
+        Property::literal(
+            "columns_operations",
+            "operations to do on them first",
+            NAMED_OPERATIONS,
+        )
+        .or(Or::EmptyDict),
+    ],
+    outputs: &[Output::new("csv_content", &[Kind::Text])],
+    whole_batch: true,
+    mixed: &["columns_data"],
+    build,
+    ..Manifest::BASE
+}];
+
+/// Name of the column of the time.
+const TIME: &str = "timestamp";
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    for property in ["columns_data", "columns_operations"] {
+        if setup
+            .literals
+            .get(property)
+            .is_some_and(|columns| columns.get(TIME).is_some())
+        {
+            return Err(format!(
+                "{property} has a column {TIME}, which is in every table"
+            ));
+        }
+    }
+    Ok(Box::new(Table {
+        operations: setup.parse("columns_operations")?,
+        rows: Vec::new(),
+    }))
+}
+
+struct Table {
+    operations: BTreeMap<String, Chain>,
+    /// Rows of the batch at hand.
+    rows: Vec<String>,
+}
+
+impl Block for Table {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let is_last = call.left == 0;
+        let row = self.row(call);
+        if let Ok(row) = &row {
+            self.rows.push(row.clone());
+        }
+        if is_last {
+            // The table goes to the last element of the batch; the others have none.
+            let rows = std::mem::take(&mut self.rows);
+            let table = format!("{}{}", head(call.arg(0)), rows.concat());
+            call.put(0, table);
+        }
+        row.map(drop)
+    }
+}
+
+impl Table {
+    fn row(&self, call: &Call<'_>) -> Result<String, String> {
+        let mut data = call.arg(0).clone();
+        apply_named(&self.operations, &mut data, "columns_data")?;
+        let now = call
+            .host
+            .wall_clock()
+            .ok_or("nothing here tells the time of day")?;
+        let now = now.strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string();
+        let cells = entries(&data).map(|(_, value)| cell(value));
+        let cells: Vec<String> = cells.chain([now]).collect();
+        Ok(cells.join(",") + "\n")
+    }
+}
+
+fn entries(data: &Value) -> impl Iterator<Item = (&Arc<str>, &Value)> {
+    let map = match data {
+        Value::Dict(map) => Some(map.iter()),
+        _ => None,
+    };
+    map.into_iter().flatten()
+}
+
+fn head(data: &Value) -> String {
+    let names = entries(data).map(|(name, _)| quoted(name));
+    let names: Vec<String> = names.chain([TIME.to_owned()]).collect();
+    names.join(",") + "\n"
+}
+
+/// A value as a cell. Text that a spreadsheet would take for a formula is made plain.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Text(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => {
+            quoted(&format!("'{text}"))
+        }
+        other => quoted(&other.python_str()),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::Value;
+    use super::super::super::tests::bench::{Bench, boxes};
+    use super::Kind;
+
+    #[test]
+    fn a_batch_makes_one_table_with_a_row_for_each_element() {
+        let step = json!({
+            "type": "roboflow_core/csv_formatter@v1",
+            "columns_data": {"count": "$inputs.boxes", "note": "$inputs.note", "where": "gate 1, left"},
+            "columns_operations": {"count": [{"type": "SequenceLength"}]}
+        });
+        let mut bench = Bench::new(
+            step,
+            &[("boxes", Kind::ObjectDetection), ("note", Kind::Text)],
+        );
+        let row = json!({"x": 5.0, "y": 6.0, "width": 2.0, "height": 2.0});
+        let rows = bench
+            .feed_batch(&[
+                ("boxes", vec![boxes([9, 9], &[]), boxes([9, 9], &[row])]),
+                ("note", vec!["=1+1".into(), Value::Text("a \"b\"".into())]),
+            ])
+            .unwrap();
+        assert_eq!(rows[0]["csv_content"], json!(null));
+        let wanted = "count,note,where,timestamp\n\
+             0,'=1+1,\"gate 1, left\",2024-05-06T07:08:09.500000+00:00\n\
+             1,\"a \"\"b\"\"\",\"gate 1, left\",2024-05-06T07:08:09.500000+00:00\n";
+        assert_eq!(rows[1]["csv_content"], wanted);
+    }
+
+    #[test]
+    fn a_column_called_timestamp_is_refused() {
+        let why = Bench::refusal(
+            json!({"type": "roboflow_core/csv_formatter@v1", "columns_data": {"timestamp": 1}}),
+        );
+        assert!(why.contains("timestamp"), "{why}");
+    }
+}

@@ -1,0 +1,127 @@
+//! Tells the time of day.
+
+use jiff::tz::TimeZone;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use super::super::value::Value;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/current_time@v1",
+    category: "formatter",
+    summary: "Tells the time of day in a time zone.",
+    role: Role::Other,
+    properties: &[Property::value(
+        "timezone",
+        "name of the time zone",
+        Shape::Choice(&[
+            "Etc/GMT+12",
+            "Pacific/Pago_Pago",
+            "Pacific/Honolulu",
+            "Pacific/Marquesas",
+            "America/Anchorage",
+            "Pacific/Gambier",
+            "America/Los_Angeles",
+            "America/Denver",
+            "America/Phoenix",
+            "America/Chicago",
+            "America/Mexico_City",
+            "America/New_York",
+            "America/Bogota",
+            "America/Halifax",
+            "America/Puerto_Rico",
+            "America/St_Johns",
+            "America/Sao_Paulo",
+            "Atlantic/South_Georgia",
+            "Atlantic/Azores",
+            "Atlantic/Cape_Verde",
+            "UTC",
+            "Europe/London",
+            "Europe/Berlin",
+            "Africa/Lagos",
+            "Europe/Kyiv",
+            "Africa/Cairo",
+            "Africa/Johannesburg",
+            "Europe/Moscow",
+            "Europe/Istanbul",
+            "Africa/Nairobi",
+            "Asia/Tehran",
+            "Asia/Dubai",
+            "Asia/Kabul",
+            "Asia/Karachi",
+            "Asia/Kolkata",
+            "Asia/Kathmandu",
+            "Asia/Dhaka",
+            "Asia/Yangon",
+            "Asia/Bangkok",
+            "Asia/Shanghai",
+            "Australia/Eucla",
+            "Asia/Tokyo",
+            "Australia/Darwin",
+            "Australia/Adelaide",
+            "Australia/Sydney",
+            "Pacific/Port_Moresby",
+            "Australia/Lord_Howe",
+            "Pacific/Guadalcanal",
+            "Pacific/Norfolk",
+            "Pacific/Fiji",
+            "Pacific/Auckland",
+            "Pacific/Chatham",
+            "Pacific/Tongatapu",
+            "Pacific/Apia",
+            "Pacific/Kiritimati",
+        ]),
+        &[Kind::Text],
+    )
+    .or(Or::Text("UTC"))],
+    outputs: &[
+        Output::new("timestamp", &[Kind::Timestamp]),
+        Output::new("iso_string", &[Kind::Text]),
+        Output::new("date", &[Kind::Text]),
+        Output::new("time", &[Kind::Text]),
+    ],
+    build: |_| Ok(Box::new(Clock)),
+    ..Manifest::BASE
+}];
+
+struct Clock;
+
+impl Block for Clock {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let name = call.text(0)?;
+        let zone = match name {
+            "UTC" => TimeZone::UTC,
+            other => TimeZone::get(other).map_err(|e| format!("{other:?} is no time zone: {e}"))?,
+        };
+        let now = call
+            .host
+            .wall_clock()
+            .ok_or("nothing here tells the time of day")?;
+        let here = now.to_zoned(zone);
+        call.put(0, Value::Time(now));
+        call.put(1, here.strftime("%Y-%m-%dT%H:%M:%S.%6f%:z").to_string());
+        call.put(2, here.strftime("%Y-%m-%d").to_string());
+        call.put(3, here.strftime("%H:%M:%S").to_string());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::Bench;
+
+    #[test]
+    fn the_time_is_told_as_it_is_in_the_zone() {
+        let step = json!({"type": "roboflow_core/current_time@v1", "timezone": "UTC"});
+        let out = Bench::new(step, &[]).feed(&[]).unwrap();
+        assert_eq!(out["iso_string"], "2024-05-06T07:08:09.500000+00:00");
+        assert_eq!(
+            (&out["date"], &out["time"]),
+            (&json!("2024-05-06"), &json!("07:08:09"))
+        );
+    }
+}

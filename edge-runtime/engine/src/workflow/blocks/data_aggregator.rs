@@ -1,0 +1,354 @@
+//! Sums up values over a time or a number of runs.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value as Json};
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, Grammar, Manifest, Output, Property, Role, Shape, StepOutput,
+};
+use super::super::uql::{Chain, NAMED_OPERATIONS, apply_named};
+use super::super::value::Value;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/data_aggregator@v1",
+    category: "analytics",
+    summary: "Sums up values over a time or a number of runs, and then gives sums, means, extremes, counts or distinct values; in between nothing.",
+    role: Role::Other,
+    properties: &[
+        Property::value("data", "the values, by name", Shape::Dict, &[Kind::Any]).entries_only(),
+        Property::literal(
+            "data_operations",
+            "operations to do on them first",
+            NAMED_OPERATIONS,
+        )
+        .or(Or::EmptyDict),
+        Property::literal(
+            "aggregation_mode",
+            "what to make of each value: sum, avg, max, min, count, distinct, count_distinct, values_counts or values_difference",
+            Shape::Grammar(Grammar {
+                what: "a dictionary of lists of modes",
+                json: "object",
+                check,
+            }),
+        ),
+        Property::literal(
+            "interval_unit",
+            "what the interval counts",
+            Shape::Choice(&["seconds", "minutes", "hours", "runs"]),
+        )
+        .or(Or::Text("seconds")),
+        Property::literal(
+            "interval",
+            "how long values are summed up",
+            Shape::Integer(1),
+        ),
+    ],
+    outputs: &[Output::new("*", &[Kind::Any])],
+    own_outputs: outputs,
+    build,
+    ..Manifest::BASE
+}];
+
+const MODES: [&str; 9] = [
+    "sum",
+    "avg",
+    "max",
+    "min",
+    "count",
+    "distinct",
+    "count_distinct",
+    "values_counts",
+    "values_difference",
+];
+
+type Modes = BTreeMap<String, Vec<String>>;
+
+fn check(json: &Json) -> Result<(), String> {
+    let modes = Modes::deserialize(json).map_err(|e| e.to_string())?;
+    match modes
+        .values()
+        .flatten()
+        .find(|mode| !MODES.contains(&mode.as_str()))
+    {
+        Some(wrong) => Err(format!("{wrong:?} is none of {}", MODES.join(", "))),
+        None => Ok(()),
+    }
+}
+
+/// Name and mode of every output, in their order.
+fn wanted(literals: &Map<String, Json>) -> Vec<(String, String)> {
+    let modes = literals.get("aggregation_mode").map(Modes::deserialize);
+    let modes = modes.and_then(Result::ok).unwrap_or_default();
+    let names = literals.get("data").and_then(Json::as_object);
+    let names = names.into_iter().flat_map(Map::keys);
+    names
+        .flat_map(|name| {
+            let of_name = modes.get(name).into_iter().flatten();
+            of_name.map(|mode| (name.clone(), mode.clone()))
+        })
+        .collect()
+}
+
+fn outputs(literals: &Map<String, Json>) -> Vec<StepOutput> {
+    let each = wanted(literals).into_iter();
+    each.map(|(name, mode)| {
+        let kinds: &[Kind] = match mode.as_str() {
+            "distinct" => &[Kind::ListOfValues],
+            "values_counts" => &[Kind::Dictionary],
+            _ => &[Kind::Float, Kind::Integer],
+        };
+        StepOutput::new(format!("{name}_{mode}"), kinds)
+    })
+    .collect()
+}
+
+struct Aggregate {
+    operations: BTreeMap<String, Chain>,
+    wanted: Vec<(String, String)>,
+    tallies: Vec<Tally>,
+    runs: i64,
+    since: Option<Duration>,
+}
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    let wanted = wanted(setup.literals);
+    Ok(Box::new(Aggregate {
+        operations: setup.parse("data_operations")?,
+        tallies: vec![Tally::default(); wanted.len()],
+        wanted,
+        runs: 0,
+        since: None,
+    }))
+}
+
+impl Block for Aggregate {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let since = *self.since.get_or_insert(call.now);
+        self.runs += 1;
+        let mut data = call.arg(0).clone();
+        apply_named(&self.operations, &mut data, "data")?;
+        for ((name, mode), tally) in self.wanted.iter().zip(&mut self.tallies) {
+            let value = data.get(name).unwrap_or(&Value::Null);
+            tally
+                .add(mode, value)
+                .map_err(|why| format!("{mode} of {name}: {why}"))?;
+        }
+        let interval = call.integer(4, 1)?;
+        let seconds = |unit: f64| {
+            call.now.saturating_sub(since).as_secs_f64()
+                >= call.number(4, 1.0).unwrap_or(1.0) * unit
+        };
+        let is_over = match call.text(3)? {
+            "runs" => self.runs >= interval,
+            "minutes" => seconds(60.0),
+            "hours" => seconds(3600.0),
+            _ => seconds(1.0),
+        };
+        if is_over {
+            for (i, ((_, mode), tally)) in self.wanted.iter().zip(&mut self.tallies).enumerate() {
+                call.put(i, std::mem::take(tally).result(mode));
+            }
+            self.runs = 0;
+            self.since = Some(call.now);
+        }
+        Ok(())
+    }
+}
+
+/// What has come so far of one value.
+#[derive(Debug, Clone, Default)]
+struct Tally {
+    whole: i64,
+    real: Option<f64>,
+    count: i64,
+    least: Option<Value>,
+    most: Option<Value>,
+    distinct: Vec<(Value, i64)>,
+}
+
+/// Most distinct values of one output.
+const MOST_DISTINCT: usize = 10_000;
+
+impl Tally {
+    fn add(&mut self, mode: &str, value: &Value) -> Result<(), String> {
+        match mode {
+            "sum" | "avg" => {
+                match value {
+                    Value::Int(_) | Value::Bool(_) if self.real.is_none() => {
+                        self.whole = self.whole.saturating_add(value.as_i64().unwrap_or(0));
+                    }
+                    number => {
+                        let n = number.as_f64();
+                        let n =
+                            n.ok_or_else(|| format!("a number expected, got {}", value.what()))?;
+                        *self.real.get_or_insert_with(|| {
+                            Value::Int(self.whole).as_f64().unwrap_or(0.0)
+                        }) += n;
+                    }
+                }
+                self.count += 1;
+            }
+            "max" | "min" | "values_difference" => {
+                extreme(&mut self.least, value, Ordering::Less)?;
+                extreme(&mut self.most, value, Ordering::Greater)?;
+            }
+            "count" => {
+                let length = match value {
+                    Value::List(items) => items.len(),
+                    Value::Dict(map) => map.len(),
+                    Value::Text(text) => text.chars().count(),
+                    Value::Detections(all) => all.boxes.len(),
+                    _ => 1,
+                };
+                self.count = self
+                    .count
+                    .saturating_add(i64::try_from(length).unwrap_or(i64::MAX));
+            }
+            _ => match value {
+                Value::List(items) => items.iter().try_for_each(|item| self.note(item))?,
+                one => self.note(one)?,
+            },
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, value: &Value) -> Result<(), String> {
+        if let Some((_, count)) = self
+            .distinct
+            .iter_mut()
+            .find(|(known, _)| known.same(value))
+        {
+            *count += 1;
+            return Ok(());
+        }
+        if self.distinct.len() >= MOST_DISTINCT {
+            return Err(format!(
+                "there are more than {MOST_DISTINCT} distinct values"
+            ));
+        }
+        self.distinct.push((value.clone(), 1));
+        Ok(())
+    }
+
+    fn result(self, mode: &str) -> Value {
+        let sum = self.real.map_or(Value::Int(self.whole), Value::Float);
+        match mode {
+            "sum" => sum,
+            "avg" if self.count == 0 => Value::Null,
+            "avg" => {
+                let count = Value::Int(self.count).as_f64().unwrap_or(1.0);
+                Value::Float(sum.as_f64().unwrap_or(0.0) / count)
+            }
+            "max" => self.most.unwrap_or_default(),
+            "min" => self.least.unwrap_or_default(),
+            "count" => Value::Int(self.count),
+            "distinct" => Value::list(self.distinct.into_iter().map(|(value, _)| value).collect()),
+            "count_distinct" => Value::Int(i64::try_from(self.distinct.len()).unwrap_or(i64::MAX)),
+            "values_counts" => {
+                let counts = self.distinct.iter();
+                Value::dict(counts.map(|(value, count)| (value.python_str(), Value::Int(*count))))
+            }
+            _ => match (self.least, self.most) {
+                (Some(Value::Int(least)), Some(Value::Int(most))) => {
+                    Value::Int(most.saturating_sub(least))
+                }
+                (Some(least), Some(most)) => match (least.as_f64(), most.as_f64()) {
+                    (Some(least), Some(most)) => Value::Float(most - least),
+                    _ => Value::Null,
+                },
+                _ => Value::Null,
+            },
+        }
+    }
+}
+
+/// Keeps the value that is farther out.
+fn extreme(kept: &mut Option<Value>, value: &Value, way: Ordering) -> Result<(), String> {
+    let order = match (value, kept.as_ref()) {
+        (_, None) => way,
+        (Value::Text(a), Some(Value::Text(b))) => a.cmp(b),
+        (a, Some(b)) => match (a.as_f64(), b.as_f64()) {
+            (Some(a), Some(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
+            _ => return Err(format!("a number expected, got {}", value.what())),
+        },
+    };
+    if order == way {
+        *kept = Some(value.clone());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::Bench;
+    use super::{Json, Kind, Value};
+
+    fn bench(modes: &Json, unit: &str, interval: i64) -> Bench {
+        let step = json!({
+            "type": "roboflow_core/data_aggregator@v1", "data": {"n": "$inputs.n"},
+            "aggregation_mode": {"n": modes}, "interval": interval, "interval_unit": unit
+        });
+        Bench::new(step, &[("n", Kind::Any)])
+    }
+
+    #[test]
+    fn values_are_summed_up_over_so_many_runs_and_then_anew() {
+        let modes = json!([
+            "sum",
+            "avg",
+            "max",
+            "min",
+            "count",
+            "distinct",
+            "values_counts",
+            "values_difference"
+        ]);
+        let mut bench = bench(&modes, "runs", 3);
+        let mut feed = |n: i64| bench.feed(&[("n", n.into())]).unwrap();
+        assert_eq!(feed(4)["n_sum"], Json::Null);
+        feed(1);
+        let out = feed(4);
+        assert_eq!((&out["n_sum"], &out["n_avg"]), (&json!(9), &json!(3.0)));
+        assert_eq!(
+            (&out["n_max"], &out["n_min"], &out["n_count"]),
+            (&json!(4), &json!(1), &json!(3))
+        );
+        assert_eq!(out["n_distinct"], json!([4, 1]));
+        assert_eq!(out["n_values_counts"], json!({"4": 2, "1": 1}));
+        assert_eq!(out["n_values_difference"], 3);
+        assert_eq!(feed(7)["n_sum"], Json::Null);
+    }
+
+    #[test]
+    fn values_are_summed_up_over_time() {
+        let mut bench = bench(&json!(["count_distinct"]), "minutes", 1);
+        let list = || Value::list(vec!["a".into(), "b".into(), "a".into()]);
+        assert_eq!(
+            bench.feed(&[("n", list())]).unwrap()["n_count_distinct"],
+            Json::Null
+        );
+        bench.wait(60.0);
+        assert_eq!(bench.feed(&[("n", list())]).unwrap()["n_count_distinct"], 2);
+    }
+
+    #[test]
+    fn a_sum_of_texts_fails_and_an_unknown_mode_is_refused() {
+        let why = bench(&json!(["sum"]), "runs", 1)
+            .feed(&[("n", "a".into())])
+            .unwrap_err();
+        assert!(why.contains("sum of n"), "{why}");
+        let why = Bench::refusal(json!({
+            "type": "roboflow_core/data_aggregator@v1", "data": {"n": 1}, "aggregation_mode": {"n": ["median"]}, "interval": 1
+        }));
+        assert!(why.contains("median"), "{why}");
+    }
+}

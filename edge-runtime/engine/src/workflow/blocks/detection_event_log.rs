@@ -1,0 +1,192 @@
+//! Keeps a log of tracked objects: when each was first and last seen.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
+use super::super::per_video::PerVideo;
+use super::super::value::Value;
+use super::video_of;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/detection_event_log@v1",
+    category: "analytics",
+    summary: "Keeps a log of tracked objects that were seen often enough: since when, until when and in how many frames.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the frame", &[Kind::Image]).inputs_only(),
+        Property::data(
+            "detections",
+            "tracked detections",
+            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+        ),
+        Property::value(
+            "frame_threshold",
+            "frames after which an object is logged",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .inputs_only()
+        .or(Or::Int(30)),
+        Property::value(
+            "flush_interval",
+            "frames between two looks for objects that are gone",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .inputs_only()
+        .or(Or::Int(30)),
+        Property::value(
+            "stale_frames",
+            "frames without a sight after which an object is gone",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .inputs_only()
+        .or(Or::Int(300)),
+        Property::value(
+            "reference_timestamp",
+            "kept for compatibility: times are counted from the first frame",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Null),
+        Property::value(
+            "fallback_fps",
+            "kept for compatibility: times are those of the frames",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .inputs_only()
+        .or(Or::Float(1.0)),
+    ],
+    outputs: &[
+        Output::new("event_log", &[Kind::Dictionary]),
+        Output::new(
+            "detections",
+            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+        ),
+        Output::new("total_logged", &[Kind::Integer]),
+        Output::new("total_pending", &[Kind::Integer]),
+        Output::new("complete_events", &[Kind::Dictionary]),
+    ],
+    build: |_| {
+        Ok(Box::new(EventLog {
+            videos: PerVideo::default(),
+        }))
+    },
+    ..Manifest::BASE
+}];
+
+/// Most objects remembered for one video.
+const MOST: usize = 16_384;
+
+struct EventLog {
+    videos: PerVideo<Log>,
+}
+
+#[derive(Default)]
+struct Log {
+    /// By track.
+    seen: BTreeMap<i64, Seen>,
+    frame: i64,
+    last_flush: i64,
+    began_s: Option<f64>,
+}
+
+struct Seen {
+    class: Arc<str>,
+    first: Moment,
+    last: Moment,
+    frames: i64,
+}
+
+#[derive(Clone, Copy)]
+struct Moment {
+    frame: i64,
+    timestamp: f64,
+    relative: f64,
+}
+
+impl Block for EventLog {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let meta = video_of(call.arg(0))?;
+        let detections = call.detections(1)?;
+        let threshold = call.integer(2, 30)?;
+        let log = self
+            .videos
+            .get(&meta.video_identifier, || Ok(Log::default()))?;
+        log.frame += 1;
+        if log.frame == 1 {
+            log.last_flush = 1;
+        }
+        let began_s = *log.began_s.get_or_insert(meta.time_s());
+        let now = Moment {
+            frame: log.frame,
+            timestamp: meta.frame_timestamp,
+            relative: meta.time_s() - began_s,
+        };
+        let mut complete = Vec::new();
+        if log.frame - log.last_flush >= call.integer(3, 30)? {
+            let stale = call.integer(4, 300)?;
+            log.seen.retain(|track, seen| {
+                let is_gone = log.frame - seen.last.frame > stale;
+                if is_gone && seen.frames >= threshold {
+                    complete.push((track.to_string(), seen.describe(*track)));
+                }
+                !is_gone
+            });
+            log.last_flush = log.frame;
+        }
+        for d in &detections.boxes {
+            let Some(track) = d.track else { continue };
+            let seen = log.seen.entry(track.0).or_insert_with(|| Seen {
+                class: Arc::clone(&d.class),
+                first: now,
+                last: now,
+                frames: 0,
+            });
+            seen.last = now;
+            seen.frames += 1;
+        }
+        while log.seen.len() > MOST {
+            log.seen.pop_first();
+        }
+        let (logged, pending): (Vec<_>, Vec<_>) =
+            log.seen.iter().partition(|(_, s)| s.frames >= threshold);
+        let count = |list: &[(&i64, &Seen)]| i64::try_from(list.len()).unwrap_or(i64::MAX);
+        call.put(2, count(&logged));
+        call.put(3, count(&pending));
+        let entries = |list: Vec<(&i64, &Seen)>| {
+            Value::dict(
+                list.into_iter()
+                    .map(|(track, seen)| (track.to_string(), seen.describe(*track))),
+            )
+        };
+        call.put(
+            0,
+            Value::dict([("logged", entries(logged)), ("pending", entries(pending))]),
+        );
+        call.put(1, Value::Detections(Arc::clone(detections)));
+        call.put(4, Value::dict(complete));
+        Ok(())
+    }
+}
+
+impl Seen {
+    fn describe(&self, track: i64) -> Value {
+        Value::dict([
+            ("tracker_id", Value::Int(track)),
+            ("class_name", Value::Text(Arc::clone(&self.class))),
+            ("first_seen_frame", Value::Int(self.first.frame)),
+            ("first_seen_timestamp", Value::Float(self.first.timestamp)),
+            ("first_seen_relative", Value::Float(self.first.relative)),
+            ("last_seen_frame", Value::Int(self.last.frame)),
+            ("last_seen_timestamp", Value::Float(self.last.timestamp)),
+            ("last_seen_relative", Value::Float(self.last.relative)),
+            ("frame_count", Value::Int(self.frames)),
+        ])
+    }
+}

@@ -1,0 +1,46 @@
+//! Puts two sets of detections together.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Manifest, Output, Property, Role};
+use crate::detections::Detections;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/detections_combine@v1",
+    category: "transformation",
+    summary: "Puts two sets of detections of one picture together.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "prediction_one",
+            "the first detections",
+            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+        ),
+        Property::data(
+            "prediction_two",
+            "the detections that follow them",
+            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+        ),
+    ],
+    outputs: &[Output::new(
+        "predictions",
+        &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+    )],
+    build: |_| Ok(Box::new(Combine)),
+    ..Manifest::BASE
+}];
+
+struct Combine;
+
+impl Block for Combine {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let (one, two) = (call.detections(0)?, call.detections(1)?);
+        let mut all = Detections::clone(one);
+        all.boxes.extend(two.boxes.iter().cloned());
+        if one.boxes.is_empty() {
+            all.size = two.size;
+        }
+        call.put(0, all);
+        Ok(())
+    }
+}

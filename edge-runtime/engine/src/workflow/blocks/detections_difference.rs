@@ -1,0 +1,147 @@
+//! Tells what is gone, what stayed and what is new.
+
+use std::collections::BTreeSet;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use crate::detections::Detections;
+use crate::geometry::BBox;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/detections_difference@v1",
+    category: "fusion",
+    summary: "Compares the detections of two pictures of one place: which are gone, which stayed and which are new.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "reference_predictions",
+            "the detections before",
+            &[Kind::ObjectDetection],
+        ),
+        Property::data(
+            "candidate_predictions",
+            "the detections after",
+            &[Kind::ObjectDetection],
+        ),
+        Property::value(
+            "spatial_weight",
+            "how much a distance counts",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.4)),
+        Property::value(
+            "class_mismatch_penalty",
+            "how much another class counts",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(0.15)),
+        Property::value(
+            "reject_cost",
+            "cost above which two boxes are not the same object",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(0.75)),
+        Property::value(
+            "class_strict",
+            "whether two boxes of different classes are never the same object",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(false)),
+        Property::value(
+            "min_removed_to_verify",
+            "how many have to be gone for the result to count",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(1)),
+    ],
+    outputs: &[
+        Output::new("removed_detections", &[Kind::ObjectDetection]),
+        Output::new("persisted_detections", &[Kind::ObjectDetection]),
+        Output::new("new_detections", &[Kind::ObjectDetection]),
+        Output::new("removed_count", &[Kind::Integer]),
+        Output::new("new_count", &[Kind::Integer]),
+        Output::new("verified", &[Kind::Boolean]),
+    ],
+    build: |_| Ok(Box::new(Difference)),
+    ..Manifest::BASE
+}];
+
+struct Difference;
+
+impl Block for Difference {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let before = call.detections(0)?;
+        let after = call.detections(1)?;
+        let weight = call.number(2, 0.4)?;
+        let penalty = call.number(3, 0.15)?;
+        let strict = call.boolean(5, false)?;
+        let reject = call.number(4, 0.75)?;
+        let mut pairs = Vec::new();
+        for (i, a) in before.boxes.iter().enumerate() {
+            for (j, b) in after.boxes.iter().enumerate() {
+                let differ = a.class != b.class;
+                if differ && strict {
+                    continue;
+                }
+                let cost = weight * distance(&a.bbox, &b.bbox) + if differ { penalty } else { 0.0 };
+                if cost <= reject {
+                    pairs.push((cost, i, j));
+                }
+            }
+        }
+        // The cheapest pair first; of equal ones that which stands first.
+        pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut gone: BTreeSet<usize> = (0..before.boxes.len()).collect();
+        let mut new: BTreeSet<usize> = (0..after.boxes.len()).collect();
+        for (_, i, j) in pairs {
+            if gone.contains(&i) && new.contains(&j) {
+                gone.remove(&i);
+                new.remove(&j);
+            }
+        }
+        let stayed = (0..after.boxes.len()).filter(|j| !new.contains(j));
+        let some = |all: &Detections, which: Vec<usize>| {
+            let mut some = all.pick(which);
+            if some.boxes.is_empty() {
+                some.size = [0, 0];
+            }
+            some
+        };
+        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        call.put(1, some(after, stayed.collect()));
+        call.put(3, count(gone.len()));
+        call.put(4, count(new.len()));
+        call.put(
+            5,
+            !before.boxes.is_empty() && count(gone.len()) >= call.integer(6, 1)?,
+        );
+        call.put(0, some(before, gone.into_iter().collect()));
+        call.put(2, some(after, new.into_iter().collect()));
+        Ok(())
+    }
+}
+
+/// 0 for the same box, up to 1 for boxes that touch, up to 2 for boxes far from each other.
+fn distance(a: &BBox, b: &BBox) -> f64 {
+    let overlap = a.iou(b);
+    if overlap > 0.0 {
+        return 1.0 - overlap;
+    }
+    let (from, to) = (a.center(), b.center());
+    let width = a.x2.max(b.x2) - a.x1.min(b.x1);
+    let height = a.y2.max(b.y2) - a.y1.min(b.y1);
+    let diagonal = width.hypot(height);
+    if diagonal > 0.0 {
+        1.0 + (from.x - to.x).hypot(from.y - to.y) / diagonal
+    } else {
+        1.0
+    }
+}

@@ -1,0 +1,421 @@
+//! Puts detections of crops back into the picture that the crops were cut from.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
+use super::super::value::Value;
+use crate::detections::{Detection, Detections, Keypoint};
+use crate::geometry::{BBox, Point};
+use crate::mask::{Bitmap, Mask};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/detections_list_rollup@v1",
+    category: "fusion",
+    summary: "Puts detections that were found in crops back into the picture of the crops, and joins those of one class that overlap.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "parent_detection",
+            "the detections whose boxes were cut out",
+            &[
+                Kind::ObjectDetection,
+                Kind::InstanceSegmentation,
+                Kind::Keypoints,
+            ],
+        ),
+        Property::data(
+            "child_detections",
+            "what was found in each crop, as a list in the same order",
+            &[Kind::ListOfValues],
+        ),
+        Property::value(
+            "confidence_strategy",
+            "which score detections have that were joined",
+            Shape::Choice(&["max", "mean", "min"]),
+            &[Kind::ListOfValues],
+        )
+        .or(Or::Text("max")),
+        Property::value(
+            "overlap_threshold",
+            "overlap from which two are joined; 0 joins all that touch",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.0)),
+        Property::value(
+            "keypoint_merge_threshold",
+            "mean distance in pixels below which two sets of keypoints are joined",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(10.0)),
+    ],
+    outputs: &[
+        Output::new(
+            "rolled_up_detections",
+            &[
+                Kind::InstanceSegmentation,
+                Kind::ObjectDetection,
+                Kind::Keypoints,
+            ],
+        ),
+        Output::new("crop_zones", &[Kind::ListOfValues]),
+    ],
+    build: |_| Ok(Box::new(RollUp)),
+    ..Manifest::BASE
+}];
+
+struct RollUp;
+
+/// What the scores of joined detections become.
+#[derive(Debug, Clone, Copy)]
+enum Score {
+    Highest,
+    Mean,
+    Lowest,
+}
+
+impl Score {
+    fn of(self, group: &[Detection]) -> f64 {
+        let scores = group.iter().map(|d| d.confidence);
+        match self {
+            Self::Highest => scores.fold(f64::NEG_INFINITY, f64::max),
+            Self::Lowest => scores.fold(f64::INFINITY, f64::min),
+            Self::Mean => mean(scores),
+        }
+    }
+}
+
+fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for n in numbers {
+        sum += n;
+        count += 1.0;
+    }
+    sum / count
+}
+
+impl Block for RollUp {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let parents = call.detections(0)?;
+        let children = call
+            .arg(1)
+            .as_list()
+            .ok_or("child_detections has to be a list")?;
+        if parents.boxes.len() != children.len() {
+            return Err(format!(
+                "there are {} crops and detections of {}; take those of all crops, in a list",
+                parents.boxes.len(),
+                children.len()
+            ));
+        }
+        let score = match call.text(2)? {
+            "mean" => Score::Mean,
+            "min" => Score::Lowest,
+            _ => Score::Highest,
+        };
+        let threshold = call.number(3, 0.0)?;
+        let near = call.number(4, 10.0)?;
+        let root = |d: &Detection| {
+            d.extra
+                .as_deref()
+                .and_then(|e| e.place.as_ref())
+                .map(|p| p.root.size)
+        };
+        let size = parents.boxes.first().and_then(root).unwrap_or(parents.size);
+        let mut zones = Vec::new();
+        // By class, in the order in which the classes come.
+        let mut classes: Vec<(i64, Vec<Detection>)> = Vec::new();
+        for (parent, found) in parents.boxes.iter().zip(children) {
+            let b = parent.bbox;
+            let corner = |x: f64, y: f64| Value::list(vec![Value::Float(x), Value::Float(y)]);
+            zones.push(Value::list(vec![
+                corner(b.x1, b.y1),
+                corner(b.x2, b.y1),
+                corner(b.x2, b.y2),
+                corner(b.x1, b.y2),
+            ]));
+            let Value::Detections(found) = found else {
+                return Err(format!(
+                    "child_detections has {} where detections have to be",
+                    found.what()
+                ));
+            };
+            #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
+            let offset = [b.x1 as i64, b.y1 as i64];
+            for d in &found.boxes {
+                let mut moved = d.moved(offset, size);
+                if let Some(mask) = d.mask() {
+                    // In a crop an outline ends at the edge.
+                    let cut = Mask::Bitmap(mask.bitmap(found.size)).moved(offset, size);
+                    moved.extra_mut().mask = Some(Arc::new(cut));
+                }
+                let extra = moved.extra_mut();
+                (extra.place, extra.parent_id) = (None, None);
+                match classes.iter_mut().find(|(class, _)| *class == d.class_id) {
+                    Some((_, list)) => list.push(moved),
+                    None => classes.push((d.class_id, vec![moved])),
+                }
+            }
+        }
+        let each = || classes.iter().flat_map(|(_, list)| list);
+        let has_masks = each().any(|d| d.mask().is_some());
+        let has_keypoints =
+            each().any(|d| d.extra.as_deref().is_some_and(|e| e.keypoints.is_some()));
+        let mut out = Detections::none(if classes.is_empty() { [0, 0] } else { size });
+        for (_, list) in classes {
+            let joined = if has_keypoints {
+                join_keypoints(list, near, score)
+            } else if has_masks {
+                join_masks(list, threshold, score, size)
+            } else {
+                join_boxes(list, threshold, score)
+            };
+            for mut d in joined {
+                d.id = call.new_id();
+                out.boxes.push(d);
+            }
+        }
+        call.put(0, out);
+        call.put(1, zones);
+        Ok(())
+    }
+}
+
+/// Groups of which each member touches another one, in the order of what stands first in them.
+fn groups(list: Vec<Detection>, touch: impl Fn(usize, usize) -> bool) -> Vec<Vec<Detection>> {
+    let mut group: Vec<usize> = (0..list.len()).collect();
+    for i in 0..list.len() {
+        for j in i + 1..list.len() {
+            let (a, b) = (group[i], group[j]);
+            if a != b && touch(i, j) {
+                let (keep, gone) = (a.min(b), a.max(b));
+                group
+                    .iter_mut()
+                    .filter(|g| **g == gone)
+                    .for_each(|g| *g = keep);
+            }
+        }
+    }
+    let mut out: Vec<(usize, Vec<Detection>)> = Vec::new();
+    for (d, group) in list.into_iter().zip(group) {
+        match out.iter_mut().find(|(g, _)| *g == group) {
+            Some((_, members)) => members.push(d),
+            None => out.push((group, vec![d])),
+        }
+    }
+    out.into_iter().map(|(_, members)| members).collect()
+}
+
+/// The first of a group with the score of all.
+fn head(group: &[Detection], score: Score) -> Option<Detection> {
+    let mut d = group.first()?.clone();
+    d.confidence = score.of(group);
+    Some(d)
+}
+
+fn join_boxes(list: Vec<Detection>, threshold: f64, score: Score) -> Vec<Detection> {
+    let boxes: Vec<BBox> = list.iter().map(|d| d.bbox).collect();
+    let touch = |i: usize, j: usize| {
+        let overlap = boxes[i].iou(&boxes[j]);
+        if threshold <= 0.0 {
+            overlap > 0.0
+        } else {
+            overlap >= threshold
+        }
+    };
+    let joined = groups(list, touch).into_iter().filter_map(|group| {
+        let mut d = head(&group, score)?;
+        for other in &group {
+            let (a, b) = (d.bbox, other.bbox);
+            d.bbox = BBox::new(
+                a.x1.min(b.x1),
+                a.y1.min(b.y1),
+                a.x2.max(b.x2),
+                a.y2.max(b.y2),
+            );
+        }
+        Some(d)
+    });
+    joined.collect()
+}
+
+fn join_masks(
+    list: Vec<Detection>,
+    threshold: f64,
+    score: Score,
+    size: [u32; 2],
+) -> Vec<Detection> {
+    let masks: Vec<Bitmap> = list
+        .iter()
+        .map(|d| {
+            d.mask()
+                .map_or_else(|| Bitmap::empty(size), |m| m.bitmap(size))
+        })
+        .collect();
+    let boxes: Vec<BBox> = list.iter().map(|d| d.bbox).collect();
+    let touch = |i: usize, j: usize| {
+        if boxes[i].iou(&boxes[j]) <= 0.0 {
+            return false;
+        }
+        let (common, all) = masks[i].common(&masks[j]);
+        #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
+        let overlap = common as f64 / all.max(1) as f64;
+        if threshold <= 0.0 {
+            common > 0
+        } else {
+            overlap >= threshold
+        }
+    };
+    let joined = groups(list, touch).into_iter().filter_map(|group| {
+        let mut d = head(&group, score)?;
+        let each = group.iter().filter_map(|d| d.mask());
+        let mask = each.map(|m| m.bitmap(size)).reduce(|a, b| a.union(&b))?;
+        let b = mask.bbox()?;
+        d.bbox = BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0);
+        d.extra_mut().mask = Some(Arc::new(Mask::Bitmap(mask)));
+        Some(d)
+    });
+    joined.collect()
+}
+
+fn keypoints(d: &Detection) -> Option<&[Keypoint]> {
+    d.extra.as_deref()?.keypoints.as_deref()
+}
+
+/// Joins those whose keypoints are near to those of the first of a group; the others come last.
+fn join_keypoints(list: Vec<Detection>, near: f64, score: Score) -> Vec<Detection> {
+    let (mut with, without): (Vec<_>, Vec<_>) =
+        list.into_iter().partition(|d| keypoints(d).is_some());
+    let mut out = Vec::new();
+    while !with.is_empty() {
+        let first = with.remove(0);
+        let points = keypoints(&first).unwrap_or_default().to_vec();
+        let is_near = |d: &Detection| {
+            let others = keypoints(d).unwrap_or_default();
+            let pairs = points.iter().zip(others);
+            let distance = mean(pairs.map(|(a, b)| (a.at.x - b.at.x).hypot(a.at.y - b.at.y)));
+            others.len() == points.len() && distance < near
+        };
+        let (near, rest): (Vec<_>, Vec<_>) = with.into_iter().partition(is_near);
+        with = rest;
+        let group: Vec<Detection> = std::iter::once(first).chain(near).collect();
+        let Some(mut d) = head(&group, score) else {
+            continue;
+        };
+        let side = |f: fn(&BBox) -> f64| mean(group.iter().map(|d| f(&d.bbox)));
+        d.bbox = BBox::new(
+            side(|b| b.x1),
+            side(|b| b.y1),
+            side(|b| b.x2),
+            side(|b| b.y2),
+        );
+        let joined = points.iter().enumerate().map(|(i, point)| {
+            let of = |f: fn(&Keypoint) -> f64| {
+                mean(group.iter().filter_map(|d| keypoints(d)?.get(i)).map(f))
+            };
+            Keypoint {
+                at: Point::new(of(|p| p.at.x), of(|p| p.at.y)),
+                confidence: of(|p| p.confidence),
+                ..point.clone()
+            }
+        });
+        d.extra_mut().keypoints = Some(joined.collect());
+        out.push(d);
+    }
+    out.extend(without);
+    out
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, boxes};
+    use super::{Kind, Value};
+
+    fn rolled(parents: &[Json], children: Vec<Value>, more: &Json) -> Result<Json, String> {
+        let mut step = json!({
+            "type": "roboflow_core/detections_list_rollup@v1", "parent_detection": "$inputs.parents",
+            "child_detections": "$inputs.children"
+        });
+        for (key, value) in more.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        let kinds = [
+            ("parents", Kind::ObjectDetection),
+            ("children", Kind::ListOfValues),
+        ];
+        let inputs = [
+            ("parents", boxes([200, 100], parents)),
+            ("children", Value::list(children)),
+        ];
+        Bench::new(step, &kinds).feed(&inputs)
+    }
+
+    fn row(x: f64, y: f64, side: f64, confidence: f64) -> Json {
+        json!({"x": x, "y": y, "width": side, "height": side, "confidence": confidence})
+    }
+
+    /// Centre, width and score of every box.
+    fn places(out: &Json) -> Vec<[f64; 4]> {
+        let rows = out["rolled_up_detections"]["predictions"]
+            .as_array()
+            .unwrap();
+        let number = |row: &Json, key: &str| row[key].as_f64().unwrap();
+        rows.iter()
+            .map(|r| ["x", "y", "width", "confidence"].map(|key| number(r, key)))
+            .collect()
+    }
+
+    #[test]
+    fn boxes_go_back_to_where_the_crops_were_and_join_where_they_touch() {
+        let parents = [row(30.0, 30.0, 40.0, 0.9), row(60.0, 30.0, 40.0, 0.9)];
+        // The first crop begins at (10, 10), the second at (40, 10).
+        let children = vec![
+            boxes(
+                [40, 40],
+                &[row(35.0, 20.0, 10.0, 0.5), row(8.0, 8.0, 4.0, 0.4)],
+            ),
+            boxes([40, 40], &[row(10.0, 20.0, 10.0, 0.7)]),
+        ];
+        let out = rolled(&parents, children.clone(), &json!({})).unwrap();
+        assert_eq!(
+            places(&out),
+            [[47.5, 30.0, 15.0, 0.7], [18.0, 18.0, 4.0, 0.4]]
+        );
+        assert_eq!(out["crop_zones"][1][2], json!([80.0, 50.0]));
+        let apart = json!({"overlap_threshold": 0.9});
+        assert_eq!(
+            places(&rolled(&parents, children, &apart).unwrap()).len(),
+            3
+        );
+    }
+
+    #[test]
+    fn scores_are_joined_as_asked() {
+        let parents = [row(30.0, 30.0, 40.0, 0.9)];
+        let both = || {
+            vec![boxes(
+                [40, 40],
+                &[row(10.0, 10.0, 8.0, 0.2), row(12.0, 10.0, 8.0, 0.6)],
+            )]
+        };
+        for (strategy, wanted) in [("max", 0.6), ("min", 0.2), ("mean", 0.4)] {
+            let out = rolled(&parents, both(), &json!({"confidence_strategy": strategy})).unwrap();
+            assert!(
+                (places(&out)[0][3] - wanted).abs() < 1e-9,
+                "{strategy}: {out}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_crop_needs_its_detections() {
+        let why = rolled(&[row(30.0, 30.0, 40.0, 0.9)], Vec::new(), &json!({})).unwrap_err();
+        assert!(why.contains("1 crops and detections of 0"), "{why}");
+    }
+}

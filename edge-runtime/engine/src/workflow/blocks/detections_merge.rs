@@ -1,0 +1,67 @@
+//! Makes one box around all detections.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use crate::detections::{Detection, Detections, Extra};
+use crate::geometry::BBox;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/detections_merge@v1",
+    category: "transformation",
+    summary: "Makes one box around all detections, with the lowest of their scores.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "predictions",
+            "the detections",
+            &[
+                Kind::ObjectDetection,
+                Kind::InstanceSegmentation,
+                Kind::Keypoints,
+            ],
+        ),
+        Property::literal("class_name", "class of the box", Shape::Text)
+            .or(Or::Text("merged_detection")),
+    ],
+    outputs: &[Output::new("predictions", &[Kind::ObjectDetection])],
+    build: |_| Ok(Box::new(Merge)),
+    ..Manifest::BASE
+}];
+
+struct Merge;
+
+impl Block for Merge {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let all = call.detections(0)?;
+        let class = Arc::from(call.text(1)?);
+        let mut merged = Detections::none([0, 0]);
+        let around = all.boxes.iter().map(|d| d.bbox).reduce(|a, b| {
+            BBox::new(
+                a.x1.min(b.x1),
+                a.y1.min(b.y1),
+                a.x2.max(b.x2),
+                a.y2.max(b.y2),
+            )
+        });
+        if let Some(bbox) = around {
+            let scores = all.boxes.iter().map(|d| d.confidence);
+            merged.boxes.push(Detection {
+                bbox,
+                confidence: scores.fold(f64::INFINITY, f64::min),
+                class_id: 0,
+                class,
+                track: None,
+                id: call.new_id(),
+                extra: Some(Box::new(Extra {
+                    parent_id: Some(Arc::from("")),
+                    ..Extra::default()
+                })),
+            });
+        }
+        call.put(0, merged);
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! Finds the nearest other detection of each detection.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use crate::detections::{Detection, Detections};
+use crate::geometry::Point;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/detections_nearest_neighbor@v1",
+    category: "classical_computer_vision",
+    summary: "Finds the nearest target of each detection and how far it is, by points of boxes or by keypoints.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "query_predictions",
+            "the detections to find a neighbour for",
+            &[
+                Kind::ObjectDetection,
+                Kind::InstanceSegmentation,
+                Kind::Keypoints,
+            ],
+        ),
+        Property::data(
+            "target_predictions",
+            "the detections that may be neighbours",
+            &[
+                Kind::ObjectDetection,
+                Kind::InstanceSegmentation,
+                Kind::Keypoints,
+            ],
+        ),
+        Property::value(
+            "query_point",
+            "the point of a detection that is measured from",
+            Shape::Choice(&[
+                "CENTER",
+                "CENTER_LEFT",
+                "CENTER_RIGHT",
+                "TOP_CENTER",
+                "TOP_LEFT",
+                "TOP_RIGHT",
+                "BOTTOM_LEFT",
+                "BOTTOM_CENTER",
+                "BOTTOM_RIGHT",
+                "KEYPOINT",
+            ]),
+            &[Kind::Text],
+        )
+        .or(Or::Text("CENTER")),
+        Property::value(
+            "target_point",
+            "the point of a target that is measured to",
+            Shape::Choice(&[
+                "CENTER",
+                "CENTER_LEFT",
+                "CENTER_RIGHT",
+                "TOP_CENTER",
+                "TOP_LEFT",
+                "TOP_RIGHT",
+                "BOTTOM_LEFT",
+                "BOTTOM_CENTER",
+                "BOTTOM_RIGHT",
+                "KEYPOINT",
+            ]),
+            &[Kind::Text],
+        )
+        .or(Or::Text("CENTER")),
+        Property::value(
+            "query_keypoint_name",
+            "name of the keypoint, where query_point is KEYPOINT",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Null),
+        Property::value(
+            "target_keypoint_name",
+            "name of the keypoint, where target_point is KEYPOINT",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Null),
+        Property::value(
+            "max_distance",
+            "pixels beyond which nothing is a neighbour",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Null),
+    ],
+    outputs: &[
+        Output::new(
+            "query_predictions",
+            &[
+                Kind::ObjectDetection,
+                Kind::InstanceSegmentation,
+                Kind::Keypoints,
+            ],
+        ),
+        Output::new(
+            "matched_query_detections",
+            &[
+                Kind::ObjectDetection,
+                Kind::InstanceSegmentation,
+                Kind::Keypoints,
+            ],
+        ),
+        Output::new(
+            "matched_target_detections",
+            &[
+                Kind::ObjectDetection,
+                Kind::InstanceSegmentation,
+                Kind::Keypoints,
+            ],
+        ),
+    ],
+    build: |_| Ok(Box::new(Nearest)),
+    ..Manifest::BASE
+}];
+
+/// Most detections on each side.
+const MOST: usize = 1000;
+/// Most pairs that are given.
+const MOST_PAIRS: usize = 10_000;
+/// Pixels by which a target may be farther than the nearest and still count as nearest.
+const TIE: f64 = 1.0;
+
+struct Nearest;
+
+/// The points of the detections; none for one that lacks the keypoint.
+fn points(
+    call: &Call<'_>,
+    all: &Detections,
+    point: usize,
+    keypoint: usize,
+) -> Result<Vec<Option<Point>>, String> {
+    if all.boxes.len() > MOST {
+        return Err(format!(
+            "{} detections are too many to compare; at most {MOST} are",
+            all.boxes.len()
+        ));
+    }
+    if call.text(point)? != "KEYPOINT" {
+        let anchor = call.anchor(point)?.unwrap_or_default();
+        return Ok(all
+            .boxes
+            .iter()
+            .map(|d| Some(d.anchor(anchor, all.size)))
+            .collect());
+    }
+    let name = call
+        .arg(keypoint)
+        .as_str()
+        .ok_or("KEYPOINT needs the name of a keypoint")?;
+    let of = |d: &Detection| {
+        let points = d.extra.as_deref()?.keypoints.as_ref()?;
+        Some(points.iter().find(|p| &*p.class == name)?.at)
+    };
+    if !all.boxes.is_empty()
+        && all
+            .boxes
+            .iter()
+            .all(|d| d.extra.as_deref().is_none_or(|e| e.keypoints.is_none()))
+    {
+        return Err("KEYPOINT needs detections with keypoints".to_owned());
+    }
+    Ok(all.boxes.iter().map(of).collect())
+}
+
+impl Block for Nearest {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let queries = call.detections(0)?;
+        let targets = call.detections(1)?;
+        let from = points(call, queries, 2, 4)?;
+        let to = points(call, targets, 3, 5)?;
+        let most = call.number(6, f64::INFINITY)?;
+        let mut out = Detections::clone(queries);
+        let (mut pairs_from, mut pairs_to) = (Vec::new(), Vec::new());
+        for (i, d) in out.boxes.iter_mut().enumerate() {
+            let distance = |j: usize| {
+                let (a, b) = (
+                    from.get(i).copied().flatten()?,
+                    to.get(j).copied().flatten()?,
+                );
+                // A detection is no neighbour of itself.
+                let is_other = targets.boxes.get(j).is_some_and(|t| t.id != d.id);
+                let distance = (a.x - b.x).hypot(a.y - b.y);
+                (is_other && distance <= most).then_some(distance)
+            };
+            let distances: Vec<Option<f64>> = (0..targets.boxes.len()).map(distance).collect();
+            let least = distances
+                .iter()
+                .flatten()
+                .copied()
+                .fold(f64::INFINITY, f64::min);
+            let told = if least.is_finite() {
+                json!(least)
+            } else {
+                serde_json::Value::Null
+            };
+            d.extra_mut()
+                .data
+                .insert(Arc::from("nearest_target_distance"), told);
+            for (j, _) in distances
+                .iter()
+                .enumerate()
+                .filter(|(_, n)| n.is_some_and(|n| n <= least + TIE))
+            {
+                pairs_from.push(i);
+                pairs_to.push(j);
+            }
+            if pairs_to.len() > MOST_PAIRS {
+                return Err(format!("more than {MOST_PAIRS} pairs are equally near"));
+            }
+        }
+        call.put(1, out.pick(pairs_from));
+        call.put(2, targets.pick(pairs_to));
+        call.put(0, out);
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! Measures the gap between two objects.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
+use super::super::value::Value;
+use crate::geometry::BBox;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/distance_measurement@v1",
+    category: "classical_computer_vision",
+    summary: "Measures the gap between two objects, in pixels and in centimetres.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "predictions",
+            "the detections",
+            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+        ),
+        Property::literal(
+            "object_1_class_name",
+            "class of the one object",
+            Shape::Text,
+        ),
+        Property::literal("object_2_class_name", "class of the other", Shape::Text),
+        Property::literal(
+            "reference_axis",
+            "whether the gap is measured across or up and down",
+            Shape::Choice(&["horizontal", "vertical"]),
+        ),
+        Property::literal(
+            "calibration_method",
+            "whether a centimetre is known from an object of known size or from a ratio",
+            Shape::Choice(&["reference object", "pixel to centimeter"]),
+        ),
+        Property::value(
+            "reference_object_class_name",
+            "class of the object of known size",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Text("reference-object")),
+        Property::value(
+            "reference_width",
+            "width of that object in centimetres",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(2.5)),
+        Property::value(
+            "reference_height",
+            "height of that object in centimetres",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(2.5)),
+        Property::value(
+            "pixel_ratio",
+            "how many pixels a centimetre has",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(100.0)),
+    ],
+    outputs: &[
+        Output::new("distance_cm", &[Kind::Integer]),
+        Output::new("distance_pixel", &[Kind::Integer]),
+    ],
+    build: |_| Ok(Box::new(Measure)),
+    ..Manifest::BASE
+}];
+
+struct Measure;
+
+/// A box in whole pixels.
+#[derive(Debug, Clone, Copy)]
+struct Whole {
+    low: [i64; 2],
+    high: [i64; 2],
+}
+
+impl Whole {
+    fn of(b: &BBox) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
+        let whole = |x: f64, y: f64| [x.round_ties_even() as i64, y.round_ties_even() as i64];
+        Self {
+            low: whole(b.x1, b.y1),
+            high: whole(b.x2, b.y2),
+        }
+    }
+
+    /// Pixels between two boxes along an axis; none where they touch, or overlap along it.
+    fn gap(&self, other: &Self, axis: usize) -> i64 {
+        let apart = |i: usize| self.high[i] < other.low[i] || other.high[i] < self.low[i];
+        let meet = self.low[axis] < other.high[axis] && self.high[axis] > other.low[axis];
+        if meet || !(apart(0) || apart(1)) {
+            return 0;
+        }
+        let gap = if other.low[axis] > self.high[axis] {
+            other.low[axis].saturating_sub(self.high[axis])
+        } else {
+            self.low[axis].saturating_sub(other.high[axis])
+        };
+        gap.saturating_abs()
+    }
+}
+
+impl Block for Measure {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let all = call.detections(0)?;
+        let (class_1, class_2) = (call.text(1)?, call.text(2)?);
+        let axis = usize::from(call.text(3)? == "vertical");
+        // The last of each class before both are found, as the peer looks for them.
+        let (mut one, mut two) = (None, None);
+        for d in &all.boxes {
+            if &*d.class == class_1 {
+                one = Some(Whole::of(&d.bbox));
+            } else if &*d.class == class_2 {
+                two = Some(Whole::of(&d.bbox));
+            }
+            if one.is_some() && two.is_some() {
+                break;
+            }
+        }
+        let (Some(one), Some(two)) = (one, two) else {
+            return Err(format!(
+                "there is no {class_1:?} or no {class_2:?} among the detections"
+            ));
+        };
+        let pixels = one.gap(&two, axis);
+        if pixels == 0 {
+            call.put(0, 0_i64);
+            call.put(1, 0_i64);
+            return Ok(());
+        }
+        let ratio = if call.text(4)? == "reference object" {
+            let class = call.text(5)?;
+            let reference = all.boxes.iter().find(|d| &*d.class == class);
+            let reference =
+                reference.ok_or_else(|| format!("there is no {class:?} among the detections"))?;
+            let (width, height) = (call.number(6, 2.5)?, call.number(7, 2.5)?);
+            if !(width > 0.0 && height > 0.0) {
+                return Err("reference_width and reference_height have to be above 0".to_owned());
+            }
+            let Whole { low, high } = Whole::of(&reference.bbox);
+            let side = |i: usize| {
+                Value::Int((high[i].saturating_sub(low[i])).saturating_abs())
+                    .as_f64()
+                    .unwrap_or(0.0)
+            };
+            f64::midpoint(side(0) / width, side(1) / height)
+        } else {
+            call.number(8, 100.0)?
+        };
+        if ratio.is_nan() || ratio <= 0.0 {
+            return Err(format!(
+                "a centimetre has {ratio} pixels, which has to be more than 0"
+            ));
+        }
+        call.put(0, Value::Int(pixels).as_f64().unwrap_or(0.0) / ratio);
+        call.put(1, pixels);
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! Finds the colour that a picture has most of.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role};
+use super::super::value::Value;
+use crate::vision::dominant;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/dominant_color@v1",
+    category: "classical_computer_vision",
+    summary: "Finds the colour that a picture has most of.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        Property::value(
+            "color_clusters",
+            "how many groups of colours there are",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(4)),
+        Property::value(
+            "max_iterations",
+            "how often the groups are made better at most",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(100)),
+        Property::value(
+            "target_size",
+            "pixels a side that are looked at, about",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(100)),
+    ],
+    outputs: &[Output::new("rgb_color", &[Kind::RgbColor])],
+    build: |_| Ok(Box::new(Dominant)),
+    ..Manifest::BASE
+}];
+
+struct Dominant;
+
+impl Block for Dominant {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let count = |i: usize, default: i64, name: &str| {
+            let n = call.integer(i, default)?;
+            let fits = usize::try_from(n).ok().filter(|n| (1..=1000).contains(n));
+            fits.ok_or_else(|| format!("{name} is {n} and has to be from 1 to 1000"))
+        };
+        let groups = count(1, 4, "color_clusters")?;
+        let rounds = count(2, 100, "max_iterations")?;
+        let target = count(3, 100, "target_size")?;
+        let [width, height] = image.size();
+        let step = (width.min(height) as usize / target).max(1);
+        let color = dominant::color(&image.pixels.rgb(), step, groups, rounds);
+        let color = color.ok_or_else(|| {
+            format!("a picture of {width}x{height} has no {groups} groups of colours")
+        })?;
+        call.put(0, color.map(|c| Value::Int(c.into())).to_vec());
+        Ok(())
+    }
+}

@@ -1,0 +1,256 @@
+//! Makes zones of masks.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use super::super::value::Value;
+use crate::detections::Detections;
+use crate::geometry::Point;
+use crate::mask::{Bitmap, Mask};
+use crate::outline::{hull, perimeter, simplified};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/dynamic_zone@v1",
+    category: "transformation",
+    summary: "Makes a zone with so many corners of each mask.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "predictions",
+            "detections with masks",
+            &[Kind::InstanceSegmentation],
+        ),
+        Property::value(
+            "required_number_of_vertices",
+            "how many corners a zone has",
+            INTEGER,
+            &[Kind::Integer],
+        ),
+        Property::value(
+            "scale_ratio",
+            "how much larger than the mask it is",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(1.0)),
+        Property::value(
+            "apply_least_squares",
+            "whether its sides are laid along the edges of the mask",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(false)),
+        Property::value(
+            "midpoint_fraction",
+            "how much of each edge, around its middle, they are laid along",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(1.0)),
+    ],
+    outputs: &[
+        Output::new("zones", &[Kind::ListOfValues]),
+        Output::new("predictions", &[Kind::InstanceSegmentation]),
+        Output::new("simplification_converged", &[Kind::Boolean]),
+    ],
+    batch: &["predictions"],
+    build: |_| Ok(Box::new(Zones)),
+    ..Manifest::BASE
+}];
+
+/// Steps in which the right tolerance is looked for.
+const MOST_STEPS: u32 = 1000;
+/// Most corners of a zone.
+const MOST_CORNERS: i64 = 1000;
+
+struct Zones;
+
+impl Block for Zones {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let all = call.detections(0)?;
+        let wanted = call.integer(1, 4)?;
+        let wanted = usize::try_from(wanted)
+            .ok()
+            .filter(|_| (1..=MOST_CORNERS).contains(&wanted));
+        let wanted = wanted.ok_or_else(|| {
+            format!("required_number_of_vertices has to be from 1 to {MOST_CORNERS}")
+        })?;
+        let scale = call.number(2, 1.0)?;
+        let by_edges = call.boolean(3, false)?;
+        let share = call.number(4, 1.0)?;
+        if all.boxes.iter().any(|d| d.mask().is_none()) || all.boxes.is_empty() {
+            call.put(0, Vec::new());
+            call.put(2, false);
+            return Ok(());
+        }
+        let mut out = Detections::clone(all);
+        let (mut zones, mut all_converged) = (Vec::new(), true);
+        for d in &mut out.boxes {
+            let outline = d.mask().and_then(|m| m.bitmap(all.size).longest_outline());
+            let outline = outline.ok_or("a mask is too small to make a zone of")?;
+            let mut zone = with_corners(&hull(&outline), wanted);
+            if by_edges {
+                zone = along_edges(&zone, &outline, share)?;
+            }
+            all_converged &= zone.len() == wanted;
+            if let Some(last) = zone.last().copied() {
+                zone.resize(wanted, last);
+            }
+            if scale != 1.0 {
+                zone = scaled(&zone, scale);
+            }
+            let pair = |p: &Point| {
+                #[expect(clippy::cast_possible_truncation, reason = "places in a picture")]
+                let pair = [p.x as i64, p.y as i64];
+                pair
+            };
+            let corners: Vec<[i64; 2]> = zone.iter().map(pair).collect();
+            zones.push(Value::from(json!(corners)));
+            let extra = d.extra_mut();
+            extra.data.insert(Arc::from("polygon"), json!(corners));
+            extra.mask = Some(Arc::new(Mask::Bitmap(Bitmap::fill(&zone, all.size))));
+        }
+        call.put(0, zones);
+        call.put(1, out);
+        call.put(2, all_converged);
+        Ok(())
+    }
+}
+
+/// The hull with so many corners, or about so many where no tolerance leaves just these.
+fn with_corners(hull: &[Point], wanted: usize) -> Vec<Point> {
+    let (mut low, mut high) = (1e-7, perimeter(hull));
+    let mut tolerance = low + high / 2.0;
+    let mut zone = simplified(hull, tolerance);
+    for _ in 0..MOST_STEPS {
+        if zone.len() == wanted {
+            break;
+        }
+        if zone.len() > wanted {
+            low = tolerance;
+        } else {
+            high = tolerance;
+        }
+        let next = low + (high - low) / 2.0;
+        if next == tolerance {
+            break;
+        }
+        tolerance = next;
+        zone = simplified(hull, tolerance);
+    }
+    zone
+}
+
+/// Corners where the lines meet that lie best along the outline between each two corners.
+fn along_edges(zone: &[Point], outline: &[Point], share: f64) -> Result<Vec<Point>, String> {
+    let nearest = |p: &Point| {
+        let distance = |q: &Point| (p.x - q.x).powi(2) + (p.y - q.y).powi(2);
+        let each = outline.iter().map(distance).enumerate();
+        each.min_by(|a, b| a.1.total_cmp(&b.1))
+            .map_or(0, |(i, _)| i)
+    };
+    let before = zone.iter().cycle().skip(zone.len().saturating_sub(1));
+    let lines: Vec<Option<[f64; 2]>> = before
+        .zip(zone)
+        .map(|(a, b)| {
+            let (from, to) = (nearest(a), nearest(b));
+            let mut points: Vec<Point> = if from <= to {
+                outline.get(from..=to).unwrap_or_default().to_vec()
+            } else {
+                [
+                    outline.get(from..).unwrap_or_default(),
+                    outline.get(..=to).unwrap_or_default(),
+                ]
+                .concat()
+            };
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                clippy::cast_precision_loss,
+                reason = "a share of them"
+            )]
+            let kept = (points.len() as f64 * share.clamp(0.0, 1.0)).round_ties_even() as usize;
+            if share < 1.0 && kept > 2 {
+                let cut = (points.len() - kept) / 2;
+                points = points
+                    .get(cut..points.len() - cut)
+                    .unwrap_or_default()
+                    .to_vec();
+            }
+            line(&points)
+        })
+        .collect();
+    let after = lines.iter().cycle().skip(1);
+    let corners = lines.iter().zip(after).map(|(one, other)| {
+        let ([a, b], [c, d]) = ((*one)?, (*other)?);
+        // Lines that are as good as parallel don't meet.
+        if (a - c).abs() <= 1e-8 + 1e-5 * c.abs() {
+            return None;
+        }
+        let x = (d - b) / (a - c);
+        Some(Point::new(
+            x.round_ties_even(),
+            (a * x + b).round_ties_even(),
+        ))
+    });
+    let corners: Option<Vec<Point>> = corners.collect();
+    corners.ok_or_else(|| {
+        "the edges of a mask don't meet in corners; switch apply_least_squares off".to_owned()
+    })
+}
+
+/// Slope and height of the line that lies best along points, by least squares; none through fewer than two.
+fn line(points: &[Point]) -> Option<[f64; 2]> {
+    if points.len() < 2 {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "points of an outline")]
+    let count = points.len() as f64;
+    let mean = |f: fn(&Point) -> f64| points.iter().map(f).sum::<f64>() / count;
+    let (mx, my) = (mean(|p| p.x), mean(|p| p.y));
+    let spread: f64 = points.iter().map(|p| (p.x - mx).powi(2)).sum();
+    if spread == 0.0 {
+        // Upright: of all lines through the middle the shortest solution, as the peer finds it.
+        let slope = my * mx / (mx * mx + 1.0);
+        return Some([slope, my / (mx * mx + 1.0)]);
+    }
+    let slope = points.iter().map(|p| (p.x - mx) * (p.y - my)).sum::<f64>() / spread;
+    Some([slope, my - slope * mx])
+}
+
+/// The polygon larger or smaller around the middle of its area.
+fn scaled(zone: &[Point], scale: f64) -> Vec<Point> {
+    let next = || zone.iter().cycle().skip(1);
+    let cross = |a: &Point, b: &Point| a.x * b.y - b.x * a.y;
+    let area: f64 = zone
+        .iter()
+        .zip(next())
+        .map(|(a, b)| cross(a, b))
+        .sum::<f64>()
+        / 2.0;
+    if area == 0.0 {
+        return zone.to_vec();
+    }
+    let moment = |f: fn(&Point) -> f64| {
+        let each = zone
+            .iter()
+            .zip(next())
+            .map(|(a, b)| (f(a) + f(b)) * cross(a, b));
+        each.sum::<f64>() / (6.0 * area)
+    };
+    let (cx, cy) = (moment(|p| p.x), moment(|p| p.y));
+    let each = zone.iter();
+    each.map(|p| {
+        Point::new(
+            (cx + (p.x - cx) * scale).round_ties_even(),
+            (cy + (p.y - cy) * scale).round_ties_even(),
+        )
+    })
+    .collect()
+}

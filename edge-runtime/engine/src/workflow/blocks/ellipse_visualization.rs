@@ -1,0 +1,52 @@
+//! Draws ellipses at the feet of detections.
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
+use crate::geometry::Anchor;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/ellipse_visualization@v1",
+    summary: "Draws part of an ellipse at the foot of each detection, as it would lie on the ground.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        drawing::PREDICTIONS,
+        drawing::PALETTE,
+        drawing::PALETTE_SIZE,
+        drawing::CUSTOM_COLORS,
+        drawing::COLOR_AXIS,
+        Property::value(
+            "thickness",
+            "width of the line in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(2)),
+        Property::value(
+            "start_angle",
+            "where the line begins, in degrees clockwise from the right",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(-45)),
+        Property::value("end_angle", "where it ends", INTEGER, &[Kind::Integer]).or(Or::Int(235)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let thickness = call.number(7, 2.0)?;
+        let degrees = [call.number(8, -45.0)?, call.number(9, 235.0)?];
+        drawing::each(call, move |canvas, d, _, color| {
+            let width = d.bbox.width();
+            let foot = d.bbox.anchor(Anchor::BottomCenter);
+            canvas.arc(foot, [width, 0.35 * width], degrees, color, thickness);
+        })
+    }
+}

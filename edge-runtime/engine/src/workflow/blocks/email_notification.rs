@@ -1,0 +1,434 @@
+//! Sends e-mails.
+
+use std::collections::BTreeMap;
+
+use watchkeeper_contract::effect::{Attachment, Effect, Email, EmailBody};
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape, TEXT_OR_LIST,
+};
+use super::super::sink::{self, Rest, Sent, attachments, sealed, texts};
+use super::super::uql::{Chain, NAMED_OPERATIONS};
+use super::super::value::Value;
+use super::super::{codec, message};
+
+const SUBJECT: Property = Property::literal("subject", "subject of the e-mail", Shape::Text);
+const SENDER_EMAIL: Property = Property::value(
+    "sender_email",
+    "address it is sent from, which is also the user of the server",
+    Shape::Text,
+    &[Kind::Text],
+);
+const RECEIVER_EMAIL: Property = Property::value(
+    "receiver_email",
+    "who gets it",
+    TEXT_OR_LIST,
+    &[Kind::Text, Kind::ListOfValues],
+);
+const MESSAGE: Property = Property::literal(
+    "message",
+    "what it says; {{ $parameters.name }} stands for a parameter",
+    Shape::Text,
+);
+const MESSAGE_PARAMETERS: Property = Property::value(
+    "message_parameters",
+    "the parameters, by name",
+    Shape::Dict,
+    &[Kind::Any],
+)
+.entries_only()
+.or(Or::EmptyDict);
+const MESSAGE_PARAMETERS_OPERATIONS: Property = Property::literal(
+    "message_parameters_operations",
+    "operations to do on parameters first",
+    NAMED_OPERATIONS,
+)
+.or(Or::EmptyDict);
+const CC_RECEIVER_EMAIL: Property = Property::value(
+    "cc_receiver_email",
+    "who gets a copy",
+    TEXT_OR_LIST,
+    &[Kind::Text, Kind::ListOfValues],
+)
+.or(Or::Null);
+const BCC_RECEIVER_EMAIL: Property = Property::value(
+    "bcc_receiver_email",
+    "who gets a copy that the others don't know of",
+    TEXT_OR_LIST,
+    &[Kind::Text, Kind::ListOfValues],
+)
+.or(Or::Null);
+const ATTACHMENTS: Property = Property::value(
+    "attachments",
+    "files that go along, by name",
+    Shape::Dict,
+    &[Kind::Text, Kind::Bytes],
+)
+.entries_only()
+.or(Or::EmptyDict);
+const SMTP_SERVER: Property = Property::value(
+    "smtp_server",
+    "host name of the server",
+    Shape::Text,
+    &[Kind::Text],
+);
+const SENDER_EMAIL_PASSWORD: Property = Property::value(
+    "sender_email_password",
+    "password of the sender",
+    Shape::Text,
+    &[Kind::Text, Kind::Secret],
+);
+const SMTP_PORT: Property = Property::literal(
+    "smtp_port",
+    "port of the server, which has to speak TLS",
+    INTEGER,
+)
+.or(Or::Int(465));
+const EMAIL_PROVIDER: Property = Property::literal("email_provider", "who sends it: the managed service needs a Roboflow account, so that on this box it has to be Custom SMTP", Shape::Choice(&["Roboflow Managed API Key", "Custom SMTP"])).or(Or::Text("Roboflow Managed API Key"));
+const SENDER_EMAIL_V2: Property = Property::value(
+    "sender_email",
+    "address it is sent from, which is also the user of the server",
+    Shape::Text,
+    &[Kind::Text],
+)
+.or(Or::Null);
+const SMTP_SERVER_V2: Property = Property::value(
+    "smtp_server",
+    "host name of the server",
+    Shape::Text,
+    &[Kind::Text],
+)
+.or(Or::Null);
+const SENDER_EMAIL_PASSWORD_V2: Property = Property::value(
+    "sender_email_password",
+    "password of the sender",
+    Shape::Text,
+    &[Kind::Text, Kind::Secret],
+)
+.or(Or::Null);
+const ATTACHMENTS_V2: Property = Property::value(
+    "attachments",
+    "files that go along, by name",
+    Shape::Dict,
+    &[Kind::Text, Kind::Bytes, Kind::Image],
+)
+.entries_only()
+.or(Or::EmptyDict);
+const OUTPUTS: &[Output] = sink::OUTPUTS;
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/email_notification@v1",
+        category: "sink",
+        summary: "Sends an e-mail in plain text through an SMTP server.",
+        role: Role::Sink,
+        properties: &[
+            SUBJECT,
+            SENDER_EMAIL,
+            RECEIVER_EMAIL,
+            MESSAGE,
+            MESSAGE_PARAMETERS,
+            MESSAGE_PARAMETERS_OPERATIONS,
+            CC_RECEIVER_EMAIL,
+            BCC_RECEIVER_EMAIL,
+            ATTACHMENTS,
+            SMTP_SERVER,
+            SENDER_EMAIL_PASSWORD,
+            SMTP_PORT,
+            sink::FIRE_AND_FORGET,
+            sink::DISABLE_SINK,
+            sink::COOLDOWN,
+        ],
+        outputs: OUTPUTS,
+        build: |setup| build(setup, &V1),
+        ..Manifest::BASE
+    },
+    Manifest {
+        name: "roboflow_core/email_notification@v2",
+        category: "sink",
+        summary: "Sends an e-mail with pictures through an SMTP server.",
+        role: Role::Sink,
+        properties: &[
+            EMAIL_PROVIDER,
+            SUBJECT,
+            RECEIVER_EMAIL,
+            MESSAGE,
+            MESSAGE_PARAMETERS,
+            MESSAGE_PARAMETERS_OPERATIONS,
+            SENDER_EMAIL_V2,
+            SMTP_SERVER_V2,
+            SENDER_EMAIL_PASSWORD_V2,
+            CC_RECEIVER_EMAIL,
+            BCC_RECEIVER_EMAIL,
+            SMTP_PORT,
+            ATTACHMENTS_V2,
+            sink::FIRE_AND_FORGET,
+            sink::DISABLE_SINK,
+            sink::COOLDOWN,
+        ],
+        outputs: OUTPUTS,
+        build: |setup| build(setup, &V2),
+        ..Manifest::BASE
+    },
+];
+
+struct Notify {
+    operations: BTreeMap<String, Chain>,
+    rest: Rest,
+    /// Where the properties stand in this version.
+    at: &'static Places,
+}
+
+/// Positions of the properties, which differ from version to version.
+struct Places {
+    provider: Option<usize>,
+    sender: usize,
+    receiver: usize,
+    message: usize,
+    parameters: usize,
+    cc: usize,
+    bcc: usize,
+    attachments: usize,
+    server: usize,
+    password: usize,
+    port: usize,
+    disable: usize,
+    cooldown: usize,
+    subject: usize,
+}
+
+const V1: Places = Places {
+    provider: None,
+    subject: 0,
+    sender: 1,
+    receiver: 2,
+    message: 3,
+    parameters: 4,
+    cc: 6,
+    bcc: 7,
+    attachments: 8,
+    server: 9,
+    password: 10,
+    port: 11,
+    disable: 13,
+    cooldown: 14,
+};
+const V2: Places = Places {
+    provider: Some(0),
+    subject: 1,
+    receiver: 2,
+    message: 3,
+    parameters: 4,
+    sender: 6,
+    server: 7,
+    password: 8,
+    cc: 9,
+    bcc: 10,
+    port: 11,
+    attachments: 12,
+    disable: 14,
+    cooldown: 15,
+};
+
+fn build(setup: &Setup<'_>, at: &'static Places) -> Result<Box<dyn Block>, String> {
+    let receivers = setup.literals.get("receiver_email");
+    if receivers
+        .and_then(|r| r.as_array())
+        .is_some_and(Vec::is_empty)
+    {
+        return Err("receiver_email has to name at least one receiver".to_owned());
+    }
+    Ok(Box::new(Notify {
+        operations: setup.parse("message_parameters_operations")?,
+        rest: Rest::default(),
+        at,
+    }))
+}
+
+impl Block for Notify {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let sent = self.send(call)?;
+        sent.put(call);
+        Ok(())
+    }
+}
+
+impl Notify {
+    fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
+        let at = self.at;
+        if call.boolean(at.disable, false)? {
+            return Ok(Sent::Off);
+        }
+        if self.rest.applies(call.now, call.number(at.cooldown, 5.0)?) {
+            return Ok(Sent::Resting);
+        }
+        if let Some(provider) = at.provider {
+            if call.text(provider)? != "Custom SMTP" {
+                return Ok(Sent::Refused(
+                    "e-mails of the managed service need a Roboflow account; set email_provider to \"Custom SMTP\" with \
+                     smtp_server, sender_email and sender_email_password"
+                        .to_owned(),
+                ));
+            }
+            if [at.sender, at.server, at.password]
+                .iter()
+                .any(|i| call.arg(*i).is_null())
+            {
+                return Ok(Sent::Refused(
+                    "\"Custom SMTP\" needs smtp_server, sender_email and sender_email_password"
+                        .to_owned(),
+                ));
+            }
+        }
+        let (text, parameters) = (call.text(at.message)?, call.arg(at.parameters));
+        let body = if at.provider.is_some() {
+            html(text, parameters, &self.operations)?
+        } else {
+            EmailBody::Plain {
+                text: message::fill(text, parameters, &self.operations)?,
+            }
+        };
+        let port = call.integer(at.port, 465)?;
+        let email = Email {
+            server: call.text(at.server)?.to_owned(),
+            port: u16::try_from(port)
+                .map_err(|_| format!("smtp_port is {port}, which is no port"))?,
+            from: call.text(at.sender)?.to_owned(),
+            password: sealed(call.arg(at.password), "sender_email_password")?,
+            to: texts(call.arg(at.receiver), "receiver_email")?,
+            cc: texts(call.arg(at.cc), "cc_receiver_email")?,
+            bcc: texts(call.arg(at.bcc), "bcc_receiver_email")?,
+            subject: call.text(at.subject)?.to_owned(),
+            body,
+            attachments: attachments(call.arg(at.attachments))?,
+        };
+        self.rest.begin(call.now);
+        Ok(Sent::by(call, Effect::Email(email)))
+    }
+}
+
+/// The message as HTML: parameters are text, pictures go along as parts of their own.
+fn html(
+    text: &str,
+    parameters: &Value,
+    operations: &BTreeMap<String, Chain>,
+) -> Result<EmailBody, String> {
+    let mut images = Vec::new();
+    let filled = message::fill_with(text, parameters, operations, |name, value| match value {
+        Value::Image(image) => {
+            images.push(Attachment {
+                name: format!("image_{name}"),
+                bytes: codec::jpeg(&image.pixels.rgb(), codec::QUALITY)?,
+            });
+            Ok(format!(
+                "<img src=\"cid:image_{name}\" alt=\"{name}\" style=\"max-width: 600px; height: auto;\">"
+            ))
+        }
+        other => Ok(escaped(&other.python_str())),
+    })?;
+    Ok(EmailBody::Html {
+        html: filled.replace('\n', "<br>\n"),
+        images,
+    })
+}
+
+/// Text that means itself in HTML.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#x27;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::{Effect, EmailBody, Kind};
+
+    fn step(version: &str, more: &Json) -> Json {
+        let mut step = json!({
+            "type": format!("roboflow_core/email_notification@{version}"), "subject": "door",
+            "receiver_email": ["a@box", "b@box"], "message": "{{ $parameters.who }}\n{{ $parameters.frame }}",
+            "message_parameters": {"who": "<script>", "frame": "$inputs.image"},
+            "message_parameters_operations": {}, "sender_email": "box@box", "smtp_server": "mail.box",
+            "sender_email_password": "hush", "attachments": {"frame": "$inputs.image"}
+        });
+        for (key, value) in more.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        step
+    }
+
+    fn bench(version: &str, more: &Json) -> Bench {
+        Bench::new(step(version, more), &[("image", Kind::Image)])
+    }
+
+    #[test]
+    fn an_email_carries_its_pictures_and_a_value_is_no_markup() {
+        let mut bench = bench("v2", &json!({"email_provider": "Custom SMTP"}));
+        let frame = picture(1, [4, 2], |_, _| [9, 9, 9]);
+        let out = bench.feed(&[("image", frame)]).unwrap();
+        assert_eq!(out["error_status"], false);
+        let [Effect::Email(email)] = bench.effects() else {
+            panic!("one e-mail expected");
+        };
+        assert_eq!(email.to, ["a@box", "b@box"]);
+        assert_eq!(email.attachments[0].name, "frame.jpg");
+        let EmailBody::Html { html, images } = &email.body else {
+            panic!("HTML expected");
+        };
+        assert!(
+            html.starts_with("&lt;script&gt;<br>\n<img src=\"cid:image_frame\""),
+            "{html}"
+        );
+        assert_eq!(images[0].name, "image_frame");
+        assert!(images[0].bytes.starts_with(&[0xff, 0xd8]));
+        assert!(!format!("{email:?}").contains("hush"));
+    }
+
+    #[test]
+    fn the_managed_service_is_refused_with_what_to_do() {
+        let frame = || picture(1, [4, 2], |_, _| [9, 9, 9]);
+        let out = bench("v2", &json!({})).feed(&[("image", frame())]).unwrap();
+        assert_eq!(out["error_status"], true);
+        assert!(
+            out["message"].as_str().unwrap().contains("Custom SMTP"),
+            "{out}"
+        );
+    }
+
+    #[test]
+    fn nothing_is_sent_while_it_rests_or_is_switched_off() {
+        let frame = || picture(1, [4, 2], |_, _| [9, 9, 9]);
+        let plain = json!({"attachments": {}, "message_parameters": {"who": 1}});
+        let mut bench = bench("v1", &plain);
+        for (wait, throttled) in [(0.0, false), (4.0, true), (1.0, false)] {
+            bench.wait(wait);
+            let out = bench.feed(&[("image", frame())]).unwrap();
+            assert_eq!(out["throttling_status"], throttled);
+        }
+        assert_eq!(bench.effects().len(), 2);
+        let off = self::step(
+            "v1",
+            &json!({"attachments": {}, "message_parameters": {}, "disable_sink": true}),
+        );
+        let mut bench = Bench::new(off, &[("image", Kind::Image)]);
+        let out = bench.feed(&[("image", frame())]).unwrap();
+        assert_eq!(
+            (&out["error_status"], bench.effects().len()),
+            (&json!(false), 0)
+        );
+    }
+}

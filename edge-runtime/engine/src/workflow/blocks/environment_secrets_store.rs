@@ -1,0 +1,84 @@
+//! Hands out secrets by name, which only sinks can use and nobody can read.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{Manifest, Output, Property, Role, Shape, StepOutput};
+use super::super::value::Value;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/environment_secrets_store@v1",
+    category: "secrets_provider",
+    summary: "Gives names of secrets to the steps that need them, each as an output of its own; what a secret is, no step and no result ever tells.",
+    role: Role::Other,
+    properties: &[Property::literal(
+        "variables_storing_secrets",
+        "names of the secrets; each is an output in lower case",
+        Shape::List,
+    )],
+    outputs: &[Output::new("*", &[Kind::Any])],
+    own_outputs: |literals| {
+        names(literals)
+            .into_iter()
+            .map(|n| StepOutput::new(n.to_lowercase(), &[Kind::Secret]))
+            .collect()
+    },
+    build,
+    ..Manifest::BASE
+}];
+
+/// The names as the definition has them.
+fn names(literals: &Map<String, Json>) -> Vec<&str> {
+    let names = literals.get("variables_storing_secrets");
+    let names = names.and_then(Json::as_array);
+    names
+        .into_iter()
+        .flatten()
+        .filter_map(Json::as_str)
+        .collect()
+}
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    let names: Vec<Arc<str>> = names(setup.literals).into_iter().map(Arc::from).collect();
+    if names.is_empty() {
+        return Err("variables_storing_secrets has to name at least one secret".to_owned());
+    }
+    Ok(Box::new(Store { names }))
+}
+
+struct Store {
+    names: Vec<Arc<str>>,
+}
+
+impl Block for Store {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        for (i, name) in self.names.iter().enumerate() {
+            if call.host.has_secret(name) {
+                call.put(i, Value::Secret(Arc::clone(name)));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::Bench;
+
+    #[test]
+    fn a_secret_goes_by_its_name_and_is_never_shown() {
+        let step = json!({
+            "type": "roboflow_core/environment_secrets_store@v1",
+            "variables_storing_secrets": ["KEY_OF_DOOR", "NO_SUCH"]
+        });
+        let mut bench = Bench::new(step, &[]).with_secret("KEY_OF_DOOR");
+        let out = bench.feed(&[]).unwrap();
+        assert_eq!(out, json!({"key_of_door": "***", "no_such": null}));
+    }
+}

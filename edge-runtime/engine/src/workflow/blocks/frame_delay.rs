@@ -1,0 +1,154 @@
+//! Gives the value that was there some frames ago.
+
+use std::collections::BTreeMap;
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use super::super::per_video::PerVideo;
+use super::super::value::Value;
+use super::video_of;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/frame_delay@v1",
+    category: "fusion",
+    summary: "Gives the value that was there some frames ago, by the numbers of the frames.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the frame", &[Kind::Image]),
+        Property::data(
+            "data",
+            "the value",
+            &[
+                Kind::Any,
+                Kind::ListOfValues,
+                Kind::Image,
+                Kind::ObjectDetection,
+                Kind::InstanceSegmentation,
+                Kind::Keypoints,
+            ],
+        ),
+        Property::value(
+            "offset",
+            "how many frames to look back, as a number from -256 to 0",
+            INTEGER,
+            &[Kind::Integer],
+        ),
+        Property::literal(
+            "default_value",
+            "what to give where there was no such frame",
+            Shape::Any,
+        )
+        .or(Or::Null),
+    ],
+    outputs: &[
+        Output::new("output", &[Kind::Any]),
+        Output::new("is_available", &[Kind::Boolean]),
+        Output::new("reference_frame_number", &[Kind::Integer]),
+    ],
+    build,
+    ..Manifest::BASE
+}];
+
+/// How far back a step looks, in frames.
+const MOST: i64 = 256;
+
+fn fitting(offset: i64) -> Result<u64, String> {
+    let back = u64::try_from(-offset.clamp(-MOST - 1, 1)).ok();
+    back.filter(|n| *n <= MOST.unsigned_abs())
+        .ok_or_else(|| format!("offset is {offset} and has to be from -{MOST} to 0"))
+}
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    if let Some(offset) = setup
+        .literals
+        .get("offset")
+        .and_then(serde_json::Value::as_i64)
+    {
+        fitting(offset)?;
+    }
+    Ok(Box::new(Delay {
+        videos: PerVideo::default(),
+    }))
+}
+
+struct Delay {
+    videos: PerVideo<Past>,
+}
+
+/// What a video had before.
+#[derive(Default)]
+struct Past {
+    frames: BTreeMap<u64, Value>,
+    /// The farthest look back so far, in frames.
+    reach: u64,
+}
+
+impl Block for Delay {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let meta = video_of(call.arg(0))?;
+        let back = fitting(call.integer(2, 0)?)?;
+        let number = meta.frame_number;
+        let past = self
+            .videos
+            .get(&meta.video_identifier, || Ok(Past::default()))?;
+        if past
+            .frames
+            .last_key_value()
+            .is_some_and(|(last, _)| number < *last)
+        {
+            // Numbers that go back are those of another recording under the same name.
+            *past = Past::default();
+        }
+        past.reach = past.reach.max(back);
+        past.frames.insert(number, call.arg(1).clone());
+        let wanted = number
+            .checked_sub(back)
+            .and_then(|n| past.frames.get(&n))
+            .cloned();
+        past.frames = past.frames.split_off(&number.saturating_sub(past.reach));
+        call.put(1, wanted.is_some());
+        call.put(0, wanted.unwrap_or_else(|| call.arg(3).clone()));
+        call.put(2, i64::try_from(number).unwrap_or(i64::MAX));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    #[test]
+    fn a_value_comes_back_later_and_a_new_recording_begins_anew() {
+        let step = json!({
+            "type": "TimeTravel", "image": "$inputs.image", "data": "$inputs.n", "offset": -2, "default_value": "none"
+        });
+        let mut bench = Bench::new(step, &[("image", Kind::Image), ("n", Kind::Any)]);
+        let mut feed = |number: u64| {
+            let frame = picture(number, [2, 2], |_, _| [0; 3]);
+            let n = i64::try_from(number).unwrap() * 10;
+            bench.feed(&[("image", frame), ("n", n.into())]).unwrap()["output"].clone()
+        };
+        for (number, wanted) in [
+            (5, json!("none")),
+            (6, json!("none")),
+            (7, json!(50)),
+            (9, json!(70)),
+            (8, json!("none")),
+        ] {
+            assert_eq!(feed(number), wanted, "{number}");
+        }
+    }
+
+    #[test]
+    fn the_future_is_not_to_be_had() {
+        let why = Bench::refusal(
+            json!({"type": "FrameDelay", "image": "$inputs.image", "data": "$inputs.image", "offset": 1}),
+        );
+        assert!(why.contains("-256"), "{why}");
+    }
+}

@@ -1,0 +1,149 @@
+//! Tells where on the earth detections of a camera that looks straight down are.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role};
+use super::super::value::Value;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/geotag_detection@v1",
+    category: "transformation",
+    summary: "Tells where on the earth detections are, for a camera that looks straight down from a known place, such as a drone.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]),
+        Property::data(
+            "predictions",
+            "the detections",
+            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+        ),
+        Property::value(
+            "latitude",
+            "latitude of the camera in degrees",
+            NUMBER,
+            &[Kind::Float],
+        ),
+        Property::value(
+            "longitude",
+            "longitude of the camera in degrees",
+            NUMBER,
+            &[Kind::Float],
+        ),
+        Property::value(
+            "altitude",
+            "height of the camera above ground in metres",
+            NUMBER,
+            &[Kind::Float],
+        ),
+        Property::value(
+            "horizontal_fov",
+            "horizontal angle of view in degrees",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(73.7)),
+        Property::value(
+            "heading",
+            "where the top of the picture points, in degrees clockwise from north",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(0.0)),
+    ],
+    outputs: &[
+        Output::new("geo_detections", &[Kind::ListOfValues]),
+        Output::new("geojson", &[Kind::Dictionary]),
+    ],
+    build: |_| Ok(Box::new(Geotag)),
+    ..Manifest::BASE
+}];
+
+/// Metres that a degree of latitude has.
+const METRES_PER_DEGREE: f64 = 111_320.0;
+
+struct Geotag;
+
+/// A camera that looks straight down.
+struct Camera {
+    latitude: f64,
+    longitude: f64,
+    /// Width and height of the ground that the picture shows, in metres.
+    ground: [f64; 2],
+    picture: [f64; 2],
+    /// Clockwise from north, in radians.
+    heading: f64,
+}
+
+impl Camera {
+    /// Latitude and longitude of a point of the picture.
+    fn locate(&self, x: f64, y: f64) -> [f64; 2] {
+        let [width, height] = self.picture;
+        let right = (x - width / 2.0) / width * self.ground[0];
+        let up = -(y - height / 2.0) / height * self.ground[1];
+        let (sin, cos) = self.heading.sin_cos();
+        let (east, north) = (right * cos + up * sin, -right * sin + up * cos);
+        let per_degree_east = METRES_PER_DEGREE * self.latitude.to_radians().cos();
+        [
+            self.latitude + north / METRES_PER_DEGREE,
+            self.longitude + east / per_degree_east,
+        ]
+    }
+}
+
+impl Block for Geotag {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let picture = call.image(0)?.size().map(f64::from);
+        let altitude = call.number(4, 0.0)?.max(0.0);
+        let width = 2.0 * altitude * (call.number(5, 73.7)?.to_radians() / 2.0).tan();
+        let camera = Camera {
+            latitude: call.number(2, 0.0)?,
+            longitude: call.number(3, 0.0)?,
+            ground: [width, width * picture[1] / picture[0]],
+            picture,
+            heading: call.number(6, 0.0)?.to_radians(),
+        };
+        let round = |n: f64, digits: i32| {
+            let scale = 10_f64.powi(digits);
+            Value::Float((n * scale).round_ties_even() / scale)
+        };
+        let (mut rows, mut features) = (Vec::new(), Vec::new());
+        for d in &call.detections(1)?.boxes {
+            let c = d.bbox.center();
+            let [latitude, longitude] = camera.locate(c.x, c.y);
+            let (latitude, longitude) = (round(latitude, 7), round(longitude, 7));
+            let class = || ("class", Value::Text(d.class.clone()));
+            let confidence = || ("confidence", round(d.confidence, 4));
+            let place = vec![longitude.clone(), latitude.clone()];
+            rows.push(Value::dict([
+                class(),
+                confidence(),
+                ("lat", latitude),
+                ("lon", longitude),
+                ("pixel_x", round(c.x, 1)),
+                ("pixel_y", round(c.y, 1)),
+                ("width", round(d.bbox.width(), 1)),
+                ("height", round(d.bbox.height(), 1)),
+            ]));
+            features.push(Value::dict([
+                ("type", Value::from("Feature")),
+                (
+                    "geometry",
+                    Value::dict([
+                        ("type", Value::from("Point")),
+                        ("coordinates", Value::list(place)),
+                    ]),
+                ),
+                ("properties", Value::dict([class(), confidence()])),
+            ]));
+        }
+        call.put(0, rows);
+        call.put(
+            1,
+            Value::dict([
+                ("type", Value::from("FeatureCollection")),
+                ("features", Value::list(features)),
+            ]),
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! Puts pictures side by side.
+
+use std::sync::Arc;
+
+use image::RgbImage;
+use image::imageops;
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::image::{ImageValue, RgbPixels, VideoMeta, lazy};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Shape};
+use super::super::value::Value;
+use crate::draw::Canvas;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/grid_visualization@v1",
+    summary: "Puts pictures side by side in a grid, such as those of a buffer.",
+    properties: &[
+        Property::value(
+            "images",
+            "the pictures, or lists of pictures",
+            Shape::List,
+            &[Kind::Image, Kind::ListOfValues],
+        ),
+        Property::value(
+            "width",
+            "width of the grid in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(2560)),
+        Property::value(
+            "height",
+            "height of the grid in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(1440)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+/// Longest side of a grid, in pixels.
+const MAX_SIDE: i64 = 16_384;
+/// Most pictures of a grid.
+const MOST: usize = 1024;
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let mut images = Vec::new();
+        collect(call.arg(0), &mut images)?;
+        if images.len() > MOST {
+            return Err(format!(
+                "{} pictures are too many for a grid; at most {MOST} are",
+                images.len()
+            ));
+        }
+        let side = |n: i64, name: &str| {
+            let fits = u32::try_from(n)
+                .ok()
+                .filter(|_| (1..=MAX_SIDE).contains(&n));
+            fits.ok_or_else(|| format!("{name} is {n} and has to be from 1 to {MAX_SIDE} pixels"))
+        };
+        let size = [
+            side(call.integer(1, 2560)?, "width")?,
+            side(call.integer(2, 1440)?, "height")?,
+        ];
+        let first = images.iter().flatten().next().cloned();
+        let pixels = lazy(size, move || grid(&images, size));
+        let image = match first {
+            Some(first) => first.with_pixels(pixels),
+            None => ImageValue::new(pixels, VideoMeta::still("grid")),
+        };
+        call.put(0, image);
+        Ok(())
+    }
+}
+
+/// The pictures in a list of pictures and lists; none stands for a place that stays empty.
+fn collect(value: &Value, out: &mut Vec<Option<Arc<ImageValue>>>) -> Result<(), String> {
+    match value {
+        Value::List(items) => items.iter().try_for_each(|item| collect(item, out)),
+        Value::Image(image) => {
+            out.push(Some(Arc::clone(image)));
+            Ok(())
+        }
+        Value::Null => {
+            out.push(None);
+            Ok(())
+        }
+        other => Err(format!(
+            "images has {} where pictures have to be",
+            other.what()
+        )),
+    }
+}
+
+fn grid(images: &[Option<Arc<ImageValue>>], [width, height]: [u32; 2]) -> RgbPixels {
+    let mut pixels = RgbPixels {
+        width,
+        height,
+        data: vec![0; width as usize * height as usize * 3],
+    };
+    let mut canvas = Canvas::new(&mut pixels.data, width, height);
+    let columns = (1..).find(|n| n * n >= images.len()).unwrap_or(1);
+    let per_side = u32::try_from(columns).unwrap_or(1).max(1);
+    let (cell_width, cell_height) = (width / per_side, height / per_side);
+    for (i, image) in images.iter().enumerate() {
+        let Some(image) = image else { continue };
+        let rgb = image.pixels.rgb();
+        let Some(whole) = RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone()) else {
+            continue;
+        };
+        let scale = (f64::from(cell_width) / f64::from(rgb.width))
+            .min(f64::from(cell_height) / f64::from(rgb.height));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "at most a cell"
+        )]
+        let [w, h] = [rgb.width, rgb.height].map(|n| (f64::from(n) * scale) as u32);
+        if w == 0 || h == 0 {
+            continue;
+        }
+        let small = imageops::thumbnail(&whole, w, h);
+        let place = |at: usize, cell: u32, own: u32| {
+            i64::try_from(at).unwrap_or(0) * i64::from(cell) + i64::from((cell - own.min(cell)) / 2)
+        };
+        canvas.paste(
+            &small,
+            place(i % columns, cell_width, w),
+            place(i / columns, cell_height, h),
+        );
+    }
+    pixels
+}

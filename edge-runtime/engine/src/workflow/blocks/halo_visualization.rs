@@ -1,0 +1,125 @@
+//! Draws a glow around masks.
+
+use image::imageops;
+use image::{GrayImage, Luma};
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property};
+use crate::draw::{Canvas, Color};
+use crate::geometry::BBox;
+use crate::mask::Bitmap;
+
+const PREDICTIONS: Property = Property::data(
+    "predictions",
+    "what to draw",
+    &[Kind::InstanceSegmentation, Kind::RleInstanceSegmentation],
+);
+const OPACITY: Property = Property::value(
+    "opacity",
+    "how opaque the colour is, 0 to 1",
+    NUMBER,
+    &[Kind::FloatZeroToOne],
+)
+.or(Or::Float(0.8));
+const KERNEL_SIZE: Property = Property::value(
+    "kernel_size",
+    "how far the glow goes, in pixels",
+    INTEGER,
+    &[Kind::Integer],
+)
+.or(Or::Int(40));
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/halo_visualization@v1",
+        summary: "Draws a glow around the mask of each detection.",
+        properties: &[
+            drawing::IMAGE,
+            drawing::COPY,
+            PREDICTIONS,
+            drawing::PALETTE,
+            drawing::PALETTE_SIZE,
+            drawing::CUSTOM_COLORS,
+            drawing::COLOR_AXIS,
+            OPACITY,
+            KERNEL_SIZE,
+        ],
+        build: |_| Ok(Box::new(Draw)),
+        ..drawing::BASE
+    },
+    Manifest {
+        name: "roboflow_core/halo_visualization@v2",
+        summary: "Draws a glow around the mask of each detection.",
+        properties: &[
+            drawing::IMAGE,
+            drawing::COPY,
+            PREDICTIONS,
+            drawing::PALETTE,
+            drawing::PALETTE_SIZE,
+            drawing::CUSTOM_COLORS,
+            drawing::COLOR_AXIS,
+            OPACITY,
+            KERNEL_SIZE,
+        ],
+        build: |_| Ok(Box::new(Draw)),
+        ..drawing::BASE
+    },
+];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let opacity = call.number(7, 0.8)?;
+        let reach = call.number(8, 40.0)?.clamp(1.0, 512.0);
+        drawing::each(call, move |canvas, d, size, color| {
+            if let Some(mask) = d.mask() {
+                glow(canvas, &mask.bitmap(size), color, opacity, reach);
+            }
+        })
+    }
+}
+
+/// The mask blurred, without the mask itself.
+fn glow(canvas: &mut Canvas<'_>, mask: &Bitmap, color: Color, opacity: f64, reach: f64) {
+    let [width, height] = mask.size();
+    let side = |n: usize| u32::try_from(n).unwrap_or(0);
+    let Some(b) = mask.bbox() else { return };
+    // Only what the glow reaches is blurred.
+    let near = BBox::new(
+        b.x1 - reach,
+        b.y1 - reach,
+        b.x2 + reach + 1.0,
+        b.y2 + reach + 1.0,
+    );
+    let near = near.clip(f64::from(side(width)), f64::from(side(height)));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clipped to the picture"
+    )]
+    let [x0, y0, x1, y1] = [
+        near.x1 as u32,
+        near.y1 as u32,
+        near.x2 as u32,
+        near.y2 as u32,
+    ];
+    let inside = |x: u32, y: u32| mask.at((x0 + x) as usize, (y0 + y) as usize);
+    let shape = GrayImage::from_fn(x1.saturating_sub(x0), y1.saturating_sub(y0), |x, y| {
+        Luma([if inside(x, y) { 255 } else { 0 }])
+    });
+    #[expect(clippy::cast_possible_truncation, reason = "at most 512")]
+    let blurred = imageops::fast_blur(&shape, reach as f32 / 3.0);
+    for (x, y, light) in blurred.enumerate_pixels() {
+        if !inside(x, y) {
+            let alpha = opacity * f64::from(light.0[0]) / 255.0 * 2.0;
+            canvas.blend(
+                i64::from(x0 + x),
+                i64::from(y0 + y),
+                color,
+                alpha.min(opacity),
+            );
+        }
+    }
+}

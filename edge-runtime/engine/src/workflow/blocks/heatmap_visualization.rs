@@ -1,0 +1,241 @@
+//! Draws where detections have been.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
+use super::super::per_video::PerVideo;
+use crate::analytics::recent::Recent;
+use crate::draw::{Canvas, Color};
+use crate::geometry::{Anchor, BBox, Point};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/heatmap_visualization@v1",
+    summary: "Draws where detections have been most, in colours from cold to hot.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        drawing::PREDICTIONS,
+        Property::data(
+            "metadata",
+            "kept for compatibility: the video is that of the picture",
+            &[Kind::VideoMetadata],
+        )
+        .or(Or::Null),
+        Property::value(
+            "position",
+            "the point of the box",
+            Shape::Choice(&[
+                "CENTER",
+                "CENTER_LEFT",
+                "CENTER_RIGHT",
+                "TOP_CENTER",
+                "TOP_LEFT",
+                "TOP_RIGHT",
+                "BOTTOM_CENTER",
+                "BOTTOM_LEFT",
+                "BOTTOM_RIGHT",
+            ]),
+            &[Kind::Text],
+        )
+        .or(Or::Text("BOTTOM_CENTER")),
+        Property::value(
+            "opacity",
+            "how opaque the colour is, 0 to 1",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(0.2)),
+        Property::value(
+            "radius",
+            "radius of the spot of a detection in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(40)),
+        Property::value(
+            "kernel_size",
+            "kept for compatibility: spots have soft edges",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(25)),
+        Property::value(
+            "top_hue",
+            "hue of the hottest place, 0 to 179",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(0)),
+        Property::value(
+            "low_hue",
+            "hue of the coldest place, 0 to 179",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(125)),
+        Property::value(
+            "ignore_stationary",
+            "whether tracked objects leave no heat while they stand",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(true)),
+        Property::value(
+            "motion_threshold",
+            "pixels that a tracked object has to move to leave heat",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(25)),
+    ],
+    build: |_| {
+        Ok(Box::new(Draw {
+            videos: PerVideo::default(),
+        }))
+    },
+    ..drawing::BASE
+}];
+
+/// Pixels of the picture that a cell of the heat map covers, each way: spots have soft edges anyway.
+const CELL: f64 = 4.0;
+/// Most tracks remembered for one video.
+const MAX_TRACKS: usize = 16_384;
+
+struct Draw {
+    videos: PerVideo<Heat>,
+}
+
+struct Heat {
+    map: Arc<HeatMap>,
+    /// Where tracked objects were when they last left heat.
+    last: Recent<Point>,
+}
+
+/// How often each cell was within a spot.
+#[derive(Debug, Clone)]
+struct HeatMap {
+    columns: usize,
+    rows: usize,
+    cells: Vec<f32>,
+}
+
+impl HeatMap {
+    fn new(size: [u32; 2]) -> Self {
+        let [columns, rows] = size.map(|n| (n as usize).div_ceil(4));
+        Self {
+            columns,
+            rows,
+            cells: vec![0.0; columns * rows],
+        }
+    }
+
+    fn add(&mut self, at: Point, radius: f64) {
+        let (x, y, r) = (at.x / CELL, at.y / CELL, (radius / CELL).max(0.5));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "`as` saturates, and rows are bounded"
+        )]
+        let range = |c: f64, most: usize| {
+            ((c - r).max(0.0) as usize)..((c + r + 1.0).max(0.0) as usize).min(most)
+        };
+        for row in range(y, self.rows) {
+            for column in range(x, self.columns) {
+                #[expect(clippy::cast_precision_loss, reason = "cells of a picture")]
+                let distance = (column as f64 + 0.5 - x).hypot(row as f64 + 0.5 - y);
+                if distance <= r
+                    && let Some(cell) = self.cells.get_mut(row * self.columns + column)
+                {
+                    *cell += 1.0;
+                }
+            }
+        }
+    }
+}
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let all = call.detections(drawing::PREDICTIONS_INDEX)?;
+        let anchor = call.anchor(4)?.unwrap_or(Anchor::BottomCenter);
+        let radius = call.number(6, 40.0)?.clamp(0.0, 4096.0);
+        let only_moving = call.boolean(10, true)?;
+        let least = call.number(11, 25.0)?;
+        let hues = [call.number(9, 125.0)?, call.number(8, 0.0)?];
+        let opacity = call.number(5, 0.2)?;
+        let fresh = HeatMap::new(image.size());
+        let heat = self.videos.get(&image.meta.video_identifier, || {
+            Ok(Heat {
+                map: Arc::new(fresh.clone()),
+                last: Recent::new(MAX_TRACKS),
+            })
+        })?;
+        if (heat.map.columns, heat.map.rows) != (fresh.columns, fresh.rows) {
+            heat.map = Arc::new(fresh);
+        }
+        heat.last.next_round(u64::MAX);
+        let mut spots = Vec::new();
+        for d in &all.boxes {
+            let at = d.anchor(anchor, all.size);
+            if let Some(track) = d.track.filter(|_| only_moving) {
+                let before = heat.last.touch(track).copied();
+                let moved = before.map(|b| (b.x - at.x).hypot(b.y - at.y) >= least);
+                if moved != Some(false) {
+                    *heat.last.touch_or_insert(track, at) = at;
+                }
+                if moved != Some(true) {
+                    continue;
+                }
+            }
+            spots.push(at);
+        }
+        if !spots.is_empty() {
+            let map = Arc::make_mut(&mut heat.map);
+            spots.iter().for_each(|at| map.add(*at, radius));
+        }
+        let map = Arc::clone(&heat.map);
+        drawing::put(call, move |canvas: &mut Canvas<'_>| {
+            draw(canvas, &map, hues, opacity)
+        })
+    }
+}
+
+fn draw(canvas: &mut Canvas<'_>, map: &HeatMap, [low, top]: [f64; 2], opacity: f64) {
+    let most = map.cells.iter().copied().fold(0.0, f32::max);
+    if most <= 0.0 {
+        return;
+    }
+    for (i, cell) in map.cells.iter().enumerate().filter(|(_, c)| **c > 0.0) {
+        let share = f64::from(cell / most);
+        let color = of_hue(low + (top - low) * share);
+        #[expect(clippy::cast_precision_loss, reason = "cells of a picture")]
+        let (x, y) = (
+            (i % map.columns) as f64 * CELL,
+            (i / map.columns) as f64 * CELL,
+        );
+        canvas.fill_box(
+            &BBox::new(x, y, x + CELL, y + CELL),
+            color,
+            opacity * (0.3 + 0.7 * share),
+        );
+    }
+}
+
+/// The full colour of a hue, 0 to 179 as OpenCV counts.
+fn of_hue(hue: f64) -> Color {
+    let sector = (hue * 2.0).rem_euclid(360.0) / 60.0;
+    let part = |n: f64| ((sector - n).abs().min(6.0 - (sector - n).abs()) - 1.0).clamp(0.0, 1.0);
+    let byte = |n: f64| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "from 0 to 255"
+        )]
+        let byte = ((1.0 - part(n)) * 255.0) as u8;
+        byte
+    };
+    Color::new(byte(0.0), byte(2.0), byte(4.0))
+}

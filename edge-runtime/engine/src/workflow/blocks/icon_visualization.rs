@@ -1,0 +1,113 @@
+//! Draws a picture on pictures.
+
+use std::sync::Arc;
+
+use image::RgbImage;
+use image::imageops::{self, FilterType};
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property, Shape};
+use super::super::value::Value;
+use crate::draw::Canvas;
+use crate::geometry::{Anchor, Point};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/icon_visualization@v1",
+    summary: "Draws an icon at a place in the picture, or at each detection.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        Property::data("icon", "the icon", &[Kind::Image]),
+        Property::value(
+            "mode",
+            "whether it stands in one place or at detections",
+            Shape::Choice(&["static", "dynamic"]),
+            &[Kind::Text],
+        )
+        .or(Or::Text("dynamic")),
+        drawing::PREDICTIONS,
+        Property::value(
+            "icon_width",
+            "width of the icon in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(64)),
+        Property::value(
+            "icon_height",
+            "height of the icon in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(64)),
+        Property::value(
+            "position",
+            "the point of a detection at which it stands",
+            ANCHORS,
+            &[Kind::Text],
+        )
+        .or(Or::Text("TOP_CENTER"))
+        .nullable(),
+        Property::value(
+            "x_position",
+            "pixels from the left; negative ones are counted from the right",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(10))
+        .nullable(),
+        Property::value(
+            "y_position",
+            "pixels from above; negative ones are counted from below",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(10))
+        .nullable(),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let icon = Arc::clone(&call.image(2)?.pixels);
+        let side = |n: i64| u32::try_from(n.clamp(1, 8192)).unwrap_or(1);
+        let size = [side(call.integer(5, 64)?), side(call.integer(6, 64)?)];
+        let places = if call.text(3)? == "static" {
+            let [width, height] = call.image(0)?.size().map(i64::from);
+            let at = |n: i64, of: i64, own: u32| if n < 0 { of - i64::from(own) + n } else { n };
+            let x = at(call.integer(8, 10)?, width, size[0]);
+            vec![(x, at(call.integer(9, 10)?, height, size[1]))]
+        } else {
+            let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
+            let Value::Detections(all) = call.arg(4) else {
+                return Err("predictions has to be given, as mode is dynamic".to_owned());
+            };
+            let each = all.boxes.iter().map(|d| d.anchor(anchor, all.size));
+            #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
+            let middle = |p: Point| {
+                (
+                    p.x as i64 - i64::from(size[0] / 2),
+                    p.y as i64 - i64::from(size[1] / 2),
+                )
+            };
+            each.map(middle).collect()
+        };
+        drawing::put(call, move |canvas: &mut Canvas<'_>| {
+            let rgb = icon.rgb();
+            let whole = RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone());
+            let Some(whole) = whole.filter(|w| w.width() > 0 && w.height() > 0) else {
+                return;
+            };
+            let small = imageops::resize(&whole, size[0], size[1], FilterType::Triangle);
+            for (x, y) in &places {
+                canvas.paste(&small, *x, *y);
+            }
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! Notices when pictures change against what is usual.
+
+use std::collections::VecDeque;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use super::super::value::Value;
+use super::cosine_similarity::cosine;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/identify_changes@v1",
+    category: "video",
+    summary: "Notices when the embedding of a picture is far from the mean of those before.",
+    role: Role::Other,
+    properties: &[
+        Property::literal(
+            "strategy",
+            "how the mean is made of what came before",
+            Shape::Choice(&[
+                "Exponential Moving Average (EMA)",
+                "Simple Moving Average (SMA)",
+                "Sliding Window",
+            ]),
+        )
+        .or(Or::Text("Exponential Moving Average (EMA)")),
+        Property::data("embedding", "embedding of the picture", &[Kind::Embedding]),
+        Property::value(
+            "threshold_percentile",
+            "share of embeddings that count as far, both sides together",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.2)),
+        Property::value(
+            "warmup",
+            "embeddings before anything counts as far",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(3)),
+        Property::value(
+            "smoothing_factor",
+            "how much of an exponential mean is the newest embedding",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.1))
+        .nullable(),
+        Property::value(
+            "window_size",
+            "how many embeddings a window has",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(10))
+        .nullable(),
+    ],
+    outputs: &[
+        Output::new("is_outlier", &[Kind::Boolean]),
+        Output::new("percentile", &[Kind::FloatZeroToOne]),
+        Output::new("z_score", &[Kind::Float]),
+        Output::new("average", &[Kind::Embedding]),
+        Output::new("std", &[Kind::Embedding]),
+        Output::new("warming_up", &[Kind::Boolean]),
+    ],
+    build: |_| Ok(Box::new(Changes::default())),
+    ..Manifest::BASE
+}];
+
+/// Most embeddings of a window.
+const MOST: i64 = 4096;
+
+#[derive(Default)]
+struct Changes {
+    seen: i64,
+    embeddings: Vec<Mean>,
+    likeness: Option<Mean>,
+}
+
+/// Mean and spread of one number over time, by one of three strategies.
+#[derive(Debug, Clone, Default)]
+struct Mean {
+    average: f64,
+    /// Variance of an exponential mean, or the sum of squares of a simple one.
+    spread: f64,
+    deviation: f64,
+    window: VecDeque<f64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Strategy {
+    Exponential(f64),
+    /// With how many numbers there are, the new one among them.
+    Simple(f64),
+    Window(usize),
+}
+
+impl Mean {
+    fn begin(number: f64) -> Self {
+        Self {
+            average: number,
+            ..Self::default()
+        }
+    }
+
+    fn add(&mut self, number: f64, strategy: Strategy) {
+        match strategy {
+            Strategy::Exponential(alpha) => {
+                self.average = (1.0 - alpha) * self.average + alpha * number;
+                let difference = number - self.average;
+                self.spread = (1.0 - alpha) * self.spread + alpha * difference * difference;
+                self.deviation = self.spread.sqrt();
+            }
+            // Welford, "Note on a method for calculating corrected sums of squares and products", 1962.
+            Strategy::Simple(count) => {
+                let before = number - self.average;
+                self.average += before / count;
+                self.spread += before * (number - self.average);
+                self.deviation = (self.spread / (count - 1.0)).sqrt();
+            }
+            Strategy::Window(size) => {
+                self.window.push_back(number);
+                while self.window.len() > size {
+                    self.window.pop_front();
+                }
+                #[expect(clippy::cast_precision_loss, reason = "a window is small")]
+                let count = self.window.len().max(1) as f64;
+                self.average = self.window.iter().sum::<f64>() / count;
+                let squares = self.window.iter().map(|n| (n - self.average).powi(2));
+                self.deviation = (squares.sum::<f64>() / count).sqrt();
+            }
+        }
+    }
+}
+
+impl Block for Changes {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let embedding = call.arg(1).as_numbers();
+        let mut embedding = embedding.ok_or("embedding has to be a list of numbers")?;
+        let length = embedding.iter().map(|n| n * n).sum::<f64>().sqrt();
+        if length != 0.0 {
+            embedding.iter_mut().for_each(|n| *n /= length);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a count")]
+        let count = self.seen as f64 + 1.0;
+        let window = call.integer(5, 10)?.clamp(1, MOST);
+        let strategy = match call.text(0)? {
+            "Simple Moving Average (SMA)" => Strategy::Simple(count),
+            "Sliding Window" => Strategy::Window(usize::try_from(window).unwrap_or(1)),
+            _ => Strategy::Exponential(call.number(4, 0.1)?),
+        };
+        if !self.embeddings.is_empty() && self.embeddings.len() != embedding.len() {
+            return Err(format!(
+                "the embedding has {} numbers, where those before had {}",
+                embedding.len(),
+                self.embeddings.len()
+            ));
+        }
+        let (mut score, mut percentile) = (0.0, 0.5);
+        if !self.embeddings.is_empty() {
+            let usual: Vec<f64> = self.embeddings.iter().map(|m| m.average).collect();
+            let alike = cosine(&embedding, &usual);
+            match &mut self.likeness {
+                None => self.likeness = Some(Mean::begin(alike)),
+                Some(likeness) => likeness.add(alike, strategy),
+            }
+            if let Some(likeness) = self.likeness.as_ref().filter(|l| l.deviation != 0.0) {
+                score = (alike - likeness.average) / likeness.deviation;
+                percentile = 1.0 - 0.5 * (1.0 + libm::erf(score / std::f64::consts::SQRT_2));
+            }
+        }
+        let warming_up = self.seen < call.integer(3, 3)?;
+        let tail = call.number(2, 0.2)? / 2.0;
+        if self.embeddings.is_empty() {
+            self.embeddings = embedding.iter().map(|n| Mean::begin(*n)).collect();
+        } else {
+            for (mean, number) in self.embeddings.iter_mut().zip(&embedding) {
+                mean.add(*number, strategy);
+            }
+        }
+        self.seen += 1;
+        let of = |number: fn(&Mean) -> f64| {
+            Value::list(
+                self.embeddings
+                    .iter()
+                    .map(|m| Value::Float(number(m)))
+                    .collect(),
+            )
+        };
+        call.put(
+            0,
+            !warming_up && (percentile <= tail || percentile >= 1.0 - tail),
+        );
+        call.put(1, percentile);
+        call.put(2, score);
+        call.put(3, of(|m| m.average));
+        call.put(4, of(|m| m.deviation));
+        call.put(5, warming_up);
+        Ok(())
+    }
+}

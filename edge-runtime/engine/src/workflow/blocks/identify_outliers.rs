@@ -1,0 +1,120 @@
+//! Notices pictures that are unlike those before.
+
+use std::collections::VecDeque;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/identify_outliers@v1",
+    category: "video",
+    summary: "Notices when the embedding of a picture points another way than almost all of those before.",
+    role: Role::Other,
+    properties: &[
+        Property::data("embedding", "embedding of the picture", &[Kind::Embedding]),
+        Property::value(
+            "threshold_percentile",
+            "share of embeddings that count as outliers, on each side",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.05)),
+        Property::value(
+            "warmup",
+            "embeddings before anything counts as an outlier",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(3)),
+        Property::value(
+            "window_size",
+            "how many embeddings are remembered",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(32))
+        .nullable(),
+    ],
+    outputs: &[
+        Output::new("is_outlier", &[Kind::Boolean]),
+        Output::new("percentile", &[Kind::FloatZeroToOne]),
+        Output::new("warming_up", &[Kind::Boolean]),
+    ],
+    build: |_| Ok(Box::new(Outliers::default())),
+    ..Manifest::BASE
+}];
+
+/// Most embeddings remembered.
+const MOST: i64 = 4096;
+
+#[derive(Default)]
+struct Outliers {
+    seen: i64,
+    latest: VecDeque<Vec<f64>>,
+}
+
+impl Block for Outliers {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let embedding = call.arg(0).as_numbers();
+        let mut embedding = embedding.ok_or("embedding has to be a list of numbers")?;
+        let length = norm(&embedding);
+        if length != 0.0 {
+            embedding.iter_mut().for_each(|n| *n /= length);
+        }
+        if let Some(before) = self.latest.back().filter(|b| b.len() != embedding.len()) {
+            return Err(format!(
+                "the embedding has {} numbers, where those before had {}",
+                embedding.len(),
+                before.len()
+            ));
+        }
+        let window = usize::try_from(call.integer(3, 32)?.clamp(1, MOST)).unwrap_or(1);
+        self.seen += 1;
+        self.latest.push_back(embedding);
+        while self.latest.len() > window {
+            self.latest.pop_front();
+        }
+        if self.seen < call.integer(2, 3)? {
+            call.put(0, false);
+            call.put(1, 0.5);
+            call.put(2, true);
+            return Ok(());
+        }
+        let percentile = self.percentile();
+        let tail = call.number(1, 0.05)?;
+        call.put(0, percentile < tail || percentile > 1.0 - tail);
+        call.put(1, percentile);
+        call.put(2, false);
+        Ok(())
+    }
+}
+
+impl Outliers {
+    /// Share of the remembered embeddings that are less like their mean direction than the newest one.
+    fn percentile(&self) -> f64 {
+        let Some(newest) = self.latest.back() else {
+            return 0.5;
+        };
+        let mut direction = vec![0.0; newest.len()];
+        for embedding in &self.latest {
+            for (sum, n) in direction.iter_mut().zip(embedding) {
+                *sum += n;
+            }
+        }
+        // One embedding has no direction but its own, and so have those that cancel each other out.
+        if self.latest.len() < 2 || norm(&direction) == 0.0 {
+            direction.clone_from(newest);
+        }
+        let alike = |e: &[f64]| e.iter().zip(&direction).map(|(a, b)| a * b).sum::<f64>();
+        let own = alike(newest);
+        let less = self.latest.iter().filter(|e| alike(e) < own).count();
+        #[expect(clippy::cast_precision_loss, reason = "a window is small")]
+        let share = less as f64 / self.latest.len() as f64;
+        share
+    }
+}
+
+fn norm(vector: &[f64]) -> f64 {
+    vector.iter().map(|n| n * n).sum::<f64>().sqrt()
+}

@@ -1,0 +1,61 @@
+//! Blurs pictures.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use crate::vision::filter::{self, MAX_KERNEL};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/image_blur@v1",
+    category: "classical_computer_vision",
+    summary: "Blurs a picture.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        Property::value(
+            "blur_type",
+            "how it is blurred",
+            Shape::Choice(&["average", "gaussian", "median", "bilateral"]),
+            &[Kind::Text],
+        )
+        .or(Or::Text("gaussian")),
+        Property::value(
+            "kernel_size",
+            "how many pixels count, across and down",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(5)),
+    ],
+    outputs: &[Output::new("image", &[Kind::Image])],
+    build: |_| Ok(Box::new(Change)),
+    ..Manifest::BASE
+}];
+
+struct Change;
+
+impl Block for Change {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let kernel = usize::try_from(call.integer(2, 5)?).ok();
+        let kernel = kernel.filter(|k| (1..=MAX_KERNEL).contains(k));
+        let kernel =
+            kernel.ok_or_else(|| format!("kernel_size has to be from 1 to {MAX_KERNEL}"))?;
+        let odd = kernel | 1;
+        let kind = call.text(1)?.to_owned();
+        if !["average", "gaussian", "median", "bilateral"].contains(&kind.as_str()) {
+            return Err(format!(
+                "{kind:?} is no blur; use average, gaussian, median or bilateral"
+            ));
+        }
+        let blurred = image.changed(image.size(), move |pixels| match kind.as_str() {
+            "average" => filter::mean(pixels, kernel),
+            "median" => filter::median(pixels, odd),
+            // As unlike a colour, and as far, as the peer lets a pixel be.
+            "bilateral" => filter::bilateral(pixels, kernel, 75.0),
+            _ => filter::gaussian(pixels, odd),
+        });
+        call.put(0, blurred);
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! Keeps the latest pictures as files in memory.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use image::imageops;
+
+use super::super::block::{Block, Call, Setup};
+use super::super::codec;
+use super::super::image::RgbPixels;
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use super::super::per_video::PerVideo;
+use super::super::value::Value;
+use crate::vision;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/image_stack@v1",
+    category: "fusion",
+    summary: "Keeps the latest pictures of a video as small JPEG files, the newest first.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]),
+        Property::value(
+            "stack_size",
+            "how many are kept, 1 to 64",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(10)),
+        Property::value(
+            "resolution_width",
+            "widest picture that is kept, 64 to 1920 pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(1920)),
+        Property::value(
+            "resolution_height",
+            "highest picture that is kept, 64 to 1080 pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(1080)),
+        Property::value(
+            "clear",
+            "whether those before are thrown away",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(false)),
+    ],
+    outputs: &[
+        Output::new("frames", &[Kind::ListOfValues]),
+        Output::new("frames_count", &[Kind::Integer]),
+    ],
+    build,
+    ..Manifest::BASE
+}];
+
+/// Least and most of each property.
+const BOUNDS: [(&str, i64, i64); 3] = [
+    ("stack_size", 1, 64),
+    ("resolution_width", 64, 1920),
+    ("resolution_height", 64, 1080),
+];
+const QUALITY: u8 = 75;
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    for (name, least, most) in BOUNDS {
+        let given = setup.literals.get(name).and_then(serde_json::Value::as_i64);
+        if let Some(n) = given.filter(|n| !(least..=most).contains(n)) {
+            return Err(format!(
+                "{name} is {n} and has to be from {least} to {most}"
+            ));
+        }
+    }
+    Ok(Box::new(Stack {
+        videos: PerVideo::default(),
+    }))
+}
+
+struct Stack {
+    videos: PerVideo<VecDeque<Arc<[u8]>>>,
+}
+
+impl Block for Stack {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let [count, width, height] =
+            [(1, 10), (2, 1920), (3, 1080)].map(|(i, default)| call.integer(i, default));
+        let bound = |n: i64, (_, least, most): (&str, i64, i64)| {
+            u32::try_from(n.clamp(least, most)).unwrap_or(1)
+        };
+        let (count, width, height) = (
+            bound(count?, BOUNDS[0]),
+            bound(width?, BOUNDS[1]),
+            bound(height?, BOUNDS[2]),
+        );
+        let stack = self
+            .videos
+            .get(&image.meta.video_identifier, || Ok(VecDeque::new()))?;
+        if call.boolean(4, false)? {
+            stack.clear();
+        }
+        stack.push_front(small(&image.pixels.rgb(), width, height)?.into());
+        stack.truncate(count as usize);
+        let frames: Vec<Value> = stack
+            .iter()
+            .map(|file| Value::Bytes(Arc::clone(file)))
+            .collect();
+        call.put(1, i64::try_from(frames.len()).unwrap_or(i64::MAX));
+        call.put(0, frames);
+        Ok(())
+    }
+}
+
+/// A picture as a JPEG file, no larger than this.
+fn small(pixels: &RgbPixels, width: u32, height: u32) -> Result<Vec<u8>, String> {
+    let scale = (f64::from(width) / f64::from(pixels.width))
+        .min(f64::from(height) / f64::from(pixels.height));
+    if scale >= 1.0 {
+        return codec::jpeg(pixels, QUALITY);
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "smaller than the picture"
+    )]
+    let side = |n: u32| ((f64::from(n) * scale) as u32).max(1);
+    let picture = imageops::thumbnail(
+        &vision::picture(pixels),
+        side(pixels.width),
+        side(pixels.height),
+    );
+    codec::jpeg(&vision::pixels(picture), QUALITY)
+}

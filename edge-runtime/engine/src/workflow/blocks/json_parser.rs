@@ -1,0 +1,117 @@
+//! Takes fields out of a JSON document in text.
+
+use serde_json::{Map, Value as Json};
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{Manifest, Output, Property, Role, Shape, StepOutput};
+use super::super::value::Value;
+use super::super::vlm;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/json_parser@v1",
+    category: "formatter",
+    summary: "Takes fields out of a JSON document that a language model wrote, each as an output of its own.",
+    role: Role::Other,
+    properties: &[
+        Property::value(
+            "raw_json",
+            "text with a JSON document",
+            Shape::Text,
+            &[Kind::LanguageModelOutput],
+        ),
+        Property::literal(
+            "expected_fields",
+            "names of the fields; each is an output",
+            Shape::List,
+        ),
+    ],
+    outputs: &[
+        Output::new("error_status", &[Kind::Boolean]),
+        Output::new("*", &[Kind::Any]),
+    ],
+    own_outputs: |literals| {
+        fields(literals)
+            .into_iter()
+            .map(|name| StepOutput::new(name, &[Kind::Any]))
+            .collect()
+    },
+    build,
+    ..Manifest::BASE
+}];
+
+/// Names of the fields as the definition has them.
+fn fields(literals: &Map<String, Json>) -> Vec<&str> {
+    let names = literals.get("expected_fields").and_then(Json::as_array);
+    names
+        .into_iter()
+        .flatten()
+        .filter_map(Json::as_str)
+        .collect()
+}
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    let fields: Vec<String> = fields(setup.literals)
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    if fields.iter().any(|f| f == "error_status") {
+        return Err(
+            "expected_fields has error_status, which is an output of every parser".to_owned(),
+        );
+    }
+    Ok(Box::new(Parse { fields }))
+}
+
+struct Parse {
+    fields: Vec<String>,
+}
+
+impl Block for Parse {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let text = vlm::fenced(call.text(0)?);
+        let document: Json = serde_json::from_str(text).unwrap_or_default();
+        let mut missing = !document.is_object();
+        for (i, field) in (1..).zip(&self.fields) {
+            match document.get(field) {
+                Some(value) => call.put(i, Value::from(value.clone())),
+                None => missing = true,
+            }
+        }
+        call.put(0, missing);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::Bench;
+    use super::{Json, Kind};
+
+    fn parsed(text: &str) -> Json {
+        let step = json!({
+            "type": "roboflow_core/json_parser@v1", "raw_json": "$inputs.text", "expected_fields": ["a", "b"]
+        });
+        let mut bench = Bench::new(step, &[("text", Kind::LanguageModelOutput)]);
+        bench.feed(&[("text", text.into())]).unwrap()
+    }
+
+    #[test]
+    fn fields_become_outputs_and_a_missing_one_is_told() {
+        let all = json!({"error_status": false, "a": [1, 2], "b": "x"});
+        assert_eq!(parsed(r#"{"a": [1, 2], "b": "x", "c": 3}"#), all);
+        assert_eq!(
+            parsed("Sure:\n```JSON\n{\"a\": [1, 2], \"b\": \"x\"}\n```"),
+            all
+        );
+        let part = json!({"error_status": true, "a": 1, "b": null});
+        assert_eq!(parsed(r#"{"a": 1}"#), part);
+        let none = json!({"error_status": true, "a": null, "b": null});
+        for text in ["", "[1]", "no", "{"] {
+            assert_eq!(parsed(text), none, "{text}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Draws keypoints.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
+use super::super::value::Value;
+use crate::draw::{Canvas, TextBox};
+use crate::geometry::Point;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/keypoint_visualization@v1", summary: "Draws keypoints: as points, with their names, or joined to a skeleton.", properties: &[drawing::IMAGE, drawing::COPY, Property::data("predictions", "detections with keypoints", &[Kind::Keypoints]), Property::literal("annotator_type", "whether to draw the lines between points, the points, or the points with their names", Shape::Choice(&["edge", "vertex", "vertex_label"])).or(Or::Text("edge")), Property::value("color", "the colour", Shape::Text, &[Kind::Text]).or(Or::Text("#A351FB")), Property::value("text_color", "colour of the names", Shape::Text, &[Kind::Text]).or(Or::Text("black")), Property::value("text_scale", "size of the names", NUMBER, &[Kind::Float]).or(Or::Float(0.5)), Property::value("text_thickness", "kept for compatibility: letters are as bold as the box draws them", INTEGER, &[Kind::Integer]).or(Or::Int(1)), Property::value("text_padding", "pixels around the names", INTEGER, &[Kind::Integer]).or(Or::Int(10)), Property::value("thickness", "width of lines in pixels", INTEGER, &[Kind::Integer]).or(Or::Int(2)), Property::value("radius", "radius of points in pixels", INTEGER, &[Kind::Integer]).or(Or::Int(10)), Property::value("edges", "which points are joined, as pairs of their numbers from 1; absent: as the 17 points of a person in COCO", Shape::List, &[Kind::ListOfValues]).or(Or::Null)],  build: |_| Ok(Box::new(Draw)), ..drawing::BASE }];
+
+/// The points of a person in COCO that are joined, by their numbers from 1.
+const PERSON: [(usize, usize); 19] = [
+    (1, 2),
+    (1, 3),
+    (2, 3),
+    (2, 4),
+    (3, 5),
+    (4, 6),
+    (5, 7),
+    (6, 7),
+    (6, 8),
+    (7, 9),
+    (8, 10),
+    (9, 11),
+    (6, 12),
+    (7, 13),
+    (12, 13),
+    (12, 14),
+    (13, 15),
+    (14, 16),
+    (15, 17),
+];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let color = drawing::color_of_value(call.arg(4))?;
+        let text = TextBox {
+            color: drawing::color_of_value(call.arg(5))?,
+            background: color,
+            opacity: 1.0,
+            scale: call.number(6, 0.5)?,
+            padding: call.number(8, 10.0)? / 4.0,
+            radius: 0.0,
+        };
+        let kind = call.text(3)?.to_owned();
+        let (thickness, radius) = (call.number(9, 2.0)?, call.number(10, 10.0)?);
+        let edges = edges(call.arg(11))?;
+        let detections = Arc::clone(call.detections(2)?);
+        drawing::put(call, move |canvas: &mut Canvas<'_>| {
+            let all = detections
+                .boxes
+                .iter()
+                .filter_map(|d| d.extra.as_deref()?.keypoints.as_deref());
+            for points in all {
+                if kind == "edge" {
+                    // A point that was not found is at the origin.
+                    let at = |n: usize| {
+                        points
+                            .get(n.checked_sub(1)?)
+                            .filter(|p| p.at != Point::default())
+                    };
+                    for (a, b) in &edges {
+                        if let (Some(a), Some(b)) = (at(*a), at(*b)) {
+                            canvas.segment(a.at, b.at, color, thickness, 1.0);
+                        }
+                    }
+                    continue;
+                }
+                for p in points.iter().filter(|p| p.at != Point::default()) {
+                    canvas.disc(p.at, radius, color);
+                    if kind == "vertex_label" {
+                        text.draw(canvas, p.at, &[&p.class], 0.0);
+                    }
+                }
+            }
+        })
+    }
+}
+
+fn edges(value: &Value) -> Result<Vec<(usize, usize)>, String> {
+    let Some(list) = value.as_list() else {
+        return Ok(PERSON.to_vec());
+    };
+    let number = |v: &Value| usize::try_from(v.as_i64()?).ok();
+    let pair = |v: &Value| match v.as_list()? {
+        [a, b] => Some((number(a)?, number(b)?)),
+        _ => None,
+    };
+    let pairs: Option<Vec<_>> = list.iter().map(pair).collect();
+    pairs.ok_or_else(|| "edges has to be a list of pairs of numbers".to_owned())
+}

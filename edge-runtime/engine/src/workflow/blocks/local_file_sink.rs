@@ -1,0 +1,140 @@
+//! Writes text into files on the box.
+
+use watchkeeper_contract::effect::{Effect, FileWrite};
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use super::super::sink::{Log, Sent};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/local_file_sink@v1",
+    category: "sink",
+    summary: "Writes text, such as a table or JSON, into files on the box.",
+    role: Role::Sink,
+    properties: &[
+        Property::data("content", "what to write", &[Kind::Text]),
+        Property::literal(
+            "file_type",
+            "what it is",
+            Shape::Choice(&["csv", "json", "txt"]),
+        )
+        .or(Or::Text("csv")),
+        Property::literal(
+            "output_mode",
+            "whether each content has a file of its own, or all go into one",
+            Shape::Choice(&["append_log", "separate_files"]),
+        ),
+        Property::value(
+            "target_directory",
+            "folder of the files, in a place where the box lets workflows write",
+            Shape::Text,
+            &[Kind::Text],
+        ),
+        Property::value(
+            "file_name_prefix",
+            "what the names of files begin with",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Text("workflow_output")),
+        Property::value(
+            "max_entries_per_file",
+            "contents after which a new file is begun",
+            INTEGER,
+            &[Kind::Text],
+        )
+        .or(Or::Int(1024)),
+    ],
+    outputs: &[
+        Output::new("error_status", &[Kind::Boolean]),
+        Output::new("message", &[Kind::Text]),
+    ],
+    build,
+    ..Manifest::BASE
+}];
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    let most = setup.literals.get("max_entries_per_file");
+    if most
+        .and_then(serde_json::Value::as_i64)
+        .is_some_and(|n| n < 1)
+    {
+        return Err("max_entries_per_file has to be 1 or more".to_owned());
+    }
+    Ok(Box::new(Save::default()))
+}
+
+#[derive(Default)]
+struct Save {
+    log: Log,
+}
+
+impl Block for Save {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let one_file = call.text(2)? == "append_log";
+        let most = call.integer(5, 1024)?;
+        let entry = self.log.next(call.text(0)?, call.text(1)?, one_file, most);
+        let sent = match entry {
+            Err(why) => Sent::Refused(why),
+            Ok(entry) => {
+                let write = FileWrite {
+                    directory: call.text(3)?.to_owned(),
+                    prefix: call.text(4)?.to_owned(),
+                    extension: entry.extension.to_owned(),
+                    content: entry.content,
+                    append: entry.append,
+                };
+                Sent::by(call, Effect::File(write))
+            }
+        };
+        sent.put_plainly(call);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::Bench;
+    use super::{Effect, Kind};
+
+    #[test]
+    fn a_log_goes_into_one_file_until_it_is_full() {
+        let step = json!({
+            "type": "roboflow_core/local_file_sink@v1", "content": "$inputs.text", "output_mode": "append_log",
+            "target_directory": "logs", "max_entries_per_file": 2
+        });
+        let mut bench = Bench::new(step, &[("text", Kind::Text)]);
+        for _ in 0..3 {
+            let out = bench.feed(&[("text", "a\n1".into())]).unwrap();
+            assert_eq!(out["error_status"], false);
+        }
+        let written: Vec<(bool, &str)> = bench
+            .effects()
+            .iter()
+            .map(|effect| match effect {
+                Effect::File(file) => (file.append, &*file.content),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(
+            written,
+            [(false, "a\n1\n"), (true, "1\n"), (false, "a\n1\n")]
+        );
+    }
+
+    #[test]
+    fn where_nothing_writes_files_the_step_says_so() {
+        let step = json!({
+            "type": "roboflow_core/local_file_sink@v1", "content": "$inputs.text", "output_mode": "separate_files",
+            "target_directory": "logs"
+        });
+        let mut bench = Bench::new(step, &[("text", Kind::Text)]).without_effects();
+        let out = bench.feed(&[("text", "a".into())]).unwrap();
+        assert_eq!(out["error_status"], true);
+        assert!(out["message"].as_str().unwrap().contains("a file"), "{out}");
+    }
+}

@@ -1,0 +1,62 @@
+//! Measures the area of detections.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role};
+use crate::detections::Detections;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/mask_area_measurement@v1",
+    category: "transformation",
+    summary: "Measures the area of detections in pixels, and in the square of a unit; by the mask where there is one.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "predictions",
+            "the detections",
+            &[Kind::InstanceSegmentation, Kind::ObjectDetection],
+        ),
+        Property::value(
+            "pixels_per_unit",
+            "how many pixels a unit of length has",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(1.0)),
+    ],
+    outputs: &[Output::new(
+        "predictions",
+        &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+    )],
+    build: |_| Ok(Box::new(Measure)),
+    ..Manifest::BASE
+}];
+
+struct Measure;
+
+impl Block for Measure {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let all = call.detections(0)?;
+        let scale = call.number(1, 1.0)?;
+        let scale = if scale > 0.0 { scale * scale } else { 1.0 };
+        let mut out = Detections::clone(all);
+        for d in &mut out.boxes {
+            let pixels = d.mask().map_or(0, |m| m.area(all.size));
+            #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
+            let area = if pixels > 0 {
+                pixels as f64
+            } else {
+                d.bbox.width() * d.bbox.height()
+            };
+            let data = &mut d.extra_mut().data;
+            data.insert(Arc::from("area_px"), json!(area));
+            data.insert(Arc::from("area_converted"), json!(area / scale));
+        }
+        call.put(0, out);
+        Ok(())
+    }
+}

@@ -1,0 +1,347 @@
+//! Moves the borders of masks onto edges of the picture.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
+use crate::detections::{Detection, Detections, Extra};
+use crate::geometry::{BBox, Point, polygon_area};
+use crate::mask::{Bitmap, Mask};
+use crate::vision::morphology::{self, Kernel};
+use crate::vision::{self, Plane, focus};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/mask_edge_snap@v1",
+    category: "classical_computer_vision",
+    summary: "Moves the border of each mask onto edges of the picture that lie near it, and shows these edges.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        Property::data(
+            "segmentation",
+            "detections with masks",
+            &[Kind::InstanceSegmentation],
+        ),
+        Property::value(
+            "pixel_tolerance",
+            "how far a border moves at most, in pixels, 1 to 100",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(15)),
+        Property::value(
+            "sigma",
+            "how many standard deviations above what is around it an edge is, 0.01 to 10",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(1.0)),
+        Property::value(
+            "min_contour_area",
+            "area below which an edge is a speck, 0 to 10000",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(50.0)),
+        Property::value(
+            "dilation_iterations",
+            "how wide the gaps in edges are that are closed, 0 to 20",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(2)),
+        Property::value(
+            "boundary_band_width",
+            "how far from a border edges are looked for, in pixels, 1 to 100",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(15)),
+        Property::value(
+            "adaptive_window_size",
+            "how much of the picture is around an edge, in pixels, 3 to 201",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(41)),
+    ],
+    outputs: &[
+        Output::new("refined_segmentation", &[Kind::InstanceSegmentation]),
+        Output::new("edges", &[Kind::InstanceSegmentation]),
+    ],
+    build,
+    ..Manifest::BASE
+}];
+
+/// Least and most of every property.
+const BOUNDS: [(&str, f64, f64); 6] = [
+    ("pixel_tolerance", 1.0, 100.0),
+    ("sigma", 0.01, 10.0),
+    ("min_contour_area", 0.0, 10_000.0),
+    ("dilation_iterations", 0.0, 20.0),
+    ("boundary_band_width", 1.0, 100.0),
+    ("adaptive_window_size", 3.0, 201.0),
+];
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    for (name, least, most) in BOUNDS {
+        let given = setup.literals.get(name).and_then(serde_json::Value::as_f64);
+        if let Some(n) = given.filter(|n| !(least..=most).contains(n)) {
+            return Err(format!(
+                "{name} is {n} and has to be from {least} to {most}"
+            ));
+        }
+    }
+    Ok(Box::new(Snap))
+}
+
+struct Snap;
+
+impl Block for Snap {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let all = call.detections(1)?;
+        let mut numbers = [0.0; 6];
+        for (i, ((number, (name, least, most)), default)) in numbers
+            .iter_mut()
+            .zip(BOUNDS)
+            .zip([15.0, 1.0, 50.0, 2.0, 15.0, 41.0])
+            .enumerate()
+        {
+            *number = call.number(2 + i, default)?;
+            if !(least..=most).contains(number) {
+                return Err(format!(
+                    "{name} is {number} and has to be from {least} to {most}"
+                ));
+            }
+        }
+        let [tolerance, sigma, least_area, gaps, band, window] = numbers;
+        let size = image.size();
+        let grey = Plane::from(&vision::grey(&image.pixels.rgb()));
+        let strength: Vec<f64> = focus::tenengrad(&grey).into_iter().map(f64::sqrt).collect();
+        let masks: Vec<Bitmap> = all
+            .boxes
+            .iter()
+            .filter_map(|d| d.mask())
+            .map(|m| m.bitmap(size))
+            .collect();
+        let mut edges = strong(&strength, size, whole(window) | 1, sigma);
+        if gaps >= 1.0 {
+            edges = thinned(&closed(&edges, whole(gaps)));
+        }
+        if !masks.is_empty() {
+            let near = masks.iter().map(|mask| around_border(mask, whole(band)));
+            let near = near.fold(Bitmap::empty(size), |a, b| a.union(&b));
+            edges = edges.within(&near);
+        }
+        let edges = large(&edges, least_area);
+        let mut shown = Detections::none([0, 0]);
+        if let Some(b) = edges.bbox() {
+            shown.size = size;
+            shown.boxes.push(Detection {
+                bbox: BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0),
+                confidence: 1.0,
+                class_id: 0,
+                class: Arc::from("edges"),
+                track: None,
+                id: call.new_id(),
+                extra: Some(Box::new(Extra {
+                    mask: Some(Arc::new(Mask::Bitmap(edges.clone()))),
+                    ..Extra::default()
+                })),
+            });
+        }
+        let mut out = Detections::clone(all);
+        for d in &mut out.boxes {
+            if let Some(mask) = d.mask().map(|m| m.bitmap(size)) {
+                let snapped = snapped(&mask, &edges, &strength, whole(tolerance));
+                d.extra_mut().mask = Some(Arc::new(Mask::Bitmap(snapped)));
+            }
+        }
+        call.put(0, out);
+        call.put(1, shown);
+        Ok(())
+    }
+}
+
+fn whole(n: f64) -> usize {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bounded above"
+    )]
+    let n = n.max(0.0) as usize;
+    n
+}
+
+/// Where the picture changes by more than is usual around: the mean in a window and so many standard deviations.
+fn strong(strength: &[f64], size: [u32; 2], window: usize, sigma: f64) -> Bitmap {
+    let [width, height] = size.map(|n| n as usize);
+    // Sums over everything left of and above a place, so that a window is four of them.
+    let mut sums = vec![[0.0_f64; 2]; (width + 1) * (height + 1)];
+    for y in 0..height {
+        let mut row = [0.0; 2];
+        for x in 0..width {
+            let s = strength.get(y * width + x).copied().unwrap_or(0.0);
+            row = [row[0] + s, row[1] + s * s];
+            let above = sums[y * (width + 1) + x + 1];
+            sums[(y + 1) * (width + 1) + x + 1] = [above[0] + row[0], above[1] + row[1]];
+        }
+    }
+    let half = window / 2;
+    Bitmap::from_fn(size, |x, y| {
+        let (x0, x1) = (x.saturating_sub(half), (x + half + 1).min(width));
+        let (y0, y1) = (y.saturating_sub(half), (y + half + 1).min(height));
+        let at = |x: usize, y: usize| sums[y * (width + 1) + x];
+        #[expect(clippy::cast_precision_loss, reason = "pixels of a window")]
+        let count = ((x1 - x0) * (y1 - y0)) as f64;
+        let mean =
+            |i: usize| (at(x1, y1)[i] - at(x0, y1)[i] - at(x1, y0)[i] + at(x0, y0)[i]) / count;
+        let spread = (mean(1) - mean(0) * mean(0)).max(0.0).sqrt();
+        strength
+            .get(y * width + x)
+            .is_some_and(|s| *s > mean(0) + sigma * spread)
+    })
+}
+
+fn plane(bitmap: &Bitmap) -> Plane {
+    let [width, height] = bitmap.size();
+    Plane::from_fn(width, height, |x, y| if bitmap.at(x, y) { 255 } else { 0 })
+}
+
+fn bitmap(plane: &Plane) -> Bitmap {
+    let side = |n: usize| u32::try_from(n).unwrap_or(0);
+    Bitmap::from_fn([side(plane.width), side(plane.height)], |x, y| {
+        plane.data.get(y * plane.width + x).is_some_and(|v| *v > 0)
+    })
+}
+
+/// Gaps of up to so many pixels closed.
+fn closed(edges: &Bitmap, times: usize) -> Bitmap {
+    // A square as often as asked is a larger square once.
+    bitmap(&morphology::close(
+        &plane(edges),
+        &Kernel::square(2 * times + 1),
+    ))
+}
+
+/// One step of Zhang and Suen, "A fast parallel algorithm for thinning digital patterns", 1984.
+fn thinned(edges: &Bitmap) -> Bitmap {
+    let [width, height] = edges.size();
+    let mut now = edges.clone();
+    for first in [true, false] {
+        let before = now.clone();
+        for y in 1..height.saturating_sub(1) {
+            for x in 1..width.saturating_sub(1) {
+                // The neighbours clockwise from above.
+                let p = [
+                    before.at(x, y - 1),
+                    before.at(x + 1, y - 1),
+                    before.at(x + 1, y),
+                    before.at(x + 1, y + 1),
+                    before.at(x, y + 1),
+                    before.at(x - 1, y + 1),
+                    before.at(x - 1, y),
+                    before.at(x - 1, y - 1),
+                ];
+                let count = p.iter().filter(|p| **p).count();
+                let begins = (0..8).filter(|i| !p[*i] && p[(i + 1) % 8]).count();
+                let ends = if first {
+                    !(p[2] && p[4] && (p[0] || p[6]))
+                } else {
+                    !(p[0] && p[6] && (p[2] || p[4]))
+                };
+                if before.at(x, y) && (2..=6).contains(&count) && begins == 1 && ends {
+                    now.set(x, y, false);
+                }
+            }
+        }
+    }
+    now
+}
+
+/// Everything within so many pixels of the border of a mask.
+fn around_border(mask: &Bitmap, reach: usize) -> Bitmap {
+    let (shape, kernel) = (plane(mask), Kernel::ellipse(2 * reach + 1));
+    bitmap(&morphology::above(
+        &morphology::dilate(&shape, &kernel),
+        &morphology::erode(&shape, &kernel),
+    ))
+}
+
+/// The connected parts of edges that surround at least so much.
+fn large(edges: &Bitmap, least: f64) -> Bitmap {
+    let [width, height] = edges.size();
+    let mut kept = Bitmap::from_fn([0, 0], |_, _| false);
+    let side = |n: usize| u32::try_from(n).unwrap_or(0);
+    let size = [side(width), side(height)];
+    if least <= 0.0 {
+        return edges.clone();
+    }
+    let parts = edges
+        .parts()
+        .into_iter()
+        .filter(|part| polygon_area(part) >= least);
+    for part in parts {
+        let filled = Bitmap::fill(&part, size);
+        kept = if kept.size() == [0, 0] {
+            filled
+        } else {
+            kept.union(&filled)
+        };
+    }
+    if kept.size() == [0, 0] {
+        Bitmap::empty(size)
+    } else {
+        edges.within(&kept)
+    }
+}
+
+/// The mask with each pixel of its border moved across it, onto the strongest near edge.
+fn snapped(mask: &Bitmap, edges: &Bitmap, strength: &[f64], tolerance: usize) -> Bitmap {
+    /// Pixels of the border on each side that say which way it goes.
+    const TANGENT: usize = 5;
+    let [width, height] = mask.size();
+    let side = |n: usize| u32::try_from(n).unwrap_or(0);
+    let size = [side(width), side(height)];
+    let mut out = Bitmap::empty(size);
+    for border in mask.borders() {
+        let count = border.len();
+        let at = |i: usize| border.get(i % count.max(1)).copied().unwrap_or_default();
+        let moved: Vec<Point> = (0..count)
+            .map(|i| {
+                let here = at(i);
+                let (before, after) = (at(i + count * TANGENT - TANGENT), at(i + TANGENT));
+                let (tx, ty) = (after.x - before.x, after.y - before.y);
+                let length = tx.hypot(ty);
+                if length < 1e-6 {
+                    return here;
+                }
+                let (nx, ny) = (-ty / length, tx / length);
+                let mut best = (0.0, here);
+                for step in 1..=tolerance {
+                    #[expect(clippy::cast_precision_loss, reason = "at most 100 pixels")]
+                    let (d, near) = (step as f64, 1.0 - step as f64 / (tolerance as f64 + 1.0));
+                    for sign in [1.0, -1.0] {
+                        let p = Point::new(
+                            (here.x + sign * nx * d).round_ties_even(),
+                            (here.y + sign * ny * d).round_ties_even(),
+                        );
+                        if p.x < 0.0 || p.y < 0.0 {
+                            continue;
+                        }
+                        let (x, y) = (whole(p.x), whole(p.y));
+                        let score = strength.get(y * width + x).map_or(0.0, |s| s * near);
+                        if edges.at(x, y) && score > best.0 {
+                            best = (score, p);
+                        }
+                    }
+                }
+                best.1
+            })
+            .collect();
+        out = out.union(&Bitmap::fill(&moved, size));
+    }
+    out
+}

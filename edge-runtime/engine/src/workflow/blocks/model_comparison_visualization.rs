@@ -1,0 +1,101 @@
+//! Draws where two models agree.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Property, Shape};
+use crate::detections::Detections;
+use crate::draw::Canvas;
+use crate::mask::Bitmap;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/model_comparison_visualization@v1",
+    summary: "Draws what one model found, what another found, and covers what neither did.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        Property::data(
+            "predictions_a",
+            "what the one found",
+            &[
+                Kind::ObjectDetection,
+                Kind::InstanceSegmentation,
+                Kind::RleInstanceSegmentation,
+                Kind::Keypoints,
+            ],
+        ),
+        Property::value(
+            "color_a",
+            "colour of what only the one found",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Text("GREEN")),
+        Property::data(
+            "predictions_b",
+            "what the other found",
+            &[
+                Kind::ObjectDetection,
+                Kind::InstanceSegmentation,
+                Kind::RleInstanceSegmentation,
+                Kind::Keypoints,
+            ],
+        ),
+        Property::value(
+            "color_b",
+            "colour of what only the other found",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Text("RED")),
+        Property::value(
+            "background_color",
+            "colour of what neither found",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Text("BLACK")),
+        Property::value(
+            "opacity",
+            "how opaque the colour is, 0 to 1",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.7)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let [a, b, background] = [
+            drawing::color_of_value(call.arg(3))?,
+            drawing::color_of_value(call.arg(5))?,
+            drawing::color_of_value(call.arg(6))?,
+        ];
+        let opacity = call.number(7, 0.7)?;
+        let one = Arc::clone(call.detections(2)?);
+        let other = Arc::clone(call.detections(4)?);
+        let size = call.image(0)?.size();
+        drawing::put(call, move |canvas: &mut Canvas<'_>| {
+            let cover = |all: &Detections| {
+                let shapes = all.boxes.iter().map(|d| drawing::covered(d, size));
+                shapes.fold(Bitmap::empty(size), |all, one| all.union(&one))
+            };
+            let (in_a, in_b) = (cover(&one), cover(&other));
+            for (color, wanted) in [
+                (a, (true, false)),
+                (b, (false, true)),
+                (background, (false, false)),
+            ] {
+                let part = Bitmap::from_fn(size, |x, y| (in_a.at(x, y), in_b.at(x, y)) == wanted);
+                canvas.fill_bitmap(&part, color, opacity);
+            }
+        })
+    }
+}

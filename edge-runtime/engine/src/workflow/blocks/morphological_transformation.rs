@@ -1,0 +1,140 @@
+//! Makes shapes in pictures larger or smaller.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use crate::vision::filter::MAX_KERNEL;
+use crate::vision::morphology::{self, Kernel};
+use crate::vision::{self, Plane};
+
+const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
+const KERNEL_SIZE: Property = Property::value(
+    "kernel_size",
+    "by how many pixels",
+    INTEGER,
+    &[Kind::Integer],
+)
+.or(Or::Int(5));
+const OPERATION: Property = Property::value(
+    "operation",
+    "what to do",
+    Shape::Choice(&[
+        "Erosion",
+        "Dilation",
+        "Opening",
+        "Closing",
+        "Gradient",
+        "Top Hat",
+        "Black Hat",
+    ]),
+    &[Kind::Text],
+)
+.or(Or::Text("Closing"));
+const OPERATION_V2: Property = Property::value(
+    "operation",
+    "what to do",
+    Shape::Choice(&[
+        "Erosion",
+        "Dilation",
+        "Opening",
+        "Closing",
+        "Opening then Closing",
+        "Gradient",
+        "Top Hat",
+        "Black Hat",
+    ]),
+    &[Kind::Text],
+)
+.or(Or::Text("Opening then Closing"));
+const OUTPUTS: &[Output] = &[Output::new("image", &[Kind::Image])];
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/morphological_transformation@v1",
+        category: "classical_computer_vision",
+        summary: "Makes light shapes in a picture larger or smaller, by its lightness.",
+        role: Role::Other,
+        properties: &[IMAGE, KERNEL_SIZE, OPERATION],
+        outputs: OUTPUTS,
+        build: |_| Ok(Box::new(Change { in_colour: false })),
+        ..Manifest::BASE
+    },
+    Manifest {
+        name: "roboflow_core/morphological_transformation@v2",
+        category: "classical_computer_vision",
+        summary: "Makes light shapes in a picture larger or smaller, each colour by itself.",
+        role: Role::Other,
+        properties: &[IMAGE, KERNEL_SIZE, OPERATION_V2],
+        outputs: OUTPUTS,
+        build: |_| Ok(Box::new(Change { in_colour: true })),
+        ..Manifest::BASE
+    },
+];
+
+struct Change {
+    /// Whether colours are kept.
+    in_colour: bool,
+}
+
+impl Block for Change {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let kernel = usize::try_from(call.integer(1, 5)?).ok();
+        let kernel = kernel.filter(|k| (1..=MAX_KERNEL).contains(k));
+        let kernel =
+            kernel.ok_or_else(|| format!("kernel_size has to be from 1 to {MAX_KERNEL}"))?;
+        let operation = Operation::of(call.text(2)?)?;
+        let in_colour = self.in_colour;
+        let changed = image.changed(image.size(), move |pixels| {
+            let square = Kernel::square(kernel);
+            if in_colour {
+                return vision::each_channel(pixels, |plane| operation.apply(plane, &square));
+            }
+            let plane = operation.apply(&Plane::from(&vision::grey(pixels)), &square);
+            vision::joined(&[plane.clone(), plane.clone(), plane])
+        });
+        call.put(0, changed);
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Operation {
+    Erosion,
+    Dilation,
+    Opening,
+    Closing,
+    OpeningThenClosing,
+    Gradient,
+    TopHat,
+    BlackHat,
+}
+
+impl Operation {
+    fn of(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "Erosion" => Self::Erosion,
+            "Dilation" => Self::Dilation,
+            "Opening" => Self::Opening,
+            "Closing" => Self::Closing,
+            "Opening then Closing" => Self::OpeningThenClosing,
+            "Gradient" => Self::Gradient,
+            "Top Hat" => Self::TopHat,
+            "Black Hat" => Self::BlackHat,
+            other => return Err(format!("{other:?} is no operation")),
+        })
+    }
+
+    fn apply(self, plane: &Plane, kernel: &Kernel) -> Plane {
+        use morphology::{above, close, dilate, erode, open};
+        match self {
+            Self::Erosion => erode(plane, kernel),
+            Self::Dilation => dilate(plane, kernel),
+            Self::Opening => open(plane, kernel),
+            Self::Closing => close(plane, kernel),
+            Self::OpeningThenClosing => close(&open(plane, kernel), kernel),
+            Self::Gradient => above(&dilate(plane, kernel), &erode(plane, kernel)),
+            Self::TopHat => above(plane, &open(plane, kernel)),
+            Self::BlackHat => above(&close(plane, kernel), plane),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Finds what moves.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape, TEXT_OR_LIST,
+};
+use super::super::per_video::PerVideo;
+use super::super::value::Value;
+use super::background_subtraction::{look, of_video};
+use crate::detections::{Detection, Detections};
+use crate::geometry::{BBox, Point, polygon_area};
+use crate::mask::Bitmap;
+use crate::outline::{around, perimeter, simplified};
+use crate::vision::background::Background;
+use crate::vision::morphology::{self, Kernel};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/motion_detection@v1", category: "classical_computer_vision", summary: "Finds what moves against a background that it learns, and says when motion begins.", role: Role::Other, properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]), Property::value("minimum_contour_area", "smallest area that counts, in square pixels", INTEGER, &[Kind::Integer]).or(Or::Int(200)), Property::value("morphological_kernel_size", "size of the specks that are left out, in pixels", INTEGER, &[Kind::Integer]).or(Or::Int(3)), Property::value("threshold", "how unlike the background something has to be, as a squared number of standard deviations", INTEGER, &[Kind::Integer]).or(Or::Int(16)), Property::value("history", "how many frames the background is learned from", INTEGER, &[Kind::Integer]).or(Or::Int(30)), Property::value("detection_zone", "where motion counts: corners [[x, y], …], or the same as JSON text; everywhere where it is absent", TEXT_OR_LIST, &[Kind::Zone, Kind::ListOfValues]).or(Or::Null), Property::value("suppress_first_detections", "whether nothing counts before the background is learned", Shape::Boolean, &[Kind::Boolean]).or(Or::Bool(true))], outputs: &[Output::new("motion", &[Kind::Boolean]), Output::new("alarm", &[Kind::Boolean]), Output::new("detections", &[Kind::ObjectDetection]), Output::new("motion_zones", &[Kind::ListOfValues])],  build: |_| Ok(Box::new(Motion { videos: PerVideo::default(), moved: PerVideo::default() })), ..Manifest::BASE }];
+
+struct Motion {
+    videos: PerVideo<Background>,
+    moved: PerVideo<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    frames: i64,
+    moved: bool,
+}
+
+impl Block for Motion {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let zone = zone(call.arg(5))?;
+        let history = call.integer(4, 30)?;
+        let background = of_video(&mut self.videos, image)?;
+        let mask = look(background, image, history, call.number(3, 16.0)?);
+        let seen = self
+            .moved
+            .get(&image.meta.video_identifier, || Ok(Seen::default()))?;
+        call.put(0, false);
+        call.put(1, false);
+        call.put(2, Detections::none([0, 0]));
+        call.put(3, Vec::new());
+        if seen.frames < history && call.boolean(6, true)? {
+            seen.frames += 1;
+            return Ok(());
+        }
+        let kernel = usize::try_from(call.integer(2, 3)?.clamp(1, 255)).unwrap_or(1);
+        let mask = morphology::open(&mask, &Kernel::ellipse(kernel));
+        let size = image.size();
+        let mut shape = Bitmap::from_fn(size, |x, y| {
+            mask.data.get(y * mask.width + x).is_some_and(|v| *v > 0)
+        });
+        let least = call.number(1, 200.0)?;
+        let large = |outline: &Vec<Point>| outline.len() > 2 && polygon_area(outline) > least;
+        if let Some(zone) = &zone {
+            // Only what is large enough as a whole is cut to the zone.
+            let whole = shape.parts().into_iter().filter(large);
+            let kept = whole
+                .map(|outline| Bitmap::fill(&outline, size))
+                .reduce(|a, b| a.union(&b));
+            shape = kept.map_or_else(
+                || Bitmap::empty(size),
+                |kept| kept.within(&Bitmap::fill(zone, size)),
+            );
+        }
+        let parts = shape.parts().into_iter().rev();
+        let outlines: Vec<Vec<Point>> = parts
+            .filter(|o| zone.is_some() && o.len() > 2 || large(o))
+            .collect();
+        let moves = !outlines.is_empty();
+        let mut found = Detections::none([0, 0]);
+        let mut polygons = Vec::new();
+        for outline in &outlines {
+            let simple = simplified(outline, 0.01 * perimeter(outline));
+            if simple.len() < 3 {
+                continue;
+            }
+            let b = around(&simple);
+            found.boxes.push(Detection {
+                bbox: BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0),
+                confidence: 1.0,
+                class_id: 0,
+                class: Arc::from("motion"),
+                track: None,
+                id: call.new_id(),
+                extra: None,
+            });
+            #[expect(clippy::cast_possible_truncation, reason = "places in a picture")]
+            let corner =
+                |p: &Point| Value::list(vec![Value::Int(p.x as i64), Value::Int(p.y as i64)]);
+            polygons.push(Value::list(simple.iter().map(corner).collect()));
+        }
+        call.put(0, moves);
+        call.put(1, moves && !seen.moved);
+        call.put(2, found);
+        call.put(3, polygons);
+        seen.moved = moves;
+        Ok(())
+    }
+}
+
+/// The corners of the zone, where there is one.
+fn zone(value: &Value) -> Result<Option<Vec<Point>>, String> {
+    let read;
+    let value = match value {
+        Value::Text(text) => {
+            let json: serde_json::Value = serde_json::from_str(text)
+                .map_err(|e| format!("detection_zone is no JSON: {e}"))?;
+            read = Value::from(json);
+            &read
+        }
+        other => other,
+    };
+    if value.is_null() || value.as_list().is_some_and(<[Value]>::is_empty) {
+        return Ok(None);
+    }
+    let points = value.as_points().filter(|p| p.len() >= 3);
+    points
+        .map(Some)
+        .ok_or_else(|| "detection_zone has to be at least three points [x, y]".to_owned())
+}

@@ -1,0 +1,66 @@
+//! Keeps boxes that overlap a box of a class.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use crate::geometry::BBox;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/overlap@v1",
+    category: "analytics",
+    summary: "Keeps boxes that overlap a box of a class, such as people on a bicycle.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "predictions",
+            "the boxes",
+            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+        ),
+        Property::literal(
+            "overlap_type",
+            "whether the centre has to lie in the other box, or any part of it",
+            Shape::Choice(&["Center Overlap", "Any Overlap"]),
+        )
+        .or(Or::Text("Center Overlap")),
+        Property::literal(
+            "overlap_class_name",
+            "the class of the boxes to overlap, which are not kept themselves",
+            Shape::Text,
+        ),
+    ],
+    outputs: &[Output::new("overlaps", &[Kind::ObjectDetection])],
+    build: |_| Ok(Box::new(Overlap)),
+    ..Manifest::BASE
+}];
+
+struct Overlap;
+
+impl Block for Overlap {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let all = call.detections(0)?;
+        let class = call.text(2)?;
+        let by_center = call.text(1)? == "Center Overlap";
+        let (inner, others): (Vec<_>, Vec<_>) = all
+            .boxes
+            .iter()
+            .enumerate()
+            .partition(|(_, d)| &*d.class == class);
+        let overlaps = |other: &BBox| {
+            inner.iter().any(|(_, d)| {
+                let b = &d.bbox;
+                if by_center {
+                    let c = other.center();
+                    c.x > b.x1 && c.x < b.x2 && c.y > b.y1 && c.y < b.y2
+                } else {
+                    !(other.x2 < b.x1 || other.x1 > b.x2 || other.y2 < b.y1 || other.y1 > b.y2)
+                }
+            })
+        };
+        let kept = others
+            .iter()
+            .filter(|(_, d)| overlaps(&d.bbox))
+            .map(|(i, _)| *i);
+        call.put(0, all.pick(kept));
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! Tells which detections lie on which others, and by how much.
+
+use super::super::block::{Block, Call};
+use super::super::json::detection_id;
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role};
+use super::super::value::Value;
+use crate::detections::Detection;
+use crate::geometry::{Point, intersection_area, polygon_area};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/overlap_analysis@v1",
+    category: "fusion",
+    summary: "Tells which detections lie on which others, and what share of each is covered.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "reference_predictions",
+            "the detections that are covered",
+            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+        ),
+        Property::data(
+            "candidate_predictions",
+            "the detections that cover them",
+            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+        ),
+        Property::value(
+            "min_overlap",
+            "smallest share that is told",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.1)),
+    ],
+    outputs: &[Output::new("overlaps", &[Kind::DetectionsOverlaps])],
+    build: |_| Ok(Box::new(Analysis)),
+    ..Manifest::BASE
+}];
+
+struct Analysis;
+
+impl Block for Analysis {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let covered = call.detections(0)?;
+        let covering = call.detections(1)?;
+        let least = call.number(2, 0.1)?;
+        let outlines: Vec<Vec<Point>> = covering.boxes.iter().map(outline).collect();
+        let mut overlaps = Vec::new();
+        for a in &covered.boxes {
+            let around = outline(a);
+            let area = polygon_area(&around);
+            if area <= 0.0 {
+                continue;
+            }
+            for (b, other) in covering.boxes.iter().zip(&outlines) {
+                if a.bbox.iou(&b.bbox) <= 0.0 {
+                    continue;
+                }
+                let share = intersection_area(&around, other) / area;
+                if share >= least {
+                    overlaps.push(Value::dict([
+                        ("reference_class", a.class.clone().into()),
+                        ("reference_confidence", a.confidence.into()),
+                        ("reference_detection_id", detection_id(&a.id).into()),
+                        ("candidate_class", b.class.clone().into()),
+                        ("candidate_confidence", b.confidence.into()),
+                        ("candidate_detection_id", detection_id(&b.id).into()),
+                        ("overlap_ratio", share.into()),
+                    ]));
+                }
+            }
+        }
+        call.put(0, overlaps);
+        Ok(())
+    }
+}
+
+/// The outline of a mask, else the corners of the box.
+fn outline(d: &Detection) -> Vec<Point> {
+    let mask = d.mask().and_then(|m| m.polygon()).filter(|p| p.len() >= 3);
+    let b = &d.bbox;
+    mask.unwrap_or_else(|| {
+        vec![
+            Point::new(b.x1, b.y1),
+            Point::new(b.x2, b.y1),
+            Point::new(b.x2, b.y2),
+            Point::new(b.x1, b.y2),
+        ]
+    })
+}

@@ -1,0 +1,224 @@
+//! Measures how far tracked objects stray from a path.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
+use super::super::per_video::PerVideo;
+use super::{require_tracks, video_of};
+use crate::analytics::recent::Recent;
+use crate::detections::Detections;
+use crate::geometry::Point;
+
+const METADATA: Property = Property::data(
+    "metadata",
+    "where the frame stands in its video",
+    &[Kind::VideoMetadata],
+);
+const INPUT: Property = Property::data(
+    "detections",
+    "tracked detections",
+    &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+);
+const TRIGGERING_ANCHOR: Property = Property::value(
+    "triggering_anchor",
+    "the point of the box that goes the way",
+    ANCHORS,
+    &[Kind::Text],
+)
+.or(Or::Text("CENTER"));
+const REFERENCE_PATH: Property = Property::value(
+    "reference_path",
+    "the path, [[x, y], …] in pixels",
+    Shape::List,
+    &[Kind::ListOfValues],
+);
+const IMAGE: Property = Property::data("image", "the frame", &[Kind::Image]).inputs_only();
+const OUTPUTS: &[Output] = &[Output::new(
+    "path_deviation_detections",
+    &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+)];
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/path_deviation_analytics@v1",
+        category: "analytics",
+        summary: "Measures how far the way of each tracked object is from a path, by the discrete Fréchet distance.",
+        role: Role::Other,
+        properties: &[METADATA, INPUT, TRIGGERING_ANCHOR, REFERENCE_PATH],
+        outputs: OUTPUTS,
+        build: |_| {
+            Ok(Box::new(Deviation {
+                videos: PerVideo::default(),
+            }))
+        },
+        ..Manifest::BASE
+    },
+    Manifest {
+        name: "roboflow_core/path_deviation_analytics@v2",
+        category: "analytics",
+        summary: "Measures how far the way of each tracked object is from a path, by the discrete Fréchet distance.",
+        role: Role::Other,
+        properties: &[IMAGE, INPUT, TRIGGERING_ANCHOR, REFERENCE_PATH],
+        outputs: OUTPUTS,
+        build: |_| {
+            Ok(Box::new(Deviation {
+                videos: PerVideo::default(),
+            }))
+        },
+        ..Manifest::BASE
+    },
+];
+
+/// Most tracks remembered for one video.
+const MAX_TRACKS: usize = 16_384;
+
+struct Deviation {
+    videos: PerVideo<Ways>,
+}
+
+struct Ways {
+    path: Vec<Point>,
+    tracks: Recent<Way>,
+}
+
+/// How far a way so far is from each beginning of the path: the last row of the table by which Eiter and Mannila
+/// ("Computing discrete Fréchet distance", 1994) compute the distance. A row follows from the one before, so that no way
+/// has to be kept.
+#[derive(Debug, Clone, Default)]
+struct Way(Vec<f64>);
+
+impl Way {
+    /// Goes on to a point; the distance from the whole path.
+    fn go(&mut self, to: Point, path: &[Point]) -> f64 {
+        let first = self.0.is_empty();
+        self.0.resize(path.len(), 0.0);
+        let (mut diagonal, mut left) = (f64::INFINITY, f64::INFINITY);
+        for (j, (cell, at)) in self.0.iter_mut().zip(path).enumerate() {
+            let distance = (at.x - to.x).hypot(at.y - to.y);
+            let up = if first { f64::INFINITY } else { *cell };
+            let best = up.min(diagonal).min(left);
+            let reached = if first && j == 0 {
+                distance
+            } else {
+                best.max(distance)
+            };
+            (diagonal, left) = (up, reached);
+            *cell = reached;
+        }
+        left
+    }
+}
+
+impl Block for Deviation {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let meta = video_of(call.arg(0))?;
+        let all = call.detections(1)?;
+        require_tracks(all)?;
+        let anchor = call.anchor(2)?.unwrap_or_default();
+        let path = call.arg(3).as_points().filter(|p| !p.is_empty());
+        let path = path.ok_or("reference_path has to be a list of points [x, y]")?;
+        let ways = self.videos.get(&meta.video_identifier, || {
+            Ok(Ways {
+                path: Vec::new(),
+                tracks: Recent::new(MAX_TRACKS),
+            })
+        })?;
+        if ways.path != path {
+            *ways = Ways {
+                path,
+                tracks: Recent::new(MAX_TRACKS),
+            };
+        }
+        ways.tracks.next_round(u64::MAX);
+        let mut out = Detections::clone(all);
+        for d in &mut out.boxes {
+            let Some(track) = d.track else { continue };
+            let at = d.anchor(anchor, all.size);
+            let way = ways.tracks.touch_or_insert(track, Way::default());
+            let deviation = way.go(at, &ways.path);
+            d.extra_mut()
+                .data
+                .insert(Arc::from("path_deviation"), json!(deviation));
+        }
+        call.put(0, out);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::super::tests::bench::{Bench, boxes, picture};
+    use super::{Kind, Point, Way};
+
+    /// The distance of a whole way from a path, by its definition.
+    fn by_definition(way: &[Point], path: &[Point]) -> f64 {
+        let mut table = vec![vec![0.0_f64; path.len()]; way.len()];
+        for (i, p) in way.iter().enumerate() {
+            for (j, q) in path.iter().enumerate() {
+                let before = match (i, j) {
+                    (0, 0) => 0.0,
+                    (0, j) => table[0][j - 1],
+                    (i, 0) => table[i - 1][0],
+                    (i, j) => table[i - 1][j]
+                        .min(table[i - 1][j - 1])
+                        .min(table[i][j - 1]),
+                };
+                table[i][j] = before.max((p.x - q.x).hypot(p.y - q.y));
+            }
+        }
+        table[way.len() - 1][path.len() - 1]
+    }
+
+    #[test]
+    fn a_walker_is_as_far_from_the_path_as_the_peer_says() {
+        let step = json!({
+            "type": "roboflow_core/path_deviation_analytics@v2", "image": "$inputs.image", "detections": "$inputs.boxes",
+            "triggering_anchor": "BOTTOM_CENTER", "reference_path": [[10, 10], [50, 20], [90, 60]]
+        });
+        let mut bench = Bench::new(
+            step,
+            &[("image", Kind::Image), ("boxes", Kind::ObjectDetection)],
+        );
+        let walk = [
+            (10.0, 10.0, 94.3398),
+            (30.0, 15.0, 75.0),
+            (60.0, 50.0, 31.6228),
+            (85.0, 55.0, 31.6228),
+        ];
+        for (number, (x, y, wanted)) in (1..).zip(walk) {
+            let row =
+                json!({"x": x, "y": y - 10.0, "width": 10.0, "height": 20.0, "tracker_id": 1});
+            let frame = picture(number, [4, 4], |_, _| [0; 3]);
+            let out = bench
+                .feed(&[("image", frame), ("boxes", boxes([100, 100], &[row]))])
+                .unwrap();
+            let deviation = &out["path_deviation_detections"]["predictions"][0]["path_deviation"];
+            assert!(
+                (deviation.as_f64().unwrap() - wanted).abs() < 1e-3,
+                "{number}: {deviation}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_row_is_enough_to_know_the_distance(
+            way in proptest::collection::vec((0.0..100.0_f64, 0.0..100.0_f64), 1..12),
+            path in proptest::collection::vec((0.0..100.0_f64, 0.0..100.0_f64), 1..8),
+        ) {
+            let points = |list: &[(f64, f64)]| list.iter().map(|(x, y)| Point::new(*x, *y)).collect::<Vec<_>>();
+            let (way, path) = (points(&way), points(&path));
+            let mut so_far = Way::default();
+            for i in 0..way.len() {
+                prop_assert_eq!(so_far.go(way[i], &path), by_definition(&way[..=i], &path));
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Keeps detections whose score is high enough for their class.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
+use super::super::value::Value;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/per_class_confidence_filter@v1",
+    category: "transformation",
+    summary: "Keeps detections whose score is high enough for their class.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "predictions",
+            "the detections",
+            &[
+                Kind::ObjectDetection,
+                Kind::InstanceSegmentation,
+                Kind::Keypoints,
+            ],
+        ),
+        Property::value(
+            "class_thresholds",
+            "lowest score of each class",
+            Shape::Dict,
+            &[Kind::Dictionary],
+        ),
+        Property::value(
+            "default_threshold",
+            "lowest score of all other classes",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.3)),
+    ],
+    outputs: &[Output::new(
+        "predictions",
+        &[
+            Kind::ObjectDetection,
+            Kind::InstanceSegmentation,
+            Kind::Keypoints,
+        ],
+    )],
+    batch: &["predictions"],
+    build: |_| Ok(Box::new(Filter)),
+    ..Manifest::BASE
+}];
+
+struct Filter;
+
+impl Block for Filter {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let all = call.detections(0)?;
+        let default = call.number(2, 0.3)?;
+        let Value::Dict(thresholds) = call.arg(1) else {
+            return Err("class_thresholds has to be a dictionary".to_owned());
+        };
+        let least = |class: &str| match thresholds.get(class) {
+            None => Ok(default),
+            Some(Value::Text(text)) => text
+                .trim()
+                .parse()
+                .map_err(|_| format!("{text:?} is no threshold")),
+            Some(value) => value
+                .as_f64()
+                .ok_or_else(|| format!("the threshold of {class} is no number")),
+        };
+        let mut kept = Vec::new();
+        for (i, d) in all.boxes.iter().enumerate() {
+            if d.confidence >= least(&d.class)? {
+                kept.push(i);
+            }
+        }
+        call.put(0, all.pick(kept));
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Counts the pixels of a colour.
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, INTEGER, Manifest, Output, Property, Role, TEXT_OR_LIST,
+};
+use super::super::value::Value;
+use crate::draw::Color;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/pixel_color_count@v1",
+    category: "classical_computer_vision",
+    summary: "Counts the pixels that have a colour, or one very like it.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        Property::value(
+            "target_color",
+            "the colour",
+            TEXT_OR_LIST,
+            &[Kind::Text, Kind::RgbColor],
+        ),
+        Property::value(
+            "tolerance",
+            "by how much red, green and blue may differ",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(10)),
+    ],
+    outputs: &[Output::new("matching_pixels_count", &[Kind::Integer])],
+    build: |_| Ok(Box::new(Count)),
+    ..Manifest::BASE
+}];
+
+struct Count;
+
+impl Block for Count {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let color = color(call.arg(1))?;
+        let tolerance = call.integer(2, 10)?;
+        let wanted = [color.r, color.g, color.b].map(i64::from);
+        let rgb = image.pixels.rgb();
+        let fits = |p: &&[u8]| {
+            p.iter()
+                .zip(wanted)
+                .all(|(c, w)| (i64::from(*c) - w).abs() <= tolerance)
+        };
+        let count = rgb.data.chunks_exact(3).filter(fits).count();
+        call.put(0, i64::try_from(count).unwrap_or(i64::MAX));
+        Ok(())
+    }
+}
+
+/// A colour, also in the notation `(r, g, b)`.
+fn color(value: &Value) -> Result<Color, String> {
+    let inner = value
+        .as_str()
+        .and_then(|t| t.trim().strip_prefix('(')?.strip_suffix(')'));
+    match inner {
+        Some(inner) => drawing::color(&format!("rgb({inner})")),
+        None => drawing::color_of_value(value),
+    }
+}

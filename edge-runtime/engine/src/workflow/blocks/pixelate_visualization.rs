@@ -1,0 +1,49 @@
+//! Makes what detections show coarse.
+
+use std::sync::Arc;
+
+use image::imageops::{self, FilterType};
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
+use crate::draw::Canvas;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/pixelate_visualization@v1",
+    summary: "Draws the box of each detection in coarse squares, such as faces or number plates.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        drawing::PREDICTIONS,
+        Property::value(
+            "pixel_size",
+            "size of the squares in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(20)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let square = u32::try_from(call.integer(3, 20)?).unwrap_or(1).max(1);
+        let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
+        drawing::put(call, move |canvas: &mut Canvas<'_>| {
+            for d in &detections.boxes {
+                canvas.change(&d.bbox, |part| {
+                    let (width, height) = part.dimensions();
+                    let few = |n: u32| (n / square).max(1);
+                    let small = imageops::thumbnail(part, few(width), few(height));
+                    imageops::resize(&small, width, height, FilterType::Nearest)
+                });
+            }
+        })
+    }
+}

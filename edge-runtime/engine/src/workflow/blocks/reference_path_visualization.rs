@@ -1,0 +1,46 @@
+//! Draws a path.
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Shape};
+use crate::draw::Canvas;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/reference_path_visualization@v1",
+    summary: "Draws a path, such as that of a path deviation.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        Property::value(
+            "reference_path",
+            "the path, [[x, y], …] in pixels",
+            Shape::List,
+            &[Kind::ListOfValues],
+        ),
+        Property::value("color", "the colour", Shape::Text, &[Kind::Text]).or(Or::Text("#5bb573")),
+        Property::value(
+            "thickness",
+            "width of the line in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(2)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let path = call.arg(2).as_points();
+        let path = path.ok_or("reference_path has to be a list of points [x, y]")?;
+        let color = drawing::color_of_value(call.arg(3))?;
+        let thickness = call.number(4, 2.0)?;
+        drawing::put(call, move |canvas: &mut Canvas<'_>| {
+            canvas.polyline(&path, color, thickness)
+        })
+    }
+}

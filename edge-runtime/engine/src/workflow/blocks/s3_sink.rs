@@ -1,0 +1,182 @@
+//! Writes text into objects of a store that speaks S3.
+
+use watchkeeper_contract::effect::{Effect, S3Write};
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use super::super::sink::{Log, Sent, sealed};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/s3_sink@v1",
+    category: "sink",
+    summary: "Writes text, such as a table or JSON, into objects of a store that speaks S3.",
+    role: Role::Sink,
+    properties: &[
+        Property::data("content", "what to write", &[Kind::Text]),
+        Property::literal(
+            "file_type",
+            "what it is",
+            Shape::Choice(&["csv", "json", "txt"]),
+        )
+        .or(Or::Text("csv")),
+        Property::literal(
+            "output_mode",
+            "whether each content has a file of its own, or all go into one",
+            Shape::Choice(&["append_log", "separate_files"]),
+        ),
+        Property::value(
+            "bucket_name",
+            "name of the bucket",
+            Shape::Text,
+            &[Kind::Text],
+        ),
+        Property::value(
+            "s3_prefix",
+            "what the keys of objects begin with",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Text("")),
+        Property::value(
+            "file_name_prefix",
+            "what the names of files begin with",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Text("workflow_output")),
+        Property::value(
+            "max_entries_per_file",
+            "contents after which a new file is begun",
+            INTEGER,
+            &[Kind::Text],
+        )
+        .or(Or::Int(1024)),
+        Property::value(
+            "aws_access_key_id",
+            "id of the access key",
+            Shape::Text,
+            &[Kind::Secret, Kind::Text],
+        )
+        .or(Or::Null),
+        Property::value(
+            "aws_secret_access_key",
+            "the access key",
+            Shape::Text,
+            &[Kind::Secret, Kind::Text],
+        )
+        .or(Or::Null),
+        Property::value(
+            "aws_region",
+            "region of the bucket",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Null),
+    ],
+    outputs: &[
+        Output::new("error_status", &[Kind::Boolean]),
+        Output::new("message", &[Kind::Text]),
+    ],
+    build,
+    ..Manifest::BASE
+}];
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    let most = setup.literals.get("max_entries_per_file");
+    if most
+        .and_then(serde_json::Value::as_i64)
+        .is_some_and(|n| n < 1)
+    {
+        return Err("max_entries_per_file has to be 1 or more".to_owned());
+    }
+    Ok(Box::new(Save::default()))
+}
+
+/// Most bytes of one object that grows: as everything of it is sent with each content, a new one is begun then.
+const MOST_BYTES: usize = 4 << 20;
+
+#[derive(Default)]
+struct Save {
+    log: Log,
+    /// Everything that is in the object that was begun last.
+    whole: String,
+}
+
+impl Block for Save {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let sent = self.send(call)?;
+        sent.put_plainly(call);
+        Ok(())
+    }
+}
+
+impl Save {
+    fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
+        let keys = [7, 8];
+        if keys.iter().any(|i| call.arg(*i).is_null()) {
+            return Err("aws_access_key_id and aws_secret_access_key have to be given".to_owned());
+        }
+        let one_object = call.text(2)? == "append_log";
+        let most = if self.whole.len() > MOST_BYTES {
+            0
+        } else {
+            call.integer(6, 1024)?
+        };
+        let entry = self
+            .log
+            .next(call.text(0)?, call.text(1)?, one_object, most);
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(why) => return Ok(Sent::Refused(why)),
+        };
+        if !entry.append {
+            self.whole.clear();
+        }
+        self.whole.push_str(&entry.content);
+        let (folder, name) = (call.text(4)?.trim_end_matches('/'), call.text(5)?);
+        let name = name.trim_end_matches('/');
+        let sealed_or_none = |i: usize, name: &str| sealed(call.arg(i), name).map(Some);
+        let write = S3Write {
+            bucket: call.text(3)?.to_owned(),
+            prefix: if folder.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{folder}/{name}")
+            },
+            extension: entry.extension.to_owned(),
+            content: self.whole.clone(),
+            replace: entry.append,
+            region: call.arg(9).as_str().map(str::to_owned),
+            access_key_id: sealed_or_none(7, "aws_access_key_id")?,
+            secret_access_key: sealed_or_none(8, "aws_secret_access_key")?,
+        };
+        Ok(Sent::by(call, Effect::S3(write)))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::Bench;
+    use super::{Effect, Kind};
+
+    #[test]
+    fn an_object_that_grows_is_sent_as_a_whole() {
+        let step = json!({
+            "type": "roboflow_core/s3_sink@v1", "content": "$inputs.text", "output_mode": "append_log",
+            "bucket_name": "b", "s3_prefix": "logs/", "aws_access_key_id": "id", "aws_secret_access_key": "key"
+        });
+        let mut bench = Bench::new(step, &[("text", Kind::Text)]);
+        for _ in 0..2 {
+            bench.feed(&[("text", "a\n1".into())]).unwrap();
+        }
+        let [_, Effect::S3(second)] = bench.effects() else {
+            panic!("two objects expected");
+        };
+        assert_eq!((&*second.content, second.replace), ("a\n1\n1\n", true));
+        assert_eq!(second.prefix, "logs/workflow_output");
+    }
+}

@@ -1,0 +1,149 @@
+//! Posts messages in Slack.
+
+use std::collections::BTreeMap;
+
+use watchkeeper_contract::effect::{Effect, SlackMessage};
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, Property, Role, Shape};
+use super::super::message;
+use super::super::sink::{self, Sent, Session, attachments, sealed};
+use super::super::uql::{Chain, NAMED_OPERATIONS};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/slack_notification@v1",
+    category: "sink",
+    summary: "Posts a message with files in a Slack channel.",
+    role: Role::Sink,
+    properties: &[
+        Property::value(
+            "slack_token",
+            "token of the application that posts it",
+            Shape::Text,
+            &[Kind::Text, Kind::Secret],
+        ),
+        Property::value(
+            "channel",
+            "name or id of the channel",
+            Shape::Text,
+            &[Kind::Text],
+        ),
+        Property::literal(
+            "message",
+            "what it says; {{ $parameters.name }} stands for a parameter",
+            Shape::Text,
+        ),
+        Property::value(
+            "message_parameters",
+            "the parameters, by name",
+            Shape::Dict,
+            &[Kind::Any],
+        )
+        .entries_only()
+        .or(Or::EmptyDict),
+        Property::literal(
+            "message_parameters_operations",
+            "operations to do on parameters first",
+            NAMED_OPERATIONS,
+        )
+        .or(Or::EmptyDict),
+        Property::value(
+            "attachments",
+            "files that go along, by name",
+            Shape::Dict,
+            &[Kind::Text, Kind::Bytes],
+        )
+        .entries_only()
+        .or(Or::EmptyDict),
+        sink::FIRE_AND_FORGET,
+        sink::DISABLE_SINK,
+        sink::COOLDOWN,
+        Property::literal(
+            "cooldown_session_key",
+            "steps with the same key rest together",
+            Shape::Text,
+        ),
+    ],
+    outputs: sink::OUTPUTS,
+    build,
+    ..Manifest::BASE
+}];
+
+/// Longest rest, in seconds.
+const MOST_COOLDOWN: i64 = 15 * 60;
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    let cooldown = setup.literals.get("cooldown_seconds");
+    if let Some(seconds) = cooldown.and_then(serde_json::Value::as_i64)
+        && !(0..=MOST_COOLDOWN).contains(&seconds)
+    {
+        return Err(format!(
+            "cooldown_seconds is {seconds} and has to be from 0 to {MOST_COOLDOWN}"
+        ));
+    }
+    Ok(Box::new(Notify {
+        operations: setup.parse("message_parameters_operations")?,
+    }))
+}
+
+struct Notify {
+    operations: BTreeMap<String, Chain>,
+}
+
+impl Block for Notify {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let sent = self.send(call)?;
+        sent.put(call);
+        Ok(())
+    }
+}
+
+impl Notify {
+    fn send(&self, call: &mut Call<'_>) -> Result<Sent, String> {
+        if call.boolean(7, false)? {
+            return Ok(Sent::Off);
+        }
+        let session = Session::of(call.text(9)?, "slack");
+        if session.rests(call, call.number(8, 5.0)?) {
+            return Ok(Sent::Resting);
+        }
+        let text = message::fill(call.text(2)?, call.arg(3), &self.operations)?;
+        let slack = SlackMessage {
+            token: sealed(call.arg(0), "slack_token")?,
+            channel: call.text(1)?.to_owned(),
+            text,
+            files: attachments(call.arg(5))?,
+        };
+        session.begin(call);
+        Ok(Sent::by(call, Effect::Slack(slack)))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::Bench;
+    use super::{Effect, Kind};
+
+    #[test]
+    fn a_message_is_filled_and_the_token_stays_a_name() {
+        let step = json!({
+            "type": "roboflow_core/slack_notification@v1", "slack_token": "$inputs.token", "channel": "yard",
+            "message": "{{ $parameters.n }} here", "message_parameters": {"n": 3}, "cooldown_session_key": "a"
+        });
+        let mut bench = Bench::new(step, &[("token", Kind::Secret)]);
+        let token = || [("token", super::super::super::Value::Secret("SLACK".into()))];
+        bench.feed(&token()).unwrap();
+        let [Effect::Slack(slack)] = bench.effects() else {
+            panic!("one message expected");
+        };
+        assert_eq!(slack.text, "3 here");
+        assert_eq!(format!("{:?}", slack.token), "Secret(SLACK)");
+        assert_eq!(bench.feed(&token()).unwrap()["throttling_status"], true);
+        bench.wait(5.0);
+        assert_eq!(bench.feed(&token()).unwrap()["throttling_status"], false);
+    }
+}

@@ -1,0 +1,203 @@
+//! Steadies the boxes of tracked objects.
+
+use std::collections::VecDeque;
+
+use watchkeeper_contract::id::TrackId;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
+use super::super::per_video::PerVideo;
+use super::{require_tracks, video_of};
+use crate::detections::{Detection, Detections};
+use crate::geometry::{BBox, Point};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/stabilize_detections@v1",
+    category: "transformation",
+    summary: "Steadies the boxes of tracked objects, and carries lost ones on for some frames at the speed they had.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the frame", &[Kind::Image]),
+        Property::data(
+            "detections",
+            "tracked detections",
+            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+        ),
+        Property::value(
+            "smoothing_window_size",
+            "frames over which a speed is smoothed, and for which a lost object is carried on",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(3))
+        .nullable(),
+        Property::value(
+            "bbox_smoothing_coefficient",
+            "how much of a box is the newest one, 0 to 1",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.2))
+        .nullable(),
+    ],
+    outputs: &[Output::new(
+        "tracked_detections",
+        &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+    )],
+    build: |_| {
+        Ok(Box::new(Stabilize {
+            videos: PerVideo::default(),
+        }))
+    },
+    ..Manifest::BASE
+}];
+
+/// Most tracks remembered for one video.
+const MAX_TRACKS: usize = 16_384;
+
+struct Stabilize {
+    videos: PerVideo<Objects>,
+}
+
+#[derive(Default)]
+struct Objects {
+    /// In the order in which the tracks came.
+    last: Vec<Detection>,
+    speeds: Vec<(TrackId, Speed)>,
+}
+
+/// The speed of an object in pixels a frame, by a Kalman filter on the mean of the latest ones (Welch and Bishop, "An
+/// introduction to the Kalman filter"). Both directions have the same uncertainty, so that it is one number.
+struct Speed {
+    velocity: Point,
+    uncertainty: f64,
+    /// Newest first.
+    latest: VecDeque<Point>,
+}
+
+/// How much a speed changes by itself from frame to frame, as a variance.
+const PROCESS_NOISE: f64 = 0.001;
+/// How much a measured speed is off, as a variance.
+const MEASUREMENT_NOISE: f64 = 0.01;
+
+impl Speed {
+    fn begin(velocity: Point) -> Self {
+        Self {
+            velocity,
+            uncertainty: 1.0,
+            latest: VecDeque::from([velocity]),
+        }
+    }
+
+    fn measure(&mut self, velocity: Point, window: usize) {
+        self.latest.push_front(velocity);
+        self.latest.truncate(window);
+        let sum = self
+            .latest
+            .iter()
+            .fold(Point::default(), |s, v| Point::new(s.x + v.x, s.y + v.y));
+        #[expect(clippy::cast_precision_loss, reason = "a window is small")]
+        let count = self.latest.len().max(1) as f64;
+        let gain = self.uncertainty / (self.uncertainty + MEASUREMENT_NOISE);
+        self.velocity.x += gain * (sum.x / count - self.velocity.x);
+        self.velocity.y += gain * (sum.y / count - self.velocity.y);
+        self.uncertainty -= gain * self.uncertainty;
+    }
+}
+
+impl Block for Stabilize {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let all = call.detections(1)?;
+        require_tracks(all)?;
+        let window = usize::try_from(call.integer(2, 3)?.clamp(1, 1024)).unwrap_or(1);
+        let alpha = call.number(3, 0.2)?;
+        let video = &video_of(call.arg(0))?.video_identifier;
+        let objects = self.videos.get(video, || Ok(Objects::default()))?;
+        call.put(0, objects.update(all, window, alpha));
+        Ok(())
+    }
+}
+
+/// The new box mixed with the one before.
+fn mixed(before: &BBox, now: &BBox, alpha: f64) -> BBox {
+    let mix = |before: f64, now: f64| alpha * now + (1.0 - alpha) * before;
+    BBox::new(
+        mix(before.x1, now.x1),
+        mix(before.y1, now.y1),
+        mix(before.x2, now.x2),
+        mix(before.y2, now.y2),
+    )
+}
+
+impl Objects {
+    fn before(&mut self, track: TrackId) -> Option<&mut Detection> {
+        self.last.iter_mut().find(|d| d.track == Some(track))
+    }
+
+    fn update(&mut self, all: &Detections, window: usize, alpha: f64) -> Detections {
+        let measured = self.measure(all, window);
+        for (_, speed) in &mut self.speeds {
+            speed.uncertainty += PROCESS_NOISE;
+        }
+        let predicted: Vec<(TrackId, Point)> =
+            self.speeds.iter().map(|(t, s)| (*t, s.velocity)).collect();
+        self.speeds.retain_mut(|(track, speed)| {
+            measured.contains(track) || {
+                speed.latest.pop_front();
+                !speed.latest.is_empty()
+            }
+        });
+        let mut out = Detections::clone(all);
+        for d in &mut out.boxes {
+            let Some(track) = d.track else { continue };
+            let raw = d.clone();
+            match self.before(track) {
+                Some(before) => {
+                    d.bbox = mixed(&before.bbox, &d.bbox, alpha);
+                    *before = raw;
+                }
+                None => self.last.push(raw),
+            }
+        }
+        for (track, v) in predicted {
+            if all.boxes.iter().any(|d| d.track == Some(track)) {
+                continue;
+            }
+            if let Some(before) = self.before(track) {
+                let b = before.bbox;
+                let carried = BBox::new(b.x1 + v.x, b.y1 + v.y, b.x2 + v.x, b.y2 + v.y);
+                before.bbox = mixed(&b, &carried, alpha);
+                out.boxes.push(before.clone());
+            }
+        }
+        let here: Vec<Option<TrackId>> = out.boxes.iter().map(|d| d.track).collect();
+        let speeds = &self.speeds;
+        self.last
+            .retain(|d| here.contains(&d.track) || speeds.iter().any(|(t, _)| Some(*t) == d.track));
+        let too_many = self.last.len().saturating_sub(MAX_TRACKS);
+        self.last.drain(..too_many);
+        out
+    }
+
+    /// Takes the speeds of the objects that were there before; their tracks.
+    fn measure(&mut self, all: &Detections, window: usize) -> Vec<TrackId> {
+        let mut measured = Vec::new();
+        for d in &all.boxes {
+            let Some(track) = d.track else { continue };
+            let Some(before) = self.before(track).map(|d| d.bbox) else {
+                continue;
+            };
+            // By the right lower corners, as the peer takes it.
+            let corner = |b: &BBox| Point::new(b.x1 + b.width().abs(), b.y1 + b.height().abs());
+            let (from, to) = (corner(&before), corner(&d.bbox));
+            let velocity = Point::new(to.x - from.x, to.y - from.y);
+            match self.speeds.iter_mut().find(|(t, _)| *t == track) {
+                Some((_, speed)) => speed.measure(velocity, window),
+                None => self.speeds.push((track, Speed::begin(velocity))),
+            }
+            measured.push(track);
+        }
+        measured
+    }
+}

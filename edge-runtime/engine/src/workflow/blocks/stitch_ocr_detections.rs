@@ -1,0 +1,397 @@
+//! Puts the letters of a text recogniser together to lines.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use crate::detections::{Detection, Detections};
+use crate::geometry::BBox;
+
+const PREDICTIONS: Property = Property::data(
+    "predictions",
+    "the letters or words, by the classes of boxes",
+    &[Kind::ObjectDetection],
+);
+const READING_DIRECTION: Property = Property::literal(
+    "reading_direction",
+    "which way the text goes; auto goes by the shape of the letters",
+    Shape::Choice(&[
+        "left_to_right",
+        "right_to_left",
+        "vertical_top_to_bottom",
+        "vertical_bottom_to_top",
+        "auto",
+    ]),
+);
+const TOLERANCE: Property = Property::value(
+    "tolerance",
+    "pixels by which letters of one line may be apart across it",
+    INTEGER,
+    &[Kind::Integer],
+)
+.or(Or::Int(10));
+const DELIMITER: Property = Property::value(
+    "delimiter",
+    "what stands between two letters",
+    Shape::Text,
+    &[Kind::Text],
+)
+.or(Or::Text(""));
+const STITCHING_ALGORITHM: Property = Property::literal(
+    "stitching_algorithm",
+    "how lines are made: by rows of equal height, by the gaps between letters, or letter by letter",
+    Shape::Choice(&["tolerance", "otsu", "collimate"]),
+);
+const OTSU_THRESHOLD_MULTIPLIER: Property = Property::value(
+    "otsu_threshold_multiplier",
+    "how much larger than the limit between small and large gaps a gap between words is",
+    NUMBER,
+    &[Kind::Float],
+)
+.or(Or::Float(1.0));
+const COLLIMATE_TOLERANCE: Property = Property::value(
+    "collimate_tolerance",
+    "pixels by which a letter may be beside the one before",
+    INTEGER,
+    &[Kind::Integer],
+)
+.or(Or::Int(10));
+const OUTPUTS: &[Output] = &[Output::new("ocr_text", &[Kind::Text])];
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/stitch_ocr_detections@v1",
+        category: "transformation",
+        summary: "Puts letters or words together to text, line by line.",
+        role: Role::Other,
+        properties: &[PREDICTIONS, READING_DIRECTION, TOLERANCE, DELIMITER],
+        outputs: OUTPUTS,
+        batch: &["predictions"],
+        build: |setup| build(setup, false),
+        ..Manifest::BASE
+    },
+    Manifest {
+        name: "roboflow_core/stitch_ocr_detections@v2",
+        category: "transformation",
+        summary: "Puts letters or words together to text, line by line; words are told apart by the gaps between letters where asked.",
+        role: Role::Other,
+        properties: &[
+            STITCHING_ALGORITHM,
+            PREDICTIONS,
+            READING_DIRECTION,
+            TOLERANCE,
+            DELIMITER,
+            OTSU_THRESHOLD_MULTIPLIER,
+            COLLIMATE_TOLERANCE,
+        ],
+        outputs: OUTPUTS,
+        batch: &["predictions"],
+        build: |setup| build(setup, true),
+        ..Manifest::BASE
+    },
+];
+
+fn build(setup: &Setup<'_>, second: bool) -> Result<Box<dyn Block>, String> {
+    let tolerance = setup
+        .literals
+        .get("tolerance")
+        .and_then(serde_json::Value::as_i64);
+    if tolerance.is_some_and(|n| n <= 0) {
+        return Err("tolerance has to be above 0".to_owned());
+    }
+    Ok(Box::new(Stitch { second }))
+}
+
+struct Stitch {
+    second: bool,
+}
+
+/// Which way text goes: along an axis, forwards or backwards.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    vertical: bool,
+    backwards: bool,
+}
+
+impl Way {
+    fn of(name: &str, all: &Detections) -> Self {
+        let (vertical, backwards) = match name {
+            "right_to_left" => (false, true),
+            "vertical_top_to_bottom" => (true, false),
+            "vertical_bottom_to_top" => (true, true),
+            "auto" => {
+                let sum = |f: fn(&BBox) -> f64| all.boxes.iter().map(|d| f(&d.bbox)).sum::<f64>();
+                let flat = sum(BBox::width) > sum(BBox::height);
+                (!flat && !all.boxes.is_empty(), false)
+            }
+            _ => (false, false),
+        };
+        Self {
+            vertical,
+            backwards,
+        }
+    }
+
+    /// What stands between two lines.
+    const fn line_break(self) -> &'static str {
+        if self.vertical { " " } else { "\n" }
+    }
+}
+
+/// A letter as it lies along the text and across it.
+#[derive(Debug, Clone)]
+struct Letter {
+    text: Arc<str>,
+    along: f64,
+    across: f64,
+    length: f64,
+    breadth: f64,
+    /// Its nearer edges in whole pixels.
+    begin: f64,
+    side: f64,
+}
+
+impl Letter {
+    fn of(d: &Detection, way: Way) -> Self {
+        let (b, c) = (&d.bbox, d.bbox.center());
+        let (x, y) = (b.x1.round_ties_even(), b.y1.round_ties_even());
+        let text = Arc::clone(&d.class);
+        if way.vertical {
+            Self {
+                text,
+                along: c.y,
+                across: c.x,
+                length: b.height(),
+                breadth: b.width(),
+                begin: y,
+                side: x,
+            }
+        } else {
+            Self {
+                text,
+                along: c.x,
+                across: c.y,
+                length: b.width(),
+                breadth: b.height(),
+                begin: x,
+                side: y,
+            }
+        }
+    }
+}
+
+impl Block for Stitch {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        // The first version has no choice of algorithms.
+        let at = usize::from(self.second);
+        let all = call.detections(at)?;
+        let way = Way::of(call.text(at + 1)?, all);
+        let tolerance = call.number(at + 2, 10.0)?;
+        let delimiter = call.text(at + 3)?;
+        let letters: Vec<Letter> = all.boxes.iter().map(|d| Letter::of(d, way)).collect();
+        let algorithm = if self.second {
+            call.text(0)?
+        } else {
+            "tolerance"
+        };
+        let text = match algorithm {
+            _ if letters.is_empty() => String::new(),
+            "otsu" => by_gaps(letters, way, delimiter, call.number(5, 1.0)?),
+            "collimate" => letter_by_letter(letters, way, delimiter, call.number(6, 10.0)?),
+            _ if tolerance > 0.0 => by_rows(letters, way, delimiter, tolerance),
+            _ => return Err(format!("tolerance is {tolerance} and has to be above 0")),
+        };
+        call.put(0, text);
+        Ok(())
+    }
+}
+
+/// Sorts by a number, downwards where text goes backwards; equal ones stay in order.
+fn sort(list: &mut [Letter], backwards: bool, by: impl Fn(&Letter) -> f64) {
+    list.sort_by(|a, b| {
+        let order = by(a).total_cmp(&by(b));
+        if backwards { order.reverse() } else { order }
+    });
+}
+
+fn join(letters: &[Letter], delimiter: &str) -> String {
+    let texts: Vec<&str> = letters.iter().map(|l| &*l.text).collect();
+    texts.join(delimiter)
+}
+
+/// Lines are letters whose edge lies in the same row of so many pixels.
+fn by_rows(letters: Vec<Letter>, way: Way, delimiter: &str, tolerance: f64) -> String {
+    let mut rows: Vec<(f64, Vec<Letter>)> = Vec::new();
+    for letter in letters {
+        let row = (letter.side / tolerance).round_ties_even() * tolerance;
+        match rows.iter_mut().find(|(r, _)| *r == row) {
+            Some((_, line)) => line.push(letter),
+            None => rows.push((row, vec![letter])),
+        }
+    }
+    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+    if way.vertical && way.backwards {
+        rows.reverse();
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for (_, line) in &mut rows {
+        sort(line, way.backwards, |l| l.begin);
+    }
+    for (i, (_, line)) in rows.iter().enumerate() {
+        if i > 0 {
+            parts.push(way.line_break());
+        }
+        parts.extend(line.iter().map(|l| &*l.text));
+    }
+    parts.join(delimiter)
+}
+
+/// Lines by their height, words by the gaps that stand out.
+fn by_gaps(mut letters: Vec<Letter>, way: Way, delimiter: &str, multiplier: f64) -> String {
+    let mut breadths: Vec<f64> = letters.iter().map(|l| l.breadth).collect();
+    breadths.sort_by(f64::total_cmp);
+    let middle = breadths.len() / 2;
+    let upper = breadths.get(middle).copied().unwrap_or(0.0);
+    let lower = breadths
+        .get(middle.saturating_sub(1))
+        .copied()
+        .unwrap_or(0.0);
+    let median = if breadths.len() % 2 == 1 {
+        upper
+    } else {
+        f64::midpoint(lower, upper)
+    };
+    sort(&mut letters, false, |l| l.across);
+    let mut lines: Vec<Vec<Letter>> = Vec::new();
+    let height = |line: &[Letter]| mean(line.iter().map(|l| l.across));
+    for letter in letters {
+        match lines.last_mut() {
+            Some(line) if (letter.across - height(line)).abs() <= median * 0.5 => line.push(letter),
+            _ => lines.push(vec![letter]),
+        }
+    }
+    lines.sort_by(|a, b| height(a).total_cmp(&height(b)));
+    if way.vertical && way.backwards {
+        lines.reverse();
+    }
+    let mut gaps: Vec<Vec<f64>> = Vec::new();
+    for line in &mut lines {
+        sort(line, way.backwards, |l| l.along);
+        let of_pair = |pair: &[Letter]| match pair {
+            [a, b] => {
+                let scale = f64::midpoint(a.length, b.length);
+                let gap = (b.along - a.along) * if way.backwards { -1.0 } else { 1.0 } - scale;
+                if scale > 0.0 { gap / scale } else { 0.0 }
+            }
+            _ => 0.0,
+        };
+        gaps.push(line.windows(2).map(of_pair).collect());
+    }
+    let limit = limit(&gaps.concat()).map(|limit| limit * multiplier);
+    let between = if delimiter.is_empty() { " " } else { delimiter };
+    let texts: Vec<String> = lines
+        .iter()
+        .zip(&gaps)
+        .map(|(line, gaps)| {
+            let mut words: Vec<String> = Vec::new();
+            let mut from = 0;
+            for (i, gap) in gaps.iter().enumerate() {
+                if limit.is_some_and(|limit| *gap > limit) {
+                    words.push(join(line.get(from..=i).unwrap_or_default(), delimiter));
+                    from = i + 1;
+                }
+            }
+            words.push(join(line.get(from..).unwrap_or_default(), delimiter));
+            words.join(between)
+        })
+        .collect();
+    texts.join(way.line_break())
+}
+
+fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for n in numbers {
+        sum += n;
+        count += 1.0;
+    }
+    sum / count
+}
+
+/// The limit between small and large gaps, in shares of a letter: that which parts them best (Otsu, "A threshold selection
+/// method from gray-level histograms", 1979). None where the large ones are no gaps between words.
+fn limit(gaps: &[f64]) -> Option<f64> {
+    if gaps.len() < 2 {
+        return None;
+    }
+    let least = gaps.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = gaps.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    // As a histogram of equal numbers is drawn around them.
+    let (least, most) = if least == most {
+        (least - 0.5, most + 0.5)
+    } else {
+        (least, most)
+    };
+    let bins = u32::try_from(gaps.len().min(50)).unwrap_or(50);
+    let step = (most - least) / f64::from(bins);
+    let (mut best, mut spread, mut means) = (0.0, 0.0, (0.0, 0.0));
+    for bin in 0..bins {
+        let limit = least + (f64::from(bin) + 0.5) * step;
+        let (below, above): (Vec<f64>, Vec<f64>) = gaps.iter().partition(|g| **g <= limit);
+        if below.is_empty() || above.is_empty() {
+            continue;
+        }
+        let (low, high) = (mean(below.iter().copied()), mean(above.iter().copied()));
+        #[expect(clippy::cast_precision_loss, reason = "letters of a picture")]
+        let variance = below.len() as f64 * above.len() as f64 * (low - high).powi(2);
+        if variance > spread {
+            (best, spread, means) = (limit, variance, (low, high));
+        }
+    }
+    // Between words there is a third of a letter at least.
+    (means.1 > 0.3 && (means.1 - means.0).abs() > 0.3).then_some(best)
+}
+
+/// Each letter goes on the line whose last letter it follows.
+fn letter_by_letter(mut letters: Vec<Letter>, way: Way, delimiter: &str, tolerance: f64) -> String {
+    sort(&mut letters, way.backwards, |l| l.along);
+    let follows = |a: &Letter, b: &Letter| {
+        let beside = (a.across - b.across).abs() < a.breadth.max(b.breadth) / 2.0 + tolerance;
+        beside
+            && if way.backwards {
+                a.along >= b.along
+            } else {
+                a.along <= b.along
+            }
+    };
+    let mut lines: Vec<Vec<Letter>> = Vec::new();
+    let mut rest = letters;
+    while !rest.is_empty() {
+        let before = rest.len();
+        for line in &mut lines {
+            let mut left = Vec::new();
+            for letter in rest {
+                match line.last() {
+                    Some(last) if follows(last, &letter) => line.push(letter),
+                    _ => left.push(letter),
+                }
+            }
+            rest = left;
+        }
+        if rest.len() == before {
+            lines.push(vec![rest.remove(0)]);
+        }
+    }
+    let place = |line: &[Letter]| mean(line.iter().map(|l| l.across));
+    lines.sort_by(|a, b| {
+        let order = place(a).total_cmp(&place(b));
+        if way.vertical && way.backwards {
+            order.reverse()
+        } else {
+            order
+        }
+    });
+    let texts: Vec<String> = lines.iter().map(|line| join(line, delimiter)).collect();
+    texts.join(way.line_break())
+}

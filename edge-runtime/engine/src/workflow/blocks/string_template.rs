@@ -1,0 +1,88 @@
+//! Fills a template with values.
+
+use std::collections::BTreeMap;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use super::super::python_format;
+use super::super::uql::{Chain, NAMED_OPERATIONS, apply_named};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/string_template@v1",
+    category: "formatter",
+    summary: "Fills a template such as \"{count} in {zone:>8}\" with values, in the notation of Python.",
+    role: Role::Other,
+    properties: &[
+        Property::value(
+            "template",
+            "text with fields; {{ and }} stand for braces",
+            Shape::Text,
+            &[Kind::Text],
+        ),
+        Property::value(
+            "data",
+            "the values, by the names of the fields",
+            Shape::Dict,
+            &[Kind::Any],
+        )
+        .entries_only()
+        .or(Or::EmptyDict),
+        Property::literal(
+            "data_operations",
+            "operations to do on them first",
+            NAMED_OPERATIONS,
+        )
+        .or(Or::EmptyDict),
+    ],
+    outputs: &[Output::new("output", &[Kind::Text])],
+    build: |setup| {
+        Ok(Box::new(Template {
+            operations: setup.parse("data_operations")?,
+        }))
+    },
+    ..Manifest::BASE
+}];
+
+struct Template {
+    operations: BTreeMap<String, Chain>,
+}
+
+impl Block for Template {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let mut data = call.arg(1).clone();
+        apply_named(&self.operations, &mut data, "data")?;
+        let text = python_format::format(call.text(0)?, &|name| data.get(name).cloned())?;
+        call.put(0, text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::{Bench, boxes};
+    use super::Kind;
+
+    #[test]
+    fn a_template_is_filled_and_a_field_without_data_is_refused() {
+        let step = |template: &str| {
+            json!({
+                "type": "roboflow_core/string_template@v1", "template": template,
+                "data": {"count": "$inputs.boxes", "zone": "gate"},
+                "data_operations": {"count": [{"type": "SequenceLength"}]}
+            })
+        };
+        let feed = |template: &str| {
+            let mut bench = Bench::new(step(template), &[("boxes", Kind::ObjectDetection)]);
+            bench.feed(&[("boxes", boxes([9, 9], &[]))])
+        };
+        assert_eq!(
+            feed("{count:03d} in {zone!r}").unwrap()["output"],
+            "000 in 'gate'"
+        );
+        assert!(feed("{who}").unwrap_err().contains("who"));
+    }
+}

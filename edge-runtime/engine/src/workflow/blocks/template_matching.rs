@@ -1,0 +1,162 @@
+//! Finds a small picture in pictures.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
+use crate::detections::{Detection, Detections};
+use crate::geometry::BBox;
+use crate::vision::{self, Plane};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/template_matching@v1",
+    category: "classical_computer_vision",
+    summary: "Finds the places of a picture that look like a template.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        Property::data("template", "the small picture to look for", &[Kind::Image])
+            .alias(&["templates"]),
+        Property::value(
+            "matching_threshold",
+            "how alike a place has to be, up to 1",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(0.8)),
+        Property::value(
+            "apply_nms",
+            "whether of places over each other one is kept",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(true)),
+        Property::value(
+            "nms_threshold",
+            "overlap above which two places are the same",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.5)),
+    ],
+    outputs: &[
+        Output::new("predictions", &[Kind::ObjectDetection]),
+        Output::new("number_of_matches", &[Kind::Integer]),
+    ],
+    build: |_| Ok(Box::new(Match)),
+    ..Manifest::BASE
+}];
+
+/// Most multiplications of one picture.
+const MOST_WORK: u64 = 20_000_000_000;
+/// Most places.
+const MOST: usize = 10_000;
+
+struct Match;
+
+impl Block for Match {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let template = call.image(1)?;
+        let (size, small) = (image.size(), template.size());
+        if small.contains(&0) || small[0] > size[0] || small[1] > size[1] {
+            return Err(format!(
+                "a template of {small:?} pixels is not in a picture of {size:?}"
+            ));
+        }
+        let area = |[w, h]: [u32; 2]| u64::from(w) * u64::from(h);
+        if area(size).saturating_mul(area(small)) > MOST_WORK {
+            return Err(
+                "picture and template are too large; make both smaller with image_preprocessing"
+                    .to_owned(),
+            );
+        }
+        let (rgb, template) = (image.pixels.rgb(), template.pixels.rgb());
+        let (whole, part) = (
+            Plane::from(&vision::grey(&rgb)),
+            Plane::from(&vision::grey(&template)),
+        );
+        let threshold = call.number(2, 0.8)?;
+        let places = alike(&whole, &part, threshold);
+        if places.len() > MOST {
+            return Err(format!(
+                "more than {MOST} places look like the template; raise matching_threshold"
+            ));
+        }
+        let [w, h] = small.map(f64::from);
+        let mut boxes: Vec<BBox> = places
+            .iter()
+            .map(|(x, y)| BBox::new(*x, *y, x + w, y + h))
+            .collect();
+        if call.boolean(3, true)? {
+            boxes = apart(&boxes, call.number(4, 0.5)?);
+        }
+        let mut found = Detections::none(size);
+        for bbox in boxes {
+            found.boxes.push(Detection {
+                bbox,
+                confidence: 1.0,
+                class_id: 0,
+                class: Arc::from("template_match"),
+                track: None,
+                id: call.new_id(),
+                extra: None,
+            });
+        }
+        image.stamp(&mut found);
+        call.put(1, i64::try_from(found.boxes.len()).unwrap_or(i64::MAX));
+        call.put(0, found);
+        Ok(())
+    }
+}
+
+/// Where a picture correlates with a template by at least so much. Lewis, "Fast normalized cross-correlation", 1995.
+fn alike(whole: &Plane, part: &Plane, threshold: f64) -> Vec<(f64, f64)> {
+    #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
+    let count = part.data.len() as f64;
+    let mean = part.data.iter().map(|v| f64::from(*v)).sum::<f64>() / count;
+    let weights: Vec<f64> = part.data.iter().map(|v| f64::from(*v) - mean).collect();
+    let energy: f64 = weights.iter().map(|w| w * w).sum();
+    let mut places = Vec::new();
+    for y in 0..=whole.height - part.height {
+        for x in 0..=whole.width - part.width {
+            let (mut product, mut sum, mut squares) = (0.0, 0.0, 0.0);
+            for (row, weights) in weights.chunks_exact(part.width).enumerate() {
+                let from = (y + row) * whole.width + x;
+                let values = whole.data.get(from..from + part.width).unwrap_or_default();
+                for (v, w) in values.iter().zip(weights) {
+                    let v = f64::from(*v);
+                    product += v * w;
+                    sum += v;
+                    squares += v * v;
+                }
+            }
+            let spread = (squares - sum * sum / count).max(0.0);
+            let norm = (spread * energy).sqrt();
+            // A template without any contrast is like everything; such a place is like nothing else.
+            let likeness = match norm > 1e-6 {
+                true => product / norm,
+                false if energy > 1e-6 => 0.0,
+                false => 1.0,
+            };
+            if likeness >= threshold {
+                #[expect(clippy::cast_precision_loss, reason = "places in a picture")]
+                places.push((x as f64, y as f64));
+            }
+        }
+    }
+    places
+}
+
+/// Boxes that don't overlap by more than so much; of those that do, the last stays. The order is kept.
+fn apart(boxes: &[BBox], most: f64) -> Vec<BBox> {
+    let mut kept: Vec<BBox> = Vec::new();
+    for b in boxes.iter().rev() {
+        if kept.iter().all(|k| k.iou(b) <= most) {
+            kept.push(*b);
+        }
+    }
+    kept.reverse();
+    kept
+}

@@ -1,0 +1,218 @@
+//! Writes text on pictures.
+
+use std::collections::BTreeMap;
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
+use super::super::message;
+use super::super::uql::{Chain, NAMED_OPERATIONS};
+use crate::draw::{Canvas, Color, TextBox};
+use crate::geometry::Point;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/text_display@v1",
+    summary: "Writes text with values of the workflow on a picture.",
+    properties: &[
+        drawing::IMAGE,
+        Property::literal(
+            "text",
+            "what to write; {{ $parameters.name }} stands for a parameter",
+            Shape::Text,
+        ),
+        Property::value(
+            "text_parameters",
+            "the parameters, by name",
+            Shape::Dict,
+            &[Kind::Any],
+        )
+        .entries_only()
+        .or(Or::EmptyDict),
+        Property::literal(
+            "text_parameters_operations",
+            "operations to do on parameters first",
+            NAMED_OPERATIONS,
+        )
+        .or(Or::EmptyDict),
+        Property::value(
+            "text_color",
+            "colour of the letters",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Text("WHITE")),
+        Property::value(
+            "background_color",
+            "colour behind the letters; \"transparent\" for none",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Text("BLACK")),
+        Property::value(
+            "background_opacity",
+            "how opaque that is, 0 to 1",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(1.0)),
+        Property::value("font_scale", "size of the letters", NUMBER, &[Kind::Float])
+            .or(Or::Float(1.0)),
+        Property::value(
+            "font_thickness",
+            "kept for compatibility: letters are as bold as the box draws them",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(2)),
+        Property::value(
+            "padding",
+            "pixels around the letters",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(10)),
+        Property::value(
+            "text_align",
+            "where a line stands that is shorter than others",
+            Shape::Choice(&["left", "center", "right"]),
+            &[Kind::Text],
+        )
+        .or(Or::Text("left")),
+        Property::value(
+            "border_radius",
+            "radius of the corners in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(0)),
+        Property::value(
+            "position_mode",
+            "whether the place is given in pixels or by a side of the picture",
+            Shape::Choice(&["absolute", "relative"]),
+            &[Kind::Text],
+        )
+        .or(Or::Text("relative")),
+        Property::value(
+            "position_x",
+            "pixels from the left",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(0)),
+        Property::value("position_y", "pixels from above", INTEGER, &[Kind::Integer])
+            .or(Or::Int(0)),
+        Property::value(
+            "anchor",
+            "the side or corner of the picture",
+            Shape::Choice(&[
+                "center",
+                "top_left",
+                "top_center",
+                "top_right",
+                "bottom_left",
+                "bottom_center",
+                "bottom_right",
+                "center_left",
+                "center_right",
+            ]),
+            &[Kind::Text],
+        )
+        .or(Or::Text("top_left")),
+        Property::value(
+            "offset_x",
+            "pixels away from it across",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(10)),
+        Property::value(
+            "offset_y",
+            "pixels away from it up or down",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(10)),
+        drawing::COPY,
+    ],
+    build: |setup| {
+        Ok(Box::new(Draw {
+            operations: setup.parse("text_parameters_operations")?,
+        }))
+    },
+    ..drawing::BASE
+}];
+
+struct Draw {
+    operations: BTreeMap<String, Chain>,
+}
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let words = message::fill(call.text(1)?, call.arg(2), &self.operations)?;
+        let background = call.arg(5);
+        let is_clear = background
+            .as_str()
+            .is_some_and(|t| t.eq_ignore_ascii_case("transparent"));
+        let text = TextBox {
+            color: drawing::color_of_value(call.arg(4))?,
+            background: if is_clear {
+                Color::INK
+            } else {
+                drawing::color_of_value(background)?
+            },
+            opacity: if is_clear { 0.0 } else { call.number(6, 1.0)? },
+            scale: call.number(7, 1.0)?,
+            padding: call.number(9, 10.0)?,
+            radius: call.number(11, 0.0)?,
+        };
+        let align = match call.text(10)? {
+            "center" => 0.5,
+            "right" => 1.0,
+            _ => 0.0,
+        };
+        let place = if call.text(12)? == "absolute" {
+            Place::At(call.number(13, 0.0)?, call.number(14, 0.0)?)
+        } else {
+            let name = call.text(15)?;
+            // Where along the picture the box stands, and which way its offset goes there.
+            let share = |low: &str, high: &str| {
+                if name.contains(low) {
+                    (0.0, 1.0)
+                } else if name.contains(high) {
+                    (1.0, -1.0)
+                } else {
+                    (0.5, 1.0)
+                }
+            };
+            let (x, x_way) = share("left", "right");
+            let (y, y_way) = share("top", "bottom");
+            let offset = [
+                call.number(16, 10.0)? * x_way,
+                call.number(17, 10.0)? * y_way,
+            ];
+            Place::Beside([x, y], offset)
+        };
+        drawing::put(call, move |canvas: &mut Canvas<'_>| {
+            let lines: Vec<&str> = words.lines().collect();
+            let [width, height] = text.measure(&lines);
+            let (x, y) = match place {
+                Place::At(x, y) => (x, y),
+                Place::Beside([x, y], [dx, dy]) => (
+                    (canvas.width() - width) * x + dx,
+                    (canvas.height() - height) * y + dy,
+                ),
+            };
+            text.draw(canvas, Point::new(x, y), &lines, align);
+        })
+    }
+}
+
+/// Where the left upper corner of the text is.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// In pixels.
+    At(f64, f64),
+    /// At these shares of what the text leaves free, and so many pixels from there.
+    Beside([f64; 2], [f64; 2]),
+}

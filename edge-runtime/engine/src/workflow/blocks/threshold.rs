@@ -1,0 +1,85 @@
+//! Tells dark from light.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use crate::vision::threshold::{self, Rule};
+use crate::vision::{self, Plane};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/threshold@v1",
+    category: "classical_computer_vision",
+    summary: "Makes a picture of what is darker and what is lighter than a threshold.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        Property::value(
+            "threshold_type",
+            "how dark and light are told apart, and what becomes of them",
+            Shape::Choice(&[
+                "binary",
+                "binary_inv",
+                "trunc",
+                "tozero",
+                "tozero_inv",
+                "adaptive_mean",
+                "adaptive_gaussian",
+                "otsu",
+            ]),
+            &[Kind::Text],
+        )
+        .or(Or::Text("binary")),
+        Property::value(
+            "thresh_value",
+            "the threshold, 0 to 255; otsu and the adaptive ones find their own",
+            INTEGER,
+            &[Kind::Integer],
+        ),
+        Property::value(
+            "max_value",
+            "what light becomes, 0 to 255",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(255)),
+    ],
+    outputs: &[Output::new("image", &[Kind::Image])],
+    build: |_| Ok(Box::new(Change)),
+    ..Manifest::BASE
+}];
+
+struct Change;
+
+impl Block for Change {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let kind = call.text(1)?;
+        let threshold = call.integer(2, 127)?;
+        let most = u8::try_from(call.integer(3, 255)?.clamp(0, 255)).unwrap_or(u8::MAX);
+        let rule = match kind {
+            "binary" => Some(Rule::Binary),
+            "binary_inv" => Some(Rule::BinaryInverse),
+            "trunc" => Some(Rule::Truncate),
+            "tozero" => Some(Rule::ToZero),
+            "tozero_inv" => Some(Rule::ToZeroInverse),
+            "adaptive_mean" | "adaptive_gaussian" | "otsu" => None,
+            other => return Err(format!("{other:?} is no kind of threshold")),
+        };
+        let kind = kind.to_owned();
+        let changed = image.changed(image.size(), move |pixels| {
+            if let Some(rule) = rule {
+                return vision::each_channel(pixels, |plane| rule.apply(plane, threshold, most));
+            }
+            let grey = Plane::from(&vision::grey(pixels));
+            let plane = match kind.as_str() {
+                "otsu" => Rule::Binary.apply(&grey, threshold::otsu(&grey).into(), most),
+                adaptive => {
+                    threshold::adaptive(&grey, most, 11, 2, adaptive == "adaptive_gaussian")
+                }
+            };
+            vision::joined(&[plane.clone(), plane.clone(), plane])
+        });
+        call.put(0, changed);
+        Ok(())
+    }
+}

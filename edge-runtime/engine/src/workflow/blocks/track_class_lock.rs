@@ -1,0 +1,316 @@
+//! Decides once for each track of which class it is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
+use super::super::per_video::PerVideo;
+use super::super::value::Value;
+use super::{require_tracks, video_of};
+use crate::detections::{Detection, Detections};
+use crate::geometry::BBox;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/track_class_lock@v1",
+    category: "transformation",
+    summary: "Decides for each track by votes of which class it is, and holds on to that while single frames say otherwise.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the frame", &[Kind::Image]),
+        Property::data(
+            "detections",
+            "tracked detections",
+            &[
+                Kind::ObjectDetection,
+                Kind::InstanceSegmentation,
+                Kind::Keypoints,
+                Kind::RleInstanceSegmentation,
+            ],
+        ),
+        Property::value("min_votes", "votes that decide", INTEGER, &[Kind::Integer])
+            .or(Or::Int(10)),
+        Property::value(
+            "vote_confidence",
+            "lowest score that counts as a vote",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.8)),
+        Property::value(
+            "lead_margin",
+            "votes by which a class has to lead",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(3)),
+        Property::value(
+            "switch_after",
+            "votes in a row for another class that change a decision",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(15)),
+        Property::value(
+            "state_ttl",
+            "frames without a sight after which a track is forgotten",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(300)),
+        Property::value(
+            "reattach_window",
+            "frames within which a new track takes over from a lost one in its place",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(30)),
+        Property::value(
+            "reattach_iou",
+            "overlap with the lost track that this takes",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.3)),
+    ],
+    outputs: &[Output::new(
+        "tracked_detections",
+        &[
+            Kind::ObjectDetection,
+            Kind::InstanceSegmentation,
+            Kind::Keypoints,
+            Kind::RleInstanceSegmentation,
+        ],
+    )],
+    build,
+    ..Manifest::BASE
+}];
+
+/// Most tracks remembered for one video.
+const MAX_TRACKS: usize = 4096;
+/// Most classes that a track has votes for.
+const MAX_CLASSES: usize = 256;
+/// Longest time that a track is remembered, in frames.
+const MAX_TTL: i64 = 1_000_000;
+
+#[derive(Debug, Clone, Copy)]
+struct Settings {
+    min_votes: i64,
+    vote_confidence: f64,
+    lead_margin: i64,
+    switch_after: i64,
+    state_ttl: i64,
+    reattach_window: i64,
+    reattach_iou: f64,
+}
+
+impl Settings {
+    fn of(call: &Call<'_>) -> Result<Self, String> {
+        let whole = |i: usize, default: i64, name: &str, least: i64, most: i64| {
+            let n = call.integer(i, default)?;
+            let fits = (least..=most).contains(&n);
+            fits.then_some(n)
+                .ok_or_else(|| format!("{name} is {n} and has to be from {least} to {most}"))
+        };
+        let share = |i: usize, default: f64, name: &str| {
+            let n = call.number(i, default)?;
+            let fits = (0.0..=1.0).contains(&n);
+            fits.then_some(n)
+                .ok_or_else(|| format!("{name} is {n} and has to be from 0 to 1"))
+        };
+        let state_ttl = whole(6, 300, "state_ttl", 1, MAX_TTL)?;
+        Ok(Self {
+            min_votes: whole(2, 10, "min_votes", 1, MAX_TTL)?,
+            vote_confidence: share(3, 0.8, "vote_confidence")?,
+            lead_margin: whole(4, 3, "lead_margin", 0, MAX_TTL)?,
+            switch_after: whole(5, 15, "switch_after", 1, MAX_TTL)?,
+            state_ttl,
+            reattach_window: whole(7, 30, "reattach_window", 0, state_ttl)?,
+            reattach_iou: share(8, 0.3, "reattach_iou")?,
+        })
+    }
+}
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    let number = |name: &str| setup.literals.get(name).and_then(serde_json::Value::as_i64);
+    if let (Some(window), Some(ttl)) = (number("reattach_window"), number("state_ttl"))
+        && window > ttl
+    {
+        return Err(format!(
+            "reattach_window is {window} and has to be at most state_ttl, which is {ttl}"
+        ));
+    }
+    Ok(Box::new(Lock {
+        videos: PerVideo::default(),
+    }))
+}
+
+struct Lock {
+    videos: PerVideo<Tracks>,
+}
+
+#[derive(Default)]
+struct Tracks {
+    frame: i64,
+    by_id: BTreeMap<i64, Voting>,
+}
+
+/// What a track has been taken for.
+#[derive(Debug, Clone, Default)]
+struct Voting {
+    /// In the order in which the classes came.
+    votes: Vec<Tally>,
+    decided: Option<Tally>,
+    challenger: Option<Tally>,
+    last_seen: i64,
+    last_box: BBox,
+}
+
+#[derive(Debug, Clone)]
+struct Tally {
+    class: Arc<str>,
+    class_id: i64,
+    votes: i64,
+    scores: f64,
+}
+
+impl Tally {
+    fn first(d: &Detection) -> Self {
+        Self {
+            class: Arc::clone(&d.class),
+            class_id: d.class_id,
+            votes: 1,
+            scores: d.confidence,
+        }
+    }
+
+    fn add(&mut self, d: &Detection) {
+        self.votes += 1;
+        self.scores += d.confidence;
+    }
+
+    /// Mean score of the votes.
+    fn confidence(&self) -> f64 {
+        let votes = Value::Int(self.votes.max(1)).as_f64().unwrap_or(1.0);
+        (self.scores / votes).min(1.0)
+    }
+}
+
+impl Voting {
+    /// One more sight of the track.
+    fn hear(&mut self, d: &Detection, settings: &Settings) {
+        let counts = d.confidence >= settings.vote_confidence;
+        let Some(decided) = &self.decided else {
+            if counts {
+                let known = self.votes.iter_mut().find(|t| t.class == d.class);
+                if let Some(tally) = known {
+                    tally.add(d);
+                    tally.class_id = d.class_id;
+                } else if self.votes.len() < MAX_CLASSES {
+                    self.votes.push(Tally::first(d));
+                }
+            }
+            // Of equal ones the first is ahead.
+            let best = self.votes.iter().rev().max_by_key(|t| t.votes);
+            if let Some(best) = best.filter(|t| t.votes >= settings.min_votes) {
+                let others = self.votes.iter().filter(|t| t.class != best.class);
+                let runner_up = others.map(|t| t.votes).max().unwrap_or(0);
+                if best.votes - runner_up >= settings.lead_margin {
+                    self.decided = Some(best.clone());
+                }
+            }
+            return;
+        };
+        if !counts || decided.class == d.class {
+            self.challenger = None;
+            return;
+        }
+        match &mut self.challenger {
+            Some(tally) if tally.class == d.class => tally.add(d),
+            other => *other = Some(Tally::first(d)),
+        }
+        if self
+            .challenger
+            .as_ref()
+            .is_some_and(|t| t.votes >= settings.switch_after)
+        {
+            self.decided = self.challenger.take();
+        }
+    }
+}
+
+impl Block for Lock {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let settings = Settings::of(call)?;
+        let all = call.detections(1)?;
+        require_tracks(all)?;
+        let video = &video_of(call.arg(0))?.video_identifier;
+        let tracks = self.videos.get(video, || Ok(Tracks::default()))?;
+        tracks.frame += 1;
+        let here: Vec<i64> = all.boxes.iter().filter_map(|d| Some(d.track?.0)).collect();
+        let mut lost = tracks.lost(&here, settings.reattach_window);
+        let mut out = Detections::clone(all);
+        for d in &mut out.boxes {
+            let Some(id) = d.track.map(|t| t.0).filter(|id| *id >= 0) else {
+                continue;
+            };
+            if !tracks.by_id.contains_key(&id)
+                && let Some(from) = nearest(&lost, &d.bbox, settings.reattach_iou)
+                && let Some(taken) = tracks.by_id.remove(&lost.remove(from).0)
+            {
+                tracks.by_id.insert(id, taken);
+            }
+            let frame = tracks.frame;
+            let voting = tracks.by_id.entry(id).or_default();
+            (voting.last_seen, voting.last_box) = (frame, d.bbox);
+            voting.hear(d, &settings);
+            if let Some(decided) = &voting.decided {
+                d.class = Arc::clone(&decided.class);
+                d.class_id = decided.class_id;
+                d.confidence = decided.confidence();
+            }
+        }
+        tracks.forget(settings.state_ttl);
+        call.put(0, out);
+        Ok(())
+    }
+}
+
+impl Tracks {
+    /// Decided tracks that are not here and were seen not long ago, with where they were.
+    fn lost(&self, here: &[i64], window: i64) -> Vec<(i64, BBox)> {
+        let each = self.by_id.iter();
+        let is_lost = |id: &i64, v: &Voting| {
+            let gap = self.frame - v.last_seen;
+            v.decided.is_some() && (1..=window).contains(&gap) && !here.contains(id)
+        };
+        each.filter(|(id, v)| is_lost(id, v))
+            .map(|(id, v)| (*id, v.last_box))
+            .collect()
+    }
+
+    fn forget(&mut self, ttl: i64) {
+        let frame = self.frame;
+        self.by_id.retain(|_, v| frame - v.last_seen <= ttl);
+        while self.by_id.len() > MAX_TRACKS {
+            let oldest = self
+                .by_id
+                .iter()
+                .min_by_key(|(_, v)| v.last_seen)
+                .map(|(id, _)| *id);
+            if let Some(oldest) = oldest {
+                self.by_id.remove(&oldest);
+            }
+        }
+    }
+}
+
+/// The place of the lost track that overlaps a box most, and by at least so much.
+fn nearest(lost: &[(i64, BBox)], b: &BBox, least: f64) -> Option<usize> {
+    let overlaps = lost.iter().map(|(_, last)| last.iou(b)).enumerate();
+    let good = overlaps.filter(|(_, overlap)| *overlap >= least && *overlap > 0.0);
+    good.rev()
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(i, _)| i)
+}

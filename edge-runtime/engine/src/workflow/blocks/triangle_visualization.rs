@@ -1,0 +1,75 @@
+//! Draws triangles that point at detections.
+
+use super::super::block::{Block, Call};
+use super::super::drawing::{self};
+use super::super::kinds::Kind;
+use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property};
+use crate::draw::Color;
+use crate::geometry::{Anchor, Point};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/triangle_visualization@v1",
+    summary: "Draws a triangle that points at each detection from above.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        drawing::PREDICTIONS,
+        drawing::PALETTE,
+        drawing::PALETTE_SIZE,
+        drawing::CUSTOM_COLORS,
+        drawing::COLOR_AXIS,
+        Property::value(
+            "position",
+            "the point of the box at which it points",
+            ANCHORS,
+            &[Kind::Text],
+        )
+        .or(Or::Text("TOP_CENTER")),
+        Property::value(
+            "base",
+            "width of the triangle in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(10)),
+        Property::value(
+            "height",
+            "height of the triangle in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(10)),
+        Property::value(
+            "outline_thickness",
+            "width of a dark outline in pixels; 0 for none",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(0)),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
+
+struct Draw;
+
+impl Block for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
+        let (base, height) = (call.number(8, 10.0)?, call.number(9, 10.0)?);
+        let outline = call.number(10, 0.0)?;
+        drawing::each(call, move |canvas, d, size, color| {
+            let tip = d.anchor(anchor, size);
+            let top = tip.y - height;
+            let corners = [
+                Point::new(tip.x - base / 2.0, top),
+                Point::new(tip.x + base / 2.0, top),
+                tip,
+            ];
+            canvas.fill_polygon(&corners, color, 1.0);
+            if outline > 0.0 {
+                canvas.outline_polygon(&corners, Color::INK, outline);
+            }
+        })
+    }
+}

@@ -1,0 +1,313 @@
+//! Sends text messages.
+
+use std::collections::BTreeMap;
+
+use watchkeeper_contract::effect::{Effect, Sms};
+
+use super::super::block::{Block, Call, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape, TEXT_OR_LIST,
+};
+use super::super::message;
+use super::super::sink::{self, Rest, Sent, Session, sealed, texts};
+use super::super::uql::{Chain, NAMED_OPERATIONS};
+
+const TWILIO_ACCOUNT_SID: Property = Property::value(
+    "twilio_account_sid",
+    "id of the account",
+    Shape::Text,
+    &[Kind::Text, Kind::Secret],
+);
+const TWILIO_AUTH_TOKEN: Property = Property::value(
+    "twilio_auth_token",
+    "token of the account",
+    Shape::Text,
+    &[Kind::Text, Kind::Secret],
+);
+const SENDER_NUMBER: Property = Property::value(
+    "sender_number",
+    "number it is sent from",
+    Shape::Text,
+    &[Kind::Text],
+);
+const RECEIVER_NUMBER: Property = Property::value(
+    "receiver_number",
+    "number it is sent to",
+    Shape::Text,
+    &[Kind::Text],
+);
+const MESSAGE: Property = Property::literal(
+    "message",
+    "what it says; {{ $parameters.name }} stands for a parameter",
+    Shape::Text,
+);
+const MESSAGE_PARAMETERS: Property = Property::value(
+    "message_parameters",
+    "the parameters, by name",
+    Shape::Dict,
+    &[Kind::Any],
+)
+.entries_only()
+.or(Or::EmptyDict);
+const MESSAGE_PARAMETERS_OPERATIONS: Property = Property::literal(
+    "message_parameters_operations",
+    "operations to do on parameters first",
+    NAMED_OPERATIONS,
+)
+.or(Or::EmptyDict);
+const COOLDOWN_SESSION_KEY: Property = Property::literal(
+    "cooldown_session_key",
+    "steps with the same key rest together",
+    Shape::Text,
+);
+const LENGTH_LIMIT: Property = Property::value(
+    "length_limit",
+    "most characters of a message",
+    INTEGER,
+    &[Kind::Integer],
+)
+.or(Or::Int(160));
+const SMS_PROVIDER: Property = Property::literal("sms_provider", "who sends it: the managed service needs a Roboflow account, so that on this box it has to be Custom Twilio", Shape::Choice(&["Roboflow Managed API Key", "Custom Twilio"])).or(Or::Text("Roboflow Managed API Key"));
+const MEDIA_URL: Property = Property::value(
+    "media_url",
+    "addresses of pictures that go along",
+    TEXT_OR_LIST,
+    &[Kind::Text, Kind::ListOfValues, Kind::Image],
+)
+.or(Or::Null);
+const TWILIO_ACCOUNT_SID_V2: Property = Property::value(
+    "twilio_account_sid",
+    "id of the account",
+    Shape::Text,
+    &[Kind::Text, Kind::Secret],
+)
+.or(Or::Null);
+const TWILIO_AUTH_TOKEN_V2: Property = Property::value(
+    "twilio_auth_token",
+    "token of the account",
+    Shape::Text,
+    &[Kind::Text, Kind::Secret],
+)
+.or(Or::Null);
+const SENDER_NUMBER_V2: Property = Property::value(
+    "sender_number",
+    "number it is sent from",
+    Shape::Text,
+    &[Kind::Text],
+)
+.or(Or::Null);
+const OUTPUTS: &[Output] = sink::OUTPUTS;
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/twilio_sms_notification@v1",
+        category: "sink",
+        summary: "Sends a text message by Twilio, cut to a length.",
+        role: Role::Sink,
+        properties: &[
+            TWILIO_ACCOUNT_SID,
+            TWILIO_AUTH_TOKEN,
+            SENDER_NUMBER,
+            RECEIVER_NUMBER,
+            MESSAGE,
+            MESSAGE_PARAMETERS,
+            MESSAGE_PARAMETERS_OPERATIONS,
+            sink::FIRE_AND_FORGET,
+            sink::DISABLE_SINK,
+            sink::COOLDOWN,
+            COOLDOWN_SESSION_KEY,
+            LENGTH_LIMIT,
+        ],
+        outputs: OUTPUTS,
+        build: first,
+        ..Manifest::BASE
+    },
+    Manifest {
+        name: "roboflow_core/twilio_sms_notification@v2",
+        category: "sink",
+        summary: "Sends a text message by Twilio, with pictures by their addresses.",
+        role: Role::Sink,
+        properties: &[
+            SMS_PROVIDER,
+            RECEIVER_NUMBER,
+            MESSAGE,
+            MESSAGE_PARAMETERS,
+            MESSAGE_PARAMETERS_OPERATIONS,
+            MEDIA_URL,
+            TWILIO_ACCOUNT_SID_V2,
+            TWILIO_AUTH_TOKEN_V2,
+            SENDER_NUMBER_V2,
+            sink::FIRE_AND_FORGET,
+            sink::DISABLE_SINK,
+            sink::COOLDOWN,
+        ],
+        outputs: OUTPUTS,
+        build: second,
+        ..Manifest::BASE
+    },
+];
+
+/// Longest rest of the first version, in seconds.
+const MOST_COOLDOWN: i64 = 15 * 60;
+/// Longest message of all, in characters; a longer one than 160 is sent in parts.
+const MOST_TEXT: usize = 1600;
+
+fn first(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    let number = |name: &str| setup.literals.get(name).and_then(serde_json::Value::as_i64);
+    if let Some(seconds) = number("cooldown_seconds")
+        && !(0..=MOST_COOLDOWN).contains(&seconds)
+    {
+        return Err(format!(
+            "cooldown_seconds is {seconds} and has to be from 0 to {MOST_COOLDOWN}"
+        ));
+    }
+    if number("length_limit").is_some_and(|n| n < 1) {
+        return Err("length_limit has to be 1 or more".to_owned());
+    }
+    Ok(Box::new(First {
+        operations: setup.parse("message_parameters_operations")?,
+    }))
+}
+
+fn second(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+    Ok(Box::new(Second {
+        operations: setup.parse("message_parameters_operations")?,
+        rest: Rest::default(),
+    }))
+}
+
+struct First {
+    operations: BTreeMap<String, Chain>,
+}
+
+impl Block for First {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let sent = self.send(call)?;
+        sent.put(call);
+        Ok(())
+    }
+}
+
+impl First {
+    fn send(&self, call: &mut Call<'_>) -> Result<Sent, String> {
+        if call.boolean(8, false)? {
+            return Ok(Sent::Off);
+        }
+        let session = Session::of(call.text(10)?, "twilio");
+        if session.rests(call, call.number(9, 5.0)?) {
+            return Ok(Sent::Resting);
+        }
+        let most = usize::try_from(call.integer(11, 160)?).unwrap_or(0);
+        let text = message::fill(call.text(4)?, call.arg(5), &self.operations)?;
+        let sms = Sms {
+            account: sealed(call.arg(0), "twilio_account_sid")?,
+            token: sealed(call.arg(1), "twilio_auth_token")?,
+            from: call.text(2)?.to_owned(),
+            to: call.text(3)?.to_owned(),
+            text: message::cut(text, most),
+            media: Vec::new(),
+        };
+        session.begin(call);
+        Ok(Sent::by(call, Effect::Sms(sms)))
+    }
+}
+
+struct Second {
+    operations: BTreeMap<String, Chain>,
+    rest: Rest,
+}
+
+impl Block for Second {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let sent = self.send(call)?;
+        sent.put(call);
+        Ok(())
+    }
+}
+
+impl Second {
+    fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
+        if call.boolean(10, false)? {
+            return Ok(Sent::Off);
+        }
+        if self.rest.applies(call.now, call.number(11, 5.0)?) {
+            return Ok(Sent::Resting);
+        }
+        if call.text(0)? != "Custom Twilio" {
+            return Ok(Sent::Refused(
+                "messages of the managed service need a Roboflow account; set sms_provider to \"Custom Twilio\" with \
+                 twilio_account_sid, twilio_auth_token and sender_number"
+                    .to_owned(),
+            ));
+        }
+        let own = [6, 7, 8];
+        if own.iter().any(|i| call.arg(*i).is_null()) {
+            return Ok(Sent::Refused(
+                "\"Custom Twilio\" needs twilio_account_sid, twilio_auth_token and sender_number"
+                    .to_owned(),
+            ));
+        }
+        let media = texts(call.arg(5), "media_url").map_err(|why| {
+            format!("{why}; Twilio fetches pictures from the web, so that one of this box needs an address there")
+        });
+        let text = message::fill(call.text(2)?, call.arg(3), &self.operations)?;
+        let sms = Sms {
+            account: sealed(call.arg(6), "twilio_account_sid")?,
+            token: sealed(call.arg(7), "twilio_auth_token")?,
+            from: call.text(8)?.to_owned(),
+            to: call.text(1)?.to_owned(),
+            text: message::cut(text, MOST_TEXT),
+            media: media?,
+        };
+        self.rest.begin(call.now);
+        Ok(Sent::by(call, Effect::Sms(sms)))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::Bench;
+    use super::Effect;
+
+    fn sent(more: &Json) -> (Json, Vec<Effect>) {
+        let mut step = json!({
+            "twilio_account_sid": "AC1", "twilio_auth_token": "t", "sender_number": "+1", "receiver_number": "+2",
+            "message": "somebody has been at the door for a while"
+        });
+        for (key, value) in more.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        let mut bench = Bench::new(step, &[]);
+        let out = bench.feed(&[]).unwrap();
+        (out, bench.effects().to_vec())
+    }
+
+    #[test]
+    fn a_message_is_cut_to_its_limit() {
+        let (out, effects) = sent(&json!({
+            "type": "roboflow_core/twilio_sms_notification@v1", "cooldown_session_key": "a", "length_limit": 20
+        }));
+        assert_eq!(out["error_status"], false);
+        let Effect::Sms(sms) = &effects[0] else {
+            panic!("{effects:?}")
+        };
+        assert_eq!(sms.text, "somebody has b [...]");
+    }
+
+    #[test]
+    fn the_managed_service_is_refused_and_an_own_account_is_used() {
+        let v2 = "roboflow_core/twilio_sms_notification@v2";
+        let (out, effects) = sent(&json!({"type": v2}));
+        assert!(effects.is_empty() && out["error_status"] == true);
+        let own =
+            json!({"type": v2, "sms_provider": "Custom Twilio", "media_url": "https://host/a.jpg"});
+        let (_, effects) = sent(&own);
+        let Effect::Sms(sms) = &effects[0] else {
+            panic!("{effects:?}")
+        };
+        assert_eq!(sms.media, ["https://host/a.jpg"]);
+    }
+}

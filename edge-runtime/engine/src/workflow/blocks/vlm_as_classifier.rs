@@ -1,0 +1,260 @@
+//! Reads classes out of what a language model said about a picture.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::super::block::{Block, Call};
+use super::super::json::detection_id;
+use super::super::kinds::Kind;
+use super::super::manifest::{Manifest, Output, Property, Role, Shape};
+use super::super::sink::texts;
+use super::super::value::Value;
+use super::super::vlm;
+
+const IMAGE: Property = Property::data(
+    "image",
+    "the picture that the model was asked about",
+    &[Kind::Image],
+);
+const VLM_OUTPUT: Property = Property::data(
+    "vlm_output",
+    "what the model said",
+    &[Kind::LanguageModelOutput],
+);
+const CLASSES: Property = Property::value(
+    "classes",
+    "the classes it may name, in the order of their ids",
+    Shape::List,
+    &[Kind::ListOfValues],
+);
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/vlm_as_classifier@v1",
+        category: "formatter",
+        summary: "Reads one class or several, with scores, out of the JSON that a language model wrote about a picture.",
+        role: Role::Other,
+        properties: &[IMAGE, VLM_OUTPUT, CLASSES],
+        outputs: &[
+            Output::new("error_status", &[Kind::Boolean]),
+            Output::new("predictions", &[Kind::Classification]),
+            Output::new("inference_id", &[Kind::Text]),
+        ],
+        build: |_| Ok(Box::new(Read)),
+        ..Manifest::BASE
+    },
+    Manifest {
+        name: "roboflow_core/vlm_as_classifier@v2",
+        category: "formatter",
+        summary: "Reads one class or several, with scores, out of the JSON that a language model wrote about a picture.",
+        role: Role::Other,
+        properties: &[IMAGE, VLM_OUTPUT, CLASSES],
+        outputs: &[
+            Output::new("error_status", &[Kind::Boolean]),
+            Output::new("predictions", &[Kind::Classification]),
+            Output::new("inference_id", &[Kind::InferenceId]),
+        ],
+        build: |_| Ok(Box::new(Read)),
+        ..Manifest::BASE
+    },
+];
+
+struct Read;
+
+impl Block for Read {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let classes = texts(call.arg(2), "classes")?;
+        let id = detection_id(&call.new_id());
+        let said = vlm::payload(call.text(1)?).and_then(coerced);
+        let predictions = said.and_then(|said| {
+            if said.contains_key("class_name") && said.contains_key("confidence") {
+                one(&said, &classes)
+            } else {
+                several(said.get("predicted_classes")?, &classes)
+            }
+        });
+        call.put(0, predictions.is_none());
+        if let Some(mut map) = predictions {
+            let [width, height] = image.size().map(|n| Value::Int(n.into()));
+            map.push(("image", Value::dict([("width", width), ("height", height)])));
+            map.push(("inference_id", Value::from(&*id)));
+            map.push(("parent_id", image.id.clone().into()));
+            call.put(1, Value::dict(map));
+        }
+        call.put(2, id);
+        Ok(())
+    }
+}
+
+type Entries = Vec<(&'static str, Value)>;
+
+/// A dictionary as it is; a list of classes as one with several labels.
+fn coerced(said: Json) -> Option<Map<String, Json>> {
+    let items = match said {
+        Json::Object(map) => return Some(map),
+        Json::Array(items) if !items.is_empty() => items,
+        _ => return None,
+    };
+    let entries = items.iter().map(|item| {
+        let label = ["class", "class_name", "label"]
+            .iter()
+            .find_map(|key| label(item.get(key)?))?;
+        let confidence = item.get("confidence").cloned().unwrap_or(json!(1.0));
+        Some(json!({"class": label, "confidence": confidence}))
+    });
+    let entries: Vec<Json> = entries.collect::<Option<_>>()?;
+    Some(Map::from_iter([(
+        "predicted_classes".to_owned(),
+        Json::Array(entries),
+    )]))
+}
+
+/// The name of a class, where there is one.
+fn label(json: &Json) -> Option<String> {
+    match json {
+        Json::Null => None,
+        Json::String(text) => Some(text.clone()),
+        other => Some(Value::from(other.clone()).python_str()),
+    }
+}
+
+fn row(class: &str, class_id: usize, confidence: f64) -> [(&'static str, Value); 3] {
+    let id = i64::try_from(class_id).unwrap_or(-1);
+    [
+        ("class", class.into()),
+        ("class_id", id.into()),
+        ("confidence", confidence.into()),
+    ]
+}
+
+/// A result with one label: the class that was named, and no score for any other.
+fn one(said: &Map<String, Json>, classes: &[String]) -> Option<Entries> {
+    let top = label(said.get("class_name")?)?;
+    let confidence = vlm::confidence(said.get("confidence")?)?;
+    let score = |class: &str| if class == top { confidence } else { 0.0 };
+    let mut rows = Vec::new();
+    if !classes.contains(&top) {
+        rows.push(Value::dict(row(&top, usize::MAX, confidence)));
+    }
+    rows.extend(unique(classes).map(|(class, id)| Value::dict(row(class, id, score(class)))));
+    Some(vec![
+        ("predictions", Value::list(rows)),
+        ("top", top.into()),
+        ("confidence", confidence.into()),
+    ])
+}
+
+/// Each class once, with the place where it stands last.
+fn unique(classes: &[String]) -> impl Iterator<Item = (&str, usize)> {
+    let first = |i: usize, class: &String| classes.iter().position(|c| c == class) == Some(i);
+    let last = |class: &String| classes.iter().rposition(|c| c == class).unwrap_or(0);
+    let each = classes.iter().enumerate();
+    each.filter(move |(i, class)| first(*i, class))
+        .map(move |(_, class)| (class.as_str(), last(class)))
+}
+
+/// A result with several labels: the best score of each class that was named, nothing for the others.
+fn several(said: &Json, classes: &[String]) -> Option<Entries> {
+    let mut named: Vec<(String, f64)> = Vec::new();
+    for entry in said.as_array()? {
+        let class = label(entry.get("class")?)?;
+        let confidence = vlm::confidence(entry.get("confidence")?)?;
+        match named.iter_mut().find(|(c, _)| *c == class) {
+            Some((_, best)) => *best = best.max(confidence),
+            None => named.push((class, confidence)),
+        }
+    }
+    let strangers = named.iter().filter(|(c, _)| !classes.contains(c));
+    let strangers = strangers.map(|(c, _)| (c.as_str(), usize::MAX));
+    let score = |class: &str| {
+        named
+            .iter()
+            .find(|(c, _)| c == class)
+            .map_or(0.0, |(_, s)| *s)
+    };
+    let rows = unique(classes).chain(strangers).map(|(class, id)| {
+        let [_, id, confidence] = row(class, id, score(class));
+        (class, Value::dict([id, confidence]))
+    });
+    let rows = Value::dict(rows);
+    let names = named.iter().map(|(class, _)| Value::from(class.as_str()));
+    Some(vec![
+        ("predictions", rows),
+        ("predicted_classes", Value::list(names.collect())),
+    ])
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::{Json, Kind};
+
+    fn read(said: &str) -> Json {
+        let step = json!({
+            "type": "roboflow_core/vlm_as_classifier@v2", "image": "$inputs.image", "vlm_output": "$inputs.said",
+            "classes": ["cat", "dog"]
+        });
+        let kinds = [("image", Kind::Image), ("said", Kind::LanguageModelOutput)];
+        let frame = picture(1, [4, 2], |_, _| [0; 3]);
+        Bench::new(step, &kinds)
+            .feed(&[("image", frame), ("said", said.into())])
+            .unwrap()
+    }
+
+    #[test]
+    fn one_class_is_read_and_a_stranger_has_no_id() {
+        let out = read(r#"{"class_name": "cow", "confidence": "1.5"}"#);
+        let predictions = &out["predictions"];
+        assert_eq!(
+            (&predictions["top"], &predictions["confidence"]),
+            (&json!("cow"), &json!(1.0))
+        );
+        let ids: Vec<&Json> = predictions["predictions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|p| &p["class_id"])
+            .collect();
+        assert_eq!(ids, [-1, 0, 1]);
+        assert_eq!(predictions["image"], json!({"width": 4, "height": 2}));
+    }
+
+    #[test]
+    fn several_classes_keep_their_best_score() {
+        let said = json!([{"label": "dog", "confidence": 0.2}, {"class": "dog", "confidence": 0.7}, {"class": "cow"}]);
+        let predictions = read(&said.to_string())["predictions"].clone();
+        assert_eq!(predictions["predicted_classes"], json!(["dog", "cow"]));
+        assert_eq!(
+            predictions["predictions"]["dog"],
+            json!({"class_id": 1, "confidence": 0.7})
+        );
+        assert_eq!(
+            predictions["predictions"]["cat"],
+            json!({"class_id": 0, "confidence": 0.0})
+        );
+        assert_eq!(
+            predictions["predictions"]["cow"],
+            json!({"class_id": -1, "confidence": 1.0})
+        );
+    }
+
+    #[test]
+    fn what_is_no_answer_is_an_error_and_no_prediction() {
+        for said in [
+            "dunno",
+            "[]",
+            "{}",
+            r#"{"class_name": "cat", "confidence": null}"#,
+            "[1]",
+        ] {
+            let out = read(said);
+            assert_eq!(
+                (&out["error_status"], &out["predictions"]),
+                (&json!(true), &Json::Null),
+                "{said}"
+            );
+        }
+    }
+}

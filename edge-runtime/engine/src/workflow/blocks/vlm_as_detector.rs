@@ -1,0 +1,536 @@
+//! Reads boxes out of what a language model said about a picture.
+
+use md5::{Digest, Md5};
+use serde_json::Value as Json;
+
+use super::super::block::{Block, Call, Setup};
+use super::super::json::detection_id;
+use super::super::kinds::Kind;
+use super::super::manifest::{Manifest, Output, Property, Role, Shape};
+use super::super::sink::texts;
+use super::super::value::Value;
+use super::super::vlm;
+use crate::detections::{Detection, Detections};
+use crate::geometry::BBox;
+
+const IMAGE: Property = Property::data(
+    "image",
+    "the picture that the model was asked about",
+    &[Kind::Image],
+);
+const VLM_OUTPUT: Property = Property::data(
+    "vlm_output",
+    "what the model said",
+    &[Kind::LanguageModelOutput],
+);
+const CLASSES: Property = Property::value(
+    "classes",
+    "the classes it may name, in the order of their ids; florence-2 needs none",
+    Shape::List,
+    &[Kind::ListOfValues],
+)
+.nullable();
+const MODEL_TYPE: Property = Property::literal(
+    "model_type",
+    "which model it was, as each counts pixels in its own way",
+    Shape::Choice(&["google-gemini", "anthropic-claude", "florence-2"]),
+);
+const TASK_TYPE: Property = Property::literal(
+    "task_type",
+    "what the model was asked to do",
+    Shape::Choice(&[
+        "object-detection",
+        "ocr-with-text-detection",
+        "region-proposal",
+        "open-vocabulary-object-detection",
+        "phrase-grounded-object-detection",
+        "object-detection-and-caption",
+    ]),
+);
+const MODEL_TYPE_V2: Property = Property::literal(
+    "model_type",
+    "which model it was, as each counts pixels in its own way",
+    Shape::Choice(&[
+        "openai",
+        "google-gemini",
+        "anthropic-claude",
+        "spacexai",
+        "qwen",
+        "muse",
+        "zai",
+        "zai-flash",
+        "florence-2",
+    ]),
+);
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/vlm_as_detector@v1",
+        category: "formatter",
+        summary: "Reads boxes out of the JSON that a vision-language model wrote about a picture, in the notation of that model.",
+        role: Role::Other,
+        properties: &[IMAGE, VLM_OUTPUT, CLASSES, MODEL_TYPE, TASK_TYPE],
+        outputs: &[
+            Output::new("error_status", &[Kind::Boolean]),
+            Output::new("predictions", &[Kind::ObjectDetection]),
+            Output::new("inference_id", &[Kind::Text]),
+        ],
+        build: |setup| build(setup, true),
+        ..Manifest::BASE
+    },
+    Manifest {
+        name: "roboflow_core/vlm_as_detector@v2",
+        category: "formatter",
+        summary: "Reads boxes out of the JSON that a vision-language model wrote about a picture, in the notation of that model.",
+        role: Role::Other,
+        properties: &[IMAGE, VLM_OUTPUT, CLASSES, MODEL_TYPE_V2, TASK_TYPE],
+        outputs: &[
+            Output::new("error_status", &[Kind::Boolean]),
+            Output::new("predictions", &[Kind::ObjectDetection]),
+            Output::new("inference_id", &[Kind::InferenceId]),
+        ],
+        build: |setup| build(setup, false),
+        ..Manifest::BASE
+    },
+];
+
+fn build(setup: &Setup<'_>, first: bool) -> Result<Box<dyn Block>, String> {
+    let text = |name: &str| {
+        setup
+            .literals
+            .get(name)
+            .and_then(Json::as_str)
+            .unwrap_or_default()
+    };
+    let (model, task) = (text("model_type"), text("task_type"));
+    if model != "florence-2" {
+        if task != "object-detection" {
+            return Err(format!(
+                "task_type is {task}, and of {model} only object-detection is read"
+            ));
+        }
+        if setup.literals.get("classes").is_none_or(Json::is_null) {
+            return Err(format!(
+                "classes has to be a list, as model_type is {model}"
+            ));
+        }
+    }
+    Ok(Box::new(Read {
+        notation: Notation::of(model, first),
+        task: task.to_owned(),
+    }))
+}
+
+/// How a model writes boxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Notation {
+    /// Sides in shares of the picture, or `box_2d` as y, x, y, x in thousandths.
+    Gemini,
+    /// `box_2d` in pixels of the picture as it was sent, at most so long on its longer side; sides in shares otherwise.
+    Pixels(Upload),
+    /// `box_2d` in hundredths.
+    Percent,
+    /// `box_2d` or `bbox_2d` in thousandths; entries without one are passed over.
+    Qwen,
+    /// Sides in thousandths; entries without all of them are passed over.
+    Muse,
+    /// Florence's own: boxes and labels in lists of their own, in pixels.
+    Florence,
+}
+
+/// How a picture is made smaller before it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Upload {
+    /// To at most 2048 pixels a side.
+    OpenAi,
+    /// To at most 2576 pixels a side and 4784 tiles of 28 pixels.
+    Claude,
+}
+
+impl Notation {
+    fn of(model: &str, first_version: bool) -> Self {
+        match model {
+            "openai" => Self::Pixels(Upload::OpenAi),
+            "anthropic-claude" if !first_version => Self::Pixels(Upload::Claude),
+            "spacexai" => Self::Percent,
+            "qwen" | "zai" | "zai-flash" => Self::Qwen,
+            "muse" => Self::Muse,
+            "florence-2" => Self::Florence,
+            _ => Self::Gemini,
+        }
+    }
+}
+
+struct Read {
+    notation: Notation,
+    task: String,
+}
+
+/// A box as it was read: corners in pixels, class, id of the class, score.
+struct Found {
+    corners: [f64; 4],
+    class: String,
+    class_id: i64,
+    confidence: f64,
+}
+
+impl Block for Read {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let classes = texts(call.arg(2), "classes")?;
+        let text = call.text(1)?;
+        let id = detection_id(&call.new_id());
+        let mut said = vlm::payload(text);
+        if said.is_none() && self.notation == Notation::Muse {
+            let entries = vlm::entries_with(text, &SIDES);
+            said = (!entries.is_empty()).then_some(Json::Array(entries));
+        }
+        let found = said.and_then(|said| self.read(&said, image.size(), &classes));
+        call.put(0, found.is_none());
+        if let Some(found) = found {
+            let mut all = Detections::none(image.size());
+            for f in found {
+                let [x1, y1, x2, y2] = f.corners;
+                all.boxes.push(Detection {
+                    bbox: BBox::new(x1, y1, x2, y2),
+                    confidence: f.confidence,
+                    class_id: f.class_id,
+                    class: f.class.into(),
+                    track: None,
+                    id: call.new_id(),
+                    extra: None,
+                });
+            }
+            image.stamp(&mut all);
+            call.put(1, all);
+        }
+        call.put(2, id);
+        Ok(())
+    }
+}
+
+const SIDES: [&str; 4] = ["x_min", "y_min", "x_max", "y_max"];
+
+impl Read {
+    /// The boxes; none at all where something doesn't fit the notation.
+    fn read(&self, said: &Json, size: [u32; 2], classes: &[String]) -> Option<Vec<Found>> {
+        if self.notation == Notation::Florence {
+            return florence(said, &self.task, classes);
+        }
+        let entries: Vec<&Json> = match (said, said.get("detections")) {
+            (Json::Array(items), _) | (_, Some(Json::Array(items))) => items.iter().collect(),
+            (Json::Object(_), None) if matches!(self.notation, Notation::Qwen | Notation::Muse) => {
+                vec![said]
+            }
+            _ => return None,
+        };
+        let wrapped = said.is_object();
+        let mut found = Vec::new();
+        for entry in entries {
+            let corners = match self.corners(entry, size, wrapped) {
+                Corners::At(corners) => corners,
+                Corners::PassedOver => continue,
+                Corners::Wrong => return None,
+            };
+            let class = self.class(entry);
+            let place = classes.iter().rposition(|c| *c == class);
+            let confidence = match self.notation {
+                Notation::Qwen | Notation::Muse => 1.0,
+                _ => entry.get("confidence").map_or(Some(1.0), vlm::confidence)?,
+            };
+            found.push(Found {
+                corners: corners.map(f64::round_ties_even),
+                class,
+                class_id: place.and_then(|i| i64::try_from(i).ok()).unwrap_or(-1),
+                confidence,
+            });
+        }
+        Some(found)
+    }
+
+    fn class(&self, entry: &Json) -> String {
+        let keys: &[&str] = match self.notation {
+            Notation::Qwen => &["label", "description", "class_name", "class"],
+            Notation::Muse => &["label"],
+            _ => &["class_name", "label", "class"],
+        };
+        let label = keys
+            .iter()
+            .find_map(|key| entry.get(key).filter(|v| !v.is_null()));
+        label.map_or_else(
+            || "unknown".to_owned(),
+            |v| Value::from(v.clone()).python_str(),
+        )
+    }
+
+    fn corners(&self, entry: &Json, size: [u32; 2], wrapped: bool) -> Corners {
+        let [width, height] = size.map(f64::from);
+        let sides = || numbers(SIDES.map(|side| entry.get(side)));
+        let list = |key: &str| {
+            let list = entry.get(key)?.as_array()?;
+            let at = |i: usize| list.get(i).filter(|_| list.len() == 4);
+            numbers([at(0), at(1), at(2), at(3)])
+        };
+        // Corners in parts of the whole, cut to it, in pixels.
+        let scaled = |[x1, y1, x2, y2]: [f64; 4], [w, h]: [f64; 2]| {
+            let part = |n: f64, of: f64, pixels: f64| n.clamp(0.0, of) * (pixels / of);
+            Corners::At([
+                part(x1, w, width),
+                part(y1, h, height),
+                part(x2, w, width),
+                part(y2, h, height),
+            ])
+        };
+        let or = |corners: Option<Corners>, other: Corners| corners.unwrap_or(other);
+        match self.notation {
+            Notation::Gemini => match (entry.get("box_2d"), list("box_2d"), sides()) {
+                (Some(_), Some([y1, x1, y2, x2]), _) => Corners::At([
+                    x1 / 1000.0 * width,
+                    y1 / 1000.0 * height,
+                    x2 / 1000.0 * width,
+                    y2 / 1000.0 * height,
+                ]),
+                (None, _, Some([x1, y1, x2, y2])) => {
+                    Corners::At([x1 * width, y1 * height, x2 * width, y2 * height])
+                }
+                _ => Corners::Wrong,
+            },
+            Notation::Pixels(upload) => match (list("box_2d"), sides()) {
+                (Some(corners), _) => scaled(corners, upload.size(size).map(f64::from)),
+                (None, Some([x1, y1, x2, y2])) if wrapped => {
+                    Corners::At([x1 * width, y1 * height, x2 * width, y2 * height])
+                }
+                _ => Corners::Wrong,
+            },
+            Notation::Percent => or(
+                list("box_2d").map(|c| scaled(c, [100.0; 2])),
+                Corners::Wrong,
+            ),
+            Notation::Qwen => or(
+                list("box_2d")
+                    .or_else(|| list("bbox_2d"))
+                    .map(|c| scaled(c, [1000.0; 2])),
+                Corners::PassedOver,
+            ),
+            Notation::Muse => or(sides().map(|c| scaled(c, [1000.0; 2])), Corners::PassedOver),
+            Notation::Florence => Corners::Wrong,
+        }
+    }
+}
+
+enum Corners {
+    At([f64; 4]),
+    PassedOver,
+    Wrong,
+}
+
+fn numbers(values: [Option<&Json>; 4]) -> Option<[f64; 4]> {
+    let mut out = [0.0; 4];
+    for (out, value) in out.iter_mut().zip(values) {
+        *out = value?.as_f64()?;
+    }
+    Some(out)
+}
+
+impl Upload {
+    /// Size of the picture as it is sent; it is never made larger.
+    fn size(self, size: [u32; 2]) -> [u32; 2] {
+        let [width, height] = size;
+        if width < height {
+            let [height, width] = self.size([height, width]);
+            return [width, height];
+        }
+        let ratio = f64::from(width) / f64::from(height.max(1));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "smaller than the picture; `as` saturates"
+        )]
+        let follow = |width: u32| ((f64::from(width) / ratio).round_ties_even() as u32).max(1);
+        let fits = |[width, height]: [u32; 2]| match self {
+            Self::OpenAi => width <= 2048,
+            Self::Claude => {
+                let tiles = [width, height].map(|n| n.div_ceil(28));
+                tiles[0] * 28 <= 2576 && tiles[0] * tiles[1] <= 4784
+            }
+        };
+        if fits(size) {
+            return size;
+        }
+        let (mut low, mut high) = (1, width);
+        while low + 1 < high {
+            let middle = low.midpoint(high);
+            if fits([middle, follow(middle)]) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        [low, follow(low)]
+    }
+}
+
+/// What Florence says: boxes in pixels beside their labels.
+fn florence(said: &Json, task: &str, classes: &[String]) -> Option<Vec<Found>> {
+    let (boxes, labels) = match task {
+        "ocr-with-text-detection" => ("quad_boxes", "labels"),
+        "open-vocabulary-object-detection" => ("bboxes", "bboxes_labels"),
+        _ => ("bboxes", "labels"),
+    };
+    let boxes = said.get(boxes)?.as_array()?;
+    let labels = said.get(labels).and_then(Json::as_array);
+    let mut found = Vec::new();
+    for (i, corners) in boxes.iter().enumerate() {
+        let numbers: Vec<f64> = corners
+            .as_array()?
+            .iter()
+            .filter_map(Json::as_f64)
+            .collect();
+        let corners = match *numbers.as_slice() {
+            [x1, y1, x2, y2] => [x1, y1, x2, y2],
+            [x1, y1, x2, y2, x3, y3, x4, y4] => {
+                let least = |a: [f64; 4]| a.into_iter().fold(f64::INFINITY, f64::min);
+                let most = |a: [f64; 4]| a.into_iter().fold(f64::NEG_INFINITY, f64::max);
+                let (x, y) = ([x1, x2, x3, x4], [y1, y2, y3, y4]);
+                [least(x), least(y), most(x), most(y)]
+            }
+            _ => return None,
+        };
+        let label = labels.and_then(|l| l.get(i)).and_then(Json::as_str);
+        let class = match (task, label) {
+            ("region-proposal", _) => "roi",
+            (_, Some(label)) => label,
+            (_, None) => return None,
+        };
+        let place = classes.iter().rposition(|c| c == class);
+        let class_id = match task {
+            "object-detection" | "phrase-grounded-object-detection" => md5_number(class),
+            "open-vocabulary-object-detection" => {
+                place.and_then(|i| i64::try_from(i).ok()).unwrap_or(-1)
+            }
+            _ => 0,
+        };
+        found.push(Found {
+            corners,
+            class: class.to_owned(),
+            class_id,
+            confidence: 1.0,
+        });
+    }
+    Some(found)
+}
+
+/// A number of four digits for a name, the same on every box: from the first nine digits of its MD5 sum.
+fn md5_number(name: &str) -> i64 {
+    let digest = Md5::digest(name.as_bytes());
+    let head = digest
+        .iter()
+        .take(5)
+        .fold(0_i64, |n, byte| n << 8 | i64::from(*byte));
+    (head >> 4) % 10_000
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::{Json, Kind, Upload, md5_number};
+
+    fn read(model: &str, task: &str, said: &Json) -> Json {
+        let step = json!({
+            "type": "roboflow_core/vlm_as_detector@v2", "image": "$inputs.image", "vlm_output": "$inputs.said",
+            "classes": ["cat", "dog"], "model_type": model, "task_type": task
+        });
+        let kinds = [("image", Kind::Image), ("said", Kind::LanguageModelOutput)];
+        let frame = picture(1, [200, 100], |_, _| [0; 3]);
+        let said = format!("```json\n{said}\n```");
+        Bench::new(step, &kinds)
+            .feed(&[("image", frame), ("said", said.into())])
+            .unwrap()
+    }
+
+    /// Corner and size of the first box, with its class id.
+    fn first(out: &Json) -> [f64; 5] {
+        let row = &out["predictions"]["predictions"][0];
+        ["x", "y", "width", "height", "class_id"].map(|key| row[key].as_f64().unwrap())
+    }
+
+    #[test]
+    fn each_model_counts_in_its_own_way() {
+        let wanted = [40.0, 50.0, 40.0, 40.0, 1.0];
+        let detection = "object-detection";
+        let shares = json!({"detections": [
+            {"x_min": 0.1, "y_min": 0.3, "x_max": 0.3, "y_max": 0.7, "class_name": "dog", "confidence": 0.4}
+        ]});
+        for model in ["google-gemini", "anthropic-claude", "openai"] {
+            let out = read(model, detection, &shares);
+            assert_eq!(first(&out), wanted, "{model} {out}");
+            assert_eq!(out["predictions"]["predictions"][0]["confidence"], 0.4);
+        }
+        let list = |numbers: [f64; 4]| json!([{"box_2d": numbers, "label": "dog"}]);
+        assert_eq!(
+            first(&read(
+                "google-gemini",
+                detection,
+                &list([300.0, 100.0, 700.0, 300.0])
+            )),
+            wanted
+        );
+        assert_eq!(
+            first(&read("openai", detection, &list([20.0, 30.0, 60.0, 70.0]))),
+            wanted
+        );
+        assert_eq!(
+            first(&read(
+                "spacexai",
+                detection,
+                &list([10.0, 30.0, 30.0, 70.0])
+            )),
+            wanted
+        );
+        for model in ["qwen", "zai", "zai-flash"] {
+            assert_eq!(
+                first(&read(model, detection, &list([100.0, 300.0, 300.0, 700.0]))),
+                wanted
+            );
+        }
+        let muse = json!([{"x_min": 100, "y_min": 300, "x_max": 300, "y_max": 700, "label": "dog"}, {"label": "cat"}]);
+        assert_eq!(first(&read("muse", detection, &muse)), wanted);
+        let florence = json!({"bboxes": [[20, 30, 60, 70]], "bboxes_labels": ["dog"]});
+        assert_eq!(
+            first(&read(
+                "florence-2",
+                "open-vocabulary-object-detection",
+                &florence
+            )),
+            wanted
+        );
+    }
+
+    #[test]
+    fn an_answer_in_another_notation_is_an_error() {
+        let out = read(
+            "google-gemini",
+            "object-detection",
+            &json!({"detections": [{"box_2d": [1, 2]}]}),
+        );
+        assert_eq!(
+            (&out["error_status"], &out["predictions"]),
+            (&json!(true), &Json::Null)
+        );
+    }
+
+    #[test]
+    fn large_pictures_are_counted_as_they_were_sent() {
+        assert_eq!(Upload::OpenAi.size([4096, 1000]), [2048, 500]);
+        assert_eq!(Upload::Claude.size([1280, 720]), [1280, 720]);
+        let [width, height] = Upload::Claude.size([3000, 4000]);
+        assert!(width < height && width.div_ceil(28) * height.div_ceil(28) <= 4784);
+    }
+
+    #[test]
+    fn a_class_without_a_list_has_a_number_of_its_own() {
+        assert_eq!(md5_number("cat"), 7725);
+    }
+}

@@ -1,0 +1,309 @@
+//! Makes HTTP requests.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod, Sealed};
+
+use super::super::block::{Block, Call};
+use super::super::json::{Pictures, Writer};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Role, Shape};
+use super::super::sink::{self, Rest, Sent, attachments, sealed};
+use super::super::uql::{Chain, NAMED_OPERATIONS, apply_alone};
+use super::super::value::Value;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/webhook_sink@v1",
+    category: "sink",
+    summary: "Makes an HTTP request with values of the workflow: as a query, as JSON, as a form or as files.",
+    role: Role::Sink,
+    properties: &[
+        Property::value("url", "address of the request", Shape::Text, &[Kind::Text]),
+        Property::literal(
+            "method",
+            "method of the request",
+            Shape::Choice(&["GET", "POST", "PUT"]),
+        ),
+        Property::value(
+            "query_parameters",
+            "pairs of the query",
+            Shape::Dict,
+            &[
+                Kind::Text,
+                Kind::Integer,
+                Kind::Float,
+                Kind::RoboflowModelId,
+                Kind::RoboflowProject,
+                Kind::RoboflowApiKey,
+                Kind::FloatZeroToOne,
+                Kind::ListOfValues,
+                Kind::Boolean,
+                Kind::TopClass,
+            ],
+        )
+        .entries_only()
+        .or(Or::EmptyDict),
+        Property::value(
+            "headers",
+            "headers of the request, which may be secrets",
+            Shape::Dict,
+            &[
+                Kind::Text,
+                Kind::Integer,
+                Kind::Float,
+                Kind::RoboflowModelId,
+                Kind::RoboflowProject,
+                Kind::RoboflowApiKey,
+                Kind::FloatZeroToOne,
+                Kind::Boolean,
+                Kind::TopClass,
+            ],
+        )
+        .entries_only()
+        .or(Or::EmptyDict),
+        Property::value(
+            "json_payload",
+            "what is sent as JSON",
+            Shape::Dict,
+            &[Kind::Any],
+        )
+        .entries_only()
+        .or(Or::EmptyDict),
+        Property::literal(
+            "json_payload_operations",
+            "operations to do on what is sent as JSON first",
+            NAMED_OPERATIONS,
+        )
+        .or(Or::EmptyDict),
+        Property::value(
+            "multi_part_encoded_files",
+            "files to send, by the names of their fields",
+            Shape::Dict,
+            &[Kind::Any],
+        )
+        .entries_only()
+        .or(Or::EmptyDict),
+        Property::literal(
+            "multi_part_encoded_files_operations",
+            "operations to do on files first",
+            NAMED_OPERATIONS,
+        )
+        .or(Or::EmptyDict),
+        Property::value("form_data", "fields of a form", Shape::Dict, &[Kind::Any])
+            .entries_only()
+            .or(Or::EmptyDict),
+        Property::literal(
+            "form_data_operations",
+            "operations to do on fields first",
+            NAMED_OPERATIONS,
+        )
+        .or(Or::EmptyDict),
+        Property::value(
+            "request_timeout",
+            "seconds after which the request has failed",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(2)),
+        sink::FIRE_AND_FORGET,
+        sink::DISABLE_SINK,
+        sink::COOLDOWN,
+    ],
+    outputs: sink::OUTPUTS,
+    build: |setup| {
+        Ok(Box::new(Webhook {
+            json_operations: setup.parse("json_payload_operations")?,
+            file_operations: setup.parse("multi_part_encoded_files_operations")?,
+            form_operations: setup.parse("form_data_operations")?,
+            rest: Rest::default(),
+        }))
+    },
+    ..Manifest::BASE
+}];
+
+struct Webhook {
+    json_operations: BTreeMap<String, Chain>,
+    file_operations: BTreeMap<String, Chain>,
+    form_operations: BTreeMap<String, Chain>,
+    rest: Rest,
+}
+
+impl Block for Webhook {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let sent = self.send(call)?;
+        sent.put(call);
+        Ok(())
+    }
+}
+
+impl Webhook {
+    fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
+        if call.boolean(12, false)? {
+            return Ok(Sent::Off);
+        }
+        if self.rest.applies(call.now, call.number(13, 5.0)?) {
+            return Ok(Sent::Resting);
+        }
+        let url = call.text(0)?;
+        if !(url.starts_with("http://") || url.starts_with("https://")) {
+            return Err(format!(
+                "url is {url:?} and has to begin with http:// or https://"
+            ));
+        }
+        let method = match call.text(1)? {
+            "GET" => HttpMethod::Get,
+            "POST" => HttpMethod::Post,
+            "PUT" => HttpMethod::Put,
+            other => return Err(format!("{other:?} is no method; use GET, POST or PUT")),
+        };
+        let headers = entries(call.arg(3)).map(|(name, value)| {
+            let value = match value {
+                Value::Secret(_) => sealed(value, name)?,
+                plain => Sealed::Text(plain.python_str()),
+            };
+            Ok((name.to_string(), value))
+        });
+        let http = HttpCall {
+            url: url.to_owned(),
+            method,
+            query: pairs(call.arg(2)),
+            headers: headers.collect::<Result<_, String>>()?,
+            body: self.body(call)?,
+            timeout_s: call.number(10, 2.0)?,
+        };
+        self.rest.begin(call.now);
+        Ok(Sent::by(call, Effect::Http(http)))
+    }
+
+    /// Files and fields make a form; without any, the payload is sent as JSON.
+    fn body(&self, call: &Call<'_>) -> Result<HttpBody, String> {
+        let done = |i: usize, operations| changed(call.arg(i), operations);
+        let files = attachments(&done(6, &self.file_operations)?)?;
+        let fields = pairs(&done(8, &self.form_operations)?);
+        if !(files.is_empty() && fields.is_empty()) {
+            return Ok(HttpBody::Form { fields, files });
+        }
+        let payload = done(4, &self.json_operations)?;
+        let writer = Writer {
+            pictures: Pictures::Jpeg,
+            ..Writer::default()
+        };
+        Ok(HttpBody::Json {
+            document: writer.value(&payload),
+        })
+    }
+}
+
+/// The entries of a dictionary; none of anything else.
+fn entries(value: &Value) -> impl Iterator<Item = (&Arc<str>, &Value)> {
+    let map = match value {
+        Value::Dict(map) => Some(map.iter()),
+        _ => None,
+    };
+    map.into_iter().flatten()
+}
+
+/// The entries of a dictionary as text. A list is one pair for each item, nothing is none.
+fn pairs(value: &Value) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    for (name, value) in entries(value) {
+        match value {
+            Value::Null => {}
+            Value::List(items) => {
+                pairs.extend(items.iter().map(|v| (name.to_string(), v.python_str())));
+            }
+            one => pairs.push((name.to_string(), one.python_str())),
+        }
+    }
+    pairs
+}
+
+/// The dictionary after the operations on those of its entries that are there.
+fn changed(value: &Value, operations: &BTreeMap<String, Chain>) -> Result<Value, String> {
+    let changed = entries(value).map(|(name, value)| {
+        let value = match operations.get(&**name) {
+            Some(chain) => apply_alone(chain, value.clone())?,
+            None => value.clone(),
+        };
+        Ok((Arc::clone(name), value))
+    });
+    Ok(Value::Dict(Arc::new(
+        changed.collect::<Result<_, String>>()?,
+    )))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, boxes, picture};
+    use super::{Effect, HttpBody, HttpCall, Kind};
+
+    fn sent(more: &Json) -> HttpCall {
+        let mut step = json!({"type": "roboflow_core/webhook_sink@v1", "url": "https://host/in", "method": "POST"});
+        for (key, value) in more.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        let kinds = [
+            ("image", Kind::Image),
+            ("boxes", Kind::ObjectDetection),
+            ("text", Kind::Any),
+        ];
+        let mut bench = Bench::new(step, &kinds);
+        let row = json!({"x": 5.0, "y": 6.0, "width": 2.0, "height": 2.0});
+        let out = bench
+            .feed(&[
+                ("image", picture(1, [4, 2], |_, _| [9, 9, 9])),
+                ("boxes", boxes([10, 10], &[row])),
+                ("text", "yard".into()),
+            ])
+            .unwrap();
+        assert_eq!(out["error_status"], false, "{out}");
+        match bench.effects() {
+            [Effect::Http(http)] => http.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_payload_is_sent_as_json_with_detections_in_full() {
+        let http = sent(&json!({
+            "json_payload": {"boxes": "$inputs.boxes", "many": "$inputs.boxes", "where": "$inputs.text"},
+            "json_payload_operations": {"many": [{"type": "SequenceLength"}], "other": []},
+            "query_parameters": {"n": 1, "list": "$inputs.text"}, "headers": {"X-Box": true}
+        }));
+        let HttpBody::Json { document } = &http.body else {
+            panic!("{:?}", http.body);
+        };
+        assert_eq!(document["boxes"]["predictions"][0]["x"], 5.0);
+        assert_eq!(
+            (&document["many"], &document["where"]),
+            (&json!(1), &json!("yard"))
+        );
+        assert_eq!(http.query[1], ("n".to_owned(), "1".to_owned()));
+        assert!(http.headers.contains_key("X-Box"));
+    }
+
+    #[test]
+    fn files_and_fields_make_a_form() {
+        let http = sent(&json!({
+            "multi_part_encoded_files": {"frame": "$inputs.image"},
+            "multi_part_encoded_files_operations": {"frame": [{"type": "ConvertImageToJPEG"}]},
+            "form_data": {"where": "$inputs.text"}
+        }));
+        let HttpBody::Form { fields, files } = &http.body else {
+            panic!("{:?}", http.body);
+        };
+        assert_eq!(fields[0], ("where".to_owned(), "yard".to_owned()));
+        assert!(files[0].name == "frame" && files[0].bytes.starts_with(&[0xff, 0xd8]));
+    }
+
+    #[test]
+    fn an_address_that_is_none_of_the_web_is_refused() {
+        let step = json!({"type": "roboflow_core/webhook_sink@v1", "url": "file:///etc/passwd", "method": "GET"});
+        let why = Bench::new(step, &[]).feed(&[]).unwrap_err();
+        assert!(why.contains("http://"), "{why}");
+    }
+}
