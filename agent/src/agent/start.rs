@@ -78,6 +78,7 @@ impl Setup {
                 tls: mqtt.tls,
                 ca_file: mqtt.ca_file.clone(),
                 client_cert: mqtt.client_cert.clone(),
+                connect_timeout: mqtt.connect_timeout,
                 keep_alive: mqtt.keep_alive,
             }),
             limits: Limits {

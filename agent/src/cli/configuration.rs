@@ -204,6 +204,7 @@ fn shown(config: &Config) -> Value {
 pub(super) fn mqtt_section(mqtt: &MqttConfig) -> Value {
     let mut section = json!({
         "host": mqtt.host, "port": mqtt.port, "client_id": mqtt.client_id, "tls": mqtt.tls,
+        "connect_timeout_s": mqtt.connect_timeout.as_secs(),
         "keep_alive_s": mqtt.keep_alive.as_secs(),
     });
     set(&mut section, "username", mqtt.username.as_ref());

@@ -12,7 +12,7 @@ use super::output::Output;
 pub(super) fn completions(shell: clap_complete::Shell, out: &Output) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "watchkeeper", &mut script);
-    out.line(String::from_utf8_lossy(&script).trim_end());
+    out.page(String::from_utf8_lossy(&script).trim_end());
 }
 
 /// `watchkeeper man`.
@@ -30,7 +30,7 @@ pub(super) fn man(dir: Option<&Path>, out: &Output) -> Result<(), Failure> {
             clap_mangen::Man::new(Cli::command())
                 .render(&mut page)
                 .map_err(failed)?;
-            out.line(String::from_utf8_lossy(&page).trim_end());
+            out.page(String::from_utf8_lossy(&page).trim_end());
         }
     }
     Ok(())

@@ -53,6 +53,11 @@ impl Output {
         }
     }
 
+    /// What is meant for another program as it stands, such as a script for a shell: `--json` changes nothing about it.
+    pub fn page(&self, text: &str) {
+        self.write(text);
+    }
+
     /// One object of result for programs; nothing without `--json`.
     pub fn object(&self, value: &impl Serialize) {
         if self.json {

@@ -31,8 +31,6 @@ use crate::outbox::OutboxId;
 /// Publications that the client queues: far more than the windows of the outbox, of the retained topics and of the answers,
 /// and the telemetry of a day without a link, together.
 const QUEUE: usize = 4096;
-/// Seconds until a connect attempt counts as failed.
-const CONNECT_TIMEOUT_S: u64 = 5;
 /// Room for topic and header around the largest payload.
 const PACKET_OVERHEAD: usize = 4096;
 
@@ -55,6 +53,9 @@ pub struct Broker {
     pub ca_file: Option<PathBuf>,
     /// The certificate and key by which the box proves who it is.
     pub client_cert: Option<ClientCert>,
+    /// Time for an attempt to connect, from the look-up of the name to the broker's answer; also for handing one message to
+    /// the network.
+    pub connect_timeout: Duration,
     /// Interval of keep-alive packets.
     pub keep_alive: Duration,
 }
@@ -183,7 +184,7 @@ impl Link {
         }
         let (client, mut events) = AsyncClient::builder(options).capacity(QUEUE).build();
         let mut network = events.network_options();
-        network.set_connection_timeout(CONNECT_TIMEOUT_S);
+        network.set_connection_timeout(broker.connect_timeout.as_secs().max(1));
         network.set_tcp_nodelay(true);
         events.set_network_options(network);
         let events = stream::unfold(events, |mut events| async move {

@@ -441,6 +441,9 @@ fn mqtt(
         tls,
         ca_file: values.path("mqtt.ca_file"),
         client_cert,
+        connect_timeout: Duration::from_secs(
+            values.whole("mqtt.connect_timeout_s").unwrap_or_default(),
+        ),
         keep_alive: Duration::from_secs(values.whole("mqtt.keep_alive_s").unwrap_or_default()),
     })
 }

@@ -393,6 +393,14 @@ pub const KEYS: &[Key] = &[
         "PEM file with the private key of `cert_file`, not encrypted; readable by the agent alone.",
     ),
     key(
+        "mqtt.connect_timeout_s",
+        Kind::Integer(1, 300),
+        Some("15"),
+        "s",
+        "Time for one attempt to connect, from the look-up of the name to the broker's answer, and for handing one message \
+         to the network afterwards. Longer for links by satellite.",
+    ),
+    key(
         "mqtt.keep_alive_s",
         Kind::Integer(5, 3600),
         Some("30"),

@@ -144,6 +144,8 @@ pub struct MqttConfig {
     pub ca_file: Option<PathBuf>,
     /// The certificate and key by which the box proves who it is; absent: it does not.
     pub client_cert: Option<ClientCert>,
+    /// Time for one attempt to connect.
+    pub connect_timeout: Duration,
     /// Interval of keep-alive packets.
     pub keep_alive: Duration,
 }

@@ -14,8 +14,9 @@ use crate::agent::Report;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::output::Output;
 
-/// How long the end of a run waits for the broker: one attempt to connect takes up to five seconds.
-const PATIENCE: Duration = Duration::from_secs(8);
+/// How much longer than one attempt to connect the end of a run waits for a broker that takes nothing. As long as it takes
+/// something, it is waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The delivery to a broker that a person named.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ pub(super) struct Delivery {
     broker: String,
     heard: watch::Receiver<Heard>,
     told: Option<String>,
+    patience: Duration,
 }
 
 /// What the agent said so far.
@@ -114,7 +116,7 @@ fn with_word(text: &str, from: &str, to: &str) -> String {
 
 impl Delivery {
     /// Listens to the agent until it ends.
-    pub(super) fn listen(broker: String, said: ChildStdout) -> Self {
+    pub(super) fn listen(broker: String, connect_timeout: Duration, said: ChildStdout) -> Self {
         let (tell, heard) = watch::channel(Heard::default());
         tokio::spawn(async move {
             let mut lines = BufReader::new(said).lines();
@@ -129,6 +131,7 @@ impl Delivery {
             broker,
             heard,
             told: None,
+            patience: connect_timeout + PATIENCE,
         }
     }
 
@@ -146,12 +149,19 @@ impl Delivery {
         }
     }
 
-    /// Waits until the broker has everything up to `last`, or clearly will not.
+    /// Waits until the broker has everything up to `last`, or has taken nothing for a while.
     pub(super) async fn settle(&mut self, last: EventSeq) {
-        let deadline = Instant::now() + PATIENCE;
-        let settled = self.heard.wait_for(|heard| heard.is_settled(last));
-        // Whatever it was waited for, the verdict comes from what is known then.
-        timeout_at(deadline, settled).await.ok();
+        loop {
+            let taken = self.heard.borrow().delivered;
+            let moves = |heard: &Heard| heard.is_settled(last) || heard.delivered > taken;
+            let moved =
+                timeout_at(Instant::now() + self.patience, self.heard.wait_for(moves)).await;
+            match moved {
+                Ok(Ok(heard)) if !heard.is_settled(last) => {}
+                // Whatever it was waited for, the verdict comes from what is known then.
+                _ => return,
+            }
+        }
     }
 
     /// After the agent has stopped: what is missing of a journal that ends at `last`, as a failure.
@@ -231,6 +241,46 @@ mod tests {
                 .as_deref()
                 .is_some_and(|s| s.starts_with("5 event messages"))
         );
+    }
+
+    /// A delivery that hears `reports`, one a step.
+    fn delivery(patience: Duration, step: Duration, reports: Vec<Report>) -> Delivery {
+        let (tell, heard) = watch::channel(Heard::default());
+        tokio::spawn(async move {
+            for report in reports {
+                tokio::time::sleep(step).await;
+                tell.send_modify(|heard| heard.take(report));
+            }
+            std::future::pending::<()>().await;
+        });
+        Delivery {
+            broker: "b:1".to_owned(),
+            heard,
+            told: None,
+            patience,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_broker_that_is_slow_is_waited_for_as_long_as_it_takes_something() {
+        let one = |n| Report::Delivered {
+            through: EventSeq(n),
+        };
+        let mut reports = vec![Report::Connected];
+        reports.extend((1..=20).map(one));
+        let step = Duration::from_millis(300);
+        let mut delivery = delivery(step * 15, step, reports);
+        delivery.settle(EventSeq(20)).await;
+        assert_eq!(delivery.heard.borrow().delivered, EventSeq(20));
+    }
+
+    #[tokio::test]
+    async fn a_broker_that_takes_nothing_more_is_not_waited_for() {
+        let through = EventSeq(3);
+        let reports = vec![Report::Connected, Report::Delivered { through }];
+        let mut delivery = delivery(Duration::from_secs(2), Duration::ZERO, reports);
+        delivery.settle(EventSeq(20)).await;
+        assert_eq!(delivery.heard.borrow().delivered, through);
     }
 
     #[test]

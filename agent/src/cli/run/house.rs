@@ -122,7 +122,8 @@ impl House {
                     others.push(agent);
                     // Our own broker is a detail of the run; what a person named is a request.
                     delivery = named.zip(said).map(|(mqtt, said)| {
-                        Delivery::listen(format!("{}:{}", mqtt.host, mqtt.port), said)
+                        let broker = format!("{}:{}", mqtt.host, mqtt.port);
+                        Delivery::listen(broker, mqtt.connect_timeout, said)
                     });
                 }
                 Some(Err(failure)) if named.is_some() => return Err(failure),

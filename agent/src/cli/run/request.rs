@@ -173,16 +173,17 @@ fn choose_model(
     if let Some(wanted) = default_model {
         return resolve(zoo, wanted).map(Some);
     }
+    // The figures of the demo are drawn for the motion detector; a network that has learned photographs is no help there.
+    if args.source.starts_with("demo:") {
+        return Ok(Some(Model::motion()));
+    }
     if let Ok(model) = resolve(zoo, PREFERRED_MODEL) {
         return Ok(Some(model));
     }
-    // The figures of the demo are drawn for the motion detector; a network is no help there.
-    if !args.source.starts_with("demo:") {
-        notes.push(format!(
-            "the built-in motion detector watches whatever moves; `watchkeeper models pull {PREFERRED_MODEL}` brings a \
-             network that knows people and cars"
-        ));
-    }
+    notes.push(format!(
+        "the built-in motion detector watches whatever moves; `watchkeeper models pull {PREFERRED_MODEL}` brings a \
+         network that knows people and cars"
+    ));
     Ok(Some(Model::motion()))
 }
 

@@ -113,6 +113,7 @@ impl EmbeddedAgent {
                 tls: false,
                 ca_file: None,
                 client_cert: None,
+                connect_timeout: Duration::from_secs(5),
                 keep_alive: Duration::from_secs(30),
             }),
             limits: Limits::default(),
