@@ -1,5 +1,9 @@
 //! The common part of video files and windows: pictures of ours into a GStreamer pipeline.
+//!
+//! Invariants: whoever hands a picture over waits only while the pipeline goes on; one that broke stays broken, says why to everybody who asks,
+//! and is not waited for.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use gstreamer as gst;
@@ -10,6 +14,9 @@ use image::RgbImage;
 
 /// Pictures that may wait for the encoder or the screen.
 const WAITING: u64 = 4;
+
+/// How long an error that has just been posted may take to come.
+const SAID_WITHIN: Duration = Duration::from_secs(5);
 
 /// Why pictures can't be shown or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -81,6 +88,8 @@ pub(super) struct Sink {
     src: gst_app::AppSrc,
     size: [u32; 2],
     what: &'static str,
+    /// What broke it.
+    broke: OnceLock<SinkError>,
 }
 
 impl Sink {
@@ -117,8 +126,17 @@ impl Sink {
             .and_then(|()| gst::Element::link_many(&chain))
             .map_err(|e| broken(e.to_string()))?;
         if let Some(bus) = pipeline.bus() {
-            bus.set_sync_handler(|_, message| match message.view() {
-                gst::MessageView::Error(_) | gst::MessageView::Eos(_) => gst::BusSyncReply::Pass,
+            let waited_for = src.downgrade();
+            bus.set_sync_handler(move |_, message| match message.view() {
+                gst::MessageView::Error(_) => {
+                    // Nothing takes pictures any more, and who waits until one is taken is woken by an end of stream.
+                    if let Some(src) = waited_for.upgrade() {
+                        let ended = src.end_of_stream();
+                        tracing::debug!(?ended, "the pipeline broke");
+                    }
+                    gst::BusSyncReply::Pass
+                }
+                gst::MessageView::Eos(_) => gst::BusSyncReply::Pass,
                 _ => gst::BusSyncReply::Drop,
             });
         }
@@ -127,6 +145,7 @@ impl Sink {
             src,
             size,
             what,
+            broke: OnceLock::new(),
         };
         if sink.pipeline.set_state(gst::State::Playing).is_err() {
             return Err(sink
@@ -159,10 +178,16 @@ impl Sink {
         if let Some(error) = self.error() {
             return Err(error);
         }
-        self.src
-            .push_buffer(buffer)
-            .map(|_| ())
-            .map_err(|e| self.broken(e.to_string()))
+        self.src.push_buffer(buffer).map(|_| ()).map_err(|refusal| {
+            // Refused because it broke meanwhile; the reason is on its way.
+            let why = self.next_error(gst::ClockTime::try_from(SAID_WITHIN).ok());
+            why.unwrap_or_else(|| self.broken(refusal.to_string()))
+        })
+    }
+
+    /// Width and height of the pictures.
+    pub(super) fn size(&self) -> [u32; 2] {
+        self.size
     }
 
     /// GStreamer's RGB rows begin at multiples of four bytes.
@@ -182,6 +207,9 @@ impl Sink {
 
     /// Ends the stream and waits until everything is written.
     pub(super) fn finish(&self, within: Duration) -> Result<(), SinkError> {
+        if let Some(error) = self.error() {
+            return Err(error);
+        }
         self.src
             .end_of_stream()
             .map_err(|e| self.broken(e.to_string()))?;
@@ -209,10 +237,15 @@ impl Sink {
     }
 
     fn next_error(&self, within: Option<gst::ClockTime>) -> Option<SinkError> {
+        if let Some(error) = self.broke.get() {
+            return Some(error.clone());
+        }
         let bus = self.pipeline.bus()?;
         let message = bus.timed_pop_filtered(within, &[gst::MessageType::Error])?;
         match message.view() {
-            gst::MessageView::Error(error) => Some(self.told(error)),
+            gst::MessageView::Error(error) => {
+                Some(self.broke.get_or_init(|| self.told(error)).clone())
+            }
             _ => None,
         }
     }
@@ -242,5 +275,39 @@ impl Drop for Sink {
         if self.pipeline.set_state(gst::State::Null).is_err() {
             tracing::debug!(what = self.what, "pipeline did not stop cleanly");
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_for_a_pipeline_that_breaks_is_told_and_waits_no_longer() {
+        start().unwrap();
+        // Slower than pictures come, so that somebody waits when it breaks.
+        let breaking = make("identity").unwrap();
+        breaking.set_property("sleep-time", 200_000u32);
+        breaking.set_property("error-after", 3i32);
+        let end = make("fakesink").unwrap();
+        let (told, outcome) = mpsc::channel();
+        std::thread::spawn(move || {
+            let sink = Sink::open([16, 16], 10.0, &[breaking, end], false, "testing").unwrap();
+            let push = |n: u64| {
+                let (at, lasts) = (Duration::from_millis(n * 100), Duration::from_millis(100));
+                sink.push(RgbImage::new(16, 16), at, lasts)
+            };
+            let first = (0..50).find_map(|n| push(n).err());
+            told.send((first, sink.finish(Duration::from_secs(600))))
+                .unwrap();
+        });
+        let (first, finished) = outcome
+            .recv_timeout(Duration::from_secs(60))
+            .expect("whoever pushes hangs, or whoever finishes");
+        assert!(matches!(first, Some(SinkError::Broken { .. })), "{first:?}");
+        assert_eq!(finished.err(), first);
     }
 }

@@ -151,6 +151,12 @@ impl VideoWriter {
         &self.path
     }
 
+    /// Width and height that every picture must have.
+    #[must_use]
+    pub fn size(&self) -> [u32; 2] {
+        self.sink.size()
+    }
+
     /// Appends a picture that is shown from `pts` on; times must grow. Waits while the encoder is behind.
     ///
     /// # Errors
@@ -182,7 +188,7 @@ impl Drop for VideoWriter {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-mod tests {
+pub(crate) mod tests {
     use watchkeeper_contract::id::SourceId;
     use watchkeeper_contract::source::{Pace, RtspTransport, SourceSpec};
 
@@ -201,7 +207,7 @@ mod tests {
     }
 
     /// Frames and size of a video, read back through capture.
-    fn read_back(path: &Path) -> (usize, Option<[u32; 2]>) {
+    pub(crate) fn read_back(path: &Path) -> (usize, Option<[u32; 2]>) {
         let spec = SourceSpec {
             id: SourceId::new("back").unwrap(),
             uri: path.display().to_string(),
