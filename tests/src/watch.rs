@@ -1,13 +1,13 @@
 //! A source under test with everything it says.
 
-use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::{LossCause, Pace, RtspTransport, SourceSpec};
 use watchkeeper_runtime::capture::mailbox::{FrameReceiver, Recv};
-use watchkeeper_runtime::capture::source::{Deps, Noticed, Source, SourceHandle, SourceNotice};
+use watchkeeper_runtime::capture::notices::{self, Inbox, SourceNotice};
+use watchkeeper_runtime::capture::source::{Deps, Source, SourceHandle};
 use watchkeeper_runtime::frame::Frame;
 
 /// A running source with one subscriber.
@@ -18,7 +18,7 @@ pub struct Watched {
     /// The subscriber.
     pub frames: FrameReceiver,
     /// What the source told.
-    pub notices: Receiver<Noticed>,
+    pub notices: Inbox,
     /// How long anything that must happen may take.
     pub patience: Duration,
 }
@@ -37,7 +37,10 @@ impl Watched {
     /// # Errors
     /// Never for well-formed names.
     pub fn start_over(uri: &str, transport: RtspTransport) -> anyhow::Result<Self> {
-        Self::open(uri, transport, true)
+        Ok(Self::open(SourceSpec {
+            rtsp_transport: transport,
+            ..spec(uri)?
+        }))
     }
 
     /// Opens the source at this address whatever certificate it shows, RTSP over TCP.
@@ -45,31 +48,28 @@ impl Watched {
     /// # Errors
     /// Never for well-formed names.
     pub fn start_trusting(uri: &str) -> anyhow::Result<Self> {
-        Self::open(uri, RtspTransport::Tcp, false)
+        Ok(Self::open(SourceSpec {
+            tls_verify: false,
+            ..spec(uri)?
+        }))
     }
 
-    fn open(uri: &str, transport: RtspTransport, tls_verify: bool) -> anyhow::Result<Self> {
-        let (sender, notices) = sync_channel(64);
+    /// Opens this source.
+    #[must_use]
+    pub fn open(spec: SourceSpec) -> Self {
+        let (teller, notices) = notices::channel();
         let deps = Deps {
-            notices: Some(sender),
+            notices: Some(teller),
             ..Deps::default()
-        };
-        let spec = SourceSpec {
-            id: SourceId::new("cam").context("name of the source")?,
-            uri: uri.to_owned(),
-            pace: Pace::Fast,
-            max_fps: None,
-            rtsp_transport: transport,
-            tls_verify,
         };
         let handle = Source::spawn(spec, deps);
         let frames = handle.subscribe();
-        Ok(Self {
+        Self {
             handle,
             frames,
             notices,
             patience: Duration::from_secs(30),
-        })
+        }
     }
 
     /// The next frame.
@@ -112,4 +112,20 @@ impl Watched {
         let notice = self.notices.recv_timeout(self.patience);
         Ok(notice.context("the source said nothing")?.notice)
     }
+}
+
+/// A source at this address of which nothing else is said.
+///
+/// # Errors
+/// Never for well-formed names.
+pub fn spec(uri: &str) -> anyhow::Result<SourceSpec> {
+    Ok(SourceSpec {
+        id: SourceId::new("cam").context("name of the source")?,
+        uri: uri.to_owned(),
+        pace: Pace::Fast,
+        max_fps: None,
+        rtsp_transport: RtspTransport::Tcp,
+        tls_verify: true,
+        stall_s: None,
+    })
 }

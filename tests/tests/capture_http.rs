@@ -2,10 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use watchkeeper_contract::source::{LossCause, SourceState};
+use std::time::Duration;
+
+use image::RgbImage;
+use watchkeeper_contract::source::{LossCause, SourceSpec, SourceState};
 use watchkeeper_runtime::capture::mailbox::Recv;
+use watchkeeper_runtime::media::video::VideoWriter;
+use watchkeeper_tests::file_server::{Answer, FileServer};
 use watchkeeper_tests::http::{HttpCamera, SIZE};
-use watchkeeper_tests::watch::Watched;
+use watchkeeper_tests::watch::{Watched, spec};
 
 /// `viewer:right-one` in base 64.
 const LOGIN: &str = "Basic dmlld2VyOnJpZ2h0LW9uZQ==";
@@ -71,4 +76,86 @@ fn a_camera_that_hangs_up_is_lost_and_not_ended() {
     drop(camera);
     let (cause, message) = watched.lost().unwrap();
     assert_eq!(cause, LossCause::EndOfStream, "{message}");
+}
+
+#[test]
+fn a_camera_that_is_slow_as_it_was_said_to_be_is_left_in_peace() {
+    let camera = HttpCamera::start(None).unwrap();
+    let watched = Watched::open(SourceSpec {
+        stall_s: Some(60.0),
+        ..spec(&camera.uri(None, "/live")).unwrap()
+    });
+    watched.frame().unwrap();
+    camera.stall(true);
+    // Longer than the deadline of other cameras, and than the network's own.
+    std::thread::sleep(Duration::from_secs(10));
+    camera.stall(false);
+    watched.frame().unwrap();
+    assert_eq!(watched.notices.take(), None);
+    assert_eq!(watched.handle.status().counters.connects, 1);
+}
+
+/// Pictures in the file that is served.
+const PICTURES: u32 = 120;
+
+/// A video of [`PICTURES`] pictures, all of them different enough that it is large.
+fn video() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = VideoWriter::create(&folder.path().join("v.mp4"), [320, 240], 10.0).unwrap();
+    let mut random = fastrand::Rng::with_seed(7);
+    for n in 0..PICTURES {
+        let noise = RgbImage::from_fn(320, 240, |_, _| image::Rgb([random.u8(..); 3]));
+        let at = Duration::from_millis(u64::from(n) * 100);
+        writer.push(noise, at).unwrap();
+    }
+    std::fs::read(writer.finish().unwrap()).unwrap()
+}
+
+/// Every frame to the end, and the end.
+fn play(watched: &Watched) -> (u32, Recv) {
+    let mut frames = 0;
+    loop {
+        match watched.frames.recv(watched.patience) {
+            Recv::Frame(_) => frames += 1,
+            end => return (frames, end),
+        }
+    }
+}
+
+#[test]
+fn a_file_over_http_is_played_once_also_when_its_server_goes_away_in_the_middle() {
+    let video = video();
+    let server = FileServer::start(video.clone(), None).unwrap();
+    let uri = format!("{}/v.mp4", server.folder());
+    let (frames, end) = play(&Watched::start(&uri).unwrap());
+    assert!(matches!(end, Recv::Ended), "{end:?}");
+    assert_eq!(frames, PICTURES);
+
+    // One cut is gone on from where it was.
+    server.script([Answer::CutAfter(video.len() / 2)]);
+    let (frames, end) = play(&Watched::start(&uri).unwrap());
+    assert!(matches!(end, Recv::Ended), "{end:?}");
+    assert_eq!(frames, PICTURES);
+
+    let away = std::iter::repeat_n(Answer::Status(503), 4);
+    server.script([Answer::CutAfter(video.len() / 2)].into_iter().chain(away));
+    let (frames, end) = play(&Watched::start(&uri).unwrap());
+    let Recv::Failed { message, .. } = end else {
+        panic!("{end:?} after {frames} frames");
+    };
+    assert!((1..PICTURES).contains(&frames), "{frames}");
+    assert!(message.contains("not played again"), "{message}");
+}
+
+#[test]
+fn live_video_that_is_no_mjpeg_is_refused_with_what_to_use() {
+    let video = video();
+    let server = FileServer::start(video.clone(), None).unwrap();
+    server.script([Answer::UntilClose(video.len())]);
+    let (frames, end) = play(&Watched::start(&format!("{}/live", server.folder())).unwrap());
+    let Recv::Failed { message, .. } = end else {
+        panic!("{end:?} after {frames} frames");
+    };
+    assert_eq!(frames, 0);
+    assert!(message.contains("MJPEG"), "{message}");
 }

@@ -201,6 +201,9 @@ pub enum SourceAction {
         /// Take any certificate of rtsps:// and https://, as cameras need that signed their own.
         #[arg(long)]
         no_tls_verify: bool,
+        /// Longest time between two pictures of a camera before it counts as lost; 5 where nothing is said.
+        #[arg(long, value_name = "SECONDS", value_parser = positive)]
+        stall: Option<f64>,
     },
     /// Remove one.
     Remove {

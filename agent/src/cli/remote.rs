@@ -63,6 +63,7 @@ pub(super) async fn sources(
             max_fps,
             udp,
             no_tls_verify,
+            stall,
         } => {
             let spec = SourceSpec {
                 id,
@@ -75,6 +76,7 @@ pub(super) async fn sources(
                     RtspTransport::Tcp
                 },
                 tls_verify: !no_tls_verify,
+                stall_s: stall,
             };
             let status = client.put_source(&spec).await?;
             out.both(&status, || {

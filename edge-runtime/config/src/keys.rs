@@ -225,7 +225,7 @@ pub const KEYS: &[Key] = &[
         Kind::Address,
         None,
         "",
-        "Required. `rtsp://…`, `rtsps://…`, `http(s)://…` (MJPEG), `/dev/videoN`, a video file, a folder of images, or \
+        "Required. `rtsp://…`, `rtsps://…`, `http(s)://…` (MJPEG or a file), `/dev/videoN`, a video file, a folder of images, or \
          `demo:`.",
     ),
     key(
@@ -258,6 +258,14 @@ pub const KEYS: &[Key] = &[
         "Whether the certificate of `rtsps://` and `https://` must be made out to the address by an authority that the \
          system trusts. `false` is for cameras that signed their own: what they send is encrypted, but anybody in between \
          can stand in for them and is told the password.",
+    ),
+    key(
+        "sources.*.stall_s",
+        Kind::Number(1.0, 3600.0),
+        Some("5"),
+        "s",
+        "Longest time between two pictures of a camera; after it the camera counts as lost and is connected anew. One that sends a \
+         picture a minute needs more than 60. Recordings may leave out as much as an hour, whatever this says.",
     ),
     key(
         "pipelines.*.source",

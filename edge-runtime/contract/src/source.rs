@@ -12,7 +12,7 @@ use crate::time::Wall;
 pub struct SourceSpec {
     /// Name of the source.
     pub id: SourceId,
-    /// Where the pictures come from: `rtsp://…`, `rtsps://…`, `http(s)://…` (MJPEG), `/dev/videoN` or `v4l2:/dev/videoN`,
+    /// Where the pictures come from: `rtsp://…`, `rtsps://…`, `http(s)://…` (MJPEG or a file), `/dev/videoN` or `v4l2:/dev/videoN`,
     /// a video file, a folder of images, or `demo:[?option=value&…]`.
     ///
     /// A credential in the address is accepted here and never shown again: every answer carries it as `***`.
@@ -31,7 +31,14 @@ pub struct SourceSpec {
     /// stand in for them and is told the password.
     #[serde(default = "verified")]
     pub tls_verify: bool,
+    /// Longest time between two pictures of a camera, in seconds (1 to 3600): after it the camera counts as lost and is connected anew. Absent:
+    /// 5. Recordings may leave out as much as an hour, whatever this says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_s: Option<f64>,
 }
+
+/// Bounds of [`SourceSpec::stall_s`] in seconds.
+pub const STALL_S: std::ops::RangeInclusive<f64> = 1.0..=3600.0;
 
 fn verified() -> bool {
     true

@@ -56,18 +56,34 @@ pub(super) fn of_missing_element(element: &str) -> Broken {
     }
 }
 
+/// What an element said in its debug text: that begins with where in its source the error was made and with the path of the element, both of
+/// which hold numbers that mean nothing, and ends with the words, if there are any (`gst_element_message_full`).
+fn words_of(debug: &str) -> &str {
+    debug.split_once(":\n").map_or("", |(_, words)| words)
+}
+
 /// Cause of an error that a GStreamer element posted, by its domain and code, and where those are vague by its text.
 pub(super) fn of_gst(error: &gst::glib::Error, debug: &str) -> LossCause {
-    let text = format!("{} {debug}", error.message()).to_ascii_lowercase();
-    let says = |words: &[&str]| words.iter().any(|w| text.contains(w));
+    let text = format!("{} {}", error.message(), words_of(debug)).to_ascii_lowercase();
+    // Addresses hold whatever a person named a path or a host.
+    let words: Vec<&str> = text
+        .split_whitespace()
+        .filter(|word| !word.contains("://"))
+        .collect();
+    let text = words.join(" ");
+    let says = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    let answered = |status: &str| {
+        let bare = |word: &&str| word.trim_matches(|c: char| !c.is_ascii_alphanumeric()) == status;
+        words.iter().any(bare)
+    };
     // Text first: rtspsrc and souphttpsrc put several causes under one code.
     if says(&["certificate", "tls handshake"]) {
         return LossCause::Untrusted;
     }
-    if says(&["unauthorized", "401", "not authorized", "authentication"]) {
+    if answered("401") || says(&["unauthorized", "not authorized", "authentication"]) {
         return LossCause::Authentication;
     }
-    if says(&["forbidden", "403", "permission denied", "access denied"]) {
+    if answered("403") || says(&["forbidden", "permission denied", "access denied"]) {
         return LossCause::Permission;
     }
     if says(&["connection refused", "refused"]) {
@@ -91,7 +107,7 @@ pub(super) fn of_gst(error: &gst::glib::Error, debug: &str) -> LossCause {
             gst::ResourceError::NotFound => LossCause::NotFound,
             gst::ResourceError::NotAuthorized => LossCause::Authentication,
             gst::ResourceError::Busy => LossCause::Refused,
-            _ if says(&["no such file", "not found", "404"]) => LossCause::NotFound,
+            _ if answered("404") || says(&["no such file", "not found"]) => LossCause::NotFound,
             _ => LossCause::Other,
         };
     }
@@ -243,6 +259,37 @@ mod tests {
             ),
         ] {
             assert_eq!(resource(kind, text), cause, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cause_is_in_the_words_and_not_in_line_numbers_counters_or_addresses() {
+        let of = |debug: &str| {
+            let text = "Could not open resource for reading.";
+            of_gst(
+                &gst::glib::Error::new(gst::ResourceError::OpenRead, text),
+                debug,
+            )
+        };
+        let place = "gstrtspsrc.c(8403): gst_rtspsrc_retrieve_sdp (): /GstPipeline:pipeline403/GstRTSPSrc:rtspsrc401";
+        assert_eq!(of(place), LossCause::Other);
+        for (words, cause) in [
+            ("Failed to connect. (Generic error)", LossCause::Other),
+            ("Got error response: 404 (Not Found).", LossCause::NotFound),
+            (
+                "Unauthorized (401), URL: http://cam/live",
+                LossCause::Authentication,
+            ),
+            (
+                "Bad gateway (502), URL: http://cam/refused/401, Redirect to: (NULL)",
+                LossCause::Other,
+            ),
+            (
+                "Could not connect to 10.0.0.5:403: Connection refused",
+                LossCause::Refused,
+            ),
+        ] {
+            assert_eq!(of(&format!("{place}:\n{words}")), cause, "{words}");
         }
     }
 

@@ -31,6 +31,8 @@ struct Signs {
     connected: AtomicBool,
     /// What arrives over HTTP is a sequence of JPEGs and not a file.
     multipart: AtomicBool,
+    /// What arrives over HTTP is video without an end, and not in a form that a camera is watched by.
+    endless: AtomicBool,
     /// The certificate of the other side was refused.
     untrusted: AtomicBool,
 }
@@ -207,6 +209,17 @@ impl Feed for GstFeed {
         if !self.told_connected && self.signs.connected.load(Ordering::Relaxed) {
             self.told_connected = true;
             return Step::Connected;
+        }
+        if self.signs.endless.load(Ordering::Relaxed) {
+            return Step::Broken(Broken {
+                cause: LossCause::Codec,
+                message: format!(
+                    "{} is live video or of unknown length, and over HTTP only MJPEG is watched live; use the camera's MJPEG or RTSP \
+                     address, or a file",
+                    self.place
+                ),
+                heals: false,
+            });
         }
         let wait = gst::ClockTime::try_from(wait).unwrap_or(gst::ClockTime::SECOND);
         if let Some(sample) = self.sink.try_pull_sample(wait) {

@@ -66,6 +66,8 @@ struct State {
     /// Grows whenever the last subscriber leaves, so that a quick leave-and-return is not overlooked.
     left: u64,
     outcome: Option<Outcome>,
+    /// Its thread is gone: the outcome is that of every later subscriber too.
+    dead: bool,
     closed: bool,
 }
 
@@ -126,13 +128,20 @@ impl Hub {
         }
     }
 
-    /// Hands a frame to every subscriber; returns how many waiting frames were overwritten.
-    pub(super) fn deliver(&self, frame: &Frame, policy: Policy) -> u64 {
+    /// Hands a frame to every subscriber; returns how many waiting frames were overwritten. The source was opened for the subscribers of
+    /// `left` departures: where all of those have left since, nobody gets it, because who came after them gets a new beginning.
+    pub(super) fn deliver(&self, frame: &Frame, policy: Policy, left: u64) -> u64 {
         let mut state = self.state.lock();
         if policy == Policy::Lossless {
-            while !state.closed && state.slots.values().any(|s| s.queue.len() >= QUEUE) {
+            while !state.closed
+                && state.left == left
+                && state.slots.values().any(|s| s.queue.len() >= QUEUE)
+            {
                 self.changed.wait(&mut state);
             }
+        }
+        if state.left != left {
+            return 0;
         }
         let mut overwritten = 0;
         for slot in state.slots.values_mut() {
@@ -154,6 +163,14 @@ impl Hub {
             return;
         }
         state.outcome = Some(outcome);
+        wake(&state);
+    }
+
+    /// Nobody is left who could deliver anything: this is what everybody learns from now on, also who subscribes later.
+    pub(super) fn give_up(&self, outcome: Outcome) {
+        let mut state = self.state.lock();
+        state.outcome = Some(outcome);
+        state.dead = true;
         wake(&state);
     }
 
@@ -228,7 +245,9 @@ impl Drop for FrameReceiver {
         state.slots.remove(&self.id);
         if state.slots.is_empty() {
             state.left += 1;
-            state.outcome = None;
+            if !state.dead {
+                state.outcome = None;
+            }
         }
         self.hub.changed.notify_all();
     }
@@ -253,9 +272,9 @@ mod tests {
     fn a_live_frame_that_nobody_took_is_overwritten_and_counted() {
         let hub = Arc::new(Hub::default());
         let (slow, quick) = (hub.subscribe(), hub.subscribe());
-        assert_eq!(hub.deliver(&frame(1), Policy::Newest), 0);
+        assert_eq!(hub.deliver(&frame(1), Policy::Newest, 0), 0);
         assert_eq!(seq(quick.recv(SOON)), Some(1));
-        assert_eq!(hub.deliver(&frame(2), Policy::Newest), 1);
+        assert_eq!(hub.deliver(&frame(2), Policy::Newest, 0), 1);
         assert_eq!(seq(slow.recv(SOON)), Some(2));
         assert_eq!(seq(quick.recv(SOON)), Some(2));
         assert!(matches!(slow.recv(SOON), Recv::Timeout));
@@ -269,7 +288,7 @@ mod tests {
             let hub = hub.clone();
             move || {
                 for n in 1..=50 {
-                    hub.deliver(&frame(n), Policy::Lossless);
+                    hub.deliver(&frame(n), Policy::Lossless, 0);
                 }
                 hub.finish(Outcome::Ended, 0);
             }
@@ -299,7 +318,7 @@ mod tests {
             let hub = hub.clone();
             move || {
                 for n in 1..=10 {
-                    hub.deliver(&frame(n), Policy::Lossless);
+                    hub.deliver(&frame(n), Policy::Lossless, 0);
                 }
             }
         });
@@ -315,7 +334,7 @@ mod tests {
             let hub = hub.clone();
             move || {
                 for n in 1..=10 {
-                    hub.deliver(&frame(n), Policy::Lossless);
+                    hub.deliver(&frame(n), Policy::Lossless, 0);
                 }
             }
         });
@@ -350,5 +369,33 @@ mod tests {
         assert!(matches!(second.recv(SOON), Recv::Timeout));
         hub.finish(Outcome::Ended, hub.demand().left);
         assert!(matches!(second.recv(SOON), Recv::Ended));
+    }
+
+    #[test]
+    fn a_frame_that_was_on_its_way_when_the_last_one_left_is_not_the_next_ones() {
+        for policy in [Policy::Newest, Policy::Lossless] {
+            let hub = Arc::new(Hub::default());
+            let first = hub.subscribe();
+            let opened_for = hub.demand().left;
+            drop(first);
+            let second = hub.subscribe();
+            hub.deliver(&frame(7), policy, opened_for);
+            assert!(matches!(second.recv(SOON), Recv::Timeout), "{policy:?}");
+            hub.deliver(&frame(8), policy, hub.demand().left);
+            assert_eq!(seq(second.recv(LONG)), Some(8));
+        }
+    }
+
+    #[test]
+    fn whoever_subscribes_to_a_source_whose_thread_is_gone_learns_why() {
+        let hub = Arc::new(Hub::default());
+        let first = hub.subscribe();
+        hub.give_up(Outcome::Failed {
+            cause: LossCause::Other,
+            message: "gone".to_owned(),
+        });
+        assert!(matches!(first.recv(LONG), Recv::Failed { .. }));
+        drop(first);
+        assert!(matches!(hub.subscribe().recv(LONG), Recv::Failed { .. }));
     }
 }

@@ -5,7 +5,7 @@
 //! - [`supervise`]: the state machine that decides when to open, when to give up and when to try again (no I/O);
 //! - [`address`]: the text a person wrote, parsed once; [`redact`]: the same text without its credentials;
 //! - [`feed`]: what a source is opened into, with the feeds [`gst`], [`stills`], [`animation`] and [`demo`];
-//! - [`mailbox`]: frames to subscribers, newest wins or nothing lost;
+//! - [`mailbox`]: frames to subscribers, newest wins or nothing lost; [`notices`]: what sources tell the journal;
 //! - [`timeline`]: presentation times that only grow; [`blind`]: frozen and black pictures;
 //! - [`cause`]: what went wrong, in the words of the contract; [`check`]: which GStreamer elements are missing.
 //!
@@ -20,6 +20,7 @@ pub mod demo;
 mod feed;
 mod gst;
 pub mod mailbox;
+pub mod notices;
 mod rate;
 pub mod source;
 mod stills;

@@ -8,7 +8,6 @@
 mod worker;
 
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
@@ -20,6 +19,7 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use self::worker::Worker;
 use super::mailbox::{FrameReceiver, Hub, Outcome};
+use super::notices::{Noticed, SourceNotice, Teller};
 use super::rate::Meter;
 use super::redact;
 use super::supervise::{BackOff, Deadlines, State};
@@ -28,72 +28,35 @@ use crate::thread::Thread;
 /// How long dropping a source waits for its thread, which may hang in a driver or a library.
 pub const CLOSING: Duration = Duration::from_secs(5);
 
-/// Something the journal should know about a source.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SourceNotice {
-    /// Frames stopped coming, or never came. Said once an outage, and again when it will not heal.
-    Lost {
-        /// Why.
-        cause: LossCause,
-        /// One sentence, free of credentials.
-        message: String,
-        /// When.
-        at: Wall,
-    },
-    /// Frames come again.
-    Back {
-        /// How long they were missing.
-        lasted: Duration,
-        /// When they came back.
-        at: Wall,
-    },
-    /// Nobody wants its frames any more, so what was told of it is over as far as anybody can say.
-    Forgotten {
-        /// When.
-        at: Wall,
-    },
-    /// Frames come but show nothing.
-    Blind {
-        /// In which way.
-        kind: Blindness,
-        /// When it was noticed.
-        at: Wall,
-    },
-    /// The picture is useful again.
-    Seeing {
-        /// How long it was not.
-        lasted: Duration,
-        /// When it was noticed.
-        at: Wall,
-    },
-}
-
-/// A notice, and who gives it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Noticed {
-    /// The source.
-    pub source: SourceId,
-    /// Which of the sources that have had this name ([`Deps::run`]).
-    pub run: u64,
-    /// What happened.
-    pub notice: SourceNotice,
-}
-
 /// What a source needs from outside.
 #[derive(Clone)]
 pub struct Deps {
     /// Reads the wall clock and its quality.
     pub wall: Arc<dyn Fn() -> Wall + Send + Sync>,
-    /// Where notices go. A full channel loses the notice, which is logged and counted in [`SourceHandle::notices_lost`].
-    pub notices: Option<SyncSender<Noticed>>,
-    /// Tells this source from another one of its name, in its notices.
+    /// Where notices go.
+    pub notices: Option<Teller>,
+    /// Tells this source from another one of its name, in its notices; greater than that of every one before.
     pub run: u64,
     /// Decides the jitter of reconnects.
     pub seed: u64,
-    /// Per-stage deadlines.
+    /// Per-stage deadlines; [`SourceSpec::stall_s`] goes before the one between two pictures.
     pub deadlines: Deadlines,
     /// Pauses between attempts.
     pub back_off: BackOff,
+}
+
+impl Deps {
+    /// Tells what happened to the source of this name, if anybody listens.
+    fn tell(&self, source: &SourceId, notice: SourceNotice) {
+        if let Some(notices) = &self.notices {
+            notices.tell(Noticed {
+                source: source.clone(),
+                run: self.run,
+                told: Instant::now(),
+                notice,
+            });
+        }
+    }
 }
 
 impl std::fmt::Debug for Deps {
@@ -155,21 +118,15 @@ impl Source {
                 nominal_fps: None,
                 counters: SourceCounters::default(),
                 meter: Meter::default(),
-                notices_lost: 0,
             }),
         });
         let run = deps.run;
-        let worker = Worker::new(spec, deps, shared.clone());
+        let worker = Worker::new(spec, deps.clone(), shared.clone());
         let name = format!("source-{}", shown.id);
         let thread = match Thread::spawn(name, || worker.run()) {
             Ok(thread) => Some(thread),
             Err(error) => {
-                let (cause, message) = (LossCause::Other, format!("no thread: {error}"));
-                shared.board.lock().state = State::Failed {
-                    cause,
-                    message: message.clone(),
-                };
-                shared.hub.finish(Outcome::Failed { cause, message }, 0);
+                shared.give_up(&shown.id, &deps, format!("no thread: {error}"));
                 None
             }
         };
@@ -187,6 +144,30 @@ struct Shared {
     board: Mutex<Board>,
 }
 
+impl Shared {
+    /// The source has no thread: nobody will ever say anything of it again, so this is said to everybody.
+    fn give_up(&self, source: &SourceId, deps: &Deps, message: String) {
+        tracing::error!(%source, message);
+        let (cause, at) = (LossCause::Other, (deps.wall)());
+        let mut board = self.board.lock();
+        board.since = at;
+        board.state = State::Failed {
+            cause,
+            message: message.clone(),
+        };
+        drop(board);
+        deps.tell(
+            source,
+            SourceNotice::Lost {
+                cause,
+                message: message.clone(),
+                at,
+            },
+        );
+        self.hub.give_up(Outcome::Failed { cause, message });
+    }
+}
+
 /// What status answers are made of.
 struct Board {
     state: State,
@@ -196,7 +177,6 @@ struct Board {
     nominal_fps: Option<f64>,
     counters: SourceCounters,
     meter: Meter,
-    notices_lost: u64,
 }
 
 /// A running source. Dropping it stops it.
@@ -286,12 +266,6 @@ impl SourceHandle {
                 ..board.counters
             },
         }
-    }
-
-    /// Notices that were lost because nobody took them from the channel.
-    #[must_use]
-    pub fn notices_lost(&self) -> u64 {
-        self.shared.board.lock().notices_lost
     }
 }
 

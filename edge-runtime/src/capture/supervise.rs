@@ -11,6 +11,10 @@
 //!    └──────────────────┴── Waiting(back-off) ◀────┴───────────────────┘     error that can't heal ──▶ Failed
 //! ```
 //!
+//! A recording is different in two ways once it has shown a picture. It may leave out quiet minutes, so it has [`Deadlines::gap`] for
+//! the next one and not the short time of a camera. And when it breaks it has failed: opened again it would begin anew, and everything in
+//! it would count twice.
+//!
 //! `Ended` and `Failed` stay when nobody wants frames any more, so that a person who looks later still sees why; the next
 //! one who wants frames begins anew.
 //!
@@ -31,6 +35,13 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_contract::source::LossCause;
 
+use super::timeline::LONGEST_GAP;
+
+/// Longest time between two pictures of a live source that says nothing else ([`SourceSpec::stall_s`]).
+///
+/// [`SourceSpec::stall_s`]: watchkeeper_contract::source::SourceSpec::stall_s
+pub const DEFAULT_STALL: Duration = Duration::from_secs(5);
+
 /// How long each stage may last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlines {
@@ -38,8 +49,22 @@ pub struct Deadlines {
     pub connect: Duration,
     /// From there until the first decoded picture: longer than the distance of key frames on most cameras.
     pub first_frame: Duration,
-    /// Between two pictures.
+    /// Between two pictures of a live source.
     pub stall: Duration,
+    /// Between two pictures of a recording: longer than any gap that is believed of one.
+    pub gap: Duration,
+}
+
+impl Deadlines {
+    /// The same for a source that may go for `stall` without a picture: its first one may take as long.
+    #[must_use]
+    pub fn with_stall(self, stall: Duration) -> Self {
+        Self {
+            stall,
+            first_frame: self.first_frame.max(stall),
+            ..self
+        }
+    }
 }
 
 impl Default for Deadlines {
@@ -47,7 +72,8 @@ impl Default for Deadlines {
         Self {
             connect: Duration::from_secs(10),
             first_frame: Duration::from_secs(10),
-            stall: Duration::from_secs(5),
+            stall: DEFAULT_STALL,
+            gap: LONGEST_GAP + DEFAULT_STALL,
         }
     }
 }
@@ -93,7 +119,10 @@ pub enum Input {
     /// The stream is set up; pictures should follow.
     Connected,
     /// A picture was decoded.
-    Frame,
+    Frame {
+        /// Whether the source is a recording.
+        recording: bool,
+    },
     /// The stream ended; regular for a recording, a loss for a live source.
     End {
         /// Whether the source is a recording.
@@ -172,6 +201,8 @@ pub enum State {
         since: Instant,
         /// When it counts as stalled.
         until: Instant,
+        /// Whether it is a recording.
+        recording: bool,
     },
     /// Pausing before the next attempt.
     Waiting {
@@ -194,6 +225,10 @@ pub enum State {
         message: String,
     },
 }
+
+/// What is said of a recording that broke.
+const NOT_AGAIN: &str = "a recording is not played again by itself, because what it has shown would count twice: deploy its pipelines again \
+    to play it from the beginning";
 
 /// The state machine of one source.
 #[derive(Debug)]
@@ -285,7 +320,7 @@ impl Supervisor {
                     };
                 }
             }
-            Input::Frame => self.frame(now),
+            Input::Frame { recording } => self.frame(now, recording),
             Input::End { recording } => self.end(now, recording),
             Input::Error {
                 cause,
@@ -318,8 +353,10 @@ impl Supervisor {
                 );
                 self.broke(now, LossCause::NoKeyframe, message, true);
             }
-            State::Live { until, .. } if now >= until => {
-                let message = format!("no picture for {:.0} s", seconds(self.deadlines.stall));
+            State::Live {
+                until, recording, ..
+            } if now >= until => {
+                let message = format!("no picture for {:.0} s", seconds(self.patience(recording)));
                 self.broke(now, LossCause::Stalled, message, true);
             }
             _ => {}
@@ -369,8 +406,17 @@ impl Supervisor {
         self.actions.push_back(Action::Open { attempt });
     }
 
-    fn frame(&mut self, now: Instant) {
-        let until = now + self.deadlines.stall;
+    /// How long the next picture of what is live may take.
+    fn patience(&self, recording: bool) -> Duration {
+        if recording {
+            self.deadlines.gap
+        } else {
+            self.deadlines.stall
+        }
+    }
+
+    fn frame(&mut self, now: Instant, recording: bool) {
+        let until = now + self.patience(recording);
         match &mut self.state {
             State::Live {
                 since, until: due, ..
@@ -381,7 +427,11 @@ impl Supervisor {
                 }
             }
             State::Connecting { .. } | State::Opening { .. } => {
-                self.state = State::Live { since: now, until };
+                self.state = State::Live {
+                    since: now,
+                    until,
+                    recording,
+                };
                 self.actions.push_back(Action::Live);
                 if let Some(began) = self.outage.take() {
                     self.actions.push_back(Action::Back {
@@ -421,6 +471,12 @@ impl Supervisor {
     }
 
     fn broke(&mut self, now: Instant, cause: LossCause, message: String, heals: bool) {
+        let (message, heals) = match self.state {
+            State::Live {
+                recording: true, ..
+            } => (format!("{message}; {NOT_AGAIN}"), false),
+            _ => (message, heals),
+        };
         let attempt = match self.state {
             State::Connecting { attempt, .. } | State::Opening { attempt, .. } => attempt,
             _ => 0,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Smallest step between two frames, for sources that repeat a time.
 const TICK: Duration = Duration::from_micros(1);
 /// How far a live source's own clock may be from the arrival of its frames: more than a network holds frames back before
-/// the source counts as stalled.
+/// the source counts as stalled, where nothing else is said of it.
 const LIVE_TOLERANCE: Duration = Duration::from_secs(5);
 /// Part of the arrival's gap by which a new session of a live source that is far off is brought nearer, one frame at a time, so that a
 /// clock that drifts by parts in a million is followed without a jump.
@@ -22,7 +22,7 @@ const PULL: u32 = 10;
 const DISORDER: Duration = Duration::from_secs(1);
 /// Longest gap between two frames of a recording that is believed: recorders leave out quiet minutes, but hours are a
 /// damaged timestamp.
-const LONGEST_GAP: Duration = Duration::from_secs(3600);
+pub(super) const LONGEST_GAP: Duration = Duration::from_secs(3600);
 
 /// Turns the times of sessions into the time of a source.
 #[derive(Debug, Default)]

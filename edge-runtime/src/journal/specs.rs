@@ -246,6 +246,9 @@ struct SourceV1 {
     /// Younger than the format: what was written without it was verified.
     #[serde(default = "verified")]
     tls_verify: bool,
+    /// Younger than the format: what was written without it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stall_s: Option<f64>,
 }
 
 fn verified() -> bool {
@@ -262,6 +265,7 @@ impl From<&SourceSpec> for SourceV1 {
             max_fps,
             rtsp_transport,
             tls_verify,
+            stall_s,
         } = spec;
         Self {
             format: FORMAT,
@@ -270,6 +274,7 @@ impl From<&SourceSpec> for SourceV1 {
             max_fps: *max_fps,
             rtsp_transport: serde_json::json!(rtsp_transport),
             tls_verify: *tls_verify,
+            stall_s: *stall_s,
         }
     }
 }
@@ -283,6 +288,7 @@ impl SourceV1 {
             max_fps: self.max_fps,
             rtsp_transport: word("rtsp_transport", self.rtsp_transport)?,
             tls_verify: self.tls_verify,
+            stall_s: self.stall_s,
         })
     }
 }
@@ -394,13 +400,15 @@ mod tests {
         let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
         let mut other = source();
         other.id = SourceId::new("yard").unwrap();
-        specs.put_source(&source()).unwrap();
+        let mut slow = source();
+        slow.stall_s = Some(90.0);
+        specs.put_source(&slow).unwrap();
         specs.put_source(&other).unwrap();
         specs.put_pipeline(&pipeline()).unwrap();
         specs.delete_source(&other.id).unwrap();
 
         let after = Specs::new(Arc::new(store.power_cut()));
-        assert_eq!(after.sources().unwrap().specs, [source()]);
+        assert_eq!(after.sources().unwrap().specs, [slow]);
         assert_eq!(after.pipelines().unwrap().specs, [pipeline()]);
     }
 

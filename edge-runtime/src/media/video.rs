@@ -215,6 +215,7 @@ pub(crate) mod tests {
             max_fps: None,
             rtsp_transport: RtspTransport::Tcp,
             tls_verify: true,
+            stall_s: None,
         };
         let handle = Source::spawn(spec, Deps::default());
         let receiver = handle.subscribe();

@@ -17,7 +17,6 @@ mod sources;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, SyncSender};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -36,7 +35,8 @@ use super::recorder::Recorder;
 use super::recordings::Recordings;
 use super::worker::Subscribe as _;
 use crate::capture::mailbox::Recv;
-use crate::capture::source::{Noticed, SourceHandle};
+use crate::capture::notices::{self, Teller};
+use crate::capture::source::SourceHandle;
 use crate::frame::Frame;
 use crate::guard::GuardFile;
 use crate::journal::Journal;
@@ -50,9 +50,6 @@ pub const MAX_PIPELINES: usize = 128;
 
 /// How often a look at a source asks whether it is known to be away.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// Notices of sources that may wait for the thread that journals them.
-const NOTICES: usize = 256;
 
 /// What the manager is made of.
 #[derive(Debug)]
@@ -88,7 +85,7 @@ pub struct Manager {
     turns: Turns,
     /// Counts the sources that were begun.
     runs: AtomicU64,
-    notices: SyncSender<Noticed>,
+    notices: Teller,
     outages: Arc<Mutex<Outages>>,
 }
 
@@ -107,7 +104,7 @@ impl Manager {
     /// # Errors
     /// When the thread can't be started.
     pub fn new(parts: Parts) -> std::io::Result<Self> {
-        let (notices, received) = mpsc::sync_channel(NOTICES);
+        let (notices, received) = notices::channel();
         let outages = Arc::new(Mutex::new(Outages::default()));
         let sources = Arc::<Sources>::default();
         let pipelines = Arc::<Mutex<BTreeMap<PipelineId, Deployed>>>::default();

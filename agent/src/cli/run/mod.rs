@@ -115,6 +115,7 @@ async fn watch(house: &mut House, request: &RunRequest, out: &Output) -> Result<
             max_fps: None,
             rtsp_transport: RtspTransport::default(),
             tls_verify: request.tls_verify,
+            stall_s: None,
         })
         .await?;
     house

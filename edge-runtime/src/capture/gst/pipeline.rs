@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use gstreamer as gst;
 use gstreamer::prelude::{
@@ -33,6 +34,13 @@ const RTSP_LATENCY_MS: u32 = 100;
 /// element's more exact error comes first.
 const NETWORK_TIMEOUT_S: u32 = 8;
 
+/// The same for an element of a source that may be silent for `silence`: it takes every silence for one of the network.
+fn network_timeout_s(silence: Duration) -> u32 {
+    let silence = u32::try_from(silence.as_secs()).unwrap_or(u32::MAX);
+    // What souphttpsrc takes at most.
+    silence.saturating_add(1).clamp(NETWORK_TIMEOUT_S, 3600)
+}
+
 /// What to open.
 pub(in crate::capture) enum Origin<'a> {
     File {
@@ -44,12 +52,16 @@ pub(in crate::capture) enum Origin<'a> {
         credentials: Option<&'a Credentials>,
         transport: RtspTransport,
         tls_verify: bool,
+        /// Longest time without a picture.
+        silence: Duration,
     },
     Http {
         url: &'a Url,
         credentials: Option<&'a Credentials>,
         native_pace: bool,
         tls_verify: bool,
+        /// Longest time without a picture.
+        silence: Duration,
     },
     V4l2 {
         device: &'a Path,
@@ -160,26 +172,39 @@ fn head(
             url,
             credentials,
             tls_verify,
+            silence,
             ..
         } => {
             let src = make("souphttpsrc")?;
             src.set_property("location", url.as_str());
-            src.set_property("timeout", NETWORK_TIMEOUT_S);
+            src.set_property("timeout", network_timeout_s(*silence));
             src.set_property("retries", 0i32);
             src.set_property("ssl-strict", *tls_verify);
             log_in(&src, *credentials);
             let typefind = make("typefind")?;
-            let (signs, sink) = (signs.clone(), sink.downgrade());
+            let (signs, sink, origin) = (signs.clone(), sink.downgrade(), src.downgrade());
             typefind.connect("have-type", false, move |args| {
                 let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
-                let first = caps.as_ref().and_then(|c| c.structure(0));
-                if first.is_some_and(|s| s.name() == "multipart/x-mixed-replace") {
-                    signs.multipart.store(true, Ordering::Relaxed);
-                    // A camera after all, and none that says when its pictures were taken.
-                    if let Some(sink) = sink.upgrade() {
-                        sink.set_property("sync", false);
-                        sink.set_drop(true);
+                let kind = caps.as_ref().and_then(|c| c.structure(0)).map(|s| s.name());
+                let has_length = || {
+                    let length = origin
+                        .upgrade()
+                        .map(|o| o.query_duration::<gst::format::Bytes>());
+                    length.flatten().is_some()
+                };
+                match kind.map(|kind| over_http(kind, has_length)) {
+                    Some(OverHttp::Camera) => {
+                        signs.multipart.store(true, Ordering::Relaxed);
+                        // The server has answered; a slow camera's first picture may take its time.
+                        signs.connected.store(true, Ordering::Relaxed);
+                        // It does not say when its pictures were taken.
+                        if let Some(sink) = sink.upgrade() {
+                            sink.set_property("sync", false);
+                            sink.set_drop(true);
+                        }
                     }
+                    Some(OverHttp::Stream) => signs.endless.store(true, Ordering::Relaxed),
+                    Some(OverHttp::Recording) | None => {}
                 }
                 None
             });
@@ -190,6 +215,7 @@ fn head(
             credentials,
             transport,
             tls_verify,
+            silence,
         } => {
             let src = make("rtspsrc")?;
             src.set_property("location", url.as_str());
@@ -203,7 +229,7 @@ fn head(
                     (_, RtspTransport::Udp) => "udp",
                 },
             );
-            let micros = u64::from(NETWORK_TIMEOUT_S) * 1_000_000;
+            let micros = u64::from(network_timeout_s(*silence)) * 1_000_000;
             src.set_property("timeout", micros);
             src.set_property("tcp-timeout", micros);
             log_in(&src, *credentials);
@@ -238,6 +264,30 @@ fn head(
             });
             Ok(())
         }
+    }
+}
+
+/// What arrives over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OverHttp {
+    /// One JPEG after the other, for as long as somebody listens.
+    Camera,
+    /// Something with a beginning and an end.
+    Recording,
+    /// Video without an end, in a form that would be taken for a recording.
+    Stream,
+}
+
+/// What arrives over HTTP, by its media type and by whether the server says how long it is. Playlists name streams that go on
+/// elsewhere; whatever is no video is left to the decoder, which says so.
+fn over_http(kind: &str, has_length: impl FnOnce() -> bool) -> OverHttp {
+    match kind {
+        "multipart/x-mixed-replace" => OverHttp::Camera,
+        "application/x-hls" | "application/dash+xml" | "application/vnd.ms-sstr+xml" => {
+            OverHttp::Stream
+        }
+        _ if kind.starts_with("video/") && !has_length() => OverHttp::Stream,
+        _ => OverHttp::Recording,
     }
 }
 
@@ -302,4 +352,27 @@ fn decoder(convert: &gst::Element, signs: &Arc<Signs>) -> Result<gst::Element, B
         }
     });
     Ok(decode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_has_an_end_is_a_recording() {
+        let mpegts = "video/mpegts";
+        assert_eq!(over_http(mpegts, || true), OverHttp::Recording);
+        assert_eq!(over_http(mpegts, || false), OverHttp::Stream);
+        assert_eq!(over_http("application/x-hls", || true), OverHttp::Stream);
+        let camera = "multipart/x-mixed-replace";
+        assert_eq!(over_http(camera, || false), OverHttp::Camera);
+        // A page of a server that is starting is not a video, and may be one later.
+        assert_eq!(over_http("text/html", || false), OverHttp::Recording);
+    }
+
+    #[test]
+    fn an_element_waits_longer_than_a_slow_camera_is_silent() {
+        let seconds = |s| network_timeout_s(Duration::from_secs(s));
+        assert_eq!((seconds(5), seconds(60), seconds(3600)), (8, 61, 3600));
+    }
 }

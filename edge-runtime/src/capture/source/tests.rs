@@ -3,17 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, sync_channel};
 
 use watchkeeper_contract::source::Pace;
 
 use super::*;
 use crate::capture::mailbox::Recv;
+use crate::capture::notices::{self, Inbox};
 use crate::frame::Frame;
 
 const LONG: Duration = Duration::from_secs(30);
-
-type Notices = Receiver<Noticed>;
 
 /// Real footage, where there is some.
 fn clip(name: &str) -> Option<PathBuf> {
@@ -40,6 +38,7 @@ fn spec(uri: impl Into<String>) -> SourceSpec {
         max_fps: None,
         rtsp_transport: watchkeeper_contract::source::RtspTransport::Tcp,
         tls_verify: true,
+        stall_s: None,
     }
 }
 
@@ -164,7 +163,7 @@ fn a_camera_that_refuses_is_lost_with_one_notice_and_tried_again() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let (notices, inbox) = sync_channel(16);
+    let (notices, inbox) = notices::channel();
     let deps = Deps {
         notices: Some(notices),
         ..Deps::default()
@@ -193,7 +192,7 @@ fn a_camera_that_refuses_is_lost_with_one_notice_and_tried_again() {
 
 #[test]
 fn a_missing_camera_device_is_lost_and_not_given_up() {
-    let (notices, inbox) = sync_channel(16);
+    let (notices, inbox) = notices::channel();
     let deps = Deps {
         notices: Some(notices),
         ..Deps::default()
@@ -285,8 +284,8 @@ fn black_pictures(count: u32) -> tempfile::TempDir {
     folder
 }
 
-fn spawn_pictures(folder: &tempfile::TempDir, pace: Pace) -> (SourceHandle, Notices) {
-    let (notices, inbox) = sync_channel(16);
+fn spawn_pictures(folder: &tempfile::TempDir, pace: Pace) -> (SourceHandle, Inbox) {
+    let (notices, inbox) = notices::channel();
     let deps = Deps {
         notices: Some(notices),
         ..Deps::default()
@@ -304,7 +303,7 @@ fn a_recording_played_fast_may_be_black_and_still_without_being_an_outage() {
     assert!(matches!(end, Recv::Ended), "{end:?}");
     let (first, last) = (&frames[0], &frames[399]);
     assert!(last.pts - first.pts > crate::capture::blind::FROZEN_AFTER);
-    assert_eq!(inbox.try_recv().ok(), None);
+    assert_eq!(inbox.take(), None);
 }
 
 #[test]
@@ -321,4 +320,86 @@ fn a_recording_that_stands_in_for_a_camera_is_blind_when_it_is_black() {
         }
     );
     assert!(blind, "{notice:?}");
+}
+
+/// Plays what is there at its own pace, as a camera that may be silent for a tenth of a second would be.
+fn play_natively(path: &std::path::Path) -> (Vec<Frame>, Recv, Inbox) {
+    let (teller, inbox) = notices::channel();
+    let deps = Deps {
+        notices: Some(teller),
+        deadlines: Deadlines {
+            stall: Duration::from_millis(100),
+            ..Deadlines::default()
+        },
+        ..Deps::default()
+    };
+    let mut spec = spec(path.display().to_string());
+    spec.pace = Pace::Native;
+    let handle = Source::spawn(spec, deps);
+    let (frames, end) = drain(&handle.subscribe());
+    (frames, end, inbox)
+}
+
+#[test]
+fn a_recording_with_a_pause_is_played_once_at_its_own_pace() {
+    let folder = tempfile::tempdir().unwrap();
+    let animation = folder.path().join("a.gif");
+    let mut encoder =
+        gif::Encoder::new(std::fs::File::create(&animation).unwrap(), 2, 2, &[]).unwrap();
+    for _ in 0..2 {
+        let mut picture = gif::Frame::from_palette_pixels(2, 2, vec![0; 4], vec![9, 9, 9], None);
+        picture.delay = 80;
+        encoder.write_frame(&picture).unwrap();
+    }
+    drop(encoder);
+    let video = folder.path().join("v.mp4");
+    let mut writer = crate::media::video::VideoWriter::create(&video, [64, 48], 10.0).unwrap();
+    for ms in [0, 100, 900] {
+        let picture = image::RgbImage::new(64, 48);
+        writer.push(picture, Duration::from_millis(ms)).unwrap();
+    }
+    let video = writer.finish().unwrap();
+    for (path, pictures) in [(animation, 2), (video, 3)] {
+        let (frames, end, inbox) = play_natively(&path);
+        assert!(matches!(end, Recv::Ended), "{end:?}");
+        assert_eq!(
+            frames.last().unwrap().id.seq,
+            pictures,
+            "{}",
+            path.display()
+        );
+        assert_eq!(inbox.take(), None);
+    }
+}
+
+#[test]
+fn a_fault_of_ours_is_told_to_everybody_and_for_good() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let (teller, inbox) = notices::channel();
+    let faulty = Arc::new(AtomicBool::new(false));
+    let fault = Arc::clone(&faulty);
+    let deps = Deps {
+        notices: Some(teller),
+        wall: Arc::new(move || {
+            assert!(!fault.swap(false, Ordering::SeqCst), "on purpose");
+            system_wall()
+        }),
+        ..Deps::default()
+    };
+    let handle = Source::spawn(spec("demo:?seconds=60&width=160&height=90"), deps);
+    let receiver = handle.subscribe();
+    assert!(matches!(receiver.recv(LONG), Recv::Frame(_)));
+    faulty.store(true, Ordering::SeqCst);
+    let (_, end) = drain(&receiver);
+    assert!(matches!(end, Recv::Failed { .. }), "{end:?}");
+    let notice = inbox.recv_timeout(LONG).map(|n| n.notice);
+    assert!(
+        matches!(notice, Some(SourceNotice::Lost { .. })),
+        "{notice:?}"
+    );
+    drop(receiver);
+    let later = handle.subscribe().recv(LONG);
+    assert!(matches!(later, Recv::Failed { .. }), "{later:?}");
+    assert!(matches!(handle.status().state, SourceState::Failed { .. }));
 }

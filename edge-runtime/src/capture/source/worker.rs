@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_contract::source::{LossCause, Pace, SourceSpec};
 
-use super::{Deps, Noticed, Shared, SourceNotice};
+use super::{Deps, Shared, SourceNotice};
 use crate::capture::address::Address;
 use crate::capture::animation::{self, Animation};
 use crate::capture::blind::{BlindChange, BlindWatch};
@@ -21,12 +21,18 @@ use crate::capture::mailbox::{Demand, Outcome, Policy};
 use crate::capture::rate::Limiter;
 use crate::capture::redact::{self, Redactor};
 use crate::capture::stills::{self, Stills};
-use crate::capture::supervise::{Action, Input, State, Supervisor};
+use crate::capture::supervise::{Action, DEFAULT_STALL, Input, Supervisor};
 use crate::capture::timeline::Timeline;
 use crate::frame::{Frame, FrameId};
 
 /// Longest sleep of a source's thread while something is open, so that it notices closing soon.
 const SLICE: Duration = Duration::from_millis(50);
+
+/// How long the source may go without a picture, where its specification says so.
+fn stall(spec: &SourceSpec) -> Option<Duration> {
+    spec.stall_s
+        .and_then(|s| Duration::try_from_secs_f64(s).ok())
+}
 
 /// The source's thread.
 pub(super) struct Worker {
@@ -57,8 +63,10 @@ impl Worker {
         let redactor = address
             .as_ref()
             .map_or_else(|_| Redactor::default(), Address::redactor);
+        let deadlines =
+            stall(&spec).map_or(deps.deadlines, |stall| deps.deadlines.with_stall(stall));
         Self {
-            supervisor: Supervisor::new(deps.deadlines, deps.back_off, deps.seed),
+            supervisor: Supervisor::new(deadlines, deps.back_off, deps.seed),
             limiter: Limiter::new(spec.max_fps),
             redactor,
             address,
@@ -80,23 +88,10 @@ impl Worker {
 
     /// Runs until the source is closed. A fault of ours ends this source, says so, and touches no other.
     pub(super) fn run(mut self) {
-        let (shared, wall) = (Arc::clone(&self.shared), Arc::clone(&self.deps.wall));
-        let source = self.spec.id.clone();
         if catch_unwind(AssertUnwindSafe(|| self.turns())).is_err() {
-            let cause = LossCause::Other;
             let message = "a fault of ours ended this source; put it again, and report the log";
-            tracing::error!(%source, message);
-            let message = message.to_owned();
-            let mut board = shared.board.lock();
-            board.since = wall();
-            board.state = State::Failed {
-                cause,
-                message: message.clone(),
-            };
-            drop(board);
-            shared
-                .hub
-                .finish(Outcome::Failed { cause, message }, shared.hub.demand().left);
+            self.shared
+                .give_up(&self.spec.id, &self.deps, message.to_owned());
         }
     }
 
@@ -244,19 +239,8 @@ impl Worker {
         }
     }
 
-    fn notice(&mut self, notice: SourceNotice) {
-        let Some(notices) = &self.deps.notices else {
-            return;
-        };
-        let noticed = Noticed {
-            source: self.spec.id.clone(),
-            run: self.deps.run,
-            notice,
-        };
-        if notices.try_send(noticed).is_err() {
-            tracing::warn!(source = %self.spec.id, "notice lost, nobody takes them");
-            self.shared.board.lock().notices_lost += 1;
-        }
+    fn notice(&self, notice: SourceNotice) {
+        self.deps.tell(&self.spec.id, notice);
     }
 
     fn open(&self) -> Result<Box<dyn Feed>, Broken> {
@@ -269,6 +253,7 @@ impl Worker {
                 feed
             }
         };
+        let silence = stall(&self.spec).unwrap_or(DEFAULT_STALL);
         let origin = match address {
             Address::Demo(options) => return Ok(paced(Box::new(DemoFeed::new(options)))),
             Address::Path(path) => {
@@ -289,12 +274,14 @@ impl Worker {
                 credentials: credentials.as_ref(),
                 transport: self.spec.rtsp_transport,
                 tls_verify: self.spec.tls_verify,
+                silence,
             },
             Address::Http { url, credentials } => Origin::Http {
                 url,
                 credentials: credentials.as_ref(),
                 native_pace,
                 tls_verify: self.spec.tls_verify,
+                silence,
             },
             Address::V4l2 { device, size, fps } => {
                 std::fs::metadata(device).map_err(|e| Broken {
@@ -317,7 +304,7 @@ impl Worker {
         let fps = raw.fps;
         let interval = fps.map(|fps| Duration::from_secs_f64(1.0 / fps));
         let pts = self.timeline.next(raw.pts, interval, arrived, recording);
-        self.input(Input::Frame);
+        self.input(Input::Frame { recording });
         {
             let mut board = self.shared.board.lock();
             board.counters.frames += 1;
@@ -354,13 +341,13 @@ impl Worker {
             } else {
                 Policy::Newest
             };
-            let dropped = self.shared.hub.deliver(&frame, policy);
+            let dropped = self.shared.hub.deliver(&frame, policy, self.seen.left);
             if dropped > 0 {
                 self.shared.board.lock().counters.dropped += dropped;
             }
         }
         // Once more after delivery: time spent waiting for a slow subscriber is not a stall of the source.
-        self.input(Input::Frame);
+        self.input(Input::Frame { recording });
     }
 
     fn tell_blind(&mut self, change: BlindChange) {

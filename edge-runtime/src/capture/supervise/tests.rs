@@ -22,6 +22,11 @@ fn refused() -> Input {
     }
 }
 
+/// A picture of a live source.
+fn camera() -> Input {
+    Input::Frame { recording: false }
+}
+
 fn secs(n: f64) -> Duration {
     Duration::from_secs_f64(n)
 }
@@ -39,7 +44,7 @@ fn the_first_subscriber_opens_it_and_the_last_one_closes_it() {
     let (mut s, now) = (supervisor(), Instant::now());
     s.handle(now, Input::Wanted(true));
     assert_eq!(drain(&mut s), [Action::Open { attempt: 1 }]);
-    s.handle(now, Input::Frame);
+    s.handle(now, camera());
     s.handle(now, Input::Wanted(false));
     assert_eq!(drain(&mut s), [Action::Live, Action::Close]);
     assert_eq!(s.state(), &State::Idle);
@@ -67,7 +72,7 @@ fn why_a_source_failed_stays_to_be_seen_and_the_next_subscriber_tries_anew() {
 fn a_second_subscriber_does_not_open_an_ended_recording_again() {
     let (mut s, now) = (supervisor(), Instant::now());
     s.handle(now, Input::Wanted(true));
-    s.handle(now, Input::Frame);
+    s.handle(now, Input::Frame { recording: true });
     s.handle(now, Input::End { recording: true });
     drain(&mut s);
     s.handle(now, Input::Wanted(true));
@@ -92,7 +97,7 @@ fn a_failed_first_connect_is_reported_once_and_tried_again() {
     }
     now = s.deadline().expect("waiting has a deadline");
     s.tick(now);
-    s.handle(now, Input::Frame);
+    s.handle(now, camera());
     let actions = drain(&mut s);
     assert!(matches!(
         actions[..],
@@ -227,7 +232,7 @@ fn a_source_that_failed_is_lost_until_frames_come_whoever_leaves() {
     s.handle(now, Input::Wanted(false));
     assert_eq!(drain(&mut s), [Action::Close]);
     s.handle(now, Input::Wanted(true));
-    s.handle(now + secs(3.0), Input::Frame);
+    s.handle(now + secs(3.0), camera());
     let back = Action::Back { lasted: secs(3.0) };
     assert_eq!(drain(&mut s).last(), Some(&back));
 }
@@ -252,7 +257,7 @@ fn each_stage_has_its_own_cause() {
     let now = s.deadline().expect("pause");
     s.tick(now);
     s.handle(now, Input::Connected);
-    s.handle(now, Input::Frame);
+    s.handle(now, camera());
     let now = s.deadline().expect("stall deadline");
     s.tick(now);
     assert_eq!(cause(&s), Some(LossCause::Stalled));
@@ -263,17 +268,87 @@ fn a_recording_ends_and_a_camera_that_ends_is_lost() {
     let now = Instant::now();
     let mut file = supervisor();
     file.handle(now, Input::Wanted(true));
-    file.handle(now, Input::Frame);
+    file.handle(now, Input::Frame { recording: true });
     file.handle(now, Input::End { recording: true });
     assert_eq!(file.state(), &State::Ended);
-    let mut camera = supervisor();
-    camera.handle(now, Input::Wanted(true));
-    camera.handle(now, Input::Frame);
-    camera.handle(now, Input::End { recording: false });
+    let mut live = supervisor();
+    live.handle(now, Input::Wanted(true));
+    live.handle(now, camera());
+    live.handle(now, Input::End { recording: false });
     assert!(matches!(
-        camera.state(),
+        live.state(),
         State::Waiting {
             cause: LossCause::EndOfStream,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn a_recording_may_leave_out_quiet_minutes() {
+    let (mut s, start) = (supervisor(), Instant::now());
+    s.handle(start, Input::Wanted(true));
+    s.handle(start, Input::Frame { recording: true });
+    let quiet = start + LONGEST_GAP;
+    s.tick(quiet);
+    s.handle(quiet, Input::Frame { recording: true });
+    s.handle(quiet, Input::End { recording: true });
+    let actions = drain(&mut s);
+    let once = [
+        Action::Open { attempt: 1 },
+        Action::Live,
+        Action::Close,
+        Action::Ended,
+    ];
+    assert_eq!(actions, once);
+}
+
+#[test]
+fn a_recording_that_broke_after_its_first_picture_is_not_played_again() {
+    let (mut s, now) = (supervisor(), Instant::now());
+    s.handle(now, Input::Wanted(true));
+    // Before it, it is worth another try: the server of a file may be away.
+    s.handle(now, refused());
+    let again = s.deadline().expect("waiting has a deadline");
+    s.tick(again);
+    s.handle(again, Input::Frame { recording: true });
+    drain(&mut s);
+    s.handle(again, refused());
+    let actions = drain(&mut s);
+    let [
+        Action::Close,
+        Action::Lost { .. },
+        Action::Failed { message, .. },
+    ] = &actions[..]
+    else {
+        panic!("{actions:?}");
+    };
+    assert!(
+        message.contains("connection refused") && message.contains("deploy"),
+        "{message}"
+    );
+    s.tick(again + secs(1000.0));
+    assert_eq!(drain(&mut s), []);
+}
+
+#[test]
+fn a_slow_camera_is_given_its_time_for_the_first_picture_too() {
+    let slow = Deadlines::default().with_stall(secs(60.0));
+    let mut s = Supervisor::new(slow, BackOff::default(), 7);
+    let mut now = Instant::now();
+    s.handle(now, Input::Wanted(true));
+    s.handle(now, Input::Connected);
+    for _ in 0..3 {
+        now += secs(59.0);
+        s.tick(now);
+        s.handle(now, camera());
+    }
+    assert_eq!(drain(&mut s), [Action::Open { attempt: 1 }, Action::Live]);
+    s.tick(now + secs(61.0));
+    assert!(matches!(
+        s.state(),
+        State::Waiting {
+            cause: LossCause::Stalled,
             ..
         }
     ));
@@ -292,7 +367,7 @@ fn a_recording_without_a_single_picture_has_failed_and_stays_so() {
         }
     ));
     s.tick(now + secs(1000.0));
-    s.handle(now, Input::Frame);
+    s.handle(now, camera());
     assert!(matches!(s.state(), State::Failed { .. }));
 }
 
@@ -302,7 +377,7 @@ fn a_source_that_dies_right_after_its_first_frame_is_not_hammered() {
     s.handle(now, Input::Wanted(true));
     let mut pauses = Vec::new();
     for _ in 0..4 {
-        s.handle(now, Input::Frame);
+        s.handle(now, camera());
         s.handle(now, Input::End { recording: false });
         let next = s.deadline().expect("waiting has a deadline");
         pauses.push(next - now);
@@ -317,8 +392,8 @@ fn input() -> impl Strategy<Value = Input> {
         any::<bool>().prop_map(Input::Wanted),
         Just(Input::Wanted(true)),
         Just(Input::Connected),
-        Just(Input::Frame),
-        Just(Input::Frame),
+        any::<bool>().prop_map(|recording| Input::Frame { recording }),
+        Just(camera()),
         any::<bool>().prop_map(|recording| Input::End { recording }),
         any::<bool>().prop_map(|heals| Input::Error {
             cause: LossCause::Other,

@@ -25,6 +25,7 @@ fn count(uri: &str, start: [f64; 2], end: [f64; 2]) -> (u64, u64) {
         max_fps: None,
         rtsp_transport: RtspTransport::Tcp,
         tls_verify: true,
+        stall_s: None,
     };
     let source = Source::spawn(spec, Deps::default());
     let frames = source.subscribe();

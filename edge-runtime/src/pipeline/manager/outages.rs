@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use watchkeeper_contract::event::Event;
@@ -14,7 +13,8 @@ use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 
 use super::sources::Sources;
 use super::{Deployed, Manager};
-use crate::capture::source::{Noticed, SourceHandle, SourceNotice};
+use crate::capture::notices::{Inbox, Noticed, SourceNotice};
+use crate::capture::source::SourceHandle;
 use crate::clock;
 use crate::pipeline::outage::{self, Notice, OutageRecord, Outages};
 use crate::pipeline::recorder::Recorder;
@@ -75,13 +75,15 @@ pub(super) struct OutageJournal {
 }
 
 impl OutageJournal {
-    pub(super) fn run(&self, notices: &Receiver<Noticed>) {
-        while let Ok(Noticed {
+    pub(super) fn run(&self, notices: &Inbox) {
+        while let Some(Noticed {
             source,
             run,
+            told,
             notice,
         }) = notices.recv()
         {
+            let at = notice.at();
             let notice = match notice {
                 SourceNotice::Lost { cause, message, .. } => Notice::Lost { cause, message },
                 SourceNotice::Blind { kind, .. } => Notice::Blind(kind),
@@ -95,13 +97,16 @@ impl OutageJournal {
             }
             let is_watched = self.is_watched(&source);
             let record = if is_watched {
-                outages.notice(Instant::now(), &source, notice, &mut new_id)
+                outages.notice(told, &source, notice, &mut new_id)
             } else {
-                outages.glimpse(Instant::now(), &source, notice, &mut new_id)
+                outages.glimpse(told, &source, notice, &mut new_id)
             };
             if let Some(record) = record {
                 let mut event = box_event(record, &self.boot_id, self.started);
                 event.source = Some(source);
+                // When it happened: the journal may have had to wait for a disk.
+                event.at = at;
+                event.mono_ms = millis(told.saturating_duration_since(self.started));
                 // Under the lock, so that records of one outage keep their order.
                 if !self.recorder.record(event, None) {
                     return;
@@ -120,6 +125,10 @@ impl OutageJournal {
     }
 }
 
+fn millis(since_start: Duration) -> u64 {
+    u64::try_from(since_start.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// An event about the box itself.
 pub(super) fn box_event(record: OutageRecord, boot_id: &str, started: Instant) -> Event {
     let (severity, decision, evidence) = outage::decision();
@@ -128,7 +137,7 @@ pub(super) fn box_event(record: OutageRecord, boot_id: &str, started: Instant) -
         id: record.id,
         seq: EventSeq::default(),
         boot_id: boot_id.to_owned(),
-        mono_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        mono_ms: millis(started.elapsed()),
         at: clock::wall(),
         phase: record.phase,
         source: None,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
-use watchkeeper_contract::source::{SourceSpec, SourceStatus};
+use watchkeeper_contract::source::{STALL_S, SourceSpec, SourceStatus};
 
 use super::{MAX_SOURCES, Manager, limit, storage};
 use crate::capture::mailbox::FrameReceiver;
@@ -168,6 +168,15 @@ fn check_source(spec: &SourceSpec) -> Result<(), Problem> {
         Problem::new(422, ProblemCode::InvalidRequest, error.to_string())
             .at("uri", crate::capture::redact::uri(&spec.uri))
     })?;
+    if let Some(stall) = spec.stall_s.filter(|s| !STALL_S.contains(s)) {
+        let (least, most) = (STALL_S.start(), STALL_S.end());
+        return Err(Problem::new(
+            422,
+            ProblemCode::InvalidRequest,
+            format!("stall_s is {stall}; use seconds from {least} to {most}, or leave it out"),
+        )
+        .at("stall_s", stall.to_string()));
+    }
     match spec.max_fps {
         Some(fps) if !(fps.is_finite() && fps > 0.0 && fps <= 1000.0) => Err(Problem::new(
             422,

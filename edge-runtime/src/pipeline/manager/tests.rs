@@ -9,7 +9,7 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{MemoryStore, OpenOutcome};
 
 use super::*;
-use crate::capture::source::SourceNotice;
+use crate::capture::notices::{Noticed, SourceNotice};
 use crate::journal::Limits;
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::pipeline::recordings;
@@ -120,6 +120,7 @@ fn a_late_word_of_a_source_that_was_replaced_is_nobodys() {
     let lost = |source: &str, run: u64| Noticed {
         source: id(source),
         run,
+        told: Instant::now(),
         notice: SourceNotice::Lost {
             cause: LossCause::Stalled,
             message: "no picture".to_owned(),
@@ -130,8 +131,8 @@ fn a_late_word_of_a_source_that_was_replaced_is_nobodys() {
         },
     };
     let now = |source: &str| manager.sources.run_of(&id(source)).unwrap();
-    manager.notices.send(lost("gate", now("gate") - 1)).unwrap();
-    manager.notices.send(lost("yard", now("yard"))).unwrap();
+    manager.notices.tell(lost("gate", now("gate") - 1));
+    manager.notices.tell(lost("yard", now("yard")));
     // What nobody watches is only remembered, until somebody does.
     let begins = |source: &str| {
         let mut outages = manager.outages.lock();
