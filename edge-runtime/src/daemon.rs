@@ -24,7 +24,7 @@ use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{Journal, JournalError, Limits, Stamp};
 use crate::pipeline::manager::{Manager, Parts};
 use crate::pipeline::models::Models;
-use crate::pipeline::recorder::Recorder;
+use crate::pipeline::recorder::{DISK_FAILED, Flushed, Recorder};
 use crate::pipeline::recordings::{self, Recordings};
 use crate::pipeline::room::Room;
 use crate::pipeline::worker::new_id;
@@ -190,7 +190,7 @@ fn live(
     recorder.end_by(end);
     // What waits for the recorder hears of its end a moment later.
     manager.shut_down(end + 2 * RECORDER_PATIENCE);
-    let stored = recorder.flush(RECORDER_PATIENCE);
+    let stored = recorder.flush(RECORDER_PATIENCE) == Flushed::Durable;
     let (lost, trouble) = (recorder.lost(), recorder.trouble());
     drop(manager);
     drop(recorder);
@@ -281,9 +281,10 @@ async fn serve(
                 }
             }
         }
-        if recorder.is_broken() || journal.broken().is_some() {
+        let failed = || journal.broken().map(|_| DISK_FAILED);
+        if let Some(why) = recorder.broken().or_else(failed) {
             broken = Err(anyhow::anyhow!(
-                "the disk failed in the middle of a write; stopping, so that the store is checked at the next start"
+                "{why}; stopping, so that the store is checked at the next start"
             ));
             break;
         }

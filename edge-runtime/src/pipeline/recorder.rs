@@ -4,10 +4,10 @@
 //! made them; the queue holds at most [`QUEUE`] of them (each may hold a frame's memory) and *blocks* when it is full, so that a slow disk costs
 //! frames and never events; an event whose pictures can't be kept is journaled without them; what becomes of an event that the
 //! journal refuses follows from the reason ([`super::refused`]); the time that [`Recorder::end_by`] sets ends all waiting; what is lost then is
-//! counted in the log.
+//! counted in the log, and nobody is told that it is durable; a fault of ours in this thread is a broken store: the process ends.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -35,6 +35,9 @@ const GROUP: usize = 16;
 /// Pause before the journal is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// What is said of a store that can't be trusted any more.
+pub const DISK_FAILED: &str = "the disk failed in the middle of a write";
+
 /// JPEG quality of snapshots (0–100).
 const QUALITY: u8 = 88;
 
@@ -56,9 +59,20 @@ impl std::fmt::Debug for Pictures {
     }
 }
 
+/// What became of everything that was handed over before a flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flushed {
+    /// It can be read after a power cut.
+    Durable,
+    /// It still waits.
+    NotYet,
+    /// Some of it was given up, or the recorder has stopped.
+    Lost,
+}
+
 enum Item {
     Event(Box<Event>, Option<Pictures>),
-    Flush(SyncSender<()>),
+    Flush(SyncSender<Flushed>),
 }
 
 /// Way to the thread. Clones share it; the thread ends when the last one is gone.
@@ -67,7 +81,7 @@ pub struct Recorder {
     queue: SyncSender<Item>,
     trouble: Arc<Mutex<Option<String>>>,
     end: Arc<OnceLock<Instant>>,
-    broken: Arc<AtomicBool>,
+    broken: Arc<OnceLock<&'static str>>,
     lost: Arc<AtomicU64>,
 }
 
@@ -97,8 +111,16 @@ impl Recorder {
             end: Arc::clone(&recorder.end),
             broken: Arc::clone(&recorder.broken),
             lost: Arc::clone(&recorder.lost),
+            gave_up: false,
         };
-        let thread = Thread::spawn("recorder".to_owned(), move || worker.run(&items))?;
+        let thread = Thread::spawn("recorder".to_owned(), move || {
+            if catch_unwind(AssertUnwindSafe(|| worker.run(&items))).is_err() {
+                let message = "a fault of ours ended the storing of events; report the log";
+                tracing::error!("{message}");
+                worker.trouble.lock().replace(message.to_owned());
+                worker.broken.get_or_init(|| message);
+            }
+        })?;
         Ok((recorder, thread))
     }
 
@@ -109,10 +131,17 @@ impl Recorder {
             .is_ok()
     }
 
-    /// Waits until everything handed over before is durable. False when that did not happen in time.
-    pub fn flush(&self, timeout: Duration) -> bool {
+    /// Waits until everything handed over before is durable or given up, at most for `timeout`.
+    #[must_use]
+    pub fn flush(&self, timeout: Duration) -> Flushed {
         let (done, wait) = mpsc::sync_channel(1);
-        self.queue.send(Item::Flush(done)).is_ok() && wait.recv_timeout(timeout).is_ok()
+        if self.queue.send(Item::Flush(done)).is_err() {
+            return Flushed::Lost;
+        }
+        wait.recv_timeout(timeout).unwrap_or_else(|why| match why {
+            RecvTimeoutError::Timeout => Flushed::NotYet,
+            RecvTimeoutError::Disconnected => Flushed::Lost,
+        })
     }
 
     /// Why events are not being stored now, if they are not.
@@ -121,10 +150,11 @@ impl Recorder {
         self.trouble.lock().clone()
     }
 
-    /// Whether the store can't be trusted any more, so that going on would be a lie: the process should end and be started again.
+    /// Why going on would be a lie, if it would: the store can't be trusted any more, or nobody stores. The process should end and be started
+    /// again.
     #[must_use]
-    pub fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Relaxed)
+    pub fn broken(&self) -> Option<&'static str> {
+        self.broken.get().copied()
     }
 
     /// Events given up: after [`Recorder::end_by`], or because they could never be stored.
@@ -146,8 +176,10 @@ struct Worker {
     room: Arc<Room>,
     trouble: Arc<Mutex<Option<String>>>,
     end: Arc<OnceLock<Instant>>,
-    broken: Arc<AtomicBool>,
+    broken: Arc<OnceLock<&'static str>>,
     lost: Arc<AtomicU64>,
+    /// Events were given up without a record of their loss.
+    gave_up: bool,
 }
 
 impl Worker {
@@ -163,16 +195,21 @@ impl Worker {
                 }
             }
             self.store(&group);
+            let flushed = if self.gave_up {
+                Flushed::Lost
+            } else {
+                Flushed::Durable
+            };
             for done in flushes {
                 // Whoever waited may have given up; that is theirs to know.
-                if done.try_send(()).is_err() {
+                if done.try_send(flushed).is_err() {
                     tracing::debug!("nobody waits for the flush any more");
                 }
             }
         }
     }
 
-    fn take(&self, item: Item, group: &mut Vec<Event>, flushes: &mut Vec<SyncSender<()>>) {
+    fn take(&self, item: Item, group: &mut Vec<Event>, flushes: &mut Vec<SyncSender<Flushed>>) {
         match item {
             Item::Event(mut event, pictures) => {
                 if let Some(pictures) = pictures {
@@ -209,7 +246,7 @@ impl Worker {
     }
 
     /// Stores `group` in this order, whatever that takes; see [`super::refused`].
-    fn store(&self, group: &[Event]) {
+    fn store(&mut self, group: &[Event]) {
         if group.is_empty() {
             return;
         }
@@ -232,17 +269,18 @@ impl Worker {
                     continue;
                 }
                 Remedy::MakeRoom(_) | Remedy::Wait => {}
-                Remedy::Restart => self.broken.store(true, Ordering::Relaxed),
+                Remedy::Restart => drop(self.broken.set(DISK_FAILED)),
                 Remedy::GiveUp => return self.give_up(group, &error),
             }
             let message = format!("events can't be stored: {error}");
             if self.trouble.lock().replace(message.clone()).is_none() {
                 tracing::error!("{message}; they are kept in memory and tried again");
             }
-            let is_broken = self.broken.load(Ordering::Relaxed);
+            let is_broken = self.broken.get().is_some();
             let is_over = |end: &Instant| is_broken || Instant::now() >= *end;
             if self.end.get().is_some_and(is_over) {
                 self.lost.fetch_add(group.len() as u64, Ordering::Relaxed);
+                self.gave_up = true;
                 return;
             }
             std::thread::sleep(RETRY);
@@ -251,14 +289,16 @@ impl Worker {
     }
 
     /// One event of `group` can't ever be stored: a record of its loss takes its place.
-    fn give_up(&self, group: &[Event], error: &JournalError) {
+    fn give_up(&mut self, group: &[Event], error: &JournalError) {
         let [event] = group else {
             return group.chunks(1).for_each(|one| self.store(one));
         };
         tracing::error!(id = %event.id, %error, "an event is given up");
         self.lost.fetch_add(1, Ordering::Relaxed);
         // The record of a loss is small; should even that be refused, the log has it.
-        if !matches!(event.body, EventBody::Loss { .. }) {
+        if matches!(event.body, EventBody::Loss { .. }) {
+            self.gave_up = true;
+        } else {
             self.store(&loss_of(event, error));
         }
     }
@@ -290,21 +330,30 @@ fn loss_of(event: &Event, error: &JournalError) -> Vec<Event> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
-mod tests {
+pub(super) mod tests {
     use std::path::Path;
+    use std::sync::atomic::AtomicBool;
 
     use watchkeeper_contract::event::Phase;
     use watchkeeper_contract::id::EventSeq;
     use watchkeeper_contract::time::TimeQuality;
-    use watchkeeper_store::{MAX_VALUE_BYTES, MemoryStore, OpenOutcome};
+    use watchkeeper_store::{
+        Batch, Entry, FaultyStore, Keyspace, MAX_VALUE_BYTES, MemoryStore, OpenOutcome, Page,
+        Store, StoreError,
+    };
 
     use super::*;
     use crate::journal::Limits;
     use crate::journal::media::MediaLimits;
     use crate::pipeline::recordings::{self, Recordings};
 
-    fn recorder(state: &Path) -> (Recorder, Arc<Journal>) {
-        let store = Arc::new(MemoryStore::new());
+    const LONG: Duration = Duration::from_secs(60);
+
+    pub(in crate::pipeline) fn recorder(state: &Path) -> (Recorder, Arc<Journal>) {
+        recorder_over(Arc::new(MemoryStore::new()), state)
+    }
+
+    fn recorder_over(store: Arc<dyn Store>, state: &Path) -> (Recorder, Arc<Journal>) {
         let limits = Limits::default();
         let opened = Journal::over(store, state, limits, &OpenOutcome::Clean, &[]);
         let journal = Arc::new(opened.unwrap().0);
@@ -353,7 +402,7 @@ mod tests {
         for event in &events {
             assert!(recorder.record(event.clone(), None));
         }
-        assert!(recorder.flush(Duration::from_secs(60)));
+        assert_eq!(recorder.flush(LONG), Flushed::Durable);
 
         let page = journal.read_after(EventSeq(0), 100).unwrap();
         let stored: Vec<Event> = page.events.iter().map(|e| e.event().unwrap()).collect();
@@ -374,5 +423,78 @@ mod tests {
             "{message}"
         );
         assert_eq!((recorder.lost(), recorder.trouble()), (1, None));
+    }
+
+    #[test]
+    fn nobody_is_told_that_events_are_durable_that_were_given_up() {
+        let state = tempfile::tempdir().unwrap();
+        let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+        let (recorder, _journal) =
+            recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+        assert!(recorder.record(outage("stored"), None));
+        assert_eq!(recorder.flush(LONG), Flushed::Durable);
+
+        store.writes.blow_at(1);
+        assert!(recorder.record(outage("waits"), None));
+        assert_eq!(recorder.flush(Duration::ZERO), Flushed::NotYet);
+        recorder.end_by(Instant::now());
+        assert_eq!(recorder.flush(LONG), Flushed::Lost);
+        assert_eq!(recorder.lost(), 1);
+    }
+
+    /// A store with a fault of ours in it.
+    #[derive(Debug, Default)]
+    struct Panics {
+        inner: MemoryStore,
+        now: AtomicBool,
+    }
+
+    impl Store for Panics {
+        fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+            self.inner.get(keyspace, key)
+        }
+        fn scan(
+            &self,
+            keyspace: Keyspace,
+            from: std::ops::Bound<&[u8]>,
+            limit: usize,
+        ) -> Result<Page, StoreError> {
+            self.inner.scan(keyspace, from, limit)
+        }
+        fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
+            self.inner.last(keyspace)
+        }
+        fn write(&self, batch: Batch) -> Result<(), StoreError> {
+            assert!(!self.now.load(Ordering::Relaxed), "on purpose");
+            self.inner.write(batch)
+        }
+        fn sync(&self) -> Result<(), StoreError> {
+            self.inner.sync()
+        }
+        fn check(&self) -> Result<(), StoreError> {
+            self.inner.check()
+        }
+        fn poison(&self) -> Option<String> {
+            self.inner.poison()
+        }
+        fn size_on_disk(&self) -> Result<u64, StoreError> {
+            self.inner.size_on_disk()
+        }
+    }
+
+    #[test]
+    fn a_fault_of_ours_while_storing_is_not_passed_over() {
+        let state = tempfile::tempdir().unwrap();
+        let store = Arc::new(Panics::default());
+        let (recorder, _journal) =
+            recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+        store.now.store(true, Ordering::Relaxed);
+        assert!(recorder.record(outage("the last one"), None));
+        assert_eq!(recorder.flush(LONG), Flushed::Lost);
+        // Said before whoever waits is let go.
+        assert!(recorder.broken().is_some() && recorder.trouble().is_some());
+        assert!(
+            !recorder.record(outage("too late"), None) || recorder.flush(LONG) == Flushed::Lost
+        );
     }
 }

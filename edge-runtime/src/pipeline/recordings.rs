@@ -1,7 +1,7 @@
 //! Annotated videos on disk: `<state>/recordings/<pipeline>.N.mp4`, bounded.
 //!
-//! Owns the names of the parts, when a part is long enough, and which old ones go. Invariants: all parts together never take more than the bound
-//! and one part beyond it; a part is begun only while the disk has room to spare, so that a full disk never comes from recordings; the numbers
+//! Owns the names of the parts, when a part is long enough, and which old ones go. Invariants: all parts together, those of all pipelines
+//! that are being written included, take no more than the bound and what is written between two looks at their size; a part is begun only while the disk has room to spare, so that a full disk never comes from recordings; the numbers
 //! of the parts rise over all pipelines and restarts, and no part is written over. What is old follows from the numbers: a clock that jumps
 //! changes no order. Only the bound on age reads the clock, and no part is too old by a clock that can't be right. The part that is being
 //! written is never deleted.
@@ -23,7 +23,7 @@ const LOOK_EVERY: u32 = 64;
 /// Pause before a full disk is looked at again, in frames.
 const RETRY_EVERY: u32 = 256;
 
-/// A part is this share of the bound at most, so that deleting the oldest one keeps most of what there is.
+/// The parts that are being written share one part in so many of the bound, so that deleting the oldest one keeps most of what there is.
 const SHARE: u64 = 4;
 
 /// Bounds of the annotated videos.
@@ -42,8 +42,10 @@ pub struct Limits {
 pub struct Recordings {
     folder: PathBuf,
     limits: Limits,
-    /// Parts that are being written.
+    /// Parts that are being written, or will be at once.
     open: Mutex<Vec<PathBuf>>,
+    /// One part is begun after the other, so that each finds the ones before it among those that are being written.
+    beginning: Mutex<()>,
     /// Greatest number that was given to a part, also when that was deleted meanwhile.
     last: Mutex<u64>,
 }
@@ -65,6 +67,7 @@ impl Recordings {
             folder: state.join("recordings"),
             limits,
             open: Mutex::default(),
+            beginning: Mutex::default(),
             last: Mutex::default(),
         }
     }
@@ -82,6 +85,21 @@ impl Recordings {
         parts.iter().map(|part| part.bytes).sum()
     }
 
+    /// Bytes that one part may take when so many are being written.
+    fn part_bytes(&self, open: usize) -> u64 {
+        self.limits.max_bytes / SHARE / (open as u64).max(1)
+    }
+
+    /// Bytes of complete parts that may stay when one more part is begun: what the bound leaves beside all that are being written,
+    /// each counted with what it has or, if that is more, with what it may have.
+    fn bytes_to_keep(&self) -> u64 {
+        let open = self.open.lock().clone();
+        let each = self.part_bytes(open.len() + 1);
+        let grown = open.iter().map(|path| size_of(path).max(each));
+        let reserved = grown.fold(each, u64::saturating_add);
+        self.limits.max_bytes.saturating_sub(reserved)
+    }
+
     /// Deletes the oldest complete parts until `bytes` are given back, or none is left. Answers what was given.
     pub fn give(&self, bytes: u64) -> u64 {
         let mut given = 0;
@@ -91,6 +109,8 @@ impl Recordings {
             }
             match fs::remove_file(&part.path) {
                 Ok(()) => given += part.bytes,
+                // Somebody else was quicker.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     tracing::warn!(part = %part.path.display(), %error, "an old recording is not removed");
                 }
@@ -115,9 +135,17 @@ impl Recordings {
     fn make_room(&self) -> io::Result<bool> {
         fs::create_dir_all(&self.folder)?;
         let parts = self.parts()?;
-        for part in too_much(&parts, self.limits, trusted(SystemTime::now())) {
+        let keep = Limits {
+            max_bytes: self.bytes_to_keep(),
+            ..self.limits
+        };
+        for part in too_much(&parts, keep, trusted(SystemTime::now())) {
             tracing::info!(part = %part.path.display(), bytes = part.bytes, "an old recording makes room");
-            fs::remove_file(&part.path)?;
+            match fs::remove_file(&part.path) {
+                // Another pipeline makes room at the same time.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                done => done?,
+            }
         }
         let disk = space(&self.folder).map_err(|e| e.source)?;
         Ok(disk.free > self.limits.min_free_bytes)
@@ -129,7 +157,11 @@ impl Recordings {
         let mut parts = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
-            let metadata = entry.metadata()?;
+            let metadata = match entry.metadata() {
+                // Deleted since the folder was read.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                metadata => metadata?,
+            };
             if metadata.is_file() && !open.contains(&entry.path()) {
                 parts.push(Part {
                     number: number(&entry.path()).unwrap_or(0),
@@ -158,6 +190,11 @@ impl Recordings {
     }
 }
 
+/// Bytes of a part that is being written.
+fn size_of(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |m| m.len())
+}
+
 /// The number in the name of a part.
 fn number(path: &Path) -> Option<u64> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".mp4")?;
@@ -172,7 +209,7 @@ fn trusted(at: SystemTime) -> Option<SystemTime> {
 }
 
 /// Which parts have to go, of those in the order in which they were begun: those over the age, and the oldest until the
-/// rest leaves room for one part within the bound. Nothing is too old by a clock that can't be right, be it the one that
+/// rest is within the bound. Nothing is too old by a clock that can't be right, be it the one that
 /// says what time it is (`now`, then none) or the one that stamped the part; such a part is as old as the next one.
 fn too_much(parts: &[Part], limits: Limits, now: Option<SystemTime>) -> Vec<&Part> {
     let mut next = now;
@@ -185,10 +222,9 @@ fn too_much(parts: &[Part], limits: Limits, now: Option<SystemTime>) -> Vec<&Par
     let mut is_old = old.into_iter().rev();
     let (mut gone, kept): (Vec<&Part>, Vec<&Part>) =
         parts.iter().partition(|_| is_old.next().unwrap_or(false));
-    let room = limits.max_bytes - limits.max_bytes / SHARE;
     let mut bytes: u64 = kept.iter().map(|part| part.bytes).sum();
     for part in kept {
-        if bytes <= room {
+        if bytes <= limits.max_bytes {
             break;
         }
         bytes -= part.bytes;
@@ -208,32 +244,39 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Path of the next part; none while the disk has no room to spare or refuses, which is logged and tried again later.
+    /// Path of the next part, which counts as being written from now on; none while the disk has no room to spare or refuses, which is logged and tried again later.
     pub fn next_part(&mut self) -> Option<PathBuf> {
         self.done();
         if self.waits > 0 {
             self.waits -= 1;
             return None;
         }
-        let why = match self.all.make_room() {
-            Ok(true) => match self.all.next_number() {
+        let all = Arc::clone(&self.all);
+        let beginning = all.beginning.lock();
+        let why = match all.make_room() {
+            Ok(true) => match all.next_number() {
                 Ok(number) => {
-                    return Some(self.all.folder.join(format!("{}.{number}.mp4", self.stem)));
+                    let path = all.folder.join(format!("{}.{number}.mp4", self.stem));
+                    self.writing(&path);
+                    return Some(path);
                 }
                 Err(error) => error.to_string(),
             },
             Ok(false) => "the disk has no room to spare".to_owned(),
             Err(error) => error.to_string(),
         };
+        drop(beginning);
         tracing::warn!(pipeline = %self.stem, why, "not recording now");
         self.waits = RETRY_EVERY;
         None
     }
 
-    /// Says that a part is being written at `path`.
+    /// Says that the part is being written at `path`, where that is another one than was given.
     pub fn writing(&mut self, path: &Path) {
-        self.all.open.lock().push(path.to_owned());
-        self.current = Some(path.to_owned());
+        let before = self.current.replace(path.to_owned());
+        let mut open = self.all.open.lock();
+        open.retain(|open| Some(open) != before.as_ref());
+        open.push(path.to_owned());
         self.frames = 0;
     }
 
@@ -246,9 +289,9 @@ impl Recording {
         if !self.frames.is_multiple_of(LOOK_EVERY) {
             return false;
         }
-        let bytes = fs::metadata(path).map_or(0, |m| m.len());
+        let share = self.all.part_bytes(self.all.open.lock().len());
         let free = space(&self.all.folder).map_or(u64::MAX, |disk| disk.free);
-        bytes >= self.all.limits.max_bytes / SHARE || free <= self.all.limits.min_free_bytes
+        size_of(path) >= share || free <= self.all.limits.min_free_bytes
     }
 
     /// The part that was being written is complete.
@@ -293,6 +336,52 @@ mod tests {
             .collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn the_bound_is_that_of_all_pipelines_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = recordings(folder.path(), LIMITS);
+        let pipelines = ["a", "b", "c", "d", "e", "f", "g", "h"].map(pipeline);
+        let mut recording = pipelines.map(|name| all.of(&name));
+        for round in 0..6 {
+            for one in &mut recording {
+                let path = one.next_part().unwrap();
+                fs::write(&path, []).unwrap();
+                one.writing(&path);
+                // Grows until it is full.
+                for bytes in (0..).step_by(25) {
+                    fs::write(&path, vec![0; bytes]).unwrap();
+                    if (0..LOOK_EVERY).any(|_| one.is_full()) {
+                        break;
+                    }
+                }
+                let files = fs::read_dir(folder.path().join("recordings")).unwrap();
+                let bytes: u64 = files.map(|f| f.unwrap().metadata().unwrap().len()).sum();
+                // One look's worth for each part that is being written.
+                assert!(bytes <= 4000 + 8 * 25, "round {round}: {bytes}");
+            }
+        }
+    }
+
+    #[test]
+    fn pipelines_that_make_room_at_the_same_time_do_not_keep_each_other_from_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = recordings(folder.path(), LIMITS);
+        std::thread::scope(|scope| {
+            for name in ["a", "b", "c", "d"] {
+                let mut recording = all.of(&pipeline(name));
+                scope.spawn(move || {
+                    // Every other part is too much, so that there is always something to delete.
+                    for _ in 0..200 {
+                        assert!(
+                            record(&mut recording, 1000),
+                            "it was deleted while it was written"
+                        );
+                    }
+                });
+            }
+        });
     }
 
     /// Writes a part of `bytes` as a pipeline would.
@@ -380,7 +469,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         // Written in 2033, and after a cold boot in 1970.
         let parts = stamped(folder.path(), &[NOW, NOW + 10, 5, 15]);
-        assert_eq!(numbers(too_much(&parts, LIMITS, at(25))), [1]);
+        let three = Limits {
+            max_bytes: 3000,
+            ..LIMITS
+        };
+        assert_eq!(numbers(too_much(&parts, three, at(25))), [1]);
     }
 
     #[test]
@@ -403,7 +496,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_kept_leaves_room_for_one_part_and_the_oldest_go_first(
+        fn what_is_kept_is_within_the_bound_and_the_oldest_go_first(
             sizes in prop::collection::vec(1..1500_u64, 0..40),
         ) {
             let now = SystemTime::now();
@@ -419,7 +512,7 @@ mod tests {
                 .collect();
             let gone = too_much(&parts, LIMITS, Some(now));
             let kept: u64 = parts[gone.len()..].iter().map(|p| p.bytes).sum();
-            prop_assert!(kept <= 3000);
+            prop_assert!(kept <= 4000);
             let oldest: Vec<&Part> = parts.iter().take(gone.len()).collect();
             prop_assert_eq!(gone, oldest);
         }

@@ -1,7 +1,8 @@
 //! The thread of one pipeline: takes frames, runs them through, hands on what they brought.
 //!
 //! Owns the pipeline's state as the API shows it. Invariants: the thread holds a subscription only while it wants frames, so a paused pipeline
-//! costs its source nothing; `Ended` and `Paused` are said only after the last event is durable, so whoever sees them can read everything;
+//! costs its source nothing; `Ended` is said only after the last event is durable, and `Paused` too but for a process that stops, so whoever sees them
+//! can read everything: while the disk refuses, an end is waited for until somebody wants something else, and is then a failure;
 //! a panic in one pipeline ends that pipeline with a message and nothing else; nobody who asks how a pipeline is waits for
 //! its frame: the thread owns the [`Run`] and publishes what it has counted.
 
@@ -22,7 +23,7 @@ use watchkeeper_engine::heuristics::Change;
 use watchkeeper_engine::workflow::{Pixels, RgbPixels};
 
 use super::pixels::to_image;
-use super::recorder::{Pictures, Recorder};
+use super::recorder::{Flushed, Pictures, Recorder};
 use super::recordings::Recording;
 use super::run::{FrameOutcome, Run};
 use super::screen::{self, Screen};
@@ -36,7 +37,7 @@ use crate::thread::Thread;
 /// How long the thread waits for a frame before it looks whether it should stop.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long the end of a pipeline waits for its last events to be durable.
+/// How long the end of a pipeline waits for its last events to be durable before it looks whether something else is wanted.
 const FLUSH: Duration = Duration::from_secs(30);
 
 /// How long whoever ends a pipeline waits for it: its frame, its video and its last events.
@@ -44,6 +45,10 @@ const STOPPING: Duration = Duration::from_secs(40);
 
 /// How old published results of a running pipeline may be. Making them costs allocations, so not every frame does.
 const PUBLISH_EVERY: Duration = Duration::from_millis(100);
+
+/// What is said of a pipeline that ended on a disk that refuses.
+const NOT_STORED: &str =
+    "it has ended, but its last events could not be stored; the health of the runtime says why";
 
 /// What the status of a pipeline says that can't make an event.
 const NO_RULES: &str = "no rules: no events";
@@ -370,10 +375,13 @@ impl Body {
         self.publish();
         self.end_of_video();
         self.screen.close();
-        self.flush();
+        let is_stored = self.flush();
         let state = match end {
-            End::SourceEnded | End::TimeOver | End::Stopped => PipelineState::Ended,
             End::SourceFailed(message) => PipelineState::Failed { message },
+            End::SourceEnded | End::TimeOver | End::Stopped if is_stored => PipelineState::Ended,
+            End::SourceEnded | End::TimeOver | End::Stopped => PipelineState::Failed {
+                message: NOT_STORED.to_owned(),
+            },
         };
         tracing::info!(pipeline = %self.spec.id, ?state, "pipeline ended");
         set_state(&self.shared, state);
@@ -397,14 +405,30 @@ impl Body {
             if let Some(end) = end {
                 return end;
             }
-            self.flush();
+            if *self.shared.wish.lock() == Wish::Pause && !self.flush() {
+                tracing::warn!(pipeline = %self.spec.id, "paused with events that are not durable");
+            }
         }
     }
 
-    /// Waits until every event so far is durable.
-    fn flush(&self) {
-        if !self.services.recorder.flush(FLUSH) {
-            tracing::warn!(pipeline = %self.spec.id, "the last events are not durable yet");
+    /// Waits until every event so far is durable, as long as nothing else is wanted. False when they are not.
+    fn flush(&self) -> bool {
+        let wish = *self.shared.wish.lock();
+        loop {
+            match self.services.recorder.flush(FLUSH) {
+                Flushed::Durable => return true,
+                Flushed::NotYet => {
+                    tracing::warn!(pipeline = %self.spec.id, "the last events are not durable yet");
+                    let now = *self.shared.wish.lock();
+                    if now == Wish::Stop || (wish == Wish::Pause && now != wish) {
+                        return false;
+                    }
+                }
+                Flushed::Lost => {
+                    tracing::error!(pipeline = %self.spec.id, "the last events are lost");
+                    return false;
+                }
+            }
         }
     }
 
@@ -556,15 +580,22 @@ impl Body {
             return;
         }
         let rgb = pictures.annotated.as_ref().unwrap_or(&pictures.clean).rgb();
-        let fps = frame.fps.unwrap_or(25.0);
-        if self.recording.as_mut().is_some_and(Recording::is_full) {
+        let (fps, size) = (frame.fps.unwrap_or(25.0), [rgb.width, rgb.height]);
+        let is_full = self.recording.as_mut().is_some_and(Recording::is_full);
+        // A camera that is set to another resolution goes on in a part of its own.
+        if is_full
+            || self
+                .video
+                .as_ref()
+                .is_some_and(|video| video.size() != size)
+        {
             self.end_of_video();
         }
         if let Some(recording) = &mut self.recording {
             if self.video.is_none()
                 && let Some(path) = recording.next_part()
             {
-                match VideoWriter::create(&path, [rgb.width, rgb.height], fps) {
+                match VideoWriter::create(&path, size, fps) {
                     Ok(writer) => {
                         recording.writing(writer.path());
                         self.video = Some(writer);
@@ -602,3 +633,6 @@ fn set_state(shared: &Shared, state: PipelineState) {
 pub fn new_id() -> EventId {
     EventId(ulid::Ulid::new())
 }
+
+#[cfg(test)]
+mod tests;
