@@ -14,6 +14,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::digest::{self, Hasher, Sha256Sum};
+use crate::raw::read_small;
 
 /// Most bytes of a file whose size is not known. The largest model that makes sense on such a machine is far below.
 pub const MAX_BYTES: u64 = 1 << 30;
@@ -387,22 +388,30 @@ impl Download {
     }
 }
 
-/// Syncs a finished file, writes its checksum down and renames it into place.
+/// Syncs a finished file, renames it into place and writes its checksum down. A crash in between leaves a file for which nobody
+/// vouches, never the checksum of one beside another.
 pub(crate) fn put_in_place(part: &Path, target: &Path, sum: Sha256Sum) -> io::Result<()> {
     File::open(part)?.sync_all()?;
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let record = with_suffix(target, ".sha256");
-    fs::write(&record, format!("{sum}  {name}\n"))?;
+    match fs::remove_file(&record) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
     fs::rename(part, target)?;
+    fs::write(&record, format!("{sum}  {name}\n"))?;
     match target.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         Some(dir) => File::open(dir)?.sync_all(),
         None => Ok(()),
     }
 }
 
+/// Largest file with a checksum, in bytes: the sum and a long name.
+const MAX_RECORD: u64 = 4096;
+
 /// The checksum that was written down when this file was put here.
 pub(crate) fn recorded_sum(target: &Path) -> Option<Sha256Sum> {
-    let text = fs::read_to_string(with_suffix(target, ".sha256")).ok()?;
+    let text = read_small(&with_suffix(target, ".sha256"), MAX_RECORD).ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
 

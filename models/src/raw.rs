@@ -4,6 +4,7 @@
 //! everything there is to mend.
 
 use std::fmt;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -226,6 +227,21 @@ const MAX_SIDE: u32 = 4096;
 const MAX_LABELS: usize = 10_000;
 const UNIT: &str = "0.0 to 1.0";
 
+/// Largest manifest, in bytes: all the labels there may be, with long names.
+const MAX_FILE: u64 = 1 << 20;
+
+/// The text of a file that is not larger than `most` bytes.
+pub(crate) fn read_small(file: &Path, most: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    let opened = std::fs::File::open(file)?;
+    opened.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let why = format!("it is larger than {most} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+}
+
 impl Manifest {
     /// Reads and checks a manifest. `file` only names it in errors.
     ///
@@ -268,7 +284,7 @@ impl Manifest {
     /// # Errors
     /// [`ManifestError`].
     pub fn read(file: &Path) -> Result<Self, ManifestError> {
-        let text = std::fs::read_to_string(file).map_err(|source| ManifestError::Read {
+        let text = read_small(file, MAX_FILE).map_err(|source| ManifestError::Read {
             file: file.to_owned(),
             source,
         })?;

@@ -4,7 +4,9 @@
 //! `sha256sum`), and `NAME.toml` when the model is the user's own.
 //! Invariants: a name stands for one manifest, the user's own before ours, that of an earlier folder before that of a later one; new
 //! files go to the first folder; a bad manifest of a user never takes the others
-//! down; a file that is here under a zoo name had the right checksum, or one the user trusted, when it was put here.
+//! down; what `pull` and `add` put here had the right checksum, or one the user trusted, and a crash in the middle of it leaves no
+//! file under a name or checksum that is not its own. Files that somebody else puts here, or changes, are taken as they are:
+//! only [`Zoo::verify`] reads them in full.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -468,10 +470,11 @@ impl Zoo {
         };
         fs::create_dir_all(&dir).map_err(write(&dir))?;
         let target = dir.join(format!("{name}.onnx"));
-        let part = dir.join(format!("{name}.onnx.part"));
-        fs::copy(path, &part).map_err(|source| unreadable(path, source))?;
-        let (sum, _) = digest::of_file(&part).map_err(write(&part))?;
-        download::put_in_place(&part, &target, sum).map_err(write(&target))?;
+        // A name of our own: a pull of the same model may be writing its part.
+        let part = |of: &Path| of.with_added_extension(format!("{}.adding", std::process::id()));
+        let file = Leftover(part(&target));
+        fs::copy(path, &file.0).map_err(|source| unreadable(path, source))?;
+        let (sum, _) = digest::of_file(&file.0).map_err(write(&file.0))?;
         let beside = path.with_extension("toml");
         let source = match (manifest, like) {
             (Some(file), _) => Some(file),
@@ -479,16 +482,30 @@ impl Zoo {
             _ => None,
         };
         if let Some(source) = source {
+            // Before the file: a manifest without a file is absent, a file without its manifest would be taken for something else.
             let own = dir.join(format!("{name}.toml"));
             if source != own {
-                fs::copy(source, &own).map_err(write(&own))?;
+                let part = Leftover(part(&own));
+                fs::copy(source, &part.0).map_err(write(&part.0))?;
+                fs::rename(&part.0, &own).map_err(write(&own))?;
             }
             self.entries.insert(name, described.clone());
         }
+        download::put_in_place(&file.0, &target, sum).map_err(write(&target))?;
         Ok(Resolved {
             manifest: described,
             path: target,
         })
+    }
+}
+
+/// A file that is removed unless it was renamed.
+struct Leftover(PathBuf);
+
+impl Drop for Leftover {
+    fn drop(&mut self) {
+        // Not there is as it should be, and nobody looks at what can't be removed.
+        fs::remove_file(&self.0).ok();
     }
 }
 
@@ -498,7 +515,7 @@ fn manifests_in(dir: &Path) -> Vec<PathBuf> {
     };
     let mut paths: Vec<_> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .filter(|path| path.extension().is_some_and(|e| e == "toml") && path.is_file())
         .collect();
     paths.sort();
     paths
@@ -669,6 +686,46 @@ mod tests {
         Zoo::with_dir(&models).add(&outside, None, None).unwrap();
         let resolved = Zoo::with_dir(&models).resolve("mine").unwrap();
         assert_eq!(resolved.path, models.join("mine.onnx"));
+    }
+
+    #[test]
+    fn an_add_that_fails_half_way_leaves_nothing_that_is_not_what_it_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let outside = dir.path().join("mine.onnx");
+        fs::write(dir.path().join("mine.toml"), own("mine")).unwrap();
+        let models = dir.path().join("models");
+        let add = |weights: &str| {
+            fs::write(&outside, weights).unwrap();
+            Zoo::with_dir(&models).add(&outside, None, None)
+        };
+        add("weights").unwrap();
+        // A folder stands where the file goes, so it never comes there.
+        let file = models.join("mine.onnx");
+        fs::remove_file(&file).unwrap();
+        fs::create_dir_all(file.join("full")).unwrap();
+        add("other weights").unwrap_err();
+        fs::remove_dir_all(&file).unwrap();
+        fs::write(&file, "weights").unwrap();
+        let verified = Zoo::with_dir(&models).verify("mine").unwrap();
+        assert_eq!(verified.against, Against::Nothing);
+
+        let part = models.join("mine.onnx.part");
+        fs::write(&part, "of a pull").unwrap();
+        add("third weights").unwrap();
+        assert_eq!(fs::read_to_string(&part).unwrap(), "of a pull");
+        let names = fs::read_dir(&models).unwrap();
+        let names: Vec<_> = names.map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names.len(), 4, "{names:?}");
+    }
+
+    #[test]
+    fn an_endless_manifest_is_refused_and_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let huge = fs::File::create(dir.path().join("huge.toml")).unwrap();
+        huge.set_len(1 << 40).unwrap();
+        let zoo = Zoo::with_dir(dir.path());
+        let problem = zoo.problems()[0].to_string();
+        assert!(problem.contains("larger than 1048576 bytes"), "{problem}");
     }
 
     #[test]

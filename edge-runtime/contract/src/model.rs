@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub enum ModelState {
     /// Part of the program; no file needed.
     Builtin,
-    /// The file is here and its checksum was right when it was put here.
+    /// The file is here. Its checksum was right if `pull` or `add` put it here; what is there now is read in full by
+    /// `watchkeeper models verify` alone.
     Present {
         /// Where it is.
         path: String,
