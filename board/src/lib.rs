@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod identity;
+mod kernel;
 pub mod profile;
 pub mod storage;
 pub mod thermal;

@@ -1,0 +1,23 @@
+//! What only a call of the C library answers: the one file of this crate with unsafe code.
+
+#![allow(
+    unsafe_code,
+    reason = "adjtimex(2) has no safe wrapper among our dependencies"
+)]
+
+use std::ffi::c_long;
+use std::mem::MaybeUninit;
+
+/// The kernel's bound on how wrong the wall clock may be, in microseconds (`maxerror` of adjtimex(2)). None where it may not be asked: a sandbox
+/// takes the call for one that sets the clock.
+#[must_use]
+pub(crate) fn max_error_us() -> Option<c_long> {
+    let mut answer = MaybeUninit::<libc::timex>::zeroed();
+    // SAFETY: all zeros is a valid `timex`, an integer struct; its `modes` 0 asks and changes nothing. The pointer is valid for the call, which
+    // keeps no copy of it.
+    let (state, answer) = unsafe {
+        let state = libc::adjtimex(answer.as_mut_ptr());
+        (state, answer.assume_init())
+    };
+    (state >= 0).then_some(answer.maxerror)
+}
