@@ -1,8 +1,10 @@
 //! Which back end runs a network.
 //!
-//! `auto` takes ONNX Runtime where its library is found, because it is about twice as fast, and the pure Rust one
-//! otherwise. A back end that was asked for by name is never silently replaced.
+//! `auto` takes ONNX Runtime where its library is found and runs the file, because it is about twice as fast, and the pure
+//! Rust one otherwise. Invariants: a back end that was asked for by name is never silently replaced; a network that is handed
+//! out has run once; a library that panics over a file refuses that file, and nothing else happens.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::str::FromStr;
 use std::thread::available_parallelism;
@@ -10,8 +12,8 @@ use std::thread::available_parallelism;
 use watchkeeper_models::Manifest;
 
 use super::network::{LoadError, Network};
-use super::neural::rehearse;
-use super::rten::RtenNetwork;
+use super::neural::{Rehearsal, rehearse};
+use super::rten::{self, RtenNetwork};
 
 /// A choice of back end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -67,7 +69,8 @@ pub fn default_threads() -> usize {
     available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS))
 }
 
-/// Loads a network and runs it once on a grey picture.
+/// Loads a network and runs it once on a grey picture. With [`BackendChoice::Auto`] one that can be loaded but not run counts
+/// as one that can't be loaded.
 ///
 /// # Errors
 /// [`LoadError`], one sentence.
@@ -78,24 +81,74 @@ pub fn load(
     threads: usize,
     places: &OrtPlaces,
 ) -> Result<Box<dyn Network>, LoadError> {
-    let mut network: Box<dyn Network> = match choice {
-        BackendChoice::Rten => Box::new(RtenNetwork::load(path, manifest, threads)?),
-        BackendChoice::Ort => ort(path, manifest, threads, places)?,
-        BackendChoice::Auto => match ort(path, manifest, threads, places) {
-            Ok(network) => network,
-            Err(reason @ (LoadError::Unavailable { .. } | LoadError::File { .. })) => {
-                tracing::info!(%reason, "the pure Rust back end runs the network");
-                Box::new(RtenNetwork::load(path, manifest, threads)?)
-            }
-            Err(mismatch) => return Err(mismatch),
-        },
+    let rten = || -> Loaded { Ok(Box::new(RtenNetwork::load(path, manifest, threads)?)) };
+    let rten = || proven(rten::NAME, path, manifest, &rten);
+    let ort = || {
+        proven("ort", path, manifest, &|| {
+            ort(path, manifest, threads, places)
+        })
     };
-    rehearse(network.as_mut(), manifest).map_err(|message| LoadError::Mismatch {
-        path: path.to_owned(),
-        manifest: manifest.name.clone(),
-        message,
-    })?;
-    Ok(network)
+    match choice {
+        BackendChoice::Rten => rten(),
+        BackendChoice::Ort => ort(),
+        BackendChoice::Auto => otherwise(ort(), rten),
+    }
+}
+
+type Loaded = Result<Box<dyn Network>, LoadError>;
+
+/// The second one where the first can't load or run the file. One that says that file and manifest disagree has the last word.
+fn otherwise(first: Loaded, second: impl FnOnce() -> Loaded) -> Loaded {
+    match first {
+        Err(
+            reason @ (LoadError::Unavailable { .. }
+            | LoadError::File { .. }
+            | LoadError::Run { .. }),
+        ) => {
+            tracing::info!(%reason, "the pure Rust back end runs the network");
+            second()
+        }
+        Ok(network) => Ok(network),
+        Err(mismatch @ LoadError::Mismatch { .. }) => Err(mismatch),
+    }
+}
+
+/// Loads a network and runs it once.
+fn proven(
+    backend: &'static str,
+    path: &Path,
+    manifest: &Manifest,
+    load: &dyn Fn() -> Loaded,
+) -> Loaded {
+    let attempt = || {
+        let mut network = load()?;
+        rehearse(network.as_mut(), manifest).map_err(|error| {
+            let path = path.to_owned();
+            match error {
+                Rehearsal::Run(message) => LoadError::Run {
+                    path,
+                    backend,
+                    message,
+                },
+                Rehearsal::Outputs(error) => LoadError::Mismatch {
+                    path,
+                    manifest: manifest.name.clone(),
+                    message: error.to_string(),
+                },
+            }
+        })?;
+        Ok(network)
+    };
+    // Files come from anywhere, and at a start every pipeline loads its own: one of them must not end the others.
+    catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
+        let said = panic
+            .downcast_ref::<&str>()
+            .map(ToString::to_string)
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        let message = format!("the library broke over it: {said}");
+        Err(LoadError::file(path, backend, &message))
+    })
 }
 
 #[cfg(feature = "ort")]
@@ -115,4 +168,82 @@ fn ort(path: &Path, _: &Manifest, _: usize, _: &OrtPlaces) -> Result<Box<dyn Net
         backend: "ort",
         message: "this program was built without it".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::network::Tensor;
+    use crate::detect::testing::manifest;
+
+    /// What its network does when it runs.
+    #[derive(Clone, Copy)]
+    enum Does {
+        Work,
+        Refuse,
+        Panic,
+        Nonsense,
+    }
+
+    impl Network for Does {
+        fn backend(&self) -> &'static str {
+            "fake"
+        }
+
+        fn infer(&mut self, _: &[f32], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
+            let shape: &[usize] = match self {
+                Self::Work => &[1, 6, 1],
+                Self::Nonsense => &[1, 1, 1],
+                Self::Refuse => return Err("no kernel".to_owned()),
+                Self::Panic => panic!("index 7 of 3"),
+            };
+            let data = vec![0.0; shape.iter().product()];
+            let name = "out";
+            read(&[Tensor {
+                name,
+                shape,
+                data: &data,
+            }]);
+            Ok(())
+        }
+    }
+
+    fn tried(does: Does) -> Loaded {
+        proven("fake", Path::new("m.onnx"), &manifest(), &|| {
+            Ok(Box::new(does))
+        })
+    }
+
+    fn falls_back(does: Does) -> bool {
+        let mut asked = false;
+        let end = otherwise(tried(does), || {
+            asked = true;
+            tried(Does::Work)
+        });
+        assert_eq!(end.is_ok(), !matches!(does, Does::Nonsense));
+        asked
+    }
+
+    #[test]
+    fn a_file_that_the_first_back_end_loads_but_can_not_run_gets_the_second() {
+        assert!(falls_back(Does::Refuse));
+        assert!(falls_back(Does::Panic));
+        assert!(!falls_back(Does::Work));
+        // The other one would find the same.
+        assert!(!falls_back(Does::Nonsense));
+    }
+
+    #[test]
+    fn a_library_that_panics_refuses_the_file_in_one_sentence() {
+        let panics = || -> Loaded { panic!("broken\nfile") };
+        let loading = proven("fake", Path::new("m.onnx"), &manifest(), &panics);
+        for refused in [loading, tried(Does::Panic), tried(Does::Refuse)] {
+            let message = refused.err().map(|e| e.to_string()).unwrap_or_default();
+            assert!(
+                message.contains("m.onnx") && message.contains("fake"),
+                "{message}"
+            );
+            assert!(!message.contains('\n'), "{message}");
+        }
+    }
 }

@@ -56,6 +56,16 @@ pub enum LoadError {
         /// What it said, on one line.
         message: String,
     },
+    /// The back end reads the file and can't run it.
+    #[error("{path} can't be run by {backend}: {message}")]
+    Run {
+        /// The file.
+        path: PathBuf,
+        /// The back end.
+        backend: &'static str,
+        /// What it said, on one line.
+        message: String,
+    },
     /// File and manifest disagree.
     #[error("{path} does not fit manifest `{manifest}`: {message}")]
     Mismatch {

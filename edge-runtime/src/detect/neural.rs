@@ -62,12 +62,21 @@ impl NeuralDetector {
     }
 }
 
+/// Why a network is not what it should be.
+#[derive(Debug)]
+pub(crate) enum Rehearsal {
+    /// It can't be run; what the back end said.
+    Run(String),
+    /// It runs, and its outputs are not what the manifest says.
+    Outputs(DecodeError),
+}
+
 /// Runs the network once on a grey picture: a file whose outputs are not what its manifest says is found out when it is
 /// opened, and the first real frame finds everything warm.
 ///
 /// # Errors
-/// What does not fit, in one clause.
-pub(crate) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result<(), String> {
+/// [`Rehearsal`], one clause.
+pub(crate) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result<(), Rehearsal> {
     let input = vec![
         0.5;
         super::network::input_shape(&manifest.input)
@@ -75,10 +84,11 @@ pub(crate) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result
             .product()
     ];
     let mut decoded: Result<(), DecodeError> = Ok(());
-    network.infer(&input, &mut |outputs| {
+    let ran = network.infer(&input, &mut |outputs| {
         decoded = decode::decode(manifest, outputs, 1.0, &mut Vec::new());
-    })?;
-    decoded.map_err(|e| e.to_string())
+    });
+    ran.map_err(Rehearsal::Run)?;
+    decoded.map_err(Rehearsal::Outputs)
 }
 
 impl Detector for NeuralDetector {
