@@ -193,7 +193,15 @@ impl Runtime for Api {
     fn metrics(&self) -> String {
         let parts = self.manager.parts();
         let mut counted = self.counted.lock();
-        for source in self.manager.sources() {
+        let sources = self.manager.sources();
+        counted.retain(|id, _| {
+            let is_there = sources.iter().any(|source| source.spec.id == *id);
+            if !is_there {
+                parts.metrics.forget_source(id);
+            }
+            is_there
+        });
+        for source in sources {
             let id = &source.spec.id;
             let seen = counted.entry(id.clone()).or_default();
             let now = source.counters;
@@ -206,6 +214,9 @@ impl Runtime for Api {
             parts.metrics.source_state(id, &source.state);
             *seen = now;
         }
+        let recorder = &parts.recorder;
+        let has_trouble = recorder.trouble().is_some();
+        parts.metrics.recorder(recorder.lost(), has_trouble);
         parts.metrics.encode(&parts.journal, &self.media)
     }
 

@@ -1,7 +1,8 @@
 //! The daemon's life: parts in a straight line, service, and the mirror of the line.
 //!
-//! Owns the order of start and stop. Invariants: `READY` is said when the last part is up; the watchdog is fed only after a turn that took the
-//! locks everybody takes; stopping ends pipelines before the recorder, and the recorder before the journal.
+//! Owns the order of start and stop. Invariants: a word to stop is heard from the first part on, and is an orderly end whenever it comes; `READY` is
+//! said when the last part is up; the watchdog is fed only after a turn that took the locks everybody takes; stopping ends pipelines before the
+//! recorder, and the recorder before the journal.
 
 use std::io::IsTerminal as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use tokio::signal::unix::{SignalKind, signal};
+use sd_notify::NotifyState;
 use tracing_subscriber::EnvFilter;
 use watchkeeper_config::Config;
 use watchkeeper_store::StoreError;
@@ -30,6 +31,7 @@ use crate::pipeline::room::Room;
 use crate::pipeline::worker::new_id;
 use crate::server::Server;
 use crate::server::metrics::Metrics;
+use crate::stop::Stop;
 
 /// Exit code for a configuration that is not valid.
 pub const EXIT_CONFIG: u8 = 2;
@@ -40,6 +42,9 @@ const RECORDINGS_LEAVE_FREE: u64 = 512 << 20;
 /// How long stopping waits for room on a full disk, and for pipelines and sources that hang. With the rest of the way it must stay within the
 /// service manager's patience.
 const LAST_FLUSH: Duration = Duration::from_secs(4);
+
+/// How long one step of the start may take before the service manager loses its patience, in microseconds: the largest network on a slow board.
+const START_STEP_USEC: u32 = 120_000_000;
 
 /// How long the recorder is given for its last group, and to leave once nobody hands it anything any more.
 const RECORDER_PATIENCE: Duration = Duration::from_secs(1);
@@ -76,6 +81,12 @@ pub fn check_media() -> ExitCode {
 /// # Errors
 /// When a part can't be started; each message is one sentence that says what to do.
 pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("serve")
+        .enable_all()
+        .build()?;
+    let stop = Stop::listen(runtime.handle(), exit_with_parent)?;
     let started = Instant::now();
     let boot_id: Arc<str> = Arc::from(ulid::Ulid::new().to_string());
     // Only for us: the addresses of sources are kept there with their credentials.
@@ -91,7 +102,10 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
         })?;
 
     let guard = Arc::new(GuardFile::open(&config.state_dir, config.hold_after)?);
-    let outcome = live(&config, started, &boot_id, &guard, exit_with_parent);
+    // At once, not at the end of the start: a model that takes long to load must not make a stop look like a crash.
+    let told = Arc::clone(&guard);
+    stop.when_told(runtime.handle(), move || told.stopped());
+    let outcome = live(&config, started, &boot_id, &guard, runtime, stop);
     // Also an error is an orderly end: it says what to do, and no pipeline is suspected for it.
     guard.stopped();
     outcome
@@ -103,7 +117,8 @@ fn live(
     started: Instant,
     boot_id: &Arc<str>,
     guard: &Arc<GuardFile>,
-    exit_with_parent: bool,
+    runtime: tokio::runtime::Runtime,
+    stop: Stop,
 ) -> anyhow::Result<()> {
     let limits = Limits {
         max_events: config.journal.max_events,
@@ -150,7 +165,7 @@ fn live(
         at: clock::wall(),
         id: new_id(),
     };
-    for end in journal.ends(&stamp()) {
+    for end in journal.ends(&stamp(), &|event| guard.is_open(event)) {
         tracing::info!(id = %end.id, "open when the last run died; ended now");
         recorder.record(end, None);
     }
@@ -171,18 +186,22 @@ fn live(
         boot_id: Arc::clone(boot_id),
         started,
     })?);
-    for trouble in manager.restore(&config.sources, &config.pipelines) {
+    let goes_on = || {
+        // Each pipeline that loads its model is a sign of life.
+        notify(&[NotifyState::ExtendTimeoutUsec(START_STEP_USEC)]);
+        !stop.is_told()
+    };
+    for trouble in manager.restore(&config.sources, &config.pipelines, &goes_on) {
         tracing::warn!("{trouble}");
     }
 
     let api = Arc::new(Api::new(Arc::clone(&manager), Arc::clone(&media), config));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_name("serve")
-        .enable_all()
-        .build()?;
-    let serving = serve(config, api, Arc::clone(&manager), room, exit_with_parent);
-    let outcome = runtime.block_on(serving);
+    let outcome = if stop.is_told() {
+        tracing::info!("told to stop while starting");
+        Ok(())
+    } else {
+        runtime.block_on(serve(config, api, Arc::clone(&manager), room, stop))
+    };
     runtime.shutdown_timeout(Duration::from_secs(2));
 
     // Ending a pipeline waits for the recorder, so the recorder has to know first.
@@ -222,23 +241,19 @@ async fn serve(
     api: Arc<Api>,
     manager: Arc<Manager>,
     room: Arc<Room>,
-    exit_with_parent: bool,
+    mut stop: Stop,
 ) -> anyhow::Result<()> {
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let server = Server::bind(&config.runtime_socket, config.socket_mode)?;
     let serving = tokio::spawn(server.run(api, async {
         // A sender that is gone means the same as one that spoke.
-        drop(stopped.await);
+        drop(ended.await);
     }));
     tracing::info!(socket = %config.runtime_socket.display(), "serving");
-    notify(&[sd_notify::NotifyState::Ready]);
+    notify(&[NotifyState::Ready]);
 
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     let watchdog = sd_notify::watchdog_enabled();
     let mut beat = tokio::time::interval(watchdog.map_or(Duration::from_secs(10), |w| w / 3));
-    let parent = parent_gone(exit_with_parent);
-    tokio::pin!(parent);
     let recorder = manager.parts().recorder.clone();
     let journal = Arc::clone(&manager.parts().journal);
     let mut broken = Ok(());
@@ -248,15 +263,13 @@ async fn serve(
     let mut look: Option<tokio::task::JoinHandle<()>> = None;
     loop {
         tokio::select! {
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
-            () = &mut parent => break,
+            () = stop.told() => break,
             Some(done) = async { Some(turn.as_mut()?.await) }, if turn.is_some() => {
                 turn = None;
                 if let Ok(troubles) = done {
                     tracing::trace!(troubles, "alive");
                     if watchdog.is_some() {
-                        notify(&[sd_notify::NotifyState::Watchdog]);
+                        notify(&[NotifyState::Watchdog]);
                     }
                 }
             }
@@ -289,10 +302,10 @@ async fn serve(
             break;
         }
     }
-    notify(&[sd_notify::NotifyState::Stopping]);
+    notify(&[NotifyState::Stopping]);
     tracing::info!("stopping");
     // Event streams end here, so that nothing waits for a client.
-    drop(stop);
+    drop(end);
     match tokio::time::timeout(Duration::from_secs(5), serving).await {
         Ok(Ok(result)) => broken.and(result.context("the API server failed")),
         Ok(Err(error)) => broken.and(Err(error).context("the API server broke")),
@@ -300,28 +313,8 @@ async fn serve(
     }
 }
 
-fn notify(states: &[sd_notify::NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "the service manager can't be told");
-    }
-}
-
-/// Returns when standard input ends; never without `enabled`.
-async fn parent_gone(enabled: bool) {
-    if !enabled {
-        return std::future::pending().await;
-    }
-    let (gone, ended) = tokio::sync::oneshot::channel::<()>();
-    let watching = std::thread::Builder::new()
-        .name("parent".to_owned())
-        .spawn(move || {
-            let read = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-            tracing::debug!(?read, "standard input has ended");
-            drop(gone);
-        });
-    match watching {
-        // The sender is dropped, never used: either answer means the end.
-        Ok(_) => drop(ended.await),
-        Err(error) => tracing::error!(%error, "the parent can't be watched"),
     }
 }

@@ -185,6 +185,12 @@ impl Guard {
         self.record.held.get(id)
     }
 
+    /// Whether `event` tells of a hold that still holds, so that it is ended with it and not before.
+    #[must_use]
+    pub fn is_open(&self, event: EventId) -> bool {
+        self.record.held.values().any(|held| held.event == event)
+    }
+
     /// A person wants it to run, or to be gone.
     pub fn release(&mut self, id: &PipelineId) -> Option<Held> {
         self.seen.remove(id);
@@ -284,6 +290,12 @@ impl GuardFile {
     #[must_use]
     pub fn held(&self, id: &PipelineId) -> Option<Held> {
         self.guard.lock().held(id).cloned()
+    }
+
+    /// As [`Guard::is_open`].
+    #[must_use]
+    pub fn is_open(&self, event: EventId) -> bool {
+        self.guard.lock().is_open(event)
     }
 
     /// As [`Guard::release`], kept.
@@ -447,8 +459,10 @@ mod tests {
         assert_eq!(run(record.clone(), &[("p", "a")], 0).0, ["p"]);
         assert_eq!(run(record.clone(), &[("p", "b")], 0).0, [""; 0]);
         let mut guard = Guard::new(record, "boot-1", Instant::now());
+        assert!(guard.is_open(new_id()), "its event is ended with it");
         assert!(guard.release(&id("p")).is_some());
         assert_eq!(guard.held(&id("p")), None);
+        assert!(!guard.is_open(new_id()));
     }
 
     #[test]

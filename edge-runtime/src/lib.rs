@@ -29,4 +29,5 @@ pub mod media;
 pub mod pipeline;
 pub mod server;
 pub mod still;
+pub mod stop;
 pub mod thread;

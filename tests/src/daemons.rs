@@ -154,6 +154,17 @@ impl Process {
         Ok((status.code(), self.log_text()))
     }
 
+    /// Sends it SIGTERM and does not wait.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn terminate(&self) -> anyhow::Result<()> {
+        let pid = i32::try_from(self.child.id())?;
+        let pid = rustix::process::Pid::from_raw(pid).context("no process id")?;
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+        Ok(())
+    }
+
     /// Waits until it ends by itself; answers its exit code, `None` after a signal, and everything it wrote.
     ///
     /// # Errors
@@ -291,6 +302,14 @@ impl Bench {
             .arg(self.config())
             .arg("--exit-with-parent");
         Ok(command)
+    }
+
+    /// Starts the runtime and does not wait: it may hang, or end.
+    ///
+    /// # Errors
+    /// When it can't be started.
+    pub fn runtime_begins(&self) -> anyhow::Result<Process> {
+        Process::start(self.runtime_command()?, &self.path("runtime.log"))
     }
 
     fn start_runtime(&self, command: Command) -> anyhow::Result<Process> {

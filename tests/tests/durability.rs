@@ -1,9 +1,11 @@
 //! What was acknowledged survives `kill -9` of everything, and a foreign subscriber sees every journaled event.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use watchkeeper_tests::broker::Mosquitto;
-use watchkeeper_tests::daemons::{Bench, soak, wait_for};
+use watchkeeper_tests::daemons::{Bench, program, soak, wait_for};
 use watchkeeper_tests::scene::{deploy, everything_arrives, more_events, nothing_is_lost};
 
 #[test]
@@ -17,6 +19,16 @@ fn a_killed_runtime_comes_back_with_its_pipelines_and_without_a_gap() -> anyhow:
     let _runtime = bench.runtime()?;
     let after = more_events(&bench, 3)?;
     nothing_is_lost(&before, &after)?;
+    let verify = Command::new(program("watchkeeper")?)
+        .args(["events", "verify", "--json", "--socket"])
+        .arg(bench.socket())
+        .output()?;
+    let said: Value = serde_json::from_slice(&verify.stdout)?;
+    assert!(verify.status.success(), "{said}");
+    assert!(
+        said["checked"].as_u64() >= after.last().and_then(|e| e["seq"].as_u64()),
+        "{said}"
+    );
     wait_for("the pipeline to run again", || {
         let pipelines = bench.get("/v1/pipelines").ok()?;
         let state = pipelines.pointer("/0/state/state")?.as_str()?;

@@ -77,6 +77,192 @@ fn a_runtime_that_dies_three_times_holds_its_pipeline_until_a_person_resumes_it(
 }
 
 #[test]
+fn being_told_to_stop_while_starting_is_no_death() -> anyhow::Result<()> {
+    let bench = bench("")?;
+    let file = fs::read_to_string(bench.config())?.replace("hold_after = 0", "hold_after = 3");
+    fs::write(bench.config(), format!("{file}\n{}", configured(5)))?;
+    let guard = bench.path("state/starts.json");
+    fs::create_dir_all(bench.path("state"))?;
+    // Nobody writes into this pipe, so the start hangs in it, as in a model that takes long to load.
+    let pipe = bench.path("state/journal.reserved");
+    rustix::fs::mkfifoat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::Mode::from_raw_mode(0o600),
+    )?;
+    let stage = |wanted: &'static str| {
+        let guard = guard.clone();
+        move || {
+            let kept: Value = serde_json::from_slice(&fs::read(&guard).ok()?).ok()?;
+            (text(&kept, "/stage") == wanted).then_some(())
+        }
+    };
+    for _ in 0..3 {
+        let starting = bench.runtime_begins()?;
+        wait_for("the start to begin", stage("starting"))?;
+        starting.terminate()?;
+        let heard = wait_for("the stop to be kept", stage("stopped"));
+        heard.map_err(|error| error.context(starting.log_text()))?;
+        // As the service manager does with who takes too long.
+        starting.kill()?;
+    }
+    fs::remove_file(&pipe)?;
+    let _runtime = bench.runtime()?;
+    wait_for("the pipeline to run", || is_running(&bench))?;
+    Ok(())
+}
+
+#[test]
+fn a_deployment_over_a_section_of_the_file_holds_until_the_section_is_edited() -> anyhow::Result<()>
+{
+    let bench = bench(&configured(5))?;
+    let runtime = bench.runtime()?;
+    let mut spec = wait_for("the pipeline to run", || is_running(&bench))?["spec"].clone();
+    spec["detect"] = json!({"mode": "periodic", "every_s": 1.0});
+    let status = bench.json("PUT", "/v1/pipelines/watch", Some(&spec))?;
+    assert!(
+        text(&status, "/note").contains("in place of its section"),
+        "{status}"
+    );
+    runtime.kill()?;
+
+    let runtime = bench.runtime()?;
+    let status = wait_for("the deployed one to run", || is_running(&bench))?;
+    assert_eq!(status["spec"]["detect"], spec["detect"], "{status}");
+    assert!(
+        text(&status, "/note").contains("in place of its section"),
+        "{status}"
+    );
+    bench.json("POST", "/v1/pipelines/watch/pause", None)?;
+    runtime.stop()?;
+
+    // A mistake in the section is told, and is no reason to give up what runs in its place.
+    bench.configure(&configured(5).replace("watch.json", "nowhere.json"))?;
+    let runtime = bench.runtime()?;
+    let status = bench.get("/v1/pipelines/watch")?;
+    assert_eq!(status["spec"]["detect"], spec["detect"], "{status}");
+    assert_eq!(text(&status, "/state/state"), "paused", "{status}");
+    let health = bench.get("/v1/health")?;
+    assert!(health.to_string().contains("nowhere.json"), "{health}");
+    bench.json("POST", "/v1/pipelines/watch/resume", None)?;
+    runtime.stop()?;
+
+    bench.configure(&configured(5))?;
+    let runtime = bench.runtime()?;
+    let status = wait_for("the deployed one to run", || is_running(&bench))?;
+    assert_eq!(status["spec"]["detect"], spec["detect"], "{status}");
+    runtime.stop()?;
+
+    bench.configure(&format!("{}model = \"motion\"\n", configured(5)))?;
+    let runtime = bench.runtime()?;
+    let status = wait_for("the edited one to run", || is_running(&bench))?;
+    assert_eq!(text(&status, "/spec/detect/mode"), "always", "{status}");
+    assert_eq!(status.get("note"), None, "{status}");
+    runtime.stop()?;
+
+    // What was deployed before is not kept for the next mistake.
+    bench.configure(&configured(5).replace("watch.json", "nowhere.json"))?;
+    let _runtime = bench.runtime()?;
+    assert_eq!(bench.get("/v1/pipelines")?, json!([]));
+    Ok(())
+}
+
+#[test]
+fn a_change_or_removal_of_a_configured_source_holds_until_its_section_is_edited()
+-> anyhow::Result<()> {
+    let file = |seconds: u32| {
+        let yard = "[sources.yard]\nuri = \"demo:?seconds=60\"\n";
+        format!("[sources.street]\nuri = \"demo:?seconds={seconds}\"\n\n{yard}")
+    };
+    let uri = |source: &Value| text(source, "/spec/uri").to_owned();
+    let bench = bench(&file(60))?;
+    let runtime = bench.runtime()?;
+    let other = json!({"uri": "demo:?seconds=7"});
+    bench.json("PUT", "/v1/sources/street", Some(&other))?;
+    bench.json("DELETE", "/v1/sources/yard", None)?;
+    runtime.kill()?;
+
+    let runtime = bench.runtime()?;
+    let street = bench.get("/v1/sources/street")?;
+    assert_eq!(uri(&street), "demo:?seconds=7");
+    assert!(
+        text(&street, "/note").contains("in place of its section"),
+        "{street}"
+    );
+    assert_eq!(bench.request("GET", "/v1/sources/yard", None)?.0, 404);
+    runtime.stop()?;
+
+    let edited = file(61).replace("seconds=60", "seconds=62");
+    bench.configure(&edited)?;
+    let _runtime = bench.runtime()?;
+    assert_eq!(uri(&bench.get("/v1/sources/street")?), "demo:?seconds=61");
+    assert_eq!(uri(&bench.get("/v1/sources/yard")?), "demo:?seconds=62");
+    Ok(())
+}
+
+#[test]
+fn a_pipeline_whose_source_failed_runs_again_with_a_better_source_or_by_a_resume()
+-> anyhow::Result<()> {
+    let bench = bench(
+        "[sources.street]\nuri = \"nowhere.mp4\"\n\n[pipelines.watch]\nsource = \"street\"\nworkflow = \"watch.json\"\n",
+    )?;
+    let _runtime = bench.runtime()?;
+    let is_in = |state: &str| {
+        let status = bench.get("/v1/pipelines/watch").ok()?;
+        (text(&status, "/state/state") == state).then_some(())
+    };
+    wait_for("the pipeline to fail", || is_in("failed"))?;
+    let missing = bench.path("later.mp4");
+    let street = |uri: &str| json!({"uri": uri, "pace": "native"});
+    bench.json(
+        "PUT",
+        "/v1/sources/street",
+        Some(&street(&missing.display().to_string())),
+    )?;
+    wait_for("it to fail again", || is_in("failed"))?;
+    bench.json(
+        "PUT",
+        "/v1/sources/street",
+        Some(&street("demo:?seconds=600")),
+    )?;
+    wait_for("the pipeline to run", || is_in("running"))?;
+
+    // A short one comes to its end; who resumes it sees it again.
+    bench.json(
+        "PUT",
+        "/v1/sources/street",
+        Some(&json!({"uri": "demo:?seconds=1"})),
+    )?;
+    wait_for("the pipeline to end", || is_in("ended"))?;
+    let frames = |status: &Value| status["results"]["frames"].as_u64();
+    let first = frames(&bench.get("/v1/pipelines/watch")?);
+    assert!(first > Some(0));
+    bench.json("POST", "/v1/pipelines/watch/resume", None)?;
+    // Those of the long one before it are no longer among them.
+    let again = wait_for("the pipeline to end again", || {
+        is_in("ended")?;
+        let again = frames(&bench.get("/v1/pipelines/watch").ok()?);
+        (again > Some(0)).then_some(again)
+    })?;
+    assert!(again < first, "{again:?} {first:?}");
+    Ok(())
+}
+
+#[test]
+fn a_pipeline_that_does_not_run_says_since_when() -> anyhow::Result<()> {
+    let bench = bench(&configured(5))?;
+    let runtime = bench.runtime()?;
+    bench.json("DELETE", "/v1/pipelines/watch", None)?;
+    let since = || anyhow::Ok(bench.get("/v1/pipelines/watch")?["since"]["unix_ms"].clone());
+    let stopped = since()?;
+    assert_eq!(since()?, stopped);
+    runtime.stop()?;
+    let _runtime = bench.runtime()?;
+    assert_eq!(since()?, stopped);
+    Ok(())
+}
+
+#[test]
 fn a_stop_of_a_configured_pipeline_holds_until_its_section_is_edited() -> anyhow::Result<()> {
     let bench = bench(&configured(5))?;
     let runtime = bench.runtime()?;

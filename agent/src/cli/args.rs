@@ -63,7 +63,7 @@ pub enum Command {
         #[command(subcommand)]
         action: Option<PipelineAction>,
     },
-    /// Print events of the journal.
+    /// Print events of the journal, or check that nobody changed them.
     Events(EventArgs),
     /// Save the latest frame of a source, or the annotated frame of a pipeline, as JPEG.
     Frame(FrameArgs),
@@ -246,7 +246,11 @@ pub enum PipelineAction {
 
 /// Flags of `events`.
 #[derive(Debug, Clone, Copy, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct EventArgs {
+    /// What else to do with them.
+    #[command(subcommand)]
+    pub action: Option<EventAction>,
     /// Go on with new ones as they happen.
     #[arg(long, short)]
     pub follow: bool,
@@ -256,6 +260,14 @@ pub struct EventArgs {
     /// Most records to print before following.
     #[arg(long, default_value_t = 50, value_name = "COUNT")]
     pub limit: u32,
+}
+
+/// What to do with events besides printing them.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub enum EventAction {
+    /// Check that each record follows from the one before it by its hash: none was changed, removed or put in. Who can write the journal can
+    /// make a new chain; compare the hash that is printed with one that was kept elsewhere.
+    Verify,
 }
 
 /// Flags of `frame`.

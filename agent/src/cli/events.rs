@@ -1,15 +1,18 @@
 //! Events as lines for people, and the command that prints them.
 
 use futures_util::StreamExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use watchkeeper_contract::event::{Event, EventBody, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
-use super::args::EventArgs;
-use super::exit::Failure;
+use super::args::{EventAction, EventArgs};
+use super::exit::{Exit, Failure};
 use super::output::Output;
 use crate::runtime_client::{FeedItem, RuntimeClient};
+
+/// Records that one request checks.
+const VERIFY_PAGE: u32 = 1000;
 
 /// Which time a line begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,12 +136,51 @@ pub(super) fn local_time(unix_ms: i64) -> String {
     }
 }
 
+/// `watchkeeper events verify`: page by page from the first record of which nothing is missing.
+async fn verify(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
+    let mut checked = 0;
+    let mut report = client.verify_events(EventSeq(0), VERIFY_PAGE).await?;
+    let (first, mut after) = (report.first, EventSeq(0));
+    loop {
+        checked += report.checked;
+        if let Some(broken) = report.broken {
+            let sentence = format!(
+                "event {} does not follow from the one before it: it was changed, or the one before it is another or gone",
+                broken.seq
+            );
+            return Err(Failure::new(Exit::Failed, sentence).with([
+                format!("expected hash {}", broken.expected),
+                format!("found hash    {}", broken.found),
+            ]));
+        }
+        // A page without progress would be asked for ever.
+        if report.next_after >= report.last || report.next_after <= after {
+            break;
+        }
+        after = report.next_after;
+        report = client.verify_events(after, VERIFY_PAGE).await?;
+    }
+    let last = report.next_after;
+    let newest = client.events(EventSeq(last.0.saturating_sub(1)), 1).await?;
+    let hash = newest.first().map(|event| event.hash.clone());
+    let answer =
+        json!({"type": "verified", "first": first, "last": last, "checked": checked, "hash": hash});
+    out.both(&answer, || match &hash {
+        Some(hash) => format!("events {first} to {last}: each of the {checked} follows from the one before it\nhash of event {last}: {hash}"),
+        None => "there are no events".to_owned(),
+    });
+    Ok(())
+}
+
 /// `watchkeeper events`.
 pub(super) async fn run(
     args: EventArgs,
     client: &RuntimeClient,
     out: &Output,
 ) -> Result<(), Failure> {
+    if let Some(EventAction::Verify) = args.action {
+        return verify(client, out).await;
+    }
     let after = match args.after {
         Some(after) => EventSeq(after),
         None => {
@@ -196,7 +238,6 @@ pub(super) async fn run(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
-    use serde_json::json;
 
     use super::*;
 

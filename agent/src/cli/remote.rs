@@ -220,7 +220,7 @@ fn source_table(sources: &[SourceStatus], out: &Output) {
             .map_or_else(|| "–".to_owned(), |[w, h]| format!("{w}x{h}"));
         vec![
             source.spec.id.to_string(),
-            source_state(&source.state),
+            with_note(source_state(&source.state), source.note.as_deref()),
             local_time(source.since.unix_ms),
             size,
             format!("{:.1}", source.counters.fps),
@@ -270,8 +270,11 @@ fn pipeline_state(state: &PipelineState) -> String {
 
 /// The state, and what a person should know about it.
 fn noted(pipeline: &PipelineStatus) -> String {
-    let state = pipeline_state(&pipeline.state);
-    match &pipeline.note {
+    with_note(pipeline_state(&pipeline.state), pipeline.note.as_deref())
+}
+
+fn with_note(state: String, note: Option<&str>) -> String {
+    match note {
         Some(note) => format!("{state}; {note}"),
         None => state,
     }
@@ -327,6 +330,12 @@ fn show_pipeline(status: &PipelineStatus, out: &Output) {
     }
     for warning in &status.warnings {
         out.line(format!("warning: {}", warning.message));
+    }
+    if results.unwatched > 0 {
+        out.line(format!(
+            "rules had no place for another track {} times: they watch as many as they can",
+            results.unwatched
+        ));
     }
     for (step, error) in &results.step_errors {
         out.line(format!(

@@ -137,7 +137,8 @@ fn commands_note() -> String {
          {} finished commands, and apart from them {} rejected ones, for {} days by a clock that a time source vouches for; a \
          request that stays retained longer needs `expires_at`.\n\
          - `stop` ends a pipeline and forgets it. One that the box's configuration file declares stays listed as stopped, over restarts \
-         too, until somebody resumes it, deploys it again or edits its section.\n\
+         too, until somebody resumes it, deploys it again or edits its section. What `deploy` puts in the place of such a pipeline holds \
+         over restarts as well, until its section is edited.\n\
          - One command runs at a time, in the order in which they were accepted. A runtime that is away or silent is waited for up \
          to {} s; then the command fails with the reason, and the next one gets its turn. What the runtime refuses fails at once.\n\
          - A restart resumes what was executing: all three operations may be repeated without harm, and a deployment that is \

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use reqwest::Method;
-use watchkeeper_contract::event::Event;
+use watchkeeper_contract::event::{ChainReport, Event};
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::model::ModelInfo;
@@ -27,6 +27,20 @@ impl RuntimeClient {
         let (after, limit) = (after.to_string(), limit.to_string());
         let query = [("after", after.as_str()), ("limit", limit.as_str())];
         self.get(Call::to(&["events"]).with(&query)).await
+    }
+
+    /// Checks the hash chain of up to `limit` records after `after` (`GET /v1/events/verify?after=&limit=`).
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request. A chain that does not hold is an answer, not an error.
+    pub async fn verify_events(
+        &self,
+        after: EventSeq,
+        limit: u32,
+    ) -> Result<ChainReport, ClientError> {
+        let (after, limit) = (after.to_string(), limit.to_string());
+        let query = [("after", after.as_str()), ("limit", limit.as_str())];
+        self.get(Call::to(&["events", "verify"]).with(&query)).await
     }
 
     /// Every record after `after`, then each new one as it is written (`GET /v1/events/stream?after=`).

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use reqwest::StatusCode;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 
 /// A request to the runtime that brought no answer, or a refusal.
@@ -97,15 +98,16 @@ impl ClientError {
             .is_some_and(|p| p.code == ProblemCode::NotFound)
     }
 
-    /// Whether the same request may succeed later without anybody changing it: the runtime is away, slow or restarting.
+    /// Whether the same request may succeed later without anybody changing it: the runtime is away, slow, busy or restarting.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::Unreachable { .. }
-                | Self::Forbidden { .. }
-                | Self::Timeout { .. }
-                | Self::Broken { .. }
-        )
+            | Self::Forbidden { .. }
+            | Self::Timeout { .. }
+            | Self::Broken { .. } => true,
+            Self::Refused(problem) => problem.status == StatusCode::TOO_MANY_REQUESTS.as_u16(),
+            Self::Answer { .. } | Self::Write { .. } | Self::Setup(_) => false,
+        }
     }
 }

@@ -74,14 +74,18 @@ pub const SECTIONS: &[Section] = &[
         path: "sources.*",
         effect: "One section for each camera, file or demo scene; the name is the source's id. A section with a mistake \
                  is reported and left out; the other sources run. A source that no pipeline uses is `idle`: nothing is opened \
-                 before somebody looks at it.",
+                 before somebody looks at it. What a person puts in the place of a source of the file, or its removal, holds over \
+                 restarts until its section is edited.",
     },
     Section {
         path: "pipelines.*",
         effect: "One section for each workflow deployed on a source; the name is the pipeline's id. A section with a \
                  mistake is reported and left out; the other pipelines run. What a person does by hand to a pipeline of the file \
-                 (`pause`, `resume`, `delete`, the MQTT command `stop`) holds over restarts: a deleted one stays listed as stopped. \
-                 It is lifted by `resume`, by deploying it again, or by an edit of its section.",
+                 (`pause`, `resume`, `delete`, a deployment of the same name, the MQTT commands `stop` and `deploy`) holds over restarts \
+                 until its section or the workflow in it is edited: a deleted one stays listed as stopped, a deployed one runs in its \
+                 place, and its status says so. A mistake in the section, or its removal, is no edit: what was deployed goes on, and the \
+                 mistake is reported. A stop is lifted by `resume` and by deploying it again too. An edited section wins, and what was \
+                 deployed over it is forgotten.",
     },
     Section {
         path: "mqtt",
@@ -332,7 +336,7 @@ pub const KEYS: &[Key] = &[
         Kind::Switch,
         Some("false"),
         "",
-        "Creates it paused. Pausing, resuming and stopping by hand holds over restarts until this section is edited.",
+        "Creates it paused. What is done by hand holds over restarts until this section is edited.",
     ),
     key(
         "mqtt.host",

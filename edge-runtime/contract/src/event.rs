@@ -158,6 +158,36 @@ pub enum Verdict {
     Act,
 }
 
+/// What a check of part of the journal's hash chain found. A chain that holds shows that no record was changed, removed or put in since; somebody
+/// who can write the journal can make a new chain, so what proves more is a hash that was seen before, such as in a message over MQTT.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ChainReport {
+    /// Number from which on nothing is missing: what is older was dropped to make room, and is not checked.
+    pub first: EventSeq,
+    /// Last number of the journal.
+    pub last: EventSeq,
+    /// Records that were looked at.
+    pub checked: u64,
+    /// Cursor to go on from; `last` when everything was looked at.
+    pub next_after: EventSeq,
+    /// The first record that does not follow from the one before it, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<ChainBreak>,
+}
+
+/// A record that does not follow from its predecessor: it was changed, or the one before it is another or gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ChainBreak {
+    /// Its number.
+    pub seq: EventSeq,
+    /// Hash that follows from its content and its predecessor.
+    pub expected: String,
+    /// Hash it carries.
+    pub found: String,
+}
+
 /// A decision with its reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

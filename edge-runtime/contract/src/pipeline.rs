@@ -183,6 +183,9 @@ pub struct PipelineResults {
     pub events: u64,
     /// Events that were too weak to journal.
     pub discarded: u64,
+    /// How often a rule had no place for another track, because it watches as many at once as it can.
+    #[serde(default)]
+    pub unwatched: u64,
     /// Step failures by step name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub step_errors: BTreeMap<String, StepError>,

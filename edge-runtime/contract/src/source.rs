@@ -49,7 +49,8 @@ fn verified() -> bool {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Pace {
-    /// As fast as the pipeline takes them; nothing is dropped.
+    /// As fast as the pipeline takes them; nothing is dropped. A pipeline that comes to a recording that another one is watching goes on
+    /// from where that one is.
     #[default]
     Fast,
     /// At the speed at which it was recorded; treated as live, so late frames are dropped and counted.
@@ -183,6 +184,9 @@ pub struct SourceStatus {
     /// Nominal frame rate once known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nominal_fps: Option<f64>,
+    /// What a person should know about where the specification comes from: that it stands over a section of the configuration file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// Counters.
     pub counters: SourceCounters,
 }

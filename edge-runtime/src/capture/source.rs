@@ -261,6 +261,7 @@ impl SourceHandle {
             since: board.since,
             size: board.size,
             nominal_fps: board.nominal_fps,
+            note: None,
             counters: SourceCounters {
                 fps: board.meter.fps(now),
                 ..board.counters

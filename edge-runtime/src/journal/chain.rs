@@ -3,6 +3,7 @@
 //! `hash(n) = SHA-256( hex(hash(n-1)) ++ canonical(n) )`, where `canonical` is the event as JSON without its field
 //! `hash`, keys sorted by their bytes, no white space; before the first record stands a hash of 64 zeros.
 //! It shows tampering by somebody who can't recompute the chain from there on, and accidents; it is not a signature.
+//! `watchkeeper events verify` checks it, through [`Journal::verify_after`](super::Journal::verify_after).
 
 use std::fmt;
 

@@ -29,8 +29,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use watchkeeper_contract::event::Event;
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::event::{ChainBreak, ChainReport, Event};
+use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_store::{
     BadRecord, Batch, CorruptRecord, Keyspace, NewerFormat, OpenOutcome, Options, SledStore, Store,
     StoreError, log_key, log_seq,
@@ -41,7 +41,7 @@ pub use loss::{Loss, Stamp};
 pub use record::StoredEvent;
 pub(crate) use reservation::write_durably;
 pub use retention::Limits;
-pub use specs::{LastWord, Loaded, Specs, Unreadable, Word};
+pub use specs::{Kept, Kind, LastWord, Loaded, Specs, Unreadable, Word};
 
 use record::HeadV1;
 use reservation::Reservation;
@@ -233,10 +233,10 @@ impl Journal {
     }
 
     /// Records that end what was begun and not ended when the journal was opened, oldest first, to be appended before
-    /// anything new. `stamp` says who ends them; its id is not used. Given once.
+    /// anything new. `stamp` says who ends them; its id is not used. What `goes_on` somebody else goes on with, and ends. Given once.
     #[must_use]
-    pub fn ends(&self, stamp: &Stamp) -> Vec<Event> {
-        std::mem::take(&mut *self.unended.lock()).ends(stamp)
+    pub fn ends(&self, stamp: &Stamp, goes_on: &dyn Fn(EventId) -> bool) -> Vec<Event> {
+        std::mem::take(&mut *self.unended.lock()).ends(stamp, goes_on)
     }
 
     /// Appends `events` in this order: gives each its number and hash, and returns them when they are durable.
@@ -349,6 +349,41 @@ impl Journal {
             }
         }
         Ok(page)
+    }
+
+    /// Checks the hash chain of at most `limit` records (and never more than [`MAX_PAGE`]) after `after`, from [`Head::first`] on: what is older is
+    /// kept with gaps.
+    ///
+    /// # Errors
+    /// When the store can't be read. A chain that does not hold is an answer.
+    pub fn verify_after(&self, after: EventSeq, limit: usize) -> Result<ChainReport, JournalError> {
+        let after = after.0.max(self.head().first.0.saturating_sub(1));
+        let before = match after.checked_sub(1) {
+            None => Some(Hash::ZERO),
+            Some(earlier) => {
+                let page = self.read_after(EventSeq(earlier), 1)?;
+                let known = page.events.first().filter(|event| event.seq.0 == after);
+                known.map(StoredEvent::hash)
+            }
+        };
+        let page = self.read_after(EventSeq(after), limit)?;
+        // Retention may have dropped the beginning meanwhile, which is no hole.
+        let first = self.head().first.0;
+        let begin = page.events.first().map(|event| event.seq.0);
+        let before =
+            before.filter(|_| begin.is_none_or(|begin| begin == after + 1 || begin > first));
+        let broken = verify(before, &page.events).err();
+        Ok(ChainReport {
+            first: EventSeq(first),
+            last: page.head.last,
+            checked: page.events.len() as u64,
+            next_after: page.next_after,
+            broken: broken.map(|error| ChainBreak {
+                seq: EventSeq(error.seq),
+                expected: error.expected.to_string(),
+                found: error.found.to_string(),
+            }),
+        })
     }
 
     /// Where the journal stands.

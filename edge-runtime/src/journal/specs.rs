@@ -5,7 +5,9 @@
 //! within that version. A source's address is stored with its credential; the state folder is for this user only.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Bound;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -20,8 +22,9 @@ use super::JournalError;
 use super::record::{FORMAT, check_json_format};
 
 const SOURCES: Keyspace = Keyspace::new("sources");
+const SOURCE_WORDS: Keyspace = Keyspace::new("source_words");
 const PIPELINES: Keyspace = Keyspace::new("pipelines");
-const WORDS: Keyspace = Keyspace::new("words");
+const PIPELINE_WORDS: Keyspace = Keyspace::new("words");
 
 /// Stored specifications, by name.
 #[derive(Debug)]
@@ -32,13 +35,23 @@ pub struct Specs {
 /// Everything of one sort, as read at start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded<T> {
-    /// What can be run, by name.
-    pub specs: Vec<T>,
+    /// What can be read, by name.
+    pub entries: Vec<T>,
     /// What can't be read. It stays on disk.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// What a person last wanted of a pipeline that the configuration file names.
+/// A specification as it was deployed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept<S> {
+    /// What was deployed.
+    pub spec: S,
+    /// Fingerprint of the section of the configuration file in whose place it was deployed, where there was one: the deployment
+    /// holds for as long as the file says the same.
+    pub over: Option<String>,
+}
+
+/// What a person last wanted of something that the configuration file names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
@@ -52,9 +65,9 @@ pub enum Word {
 
 /// A [`Word`] and what it was said about: it holds for as long as the file says the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LastWord {
-    /// Which pipeline.
-    pub id: PipelineId,
+pub struct LastWord<I> {
+    /// Name of the pipeline or source.
+    pub id: I,
     /// Fingerprint of what the file said.
     pub fingerprint: String,
     /// What is wanted.
@@ -72,6 +85,48 @@ pub struct Unreadable {
     pub why: String,
 }
 
+/// A sort of specification that is stored: sources and pipelines.
+pub trait Kind: Clone + Serialize + private::Stored {
+    /// What names it.
+    type Id: Clone + Ord + fmt::Display + FromStr<Err: fmt::Display>;
+
+    /// Its name.
+    fn id(&self) -> &Self::Id;
+}
+
+impl Kind for SourceSpec {
+    type Id = SourceId;
+
+    fn id(&self) -> &SourceId {
+        &self.id
+    }
+}
+
+impl Kind for PipelineSpec {
+    type Id = PipelineId;
+
+    fn id(&self) -> &PipelineId {
+        &self.id
+    }
+}
+
+mod private {
+    use super::{Kept, Keyspace};
+
+    /// How a sort of specification lies on disk.
+    pub trait Stored: Sized {
+        const SPECS: Keyspace;
+        const WORDS: Keyspace;
+
+        fn encode(&self, over: Option<&str>) -> serde_json::Result<Vec<u8>>;
+
+        /// The specification in `bytes`, whose format was looked at.
+        fn decode(bytes: &[u8], name: &str) -> Result<Kept<Self>, String>;
+    }
+}
+
+use private::Stored;
+
 impl Specs {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
         Self { store }
@@ -82,7 +137,7 @@ impl Specs {
     /// # Errors
     /// When the store can't be read.
     pub(super) fn newer(&self) -> Result<Option<(String, u16)>, JournalError> {
-        for keyspace in [SOURCES, PIPELINES, WORDS] {
+        for keyspace in [SOURCES, SOURCE_WORDS, PIPELINES, PIPELINE_WORDS] {
             let page = self.store.scan(keyspace, Bound::Unbounded, usize::MAX)?;
             for entry in page.entries {
                 if let Err(BadRecord::Newer(found)) = check_json_format(&entry.value) {
@@ -94,88 +149,82 @@ impl Specs {
         Ok(None)
     }
 
-    /// Stores a source, in place of the one of its name; durable on return.
+    /// Stores a specification in place of the one of its name, and forgets what was said about that one; both or nothing, durable on
+    /// return. `over` is the fingerprint of the section of the configuration file that it takes the place of.
     ///
     /// # Errors
-    /// When the store refuses.
-    pub fn put_source(&self, spec: &SourceSpec) -> Result<(), JournalError> {
-        self.put(SOURCES, spec.id.as_str(), &SourceV1::from(spec))
+    /// When the store refuses; nothing was changed then.
+    pub fn put<S: Kind>(&self, spec: &S, over: Option<&str>) -> Result<(), JournalError> {
+        let name = spec.id().to_string();
+        let record = spec.encode(over).map_err(|e| unwritable::<S>(&name, &e))?;
+        let batch = Batch::new()
+            .put(S::SPECS, name.as_bytes(), &record)
+            .delete(S::WORDS, name.as_bytes());
+        Ok(self.store.commit(batch)?)
     }
 
-    /// Forgets a source; durable on return.
+    /// Forgets a specification, and keeps `word` about the section that names the same; both or nothing, durable on return.
     ///
     /// # Errors
-    /// When the store refuses.
-    pub fn delete_source(&self, id: &SourceId) -> Result<(), JournalError> {
-        self.delete(SOURCES, id.as_str())
-    }
-
-    /// Every stored source, by name.
-    ///
-    /// # Errors
-    /// When the store can't be read. A single unreadable source is listed, not an error.
-    pub fn sources(&self) -> Result<Loaded<SourceSpec>, JournalError> {
-        self.load(SOURCES, SourceV1::into_spec)
-    }
-
-    /// Stores a pipeline, in place of the one of its name; durable on return.
-    ///
-    /// # Errors
-    /// When the store refuses.
-    pub fn put_pipeline(&self, spec: &PipelineSpec) -> Result<(), JournalError> {
-        let record = PipelineV1::from_spec(spec).map_err(|e| JournalError::Unreadable {
-            what: format!("pipeline {}", spec.id),
-            why: e.to_string(),
-        })?;
-        self.put(PIPELINES, spec.id.as_str(), &record)
-    }
-
-    /// Forgets a pipeline; durable on return.
-    ///
-    /// # Errors
-    /// When the store refuses.
-    pub fn delete_pipeline(&self, id: &PipelineId) -> Result<(), JournalError> {
-        self.delete(PIPELINES, id.as_str())
-    }
-
-    /// Every stored pipeline, by name.
-    ///
-    /// # Errors
-    /// When the store can't be read. A single unreadable pipeline is listed, not an error.
-    pub fn pipelines(&self) -> Result<Loaded<PipelineSpec>, JournalError> {
-        self.load(PIPELINES, PipelineV1::into_spec)
-    }
-
-    /// Stores a person's word about a configured pipeline; durable on return.
-    ///
-    /// # Errors
-    /// When the store refuses.
-    pub fn put_word(&self, word: &LastWord) -> Result<(), JournalError> {
-        let record = WordV1 {
-            format: FORMAT,
-            fingerprint: word.fingerprint.clone(),
-            word: word.word,
-            at_ms: word.at_ms,
+    /// When the store refuses; nothing was changed then.
+    pub fn delete<S: Kind>(
+        &self,
+        id: &S::Id,
+        word: Option<&LastWord<S::Id>>,
+    ) -> Result<(), JournalError> {
+        let name = id.to_string();
+        let batch = Batch::new().delete(S::SPECS, name.as_bytes());
+        let batch = match word {
+            Some(word) => batch.put(S::WORDS, name.as_bytes(), &encode_word::<S>(word)?),
+            None => batch,
         };
-        self.put(WORDS, word.id.as_str(), &record)
+        Ok(self.store.commit(batch)?)
     }
 
-    /// Forgets a person's word; durable on return.
+    /// Every stored specification of a sort, by name.
+    ///
+    /// # Errors
+    /// When the store can't be read. A single unreadable one is listed, not an error.
+    pub fn all<S: Kind>(&self) -> Result<Loaded<Kept<S>>, JournalError> {
+        self.load(S::SPECS, S::decode)
+    }
+
+    /// Stores a person's word about something that the file names; durable on return.
     ///
     /// # Errors
     /// When the store refuses.
-    pub fn delete_word(&self, id: &PipelineId) -> Result<(), JournalError> {
-        self.delete(WORDS, id.as_str())
+    pub fn put_word<S: Kind>(&self, word: &LastWord<S::Id>) -> Result<(), JournalError> {
+        let record = encode_word::<S>(word)?;
+        let name = word.id.to_string();
+        Ok(self
+            .store
+            .commit(Batch::new().put(S::WORDS, name.as_bytes(), &record))?)
     }
 
-    /// Every person's word, by name of the pipeline.
+    /// Forgets specifications and words that no longer hold; durable on return.
+    ///
+    /// # Errors
+    /// When the store refuses.
+    pub fn forget<S: Kind>(&self, specs: &[S::Id], words: &[S::Id]) -> Result<(), JournalError> {
+        let mut batch = Batch::new();
+        for id in specs {
+            batch = batch.delete(S::SPECS, id.to_string().as_bytes());
+        }
+        for id in words {
+            batch = batch.delete(S::WORDS, id.to_string().as_bytes());
+        }
+        Ok(self.store.commit(batch)?)
+    }
+
+    /// Every person's word about a sort, by name.
     ///
     /// # Errors
     /// When the store can't be read.
-    pub fn words(&self) -> Result<Loaded<LastWord>, JournalError> {
-        self.load(WORDS, |record: WordV1, name| {
+    pub fn words<S: Kind>(&self) -> Result<Loaded<LastWord<S::Id>>, JournalError> {
+        self.load(S::WORDS, |bytes, name| {
+            let record: WordV1 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
             Ok(LastWord {
-                id: PipelineId::new(name).map_err(|e| e.to_string())?,
+                id: name.parse::<S::Id>().map_err(|e| e.to_string())?,
                 fingerprint: record.fingerprint,
                 word: record.word,
                 at_ms: record.at_ms,
@@ -183,45 +232,23 @@ impl Specs {
         })
     }
 
-    fn put<R: Serialize>(
+    fn load<T>(
         &self,
         keyspace: Keyspace,
-        name: &str,
-        record: &R,
-    ) -> Result<(), JournalError> {
-        let json = serde_json::to_vec(record).map_err(|e| JournalError::Unreadable {
-            what: format!("{} {name}", keyspace.name()),
-            why: e.to_string(),
-        })?;
-        Ok(self
-            .store
-            .commit(Batch::new().put(keyspace, name.as_bytes(), &json))?)
-    }
-
-    fn delete(&self, keyspace: Keyspace, name: &str) -> Result<(), JournalError> {
-        Ok(self
-            .store
-            .commit(Batch::new().delete(keyspace, name.as_bytes()))?)
-    }
-
-    fn load<R: DeserializeOwned, T>(
-        &self,
-        keyspace: Keyspace,
-        into: impl Fn(R, &str) -> Result<T, String>,
+        decode: impl Fn(&[u8], &str) -> Result<T, String>,
     ) -> Result<Loaded<T>, JournalError> {
         let page = self.store.scan(keyspace, Bound::Unbounded, usize::MAX)?;
         let mut loaded = Loaded {
-            specs: Vec::new(),
+            entries: Vec::new(),
             unreadable: Vec::new(),
         };
         for entry in page.entries {
             let name = String::from_utf8_lossy(&entry.key).into_owned();
             let read = check_json_format(&entry.value)
                 .map_err(|bad| bad.to_string())
-                .and_then(|()| serde_json::from_slice(&entry.value).map_err(|e| e.to_string()))
-                .and_then(|record| into(record, &name));
+                .and_then(|()| decode(&entry.value, &name));
             match read {
-                Ok(spec) => loaded.specs.push(spec),
+                Ok(spec) => loaded.entries.push(spec),
                 Err(why) => loaded.unreadable.push(Unreadable { name, why }),
             }
         }
@@ -232,6 +259,23 @@ impl Specs {
             });
         }
         Ok(loaded)
+    }
+}
+
+fn encode_word<S: Kind>(word: &LastWord<S::Id>) -> Result<Vec<u8>, JournalError> {
+    let record = WordV1 {
+        format: FORMAT,
+        fingerprint: word.fingerprint.clone(),
+        word: word.word,
+        at_ms: word.at_ms,
+    };
+    serde_json::to_vec(&record).map_err(|e| unwritable::<S>(&word.id.to_string(), &e))
+}
+
+fn unwritable<S: Kind>(name: &str, error: &serde_json::Error) -> JournalError {
+    JournalError::Unreadable {
+        what: format!("{} {name}", S::SPECS.name()),
+        why: error.to_string(),
     }
 }
 
@@ -249,16 +293,22 @@ struct SourceV1 {
     /// Younger than the format: what was written without it says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stall_s: Option<f64>,
+    /// Fingerprint of the section that it takes the place of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    over: Option<String>,
 }
 
 fn verified() -> bool {
     true
 }
 
-impl From<&SourceSpec> for SourceV1 {
-    fn from(spec: &SourceSpec) -> Self {
+impl Stored for SourceSpec {
+    const SPECS: Keyspace = SOURCES;
+    const WORDS: Keyspace = SOURCE_WORDS;
+
+    fn encode(&self, over: Option<&str>) -> serde_json::Result<Vec<u8>> {
         // Named one by one, so that a new field of the live type has to be thought of here.
-        let SourceSpec {
+        let Self {
             id: _,
             uri,
             pace,
@@ -266,34 +316,36 @@ impl From<&SourceSpec> for SourceV1 {
             rtsp_transport,
             tls_verify,
             stall_s,
-        } = spec;
-        Self {
+        } = self;
+        serde_json::to_vec(&SourceV1 {
             format: FORMAT,
             uri: uri.clone(),
-            pace: serde_json::json!(pace),
+            pace: serde_json::to_value(pace)?,
             max_fps: *max_fps,
-            rtsp_transport: serde_json::json!(rtsp_transport),
+            rtsp_transport: serde_json::to_value(rtsp_transport)?,
             tls_verify: *tls_verify,
             stall_s: *stall_s,
-        }
-    }
-}
-
-impl SourceV1 {
-    fn into_spec(self, name: &str) -> Result<SourceSpec, String> {
-        Ok(SourceSpec {
-            id: SourceId::new(name).map_err(|e| e.to_string())?,
-            uri: self.uri,
-            pace: word("pace", self.pace)?,
-            max_fps: self.max_fps,
-            rtsp_transport: word("rtsp_transport", self.rtsp_transport)?,
-            tls_verify: self.tls_verify,
-            stall_s: self.stall_s,
+            over: over.map(str::to_owned),
         })
     }
+
+    fn decode(bytes: &[u8], name: &str) -> Result<Kept<Self>, String> {
+        let record: SourceV1 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+        let spec = Self {
+            id: SourceId::new(name).map_err(|e| e.to_string())?,
+            uri: record.uri,
+            pace: word("pace", record.pace)?,
+            max_fps: record.max_fps,
+            rtsp_transport: word("rtsp_transport", record.rtsp_transport)?,
+            tls_verify: record.tls_verify,
+            stall_s: record.stall_s,
+        };
+        let over = record.over;
+        Ok(Kept { spec, over })
+    }
 }
 
-/// A person's word on disk. The name of the pipeline is the key.
+/// A person's word on disk. The name is the key.
 #[derive(Debug, Serialize, Deserialize)]
 struct WordV1 {
     format: u16,
@@ -317,11 +369,17 @@ struct PipelineV1 {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stop_after_s: Option<f64>,
     paused: bool,
+    /// Fingerprint of the section that it takes the place of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    over: Option<String>,
 }
 
-impl PipelineV1 {
-    fn from_spec(spec: &PipelineSpec) -> serde_json::Result<Self> {
-        let PipelineSpec {
+impl Stored for PipelineSpec {
+    const SPECS: Keyspace = PIPELINES;
+    const WORDS: Keyspace = PIPELINE_WORDS;
+
+    fn encode(&self, over: Option<&str>) -> serde_json::Result<Vec<u8>> {
+        let Self {
             id: _,
             source,
             workflow,
@@ -333,8 +391,8 @@ impl PipelineV1 {
             show,
             stop_after_s,
             paused,
-        } = spec;
-        Ok(Self {
+        } = self;
+        serde_json::to_vec(&PipelineV1 {
             format: FORMAT,
             source: source.to_string(),
             workflow: workflow.clone(),
@@ -346,23 +404,27 @@ impl PipelineV1 {
             show: *show,
             stop_after_s: *stop_after_s,
             paused: *paused,
+            over: over.map(str::to_owned),
         })
     }
 
-    fn into_spec(self, name: &str) -> Result<PipelineSpec, String> {
-        Ok(PipelineSpec {
+    fn decode(bytes: &[u8], name: &str) -> Result<Kept<Self>, String> {
+        let record: PipelineV1 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+        let spec = Self {
             id: PipelineId::new(name).map_err(|e| e.to_string())?,
-            source: SourceId::new(self.source).map_err(|e| e.to_string())?,
-            workflow: self.workflow,
-            parameters: self.parameters,
-            model: self.model,
-            rules: word("rules", self.rules)?,
-            detect: word("detect", self.detect)?,
-            record: self.record,
-            show: self.show,
-            stop_after_s: self.stop_after_s,
-            paused: self.paused,
-        })
+            source: SourceId::new(record.source).map_err(|e| e.to_string())?,
+            workflow: record.workflow,
+            parameters: record.parameters,
+            model: record.model,
+            rules: word("rules", record.rules)?,
+            detect: word("detect", record.detect)?,
+            record: record.record,
+            show: record.show,
+            stop_after_s: record.stop_after_s,
+            paused: record.paused,
+        };
+        let over = record.over;
+        Ok(Kept { spec, over })
     }
 }
 
@@ -373,7 +435,7 @@ fn word<T: DeserializeOwned>(field: &str, value: Value) -> Result<T, String> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
-    use watchkeeper_store::MemoryStore;
+    use watchkeeper_store::{FaultyStore, MemoryStore};
 
     use super::*;
 
@@ -394,6 +456,10 @@ mod tests {
         .unwrap()
     }
 
+    fn bare<S>(loaded: Loaded<Kept<S>>) -> Vec<S> {
+        loaded.entries.into_iter().map(|kept| kept.spec).collect()
+    }
+
     #[test]
     fn what_was_deployed_is_there_after_a_power_cut_and_what_was_deleted_is_not() {
         let store = Arc::new(MemoryStore::new());
@@ -402,18 +468,19 @@ mod tests {
         other.id = SourceId::new("yard").unwrap();
         let mut slow = source();
         slow.stall_s = Some(90.0);
-        specs.put_source(&slow).unwrap();
-        specs.put_source(&other).unwrap();
-        specs.put_pipeline(&pipeline()).unwrap();
-        specs.delete_source(&other.id).unwrap();
+        specs.put(&slow, None).unwrap();
+        specs.put(&other, None).unwrap();
+        specs.put(&pipeline(), Some("ab")).unwrap();
+        specs.delete::<SourceSpec>(&other.id, None).unwrap();
 
         let after = Specs::new(Arc::new(store.power_cut()));
-        assert_eq!(after.sources().unwrap().specs, [slow]);
-        assert_eq!(after.pipelines().unwrap().specs, [pipeline()]);
+        assert_eq!(bare::<SourceSpec>(after.all().unwrap()), [slow]);
+        let (spec, over) = (pipeline(), Some("ab".to_owned()));
+        assert_eq!(after.all().unwrap().entries, [Kept { spec, over }]);
     }
 
     #[test]
-    fn a_persons_word_is_there_after_a_power_cut_until_it_is_taken_back() {
+    fn a_persons_word_is_there_after_a_power_cut_until_something_is_deployed() {
         let store = Arc::new(MemoryStore::new());
         let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
         let word = LastWord {
@@ -422,14 +489,40 @@ mod tests {
             word: Word::Stop,
             at_ms: 7,
         };
-        specs.put_word(&word).unwrap();
+        specs.delete::<PipelineSpec>(&word.id, Some(&word)).unwrap();
         let after = Specs::new(Arc::new(store.power_cut()) as Arc<dyn Store>);
         assert_eq!(
-            after.words().unwrap().specs.as_slice(),
+            after.words::<PipelineSpec>().unwrap().entries.as_slice(),
             std::slice::from_ref(&word)
         );
-        after.delete_word(&word.id).unwrap();
-        assert_eq!(after.words().unwrap().specs, []);
+        assert_eq!(after.words::<SourceSpec>().unwrap().entries, []);
+        after.put(&pipeline(), Some("ab")).unwrap();
+        assert_eq!(after.words::<PipelineSpec>().unwrap().entries, []);
+    }
+
+    #[test]
+    fn a_change_that_can_not_be_stored_changes_nothing() {
+        let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+        let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
+        specs.put(&pipeline(), Some("ab")).unwrap();
+        let word = LastWord {
+            id: pipeline().id,
+            fingerprint: "ab".to_owned(),
+            word: Word::Stop,
+            at_ms: 7,
+        };
+        // The first write passes and the next one does not: what is stored in two writes would be half done.
+        for writes in 1..3 {
+            store.writes.blow_at(writes);
+            let refused = specs.delete::<PipelineSpec>(&word.id, Some(&word));
+            let specs_left = bare::<PipelineSpec>(specs.all().unwrap());
+            let words = specs.words::<PipelineSpec>().unwrap().entries;
+            if refused.is_err() {
+                assert_eq!((specs_left, words), (vec![pipeline()], Vec::new()));
+            } else {
+                assert_eq!((specs_left, words), (Vec::new(), vec![word.clone()]));
+            }
+        }
     }
 
     #[test]
@@ -451,22 +544,22 @@ mod tests {
             );
         store.commit(batch).unwrap();
         let specs = Specs::new(Arc::new(store));
-        assert_eq!(specs.sources().unwrap().specs, [source()]);
-        assert_eq!(specs.pipelines().unwrap().specs, [pipeline()]);
+        assert_eq!(bare::<SourceSpec>(specs.all().unwrap()), [source()]);
+        assert_eq!(bare::<PipelineSpec>(specs.all().unwrap()), [pipeline()]);
     }
 
     #[test]
     fn one_unreadable_specification_is_named_and_the_rest_is_loaded() {
         let store = Arc::new(MemoryStore::new());
         let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
-        specs.put_source(&source()).unwrap();
+        specs.put(&source(), None).unwrap();
         store
             .commit(Batch::new().put(SOURCES, b"odd", br#"{"format":1,"uri":7}"#))
             .unwrap();
-        let loaded = specs.sources().unwrap();
-        assert_eq!(loaded.specs, [source()]);
+        let loaded = specs.all::<SourceSpec>().unwrap();
         assert_eq!(loaded.unreadable.len(), 1);
         assert_eq!(loaded.unreadable[0].name, "odd");
         assert!(loaded.unreadable[0].why.contains("expected a string"));
+        assert_eq!(bare(loaded), [source()]);
     }
 }

@@ -229,17 +229,25 @@ fn what_was_left_open_is_ended_once_and_is_known_from_opening_without_another_re
         id: EventId(ulid::Ulid::new()),
     };
     let (open, ended) = (event(Severity::Warning), event(Severity::Info));
-    let held = Event {
+    let hold = || Event {
         body: EventBody::PipelineHeld {
             message: "held".to_owned(),
         },
         ..event(Severity::Critical)
     };
+    // The guard knows of one, and has lost its file with the other.
+    let (held, forgotten) = (hold(), hold());
     let is_over = |event: Event| Event {
         phase: Phase::End,
         ..event
     };
-    let mut records = vec![open.clone(), ended.clone(), held, is_over(ended)];
+    let mut records = vec![
+        open.clone(),
+        ended.clone(),
+        held.clone(),
+        forgotten.clone(),
+        is_over(ended),
+    ];
     // More than one page of them.
     records.extend(infos(OPEN_PAGE).into_iter().map(is_over));
     over(Arc::clone(&store) as _, dir.path(), Limits::default())
@@ -248,13 +256,74 @@ fn what_was_left_open_is_ended_once_and_is_known_from_opening_without_another_re
 
     let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
     store.reads.blow_at(1);
-    let ends = journal.ends(&stamp);
-    let [end] = &ends[..] else {
+    let goes_on = |id| id == held.id;
+    let ends = journal.ends(&stamp, &goes_on);
+    let [end, no_longer_held] = &ends[..] else {
         panic!("{ends:?}");
     };
     assert_eq!((end.id, end.phase), (open.id, Phase::End));
+    assert_eq!(no_longer_held.id, forgotten.id);
     assert_eq!((end.boot_id.as_str(), end.at), ("next", stamp.at));
-    assert_eq!(journal.ends(&stamp), []);
+    assert_eq!(journal.ends(&stamp, &goes_on), []);
+}
+
+#[test]
+fn a_record_that_was_changed_or_removed_is_found_page_by_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    journal.append(infos(10)).unwrap();
+    let checked = || {
+        let (mut after, mut broken, mut checked) = (EventSeq(0), None, 0);
+        while after < journal.head().last && broken.is_none() {
+            let report = journal.verify_after(after, 3).unwrap();
+            assert!(report.next_after > after);
+            (after, broken) = (report.next_after, report.broken);
+            checked += report.checked;
+        }
+        (checked, broken.map(|broken| broken.seq.0))
+    };
+    assert_eq!(checked(), (10, None));
+
+    // At the edge of a page, and in its middle.
+    for seq in [4, 8] {
+        let sound = store.get(EVENTS, &log_key(seq)).unwrap().unwrap();
+        let mut changed = sound.clone();
+        let at = changed.len() - 3;
+        changed[at] ^= 1;
+        store
+            .commit(Batch::new().put(EVENTS, &log_key(seq), &changed))
+            .unwrap();
+        assert_eq!(checked().1, Some(seq));
+        store
+            .commit(Batch::new().delete(EVENTS, &log_key(seq)))
+            .unwrap();
+        assert_eq!(checked().1, Some(seq + 1));
+        store
+            .commit(Batch::new().put(EVENTS, &log_key(seq), &sound))
+            .unwrap();
+        assert_eq!(checked(), (10, None));
+    }
+}
+
+#[test]
+fn what_retention_dropped_is_no_hole_in_the_chain() {
+    let dir = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        max_events: 20,
+        ..Limits::default()
+    };
+    let journal = over(Arc::new(MemoryStore::new()), dir.path(), limits);
+    journal.append(vec![event(Severity::Critical)]).unwrap();
+    for _ in 0..10 {
+        journal.append(infos(10)).unwrap();
+    }
+    let head = journal.head();
+    assert!(head.first.0 > 2);
+    let report = journal.verify_after(EventSeq(0), MAX_PAGE).unwrap();
+    assert_eq!(report.broken, None);
+    assert_eq!(report.checked, head.last.0 - head.first.0 + 1);
+    assert_eq!(report.next_after, head.last);
 }
 
 #[test]

@@ -2,12 +2,12 @@
 //!
 //! A camera that is lost while the runtime is killed has a `new` and nobody who remembers it; whoever follows the journal would raise its alarm for
 //! ever. Invariant: after [`Journal::ends`](super::Journal::ends) was appended, every event that the journal still holds the beginning of has its end, except what
-//! another part of the runtime goes on with.
+//! another part of the runtime says that it goes on with: the guard against crash loops, whose holds last over restarts.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use watchkeeper_contract::event::{Event, EventBody, Phase};
+use watchkeeper_contract::event::{Event, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
 
 use super::{Stamp, StoredEvent};
@@ -44,13 +44,13 @@ impl Unended {
         }
     }
 
-    /// Records that end what is open, oldest first. Holds of pipelines go on over restarts and are left out.
-    pub(super) fn ends(self, stamp: &Stamp) -> Vec<Event> {
+    /// Records that end what is open, oldest first, but for what `goes_on`.
+    pub(super) fn ends(self, stamp: &Stamp, goes_on: &dyn Fn(EventId) -> bool) -> Vec<Event> {
         let mut left: Vec<StoredEvent> = self.open.into_values().collect();
         left.sort_by_key(|stored| stored.seq);
         let events = left.iter().filter_map(|stored| stored.event().ok());
         events
-            .filter(|event| !matches!(event.body, EventBody::PipelineHeld { .. }))
+            .filter(|event| !goes_on(event.id))
             .map(|event| end(event, stamp))
             .collect()
     }

@@ -1,6 +1,6 @@
 //! One entry of the manager's table: a pipeline that runs, can't run, or shall not run.
 //!
-//! Invariant: every entry has a status that says why it does not run, and what would change that.
+//! Invariant: every entry has a status that says why it does not run, since when, and what would change that.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use watchkeeper_contract::pipeline::{
     PipelineResults, PipelineSpec, PipelineState, PipelineStatus,
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::time::Wall;
 
 use super::worker::Worker;
 use crate::clock;
@@ -27,13 +28,31 @@ pub(super) enum Idle {
 #[derive(Clone)]
 pub(super) enum Deployed {
     Running(Arc<Worker>),
-    Idle { spec: Box<PipelineSpec>, why: Idle },
+    Idle {
+        spec: Box<PipelineSpec>,
+        why: Idle,
+        since: Wall,
+    },
 }
 
 impl Deployed {
-    pub(super) fn idle(spec: PipelineSpec, why: Idle) -> Self {
+    pub(super) fn idle(spec: PipelineSpec, why: Idle, since: Wall) -> Self {
         let spec = Box::new(spec);
-        Self::Idle { spec, why }
+        Self::Idle { spec, why, since }
+    }
+
+    /// One that can't run, as was found out now.
+    pub(super) fn broken(spec: PipelineSpec, problem: &Problem) -> Self {
+        Self::idle(spec, Idle::Broken(problem.to_string()), clock::wall())
+    }
+
+    /// One that a person stopped `since` then, although the configuration file names it.
+    pub(super) fn stopped(spec: PipelineSpec, since: Wall) -> Self {
+        let at = clock::utc(since.unix_ms);
+        let note = format!(
+            "stopped by request at {at}; resume it, deploy it again, or edit its section in the configuration file to start it"
+        );
+        Self::idle(spec, Idle::Stopped(note), since)
     }
 
     pub(super) fn spec(&self) -> &PipelineSpec {
@@ -44,9 +63,9 @@ impl Deployed {
     }
 
     pub(super) fn status(&self) -> PipelineStatus {
-        let (spec, why) = match self {
+        let (spec, why, since) = match self {
             Self::Running(worker) => return worker.status(),
-            Self::Idle { spec, why } => (spec, why),
+            Self::Idle { spec, why, since } => (spec, why, *since),
         };
         let (state, note) = match why {
             Idle::Broken(message) | Idle::Held(message) => {
@@ -58,7 +77,7 @@ impl Deployed {
         PipelineStatus {
             spec: PipelineSpec::clone(spec),
             state,
-            since: clock::wall(),
+            since,
             detector: None,
             rules: Vec::new(),
             note,
@@ -72,7 +91,7 @@ impl Deployed {
     pub(super) fn worker(self) -> Result<Arc<Worker>, Problem> {
         match self {
             Self::Running(worker) => Ok(worker),
-            Self::Idle { spec, why } => {
+            Self::Idle { spec, why, .. } => {
                 let (Idle::Broken(message) | Idle::Held(message) | Idle::Stopped(message)) = why;
                 Err(Problem::new(
                     409,

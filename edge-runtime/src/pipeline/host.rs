@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
@@ -105,6 +106,8 @@ pub struct DetectHost {
     answers: BTreeMap<String, Answers>,
     raw: Vec<RawDetection>,
     times: DetectTimes,
+    /// Each time a model was asked in this frame.
+    inferences: Vec<(String, Duration)>,
 }
 
 impl DetectHost {
@@ -120,6 +123,7 @@ impl DetectHost {
             answers: BTreeMap::new(),
             raw: Vec::new(),
             times: DetectTimes::default(),
+            inferences: Vec::new(),
         }
     }
 
@@ -153,6 +157,11 @@ impl DetectHost {
         self.times
     }
 
+    /// The models that were asked since the last call, with the time each took to infer.
+    pub fn take_inferences(&mut self) -> Vec<(String, Duration)> {
+        std::mem::take(&mut self.inferences)
+    }
+
     /// Asks the detector, whatever is held.
     fn examine(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
         let frame = self
@@ -175,6 +184,7 @@ impl DetectHost {
         self.times.postprocess += times.postprocess;
 
         let info = detector.info();
+        self.inferences.push((info.model.clone(), times.infer));
         // A detector whose one class is not a kind of thing can't be asked for kinds of things.
         let filter = request.class_filter.filter(|_| info.knows_classes);
         let mut found = Detections {

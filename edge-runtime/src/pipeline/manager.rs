@@ -1,17 +1,18 @@
 //! Every source and pipeline of this box, and what the API may ask of them.
 //!
-//! Owns the two tables. Their changes have files of their own: [`sources`], [`pipelines`], [`restore`] (what is there after a start), [`holds`] (what
-//! the guard against crash loops keeps back), [`outages`] (what happens to sources, as events). Invariants: a pipeline needs its source, a source
-//! with pipelines can't be deleted, a replaced source is found again by its pipelines; what was accepted is stored before it is answered, so it is
-//! back after `kill -9`; a stored pipeline that can't run any more (its model is gone) is listed as failed with the reason, never forgotten; no
+//! Owns the two tables. Their changes have files of their own: [`sources`], [`pipelines`], [`restore`] (what is there after a start), [`sections`]
+//! (what the configuration file has to say about it), [`holds`] (what the guard against crash loops keeps back), [`outages`] (what happens to
+//! sources, as events). Invariants: a pipeline needs its source, a source with pipelines can't be deleted, a replaced source is found again by its
+//! pipelines; what was accepted is stored before it is answered, in one write, so it is back after `kill -9`, also where the file names the same; a stored pipeline that can't run any more (its model is gone) is listed as failed with the reason, never forgotten; no
 //! lock that others need is held while a thread is waited for, and no thread is waited for without end.
 //!
-//! Locks, in the order in which they are taken: the turn of a pipeline, `changes`, `outages`, and last one of the tables.
+//! Locks, in the order in which they are taken: the turn of a pipeline, `changes`, `outages`, and last one of the tables or of the sections.
 
 mod holds;
 mod outages;
 mod pipelines;
 mod restore;
+mod sections;
 mod sources;
 
 use std::collections::BTreeMap;
@@ -23,10 +24,11 @@ use parking_lot::Mutex;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, WarningKind};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
-use watchkeeper_contract::source::SourceState;
+use watchkeeper_contract::source::{SourceSpec, SourceState};
 
 use self::outages::OutageJournal;
 use self::pipelines::Turns;
+use self::sections::Sections;
 use self::sources::Sources;
 use super::deployed::{Deployed, Idle};
 use super::models::Models;
@@ -77,8 +79,9 @@ pub struct Manager {
     parts: Parts,
     sources: Arc<Sources>,
     pipelines: Arc<Mutex<BTreeMap<PipelineId, Deployed>>>,
-    /// What the configuration file names, as it stands there.
-    configured: Mutex<BTreeMap<PipelineId, PipelineSpec>>,
+    /// What the configuration file names.
+    sections: Mutex<Sections<PipelineSpec>>,
+    source_sections: Mutex<Sections<SourceSpec>>,
     /// Serialises changes of the two tables with what is stored.
     changes: Mutex<()>,
     /// Changes of one pipeline wait for each other, over the time that its end takes.
@@ -123,7 +126,8 @@ impl Manager {
             parts,
             sources,
             pipelines,
-            configured: Mutex::default(),
+            sections: Mutex::default(),
+            source_sections: Mutex::default(),
             changes: Mutex::default(),
             turns: Turns::default(),
             runs: AtomicU64::default(),

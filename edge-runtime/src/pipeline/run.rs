@@ -42,6 +42,10 @@ pub struct FrameOutcome {
     pub clean: Arc<dyn Pixels>,
     /// The workflow's last drawing, to be rendered by whoever needs it.
     pub annotated: Option<Arc<dyn Pixels>>,
+    /// Steps that failed.
+    pub failed_steps: Vec<String>,
+    /// Models that were asked, with the time each took to infer.
+    pub inferences: Vec<(String, Duration)>,
 }
 
 /// A pipeline in motion.
@@ -179,6 +183,8 @@ impl Run {
                 changes: Vec::new(),
                 clean,
                 annotated: None,
+                failed_steps: Vec::new(),
+                inferences: Vec::new(),
             };
         }
         self.clock.processed();
@@ -219,7 +225,9 @@ impl Run {
         let detecting = times.preprocess + times.infer + times.postprocess;
         self.stages
             .add(Stage::Workflow, workflow.saturating_sub(detecting));
+        let mut failed_steps = Vec::with_capacity(report.errors.len());
         for error in report.errors {
+            failed_steps.push(error.step.clone());
             let entry = self
                 .results
                 .step_errors
@@ -262,6 +270,8 @@ impl Run {
             changes,
             clean,
             annotated: self.execution.output_image(),
+            failed_steps,
+            inferences: self.host.take_inferences(),
         }
     }
 
@@ -277,10 +287,10 @@ impl Run {
         self.rules.finish(&last, new_id)
     }
 
-    /// Accounts time that was spent on handing results over.
-    pub fn spent_on_output(&mut self, spent: Duration) {
+    /// Accounts time that was spent on handing results over, and answers what each stage of this frame cost.
+    pub fn spent_on_output(&mut self, spent: Duration) -> impl Iterator<Item = (Stage, Duration)> {
         self.stages.add(Stage::Output, spent);
-        self.stages.frame_done();
+        self.stages.frame_done()
     }
 
     /// Numbers so far. Event counts and elapsed time are the worker's to fill in.
@@ -292,6 +302,7 @@ impl Run {
         }
         results.stages_ms = self.stages.means_ms();
         results.discarded = self.rules.discarded();
+        results.unwatched = self.rules.unwatched();
         results.outputs = self.execution.outputs_json();
         results
     }

@@ -50,6 +50,7 @@ impl Stage {
 /// Time spent by stage.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StageTimes {
+    frame: [Duration; Stage::ALL.len()],
     sums: [Duration; Stage::ALL.len()],
     frames: u64,
 }
@@ -57,14 +58,19 @@ pub struct StageTimes {
 impl StageTimes {
     /// Adds time to a stage of the current frame.
     pub fn add(&mut self, stage: Stage, spent: Duration) {
-        if let Some(sum) = self.sums.get_mut(stage as usize) {
+        if let Some(sum) = self.frame.get_mut(stage as usize) {
             *sum += spent;
         }
     }
 
-    /// Ends the current frame.
-    pub fn frame_done(&mut self) {
+    /// Ends the current frame and answers what each stage of it cost.
+    pub fn frame_done(&mut self) -> impl Iterator<Item = (Stage, Duration)> {
+        let frame = std::mem::take(&mut self.frame);
+        for (sum, spent) in self.sums.iter_mut().zip(&frame) {
+            *sum += *spent;
+        }
         self.frames += 1;
+        Stage::ALL.into_iter().zip(frame)
     }
 
     /// Mean milliseconds a frame of each stage; empty before the first frame.
@@ -92,8 +98,13 @@ mod tests {
     fn means_are_over_all_frames_also_those_that_skipped_a_stage() {
         let mut times = StageTimes::default();
         times.add(Stage::Infer, Duration::from_millis(10));
-        times.frame_done();
-        times.frame_done();
+        let infer = |times: &mut StageTimes| {
+            let mut spent = times.frame_done();
+            spent.find(|(stage, _)| *stage == Stage::Infer)
+        };
+        let first = Some((Stage::Infer, Duration::from_millis(10)));
+        assert_eq!(infer(&mut times), first);
+        assert_eq!(infer(&mut times), Some((Stage::Infer, Duration::ZERO)));
         let infer = times.means_ms().get("infer").copied();
         assert_eq!(infer, Some(5.0));
     }

@@ -9,6 +9,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -49,6 +50,12 @@ const PUBLISH_EVERY: Duration = Duration::from_millis(100);
 /// What is said of a pipeline that ended on a disk that refuses.
 const NOT_STORED: &str =
     "it has ended, but its last events could not be stored; the health of the runtime says why";
+
+/// Name in metrics of the time from a frame's arrival to its turn.
+const STAGE_WAIT: &str = "wait";
+
+/// Name in metrics of everything that a pipeline does with a frame.
+const STAGE_ALL: &str = "pipeline";
 
 /// What the status of a pipeline says that can't make an event.
 const NO_RULES: &str = "no rules: no events";
@@ -136,6 +143,7 @@ pub struct Worker {
     shared: Arc<Shared>,
     detector: Option<String>,
     rules: Vec<String>,
+    rests: AtomicBool,
     thread: Thread,
 }
 
@@ -192,6 +200,7 @@ impl Worker {
         };
         let thread = Thread::spawn(format!("pipe-{}", spec.id), move || body.guarded())?;
         Ok(Self {
+            rests: AtomicBool::new(spec.paused),
             spec,
             shared,
             detector,
@@ -280,20 +289,34 @@ impl Worker {
         })
     }
 
-    /// Whether it takes frames, or would if there were any.
+    /// Whether it takes frames, or would if there were any. No longer once it has ended or failed.
     #[must_use]
     pub fn wants_frames(&self) -> bool {
         *self.shared.wish.lock() == Wish::Run
     }
 
+    /// Whether it takes no frame any more, whatever is wanted of it: it has ended or failed, or was told to end. Its last events may not be durable yet.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        *self.shared.wish.lock() == Wish::Stop
+    }
+
     /// Stops taking frames until [`Worker::resume`].
     pub fn pause(&self) {
+        self.rests.store(true, Ordering::Relaxed);
         self.wish(Wish::Pause);
     }
 
     /// Takes frames again.
     pub fn resume(&self) {
+        self.rests.store(false, Ordering::Relaxed);
         self.wish(Wish::Run);
+    }
+
+    /// Whether it shall take no frames for now, also after its end.
+    #[must_use]
+    pub fn rests(&self) -> bool {
+        self.rests.load(Ordering::Relaxed)
     }
 
     /// Tells the pipeline to end and does not wait, so that many can end at the same time.
@@ -357,11 +380,12 @@ impl Body {
         let shared = Arc::clone(&self.shared);
         let id = self.spec.id.clone();
         if catch_unwind(AssertUnwindSafe(|| self.main())).is_err() {
+            *shared.wish.lock() = Wish::Stop;
             tracing::error!(pipeline = %id, "a fault of ours ended the pipeline; the others go on");
             set_state(
                 &shared,
                 PipelineState::Failed {
-                    message: "a fault of ours ended this pipeline; delete and create it again, and report the log"
+                    message: "a fault of ours ended this pipeline; resume it, and report the log"
                         .to_owned(),
                 },
             );
@@ -370,6 +394,8 @@ impl Body {
 
     fn main(&mut self) {
         let end = self.frames();
+        // Nobody waits for frames any more, and nobody can wish for them.
+        *self.shared.wish.lock() = Wish::Stop;
         let changes = self.run.finish(&mut new_id);
         self.hand_over(changes, None);
         self.publish();
@@ -502,6 +528,8 @@ impl Body {
             changes,
             clean,
             annotated,
+            failed_steps,
+            inferences,
             ..
         } = outcome;
         let pictures = Pictures { clean, annotated };
@@ -511,11 +539,22 @@ impl Body {
             clean: Some(pictures.clean),
             annotated: pictures.annotated,
         };
-        self.run.spent_on_output(handing.elapsed());
+        let metrics = &self.services.metrics;
+        for (stage, spent) in self.run.spent_on_output(handing.elapsed()) {
+            metrics.stage(stage.name(), spent);
+        }
+        for (model, spent) in inferences {
+            metrics.inference(&model, spent);
+        }
+        for step in failed_steps {
+            metrics.step_error(&self.spec.id, &step);
+        }
         self.publish_when_due();
         let done = Instant::now();
         let spent = done.saturating_duration_since(began);
-        self.services.metrics.stage("pipeline", spent);
+        let waited = began.saturating_duration_since(frame.arrived);
+        self.services.metrics.stage(STAGE_WAIT, waited);
+        self.services.metrics.stage(STAGE_ALL, spent);
         let mut status = self.shared.status.lock();
         status.last_frame = Some(done);
         if status.first_frame.is_none() {

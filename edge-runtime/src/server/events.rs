@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
@@ -15,12 +16,12 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use watchkeeper_contract::event::Event;
+use watchkeeper_contract::event::{ChainReport, Event};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::ProblemCode;
 
 use super::refusal::Refusal;
-use super::{App, MAX_FOLLOWERS, body, closed};
+use super::{App, MAX_FOLLOWERS, Runtime, body, closed};
 use crate::journal::{Head, MAX_PAGE, StoredEvent};
 
 /// Records that a page has when no limit is asked for.
@@ -46,6 +47,15 @@ pub(super) struct PageQuery {
     limit: Option<String>,
 }
 
+impl PageQuery {
+    fn read(&self) -> Result<(EventSeq, usize), Refusal> {
+        let after = body::number("after", self.after.as_deref(), 0)?;
+        let limit = body::number("limit", self.limit.as_deref(), DEFAULT_LIMIT)?;
+        let limit = usize::try_from(limit).unwrap_or(MAX_PAGE);
+        Ok((EventSeq(after), limit.clamp(1, MAX_PAGE)))
+    }
+}
+
 /// Where to begin.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -63,15 +73,11 @@ pub(super) async fn page(
     State(app): State<App>,
     Query(query): Query<PageQuery>,
 ) -> Result<Response, Refusal> {
-    let after = body::number("after", query.after.as_deref(), 0)?;
-    let limit = body::number("limit", query.limit.as_deref(), DEFAULT_LIMIT)?;
-    let limit = usize::try_from(limit)
-        .unwrap_or(MAX_PAGE)
-        .clamp(1, MAX_PAGE);
+    let (after, limit) = query.read()?;
     let page = app
-        .ask(move |r| r.journal().read_after(EventSeq(after), limit))
+        .ask(move |r| r.journal().read_after(after, limit))
         .await??;
-    not_ahead(after, page.head)?;
+    not_ahead(after.0, page.head)?;
     let mut json = String::from("[");
     for (n, event) in page.events.iter().enumerate() {
         if n > 0 {
@@ -83,6 +89,20 @@ pub(super) async fn page(
     let mut response = ([(CONTENT_TYPE, "application/json")], json).into_response();
     note_head(&mut response, page.head);
     Ok(response)
+}
+
+/// Checks that the records after a number follow from each other by their hashes, a page at a time: go on with `next_after` until it is `last`.
+#[utoipa::path(get, path = "/events/verify", tag = "events", params(PageQuery),
+    responses((status = 200, body = ChainReport)))]
+pub(super) async fn verify(
+    State(app): State<App>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<ChainReport>, Refusal> {
+    let (after, limit) = query.read()?;
+    let work = move |r: &dyn Runtime| r.journal().verify_after(after, limit);
+    let report = app.attempt(work).await?;
+    not_ahead(after.0, app.runtime.journal().head())?;
+    Ok(Json(report))
 }
 
 /// Events after a number, then each new one as soon as it is durable, as server-sent events: `id` is the number, `data`
@@ -159,7 +179,7 @@ impl Follower {
             let after = self.after;
             let read = self
                 .app
-                .ask(move |r| r.journal().read_after(after, FOLLOW_PAGE))
+                .ask_in_turn(move |r| r.journal().read_after(after, FOLLOW_PAGE))
                 .await;
             let page = match read {
                 Ok(Ok(page)) => page,

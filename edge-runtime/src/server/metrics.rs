@@ -119,6 +119,8 @@ pub struct Metrics {
     stages: Bounded<OfStage, Histogram>,
     events: Family<OfVerdict, Counter>,
     step_errors: Bounded<OfStep, Counter>,
+    events_lost: Counter,
+    storage_trouble: Gauge,
     journal: JournalGauges,
 }
 
@@ -178,14 +180,14 @@ impl Metrics {
         let inference = Bounded::new(seconds);
         registry.register_with_unit(
             "inference",
-            "Time in a network, without pre- and post-processing",
+            "Time in a network or in the motion detector's background model, without pre- and post-processing",
             Unit::Seconds,
             inference.family(),
         );
         let stages = Bounded::new(seconds);
         registry.register_with_unit(
             "stage",
-            "Time in one stage of a frame's way",
+            "Time in one stage of a frame's way; `pipeline` is all of them but `wait`",
             Unit::Seconds,
             stages.family(),
         );
@@ -196,6 +198,18 @@ impl Metrics {
             "step_errors",
             "Failures of a workflow's step",
             step_errors.family(),
+        );
+        let events_lost = Counter::default();
+        registry.register(
+            "events_lost",
+            "Events given up because they could not be stored",
+            events_lost.clone(),
+        );
+        let storage_trouble = Gauge::default();
+        registry.register(
+            "storage_trouble",
+            "1 while events can't be stored and wait",
+            storage_trouble.clone(),
         );
 
         let journal = JournalGauges::default();
@@ -243,6 +257,8 @@ impl Metrics {
             stages,
             events,
             step_errors,
+            events_lost,
+            storage_trouble,
             journal,
         }
     }
@@ -340,6 +356,12 @@ impl Metrics {
                 c.inc();
             },
         );
+    }
+
+    /// So many events were given up since the start; whether others wait because they can't be stored.
+    pub fn recorder(&self, lost: u64, has_trouble: bool) {
+        self.events_lost.inner().store(lost, Ordering::Relaxed);
+        self.storage_trouble.set(i64::from(has_trouble));
     }
 
     /// A source is gone, and the gauges of its state with it. Its counters stay: a counter that vanishes looks like a

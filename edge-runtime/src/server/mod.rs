@@ -8,7 +8,8 @@
 //! - every route is in the OpenAPI description, because both come from the same attribute;
 //! - a client can't make the runtime hold more than one page of events, one request body of [`MAX_BODY`] bytes and
 //!   one piece of a file;
-//! - no request blocks the async threads: everything behind [`Runtime`] runs on the blocking pool.
+//! - no request blocks the async threads: everything behind [`Runtime`] runs on the blocking pool, and never more than
+//!   [`MAX_AT_WORK`] of it at a time, so that the pool has room for those that keep the process alive.
 //!
 //! Not here: what a source, a pipeline or a model is. The server talks to the rest through [`Runtime`] alone.
 
@@ -28,7 +29,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -42,10 +43,15 @@ pub const MAX_BODY: usize = 1 << 20;
 /// Most clients that may follow the event stream at a time; the next one is refused.
 pub const MAX_FOLLOWERS: usize = 32;
 
+/// Most requests that may be at work behind [`Runtime`] at a time, those of clients that went away included; the next one is refused with
+/// status 429. Each may take a thread for as long as a camera is waited for.
+pub const MAX_AT_WORK: usize = 64;
+
 /// What every handler sees.
 #[derive(Clone)]
 struct App {
     runtime: Arc<dyn Runtime>,
+    at_work: Arc<Semaphore>,
     followers: Arc<Semaphore>,
     /// True once the server shuts down; streams end then.
     closing: watch::Receiver<bool>,
@@ -62,19 +68,44 @@ impl App {
         self.ask(work).await?.map_err(Into::into)
     }
 
-    /// Runs `work` on the blocking pool.
+    /// Runs `work` on the blocking pool; refused when too much of it is under way.
     async fn ask<T, F>(&self, work: F) -> Result<T, refusal::Refusal>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Runtime) -> T + Send + 'static,
     {
+        let at_work = Arc::clone(&self.at_work);
+        let place = at_work.try_acquire_owned().map_err(|_| refusal::busy())?;
+        self.work(work, place).await
+    }
+
+    /// The same for those of whom there are few and whom nobody asks again: waits for a place.
+    async fn ask_in_turn<T, F>(&self, work: F) -> Result<T, refusal::Refusal>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+    {
+        let at_work = Arc::clone(&self.at_work);
+        // Never closed; if it were, nothing would be served.
+        let place = at_work.acquire_owned().await.map_err(|_| refusal::busy())?;
+        self.work(work, place).await
+    }
+
+    /// Keeps the place until the work is done, also when nobody waits for its answer any more.
+    async fn work<T, F>(&self, work: F, place: OwnedSemaphorePermit) -> Result<T, refusal::Refusal>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+    {
         let runtime = Arc::clone(&self.runtime);
-        tokio::task::spawn_blocking(move || work(&*runtime))
-            .await
-            .map_err(|error| {
-                tracing::error!(%error, "request failed inside");
-                refusal::internal()
-            })
+        let working = move || {
+            let _place = place;
+            work(&*runtime)
+        };
+        tokio::task::spawn_blocking(working).await.map_err(|error| {
+            tracing::error!(%error, "request failed inside");
+            refusal::internal()
+        })
     }
 }
 
@@ -92,6 +123,7 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(pipelines::recording))
         .routes(routes!(pipelines::frame))
         .routes(routes!(events::page))
+        .routes(routes!(events::verify))
         .routes(routes!(events::stream))
         .routes(routes!(catalogue::validate))
         .routes(routes!(catalogue::blocks))
@@ -114,6 +146,7 @@ pub fn router(runtime: Arc<dyn Runtime>, closing: watch::Receiver<bool>) -> Rout
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(App {
             runtime,
+            at_work: Arc::new(Semaphore::new(MAX_AT_WORK)),
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
             closing,
         })

@@ -49,7 +49,8 @@ pub(super) async fn get(
     Ok(Json(app.attempt(move |r| r.pipeline(&id)).await?))
 }
 
-/// Deploys a workflow, in place of the pipeline of that name. The body may leave out `id`.
+/// Deploys a workflow, in place of the pipeline of that name. The body may leave out `id`. Over a section of the configuration file it holds until
+/// that section is edited.
 #[utoipa::path(put, path = "/pipelines/{id}", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
     request_body = PipelineSpec,
@@ -65,7 +66,7 @@ pub(super) async fn put(
     ))
 }
 
-/// Stops and forgets a pipeline.
+/// Stops and forgets a pipeline. One that the configuration file names stays listed as stopped until its section is edited.
 #[utoipa::path(delete, path = "/pipelines/{id}", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
     responses((status = 204, description = "It is gone")))]
@@ -77,7 +78,8 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Stops taking frames and keeps everything else; holds over a restart.
+/// Stops taking frames and keeps counts, tracks and events as they are; holds over a restart. A recording that nobody watches any more begins
+/// again when it is resumed, and is counted again.
 #[utoipa::path(post, path = "/pipelines/{id}/pause", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
     responses((status = 200, body = PipelineStatus)))]
@@ -88,7 +90,7 @@ pub(super) async fn pause(
     Ok(Json(app.attempt(move |r| r.pause_pipeline(&id)).await?))
 }
 
-/// Takes frames again.
+/// Takes frames again. What was stopped, has failed or has ended begins anew.
 #[utoipa::path(post, path = "/pipelines/{id}/resume", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
     responses((status = 200, body = PipelineStatus)))]

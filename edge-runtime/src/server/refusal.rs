@@ -71,6 +71,16 @@ impl IntoResponse for Refusal {
     }
 }
 
+/// As much is under way as there may be.
+pub(super) fn busy() -> Refusal {
+    let most = super::MAX_AT_WORK;
+    Refusal::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        ProblemCode::Limit,
+        format!("{most} requests are at work already; try again in a moment"),
+    )
+}
+
 /// Something broke that should not; the log says more.
 pub(super) fn internal() -> Refusal {
     Refusal::new(

@@ -57,19 +57,20 @@ pub trait Runtime: Send + Sync + 'static {
     fn create_pipeline(&self, spec: PipelineSpec, replace: bool)
     -> Result<PipelineStatus, Problem>;
 
-    /// Stops taking frames and keeps everything else; also over a restart.
+    /// Stops taking frames and keeps counts, tracks and events as they are; also over a restart. A recording that nobody watches any more
+    /// begins again when it is resumed, and is counted again.
     ///
     /// # Errors
     /// When there is none of that name, or it can't be stored.
     fn pause_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem>;
 
-    /// Takes frames again.
+    /// Takes frames again. What was stopped, has failed or has ended begins anew.
     ///
     /// # Errors
     /// When there is none of that name, or it can't be stored.
     fn resume_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem>;
 
-    /// Stops and forgets a pipeline.
+    /// Stops and forgets a pipeline. One that the configuration file names stays listed as stopped.
     ///
     /// # Errors
     /// When there is none of that name, or that can't be stored.

@@ -30,7 +30,8 @@ pub(super) async fn get(
     Ok(Json(app.attempt(move |r| r.source(&id)).await?))
 }
 
-/// Adds a source, or replaces the one of that name. The body may leave out `id`.
+/// Adds a source, or replaces the one of that name. The body may leave out `id`. Its pipelines go on with the new one, also those that failed
+/// because of the old one. In place of a source of the configuration file it holds until its section there is edited.
 #[utoipa::path(put, path = "/sources/{id}", tag = "sources",
     params(("id" = SourceId, Path, description = "Name of the source")),
     request_body = SourceSpec,
@@ -44,7 +45,7 @@ pub(super) async fn put(
     Ok(Json(app.attempt(move |r| r.put_source(spec)).await?))
 }
 
-/// Removes a source; refused while a pipeline watches it.
+/// Removes a source; refused while a pipeline watches it. One that the configuration file names stays away until its section is edited.
 #[utoipa::path(delete, path = "/sources/{id}", tag = "sources",
     params(("id" = SourceId, Path, description = "Name of the source")),
     responses((status = 204, description = "It is gone")))]

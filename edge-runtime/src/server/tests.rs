@@ -44,6 +44,7 @@ struct Little {
     folder: PathBuf,
     sources: Mutex<BTreeMap<SourceId, SourceStatus>>,
     pipelines: Mutex<BTreeMap<PipelineId, PipelineStatus>>,
+    gate: Mutex<()>,
 }
 
 fn missing(what: &str) -> Problem {
@@ -74,6 +75,7 @@ impl Runtime for Little {
             since: NOW,
             size: None,
             nominal_fps: None,
+            note: None,
             counters: SourceCounters::default(),
         };
         self.sources.lock().unwrap().insert(spec.id, status.clone());
@@ -179,6 +181,8 @@ impl Runtime for Little {
         })
     }
     fn models(&self) -> Vec<ModelInfo> {
+        // Whoever asks is kept for as long as a test holds this.
+        drop(self.gate.lock().unwrap());
         Vec::new()
     }
     fn health(&self) -> Health {
@@ -258,6 +262,7 @@ impl Bench {
             folder: folder.path().to_owned(),
             sources: Mutex::default(),
             pipelines: Mutex::default(),
+            gate: Mutex::default(),
         });
         let (stop, stopped) = oneshot::channel();
         let server = Server::bind(&folder.path().join("runtime.sock"), 0o660).unwrap();
@@ -756,6 +761,7 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
         "get /v1/pipelines/{id}/frame.jpg",
         "get /v1/events",
         "get /v1/events/stream",
+        "get /v1/events/verify",
         "get /v1/media/{id}",
         "post /v1/workflows/validate",
         "get /v1/blocks",
@@ -791,4 +797,35 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
             "{operation}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_requests_than_may_be_at_work_are_refused_also_when_clients_go_away() {
+    let bench = Bench::start();
+    let little = Arc::clone(&bench.little);
+    let (keep, kept) = std::sync::mpsc::channel::<()>();
+    let (ready, is_ready) = oneshot::channel();
+    let keeper = std::thread::spawn(move || {
+        let _closed = little.gate.lock().unwrap();
+        ready.send(()).unwrap();
+        assert!(kept.recv().is_err(), "never sent");
+    });
+    is_ready.await.unwrap();
+    // Each asks and hangs up: its work goes on all the same.
+    for _ in 0..MAX_AT_WORK {
+        drop(bench.connect("GET", "/v1/models", "", b""));
+    }
+    let refused = loop {
+        let answer = bench.get("/v1/health").await;
+        if answer.status != 200 {
+            break answer;
+        }
+        // Not all of those that went away were heard yet: one more, in case one was gone before it was read.
+        drop(bench.connect("GET", "/v1/models", "", b""));
+    };
+    assert_eq!(refused.status, 429);
+    assert_eq!(refused.problem().code, ProblemCode::Limit);
+    drop(keep);
+    keeper.join().unwrap();
+    while bench.get("/v1/health").await.status != 200 {}
 }

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::PipelineId;
-use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_contract::rule::Severity;
 
 use super::outages::box_event;
 use super::{Deployed, Manager};
 use crate::guard::{Held, fingerprint};
 use crate::pipeline::outage::OutageRecord;
-use crate::pipeline::worker::new_id;
+use crate::pipeline::worker::{Worker, new_id};
 
 impl Manager {
     /// Lets the guard look at what is going to run, and tells what it holds or lets go.
@@ -55,10 +55,12 @@ impl Manager {
         let running: Vec<_> = {
             let table = self.pipelines.lock();
             let workers = table.values().filter_map(|deployed| match deployed {
-                Deployed::Running(worker) if worker.wants_frames() => Some(Arc::clone(worker)),
-                Deployed::Running(_) | Deployed::Idle { .. } => None,
+                Deployed::Running(worker) => Some(Arc::clone(worker)),
+                Deployed::Idle { .. } => None,
             });
-            workers.collect()
+            // One that came to its regular end has not killed anybody; one that failed has shown nothing.
+            let lives = |w: &Arc<Worker>| w.wants_frames() || w.state() == PipelineState::Ended;
+            workers.filter(lives).collect()
         };
         let prints = running
             .iter()

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::id::PipelineId;
-use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
+use watchkeeper_contract::pipeline::{
+    PipelineResults, PipelineSpec, PipelineState, PipelineStatus,
+};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::time::Wall;
 
 use super::{Deployed, Idle, MAX_PIPELINES, Manager, limit, storage};
 use crate::clock;
-use crate::guard::fingerprint;
 use crate::journal::{LastWord, Word};
 use crate::pipeline::detectors::Detectors;
 use crate::pipeline::host::DetectHost;
@@ -63,7 +65,9 @@ impl Manager {
             let table = self.pipelines.lock();
             table.values().cloned().collect()
         };
-        all.iter().map(Deployed::status).collect()
+        all.iter()
+            .map(|deployed| self.told(deployed.status()))
+            .collect()
     }
 
     /// One pipeline.
@@ -71,7 +75,18 @@ impl Manager {
     /// # Errors
     /// [`Problem`] when there is no such pipeline.
     pub fn pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        Ok(self.handle(id)?.status())
+        Ok(self.told(self.handle(id)?.status()))
+    }
+
+    /// Adds where the specification comes from, where that is not plain.
+    fn told(&self, mut status: PipelineStatus) -> PipelineStatus {
+        if let Some(origin) = self.sections.lock().note(&status.spec.id) {
+            status.note = Some(match status.note {
+                Some(note) => format!("{note}; {origin}"),
+                None => origin.to_owned(),
+            });
+        }
+        status
     }
 
     /// Numbers of one pipeline.
@@ -82,7 +97,8 @@ impl Manager {
         Ok(self.handle(id)?.status().results)
     }
 
-    /// Deploys a pipeline. With `replace` the one of the same name ends first, its open events with it.
+    /// Deploys a pipeline. With `replace` the one of the same name ends first, its open events with it. Over a section of the configuration file
+    /// it holds until that section is edited.
     ///
     /// # Errors
     /// [`Problem`] when the specification is not valid, its source or model is not here, the name is taken, or the store refuses; what ran
@@ -115,12 +131,10 @@ impl Manager {
         // Everything that can fail comes before anything that changes.
         self.check_storable()?;
         let prepared = self.prepare(&spec)?;
-        self.parts
-            .journal
-            .specs()
-            .put_pipeline(&spec)
-            .map_err(storage)?;
-        self.say(&spec.id, if spec.paused { Word::Pause } else { Word::Run })?;
+        let over = self.sections.lock().fingerprint(&spec.id);
+        let specs = self.parts.journal.specs();
+        specs.put(&spec, over.as_deref()).map_err(storage)?;
+        self.sections.lock().replace(&spec.id, true);
         self.release(&spec.id);
         if !exists {
             // Under the lock, so that there are never more than the most.
@@ -145,13 +159,10 @@ impl Manager {
         let id = spec.id.clone();
         let (deployed, answer) = match self.start(spec.clone(), prepared) {
             Ok(worker) => {
-                let status = worker.status();
+                let status = self.told(worker.status());
                 (Deployed::Running(Arc::new(worker)), Ok(status))
             }
-            Err(problem) => {
-                let why = Idle::Broken(problem.to_string());
-                (Deployed::idle(spec, why), Err(problem))
-            }
+            Err(problem) => (Deployed::broken(spec, &problem), Err(problem)),
         };
         self.pipelines.lock().insert(id.clone(), deployed);
         self.watched_now(&id);
@@ -166,7 +177,7 @@ impl Manager {
         self.set_paused(id, true)
     }
 
-    /// Takes frames again.
+    /// Takes frames again. What was stopped, is held, can't run, has failed or has ended is begun anew.
     ///
     /// # Errors
     /// [`Problem`] when there is no such pipeline or it can't run.
@@ -176,58 +187,83 @@ impl Manager {
 
     fn set_paused(&self, id: &PipelineId, paused: bool) -> Result<PipelineStatus, Problem> {
         let _turn = self.turns.take(id);
-        let _change = self.changes.lock();
+        let change = self.changes.lock();
         let deployed = self.handle(id)?;
         let mut spec = deployed.spec().clone();
         spec.paused = paused;
-        let word = if paused { Word::Pause } else { Word::Run };
         let worker = match deployed {
-            Deployed::Running(worker) => worker,
-            // Resuming what was stopped, held or broken is another try.
-            Deployed::Idle { .. } if !paused => {
+            Deployed::Running(worker) if paused || !worker.is_over() => worker,
+            Deployed::Idle { .. } if paused => deployed.worker()?,
+            Deployed::Running(_) | Deployed::Idle { .. } => {
                 let prepared = self.prepare(&spec)?;
-                self.keep(&spec, word)?;
+                self.keep(&spec)?;
                 self.release(id);
+                drop(change);
+                // The last events of one that is over may not be durable yet.
+                self.end(id);
                 return self.run(spec, prepared);
             }
-            Deployed::Idle { .. } => deployed.worker()?,
         };
-        self.keep(&spec, word)?;
+        self.keep(&spec)?;
         if paused {
             worker.pause();
         } else {
             worker.resume();
             self.watched_now(id);
         }
-        Ok(worker.status())
+        Ok(self.told(worker.status()))
+    }
+
+    /// Begins anew what could not run or has failed, because something changed that it needs. What goes on failing is listed with the reason.
+    pub(super) fn revive(&self, id: &PipelineId) {
+        let _turn = self.turns.take(id);
+        let Ok(deployed) = self.handle(id) else {
+            return;
+        };
+        let has_failed = match &deployed {
+            Deployed::Running(worker) => {
+                if worker.is_over() {
+                    // On its way out it has not said yet how it ended.
+                    worker.stop();
+                }
+                matches!(worker.state(), PipelineState::Failed { .. })
+            }
+            Deployed::Idle { why, .. } => matches!(why, Idle::Broken(_)),
+        };
+        if !has_failed {
+            return;
+        }
+        let mut spec = deployed.spec().clone();
+        if let Deployed::Running(worker) = &deployed {
+            spec.paused = worker.rests();
+        }
+        let begun = match self.prepare(&spec) {
+            Ok(prepared) => self.run(spec, prepared).map(drop),
+            Err(problem) => {
+                let broken = Deployed::broken(spec, &problem);
+                self.pipelines.lock().insert(id.clone(), broken);
+                Err(problem)
+            }
+        };
+        if let Err(problem) = begun {
+            tracing::warn!(pipeline = %id, %problem, "it still can't run");
+        }
     }
 
     /// Stores a change of `paused`: as a word where the file names the pipeline, else in its specification.
-    fn keep(&self, spec: &PipelineSpec, word: Word) -> Result<(), Problem> {
-        if self.say(&spec.id, word)? {
-            return Ok(());
-        }
+    fn keep(&self, spec: &PipelineSpec) -> Result<(), Problem> {
+        let word = if spec.paused { Word::Pause } else { Word::Run };
         let specs = self.parts.journal.specs();
-        specs.put_pipeline(spec).map_err(storage)
+        match self.word(&spec.id, word, clock::wall()) {
+            Some(word) => specs.put_word::<PipelineSpec>(&word),
+            None => specs.put(spec, None),
+        }
+        .map_err(storage)
     }
 
-    /// Keeps what a person wants of a pipeline that the file names. False when the file does not name it.
-    fn say(&self, id: &PipelineId, word: Word) -> Result<bool, Problem> {
-        let Some(configured) = self.configured.lock().get(id).map(fingerprint) else {
-            return Ok(false);
-        };
-        let word = LastWord {
-            id: id.clone(),
-            fingerprint: configured,
-            word,
-            at_ms: clock::wall().unix_ms,
-        };
-        self.parts
-            .journal
-            .specs()
-            .put_word(&word)
-            .map_err(storage)?;
-        Ok(true)
+    /// What a person wants of a pipeline that the file names; nothing where it does not.
+    fn word(&self, id: &PipelineId, word: Word, at: Wall) -> Option<LastWord<PipelineId>> {
+        self.sections.lock().word(id, word, at.unix_ms)
     }
 
     /// Ends a pipeline and forgets it. One that the configuration file names stays listed as stopped, over restarts too.
@@ -239,21 +275,25 @@ impl Manager {
         let change = self.changes.lock();
         self.handle(id)?;
         self.check_storable()?;
-        let is_configured = self.say(id, Word::Stop)?;
-        self.parts
-            .journal
-            .specs()
-            .delete_pipeline(id)
+        let now = clock::wall();
+        let word = self.word(id, Word::Stop, now);
+        let specs = self.parts.journal.specs();
+        specs
+            .delete::<PipelineSpec>(id, word.as_ref())
             .map_err(storage)?;
         self.release(id);
         drop(change);
         self.end(id);
-        let configured = self.configured.lock().get(id).cloned();
+        let configured = {
+            let mut sections = self.sections.lock();
+            sections.replace(id, false);
+            sections.spec(id)
+        };
         let mut table = self.pipelines.lock();
-        match configured.filter(|_| is_configured) {
+        match configured {
             Some(spec) => {
-                let why = Idle::Stopped(stopped(clock::wall().unix_ms));
-                table.insert(id.clone(), Deployed::idle(spec, why));
+                let stopped = Deployed::stopped(spec, now);
+                table.insert(id.clone(), stopped);
             }
             None => drop(table.remove(id)),
         }
@@ -332,12 +372,4 @@ impl Manager {
 struct Prepared {
     plan: Plan,
     detectors: Detectors,
-}
-
-/// What the status of a stopped pipeline says.
-pub(super) fn stopped(at_ms: i64) -> String {
-    let at = clock::utc(at_ms);
-    format!(
-        "stopped by request at {at}; resume it, deploy it again, or edit its section in the configuration file to start it"
-    )
 }

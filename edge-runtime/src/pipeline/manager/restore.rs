@@ -1,68 +1,53 @@
 //! The start: what was stored comes back, and what the configuration file names comes with it.
 //!
-//! Invariants: the file wins where both name the same; what a person said about a configured pipeline holds until its section is edited; what
-//! can't be brought back is told, one sentence each, and never forgotten.
+//! Invariants: what holds where both name the same is [`settle`]'s to say; what can't be brought back is told, one sentence each, and never
+//! forgotten; a start that is told to stop begins nothing more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
+use watchkeeper_contract::time::{TimeQuality, Wall};
 
-use super::pipelines::stopped;
+use super::sections::{Settled, Wanted, settle};
 use super::{Deployed, Idle, Manager};
-use crate::guard::fingerprint;
-use crate::journal::{LastWord, Unreadable, Word};
+use crate::clock;
+use crate::guard::Held;
+use crate::journal::{JournalError, Kind, Loaded, Unreadable, Word};
 
 impl Manager {
-    /// Brings back what was stored, then adds what the configuration file names; the file wins where both name the same.
+    /// Brings back what was stored and what the configuration file names. `goes_on` is asked before each pipeline, whose model may take long
+    /// to load; once it says no, the rest is left.
     ///
     /// Returns one sentence for each thing that could not be brought back.
-    pub fn restore(&self, sources: &[SourceSpec], pipelines: &[PipelineSpec]) -> Vec<String> {
+    pub fn restore(
+        &self,
+        sources: &[SourceSpec],
+        pipelines: &[PipelineSpec],
+        goes_on: &dyn Fn() -> bool,
+    ) -> Vec<String> {
         let mut troubles = Vec::new();
-        let specs = self.parts.journal.specs();
-        match specs.sources() {
-            Ok(stored) => {
-                troubles.extend(stored.unreadable.iter().map(unreadable));
-                for spec in stored.specs {
-                    drop(self.open_source(spec));
-                }
+        let settled = self.settled(sources, &mut troubles);
+        *self.source_sections.lock() = settled.sections;
+        for (_, Wanted { spec, word }) in settled.wanted {
+            if word.is_none_or(|(word, _)| word != Word::Stop) {
+                drop(self.open_source(spec));
             }
-            Err(error) => troubles.push(format!("stored sources can't be read: {error}")),
         }
-        for spec in sources {
-            drop(self.open_source(spec.clone()));
-        }
-        let mut wanted: BTreeMap<PipelineId, PipelineSpec> = BTreeMap::new();
-        match specs.pipelines() {
-            Ok(stored) => {
-                troubles.extend(stored.unreadable.iter().map(unreadable));
-                wanted.extend(stored.specs.into_iter().map(|s| (s.id.clone(), s)));
-            }
-            Err(error) => troubles.push(format!("stored pipelines can't be read: {error}")),
-        }
-        wanted.extend(pipelines.iter().map(|s| (s.id.clone(), s.clone())));
-        *self.configured.lock() = pipelines
+        let settled = self.settled(pipelines, &mut troubles);
+        *self.sections.lock() = settled.sections;
+        let specs: BTreeMap<_, _> = settled
+            .wanted
             .iter()
-            .map(|s| (s.id.clone(), s.clone()))
+            .map(|(id, wanted)| (id.clone(), wanted.spec.clone()))
             .collect();
-        let words = self.last_words(&mut troubles);
-        self.judge(&wanted);
-        for (id, mut spec) in wanted {
-            let word = words.get(&id);
-            match word.map(|w| w.word) {
-                Some(Word::Pause) => spec.paused = true,
-                Some(Word::Run) => spec.paused = false,
-                Some(Word::Stop) | None => {}
+        self.judge(&specs);
+        for (id, wanted) in settled.wanted {
+            if !goes_on() {
+                break;
             }
-            let deployed = match word.filter(|w| w.word == Word::Stop) {
-                Some(word) => Deployed::idle(spec, Idle::Stopped(stopped(word.at_ms))),
-                None => match self.parts.guard.held(&id) {
-                    Some(held) => Deployed::idle(spec, Idle::Held(held.why)),
-                    None => self.built(spec),
-                },
-            };
+            let deployed = self.wanted(wanted);
             if let Deployed::Idle {
                 why: Idle::Broken(why) | Idle::Held(why),
                 ..
@@ -76,42 +61,69 @@ impl Manager {
         troubles
     }
 
-    /// What was said about pipelines that the file still describes in the same way; the rest is forgotten.
-    fn last_words(&self, troubles: &mut Vec<String>) -> BTreeMap<PipelineId, LastWord> {
+    /// What shall be there of one sort. What no longer holds is forgotten.
+    fn settled<S: Kind>(&self, file: &[S], troubles: &mut Vec<String>) -> Settled<S> {
         let specs = self.parts.journal.specs();
-        let words = match specs.words() {
-            Ok(words) => words,
-            Err(error) => {
-                troubles.push(format!("stored pauses and stops can't be read: {error}"));
-                return BTreeMap::new();
-            }
-        };
-        troubles.extend(words.unreadable.iter().map(unreadable));
-        let configured = self.configured.lock();
-        let (hold, stale): (Vec<_>, Vec<_>) = words.specs.into_iter().partition(|word| {
-            let spec = configured.get(&word.id);
-            // A section that can't be read just now was not edited on purpose.
-            spec.is_none_or(|spec| fingerprint(spec) == word.fingerprint)
-        });
-        for word in stale {
-            tracing::info!(pipeline = %word.id, word = ?word.word, "edited since, so what was said about it no longer holds");
-            if let Err(error) = specs.delete_word(&word.id) {
-                tracing::warn!(%error, "an old word is not forgotten");
-            }
+        let stored = read(specs.all::<S>(), troubles);
+        let words = read(specs.words::<S>(), troubles);
+        let settled = settle(file, stored, words);
+        for id in settled.stale_specs.iter().chain(&settled.stale_words) {
+            tracing::info!(name = %id, "its section was edited since; what was deployed or said over it no longer holds");
         }
-        let known = hold.into_iter().filter(|w| configured.contains_key(&w.id));
-        known.map(|w| (w.id.clone(), w)).collect()
+        if !(settled.stale_specs.is_empty() && settled.stale_words.is_empty())
+            && let Err(error) = specs.forget::<S>(&settled.stale_specs, &settled.stale_words)
+        {
+            tracing::warn!(%error, "what no longer holds is not forgotten");
+        }
+        settled
     }
 
-    /// A pipeline at the start: running, or broken with the reason.
-    fn built(&self, spec: PipelineSpec) -> Deployed {
-        match self.build(&spec) {
-            Ok(worker) => Deployed::Running(Arc::new(worker)),
-            Err(problem) => Deployed::idle(spec, Idle::Broken(problem.to_string())),
+    /// A pipeline at the start: running, or not with the reason.
+    fn wanted(&self, Wanted { mut spec, word }: Wanted<PipelineSpec>) -> Deployed {
+        match word {
+            Some((Word::Stop, at_ms)) => {
+                // How good the clock was then is not kept.
+                let quality = TimeQuality::Estimated;
+                let unix_ms = at_ms;
+                return Deployed::stopped(spec, Wall { unix_ms, quality });
+            }
+            Some((Word::Pause, _)) => spec.paused = true,
+            Some((Word::Run, _)) => spec.paused = false,
+            None => {}
+        }
+        match self.parts.guard.held(&spec.id) {
+            Some(held) => held_back(spec, held),
+            None => match self.build(&spec) {
+                Ok(worker) => Deployed::Running(Arc::new(worker)),
+                Err(problem) => Deployed::broken(spec, &problem),
+            },
         }
     }
 }
 
-fn unreadable(spec: &Unreadable) -> String {
-    format!("the stored {:?} can't be read: {}", spec.name, spec.why)
+fn held_back(spec: PipelineSpec, held: Held) -> Deployed {
+    // The event that told of it was made when it was held.
+    let unix_ms = i64::try_from(held.event.0.timestamp_ms()).unwrap_or(i64::MAX);
+    let since = Wall {
+        unix_ms,
+        quality: clock::wall().quality,
+    };
+    Deployed::idle(spec, Idle::Held(held.why), since)
+}
+
+/// What could be read of one sort; the rest is a trouble.
+fn read<T>(loaded: Result<Loaded<T>, JournalError>, troubles: &mut Vec<String>) -> Vec<T> {
+    match loaded {
+        Ok(loaded) => {
+            let unreadable = loaded.unreadable.iter();
+            troubles.extend(unreadable.map(|Unreadable { name, why }| {
+                format!("the stored {name:?} can't be read: {why}")
+            }));
+            loaded.entries
+        }
+        Err(error) => {
+            troubles.push(format!("what was deployed can't be read: {error}"));
+            Vec::new()
+        }
+    }
 }

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::source::{STALL_S, SourceSpec, SourceStatus};
 
@@ -15,6 +16,7 @@ use super::{MAX_SOURCES, Manager, limit, storage};
 use crate::capture::mailbox::FrameReceiver;
 use crate::capture::source::{Deps, Source, SourceHandle};
 use crate::clock;
+use crate::journal::Word;
 use crate::pipeline::worker::Subscribe;
 
 /// Sources by name; shared with the pipelines, which look themselves up here.
@@ -40,8 +42,13 @@ impl Manager {
     /// Every source.
     #[must_use]
     pub fn sources(&self) -> Vec<SourceStatus> {
-        let table = self.sources.table.read();
-        table.values().map(SourceHandle::status).collect()
+        let all: Vec<SourceStatus> = {
+            let table = self.sources.table.read();
+            table.values().map(SourceHandle::status).collect()
+        };
+        all.into_iter()
+            .map(|status| self.source_told(status))
+            .collect()
     }
 
     /// One source.
@@ -51,10 +58,21 @@ impl Manager {
     pub fn source(&self, id: &SourceId) -> Result<SourceStatus, Problem> {
         // A block of its own: the refusal looks at the table again.
         let status = { self.sources.table.read().get(id).map(SourceHandle::status) };
-        status.ok_or_else(|| self.no_source(id))
+        match status {
+            Some(status) => Ok(self.source_told(status)),
+            None => Err(self.no_source(id)),
+        }
     }
 
-    /// Adds a source, or replaces the one of the same name; its pipelines go on with the new one.
+    /// Adds where the specification comes from, where that is not plain.
+    fn source_told(&self, mut status: SourceStatus) -> SourceStatus {
+        let origin = self.source_sections.lock().note(&status.spec.id);
+        status.note = origin.map(str::to_owned);
+        status
+    }
+
+    /// Adds a source, or replaces the one of the same name; its pipelines go on with the new one, also those that had failed. Over a section of the
+    /// configuration file it holds until that section is edited.
     ///
     /// # Errors
     /// [`Problem`] for an address that can't be read, too many sources, or a store that refuses.
@@ -68,20 +86,22 @@ impl Manager {
                 return Err(limit("sources", MAX_SOURCES));
             }
         }
-        self.parts
-            .journal
-            .specs()
-            .put_source(&spec)
-            .map_err(storage)?;
         let id = spec.id.clone();
+        let over = self.source_sections.lock().fingerprint(&id);
+        let specs = self.parts.journal.specs();
+        specs.put(&spec, over.as_deref()).map_err(storage)?;
+        self.source_sections.lock().replace(&id, true);
         let old = self.open_source(spec);
         drop(change);
         // Its thread is waited for, and may hang.
         drop(old);
+        for pipeline in self.watchers_of(&id) {
+            self.revive(&pipeline);
+        }
         self.source(&id)
     }
 
-    /// Removes a source.
+    /// Removes a source; one that the configuration file names stays away until its section is edited.
     ///
     /// # Errors
     /// [`Problem`] when there is none, a pipeline still needs it, or the store refuses.
@@ -105,11 +125,15 @@ impl Manager {
             )
             .at("id", id.as_str()));
         }
-        self.parts
-            .journal
-            .specs()
-            .delete_source(id)
+        let word = {
+            let sections = self.source_sections.lock();
+            sections.word(id, Word::Stop, clock::wall().unix_ms)
+        };
+        let specs = self.parts.journal.specs();
+        specs
+            .delete::<SourceSpec>(id, word.as_ref())
             .map_err(storage)?;
+        self.source_sections.lock().replace(id, false);
         let gone = self.exchange(id, None);
         drop(change);
         // Its thread is waited for, and may hang.
@@ -119,16 +143,22 @@ impl Manager {
 
     /// Pipelines that watch `source`, or will: one that is being replaced is stored before it takes the other one's place.
     fn users_of(&self, source: &SourceId) -> Result<Vec<String>, Problem> {
-        let stored = self.parts.journal.specs().pipelines().map_err(storage)?;
-        let stored = stored
-            .specs
-            .into_iter()
-            .filter(|spec| spec.source == *source);
-        let mut users: BTreeSet<String> = stored.map(|spec| spec.id.to_string()).collect();
+        let specs = self.parts.journal.specs();
+        let stored = specs.all::<PipelineSpec>().map_err(storage)?.entries;
+        let stored = stored.into_iter().map(|kept| kept.spec);
+        let users: BTreeSet<PipelineId> = stored
+            .filter(|spec| spec.source == *source)
+            .map(|spec| spec.id)
+            .chain(self.watchers_of(source))
+            .collect();
+        Ok(users.iter().map(ToString::to_string).collect())
+    }
+
+    /// Pipelines in the table that name `source`.
+    fn watchers_of(&self, source: &SourceId) -> Vec<PipelineId> {
         let table = self.pipelines.lock();
-        let deployed = table.iter().filter(|(_, d)| d.spec().source == *source);
-        users.extend(deployed.map(|(id, _)| id.to_string()));
-        Ok(users.into_iter().collect())
+        let watchers = table.iter().filter(|(_, d)| d.spec().source == *source);
+        watchers.map(|(id, _)| id.clone()).collect()
     }
 
     /// Begins a source, in the place of the one of its name, which is closed and returned: dropping it waits for its thread.

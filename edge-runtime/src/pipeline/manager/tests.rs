@@ -163,3 +163,50 @@ fn changes_of_one_pipeline_come_one_after_the_other_and_others_do_not_wait() {
     });
     assert_eq!(order.into_inner(), ["first", "second"]);
 }
+
+/// Watches `gate` with a detector that needs no file.
+fn watch(manager: &Manager) -> PipelineId {
+    let spec: PipelineSpec = serde_json::from_value(serde_json::json!({
+        "id": "watch", "source": "gate", "model": "motion",
+        "workflow": {
+            "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
+            "steps": [{"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
+                       "images": "$inputs.image", "model_id": "any"}],
+            "outputs": [{"type": "JsonField", "name": "seen", "selector": "$steps.model.predictions"}],
+        },
+    }))
+    .unwrap();
+    manager.create_pipeline(spec.clone(), true).unwrap();
+    spec.id
+}
+
+fn is_in(manager: &Manager, id: &PipelineId, wanted: &str) -> bool {
+    let state = serde_json::to_value(manager.pipeline(id).unwrap().state).unwrap();
+    state["state"] == wanted
+}
+
+#[test]
+fn a_pipeline_that_failed_or_ended_watches_nothing_any_more() {
+    let state = tempfile::tempdir().unwrap();
+    let manager = manager(state.path());
+    for (uri, end) in [("/nowhere.mp4", "failed"), ("demo:?seconds=1", "ended")] {
+        manager.put_source(spec("gate", uri)).unwrap();
+        let id = watch(&manager);
+        until(end, || is_in(&manager, &id, end));
+        assert!(!manager.worker(&id).unwrap().wants_frames());
+    }
+}
+
+#[test]
+fn a_pause_of_a_pipeline_that_failed_holds_when_it_is_begun_anew() {
+    let state = tempfile::tempdir().unwrap();
+    let manager = manager(state.path());
+    manager.put_source(spec("gate", "/nowhere.mp4")).unwrap();
+    let id = watch(&manager);
+    until("the failure", || is_in(&manager, &id, "failed"));
+    manager.pause(&id).unwrap();
+    manager.put_source(spec("gate", "demo:?seconds=1")).unwrap();
+    until("the pause", || is_in(&manager, &id, "paused"));
+    manager.resume(&id).unwrap();
+    until("the end", || is_in(&manager, &id, "ended"));
+}
