@@ -1,0 +1,140 @@
+//! What the provider refuses, apart from single blocks.
+
+use serde_json::Value;
+
+use super::{Refused, blocks, images, is_newest, list, schema, sign, text};
+use crate::http::Request;
+
+const MAX_REQUEST: usize = 32 << 20;
+const MAX_BREAKPOINTS: usize = 4;
+
+/// Checks a request; the first thing that is wrong is refused.
+pub(super) fn check(request: &Request, key: Option<&str>) -> Result<(), Refused> {
+    if (request.method.as_str(), request.path.as_str()) != ("POST", "/v1/messages") {
+        let message = format!("{} {}", request.method, request.path);
+        return Err(Refused::new(404, "not_found_error", message));
+    }
+    headers(request, key)?;
+    if request.body.len() > MAX_REQUEST {
+        return Err(Refused::new(
+            413,
+            "request_too_large",
+            "Request exceeds the maximum size",
+        ));
+    }
+    let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
+        return Err(Refused::bad("The request body is not valid JSON"));
+    };
+    parameters(&body)?;
+    schema::tools(list(&body, "tools"))?;
+    blocks::messages(list(&body, "messages"))?;
+    images::check(&body)?;
+    let breakpoints = count(&body, "cache_control");
+    if breakpoints > MAX_BREAKPOINTS {
+        let message = "A maximum of 4 blocks with cache_control may be provided. Found";
+        return Err(Refused::bad(format!("{message} {breakpoints}.")));
+    }
+    sign::check(&body)
+}
+
+fn headers(request: &Request, key: Option<&str>) -> Result<(), Refused> {
+    if request.header("anthropic-version") != Some("2023-06-01") {
+        return Err(Refused::bad("anthropic-version: header is required"));
+    }
+    if request.header("content-type") != Some("application/json") {
+        return Err(Refused::bad("content-type: must be application/json"));
+    }
+    let given = request.header("x-api-key");
+    if given.is_some() && request.header("authorization").is_some() {
+        return Err(Refused::new(401, "authentication_error", "two credentials"));
+    }
+    if key.is_some() && given != key {
+        // As careless as a server may be.
+        let message = format!("invalid x-api-key: {}", given.unwrap_or_default());
+        return Err(Refused {
+            is_violation: false,
+            ..Refused::new(401, "authentication_error", message)
+        });
+    }
+    Ok(())
+}
+
+fn parameters(body: &Value) -> Result<(), Refused> {
+    let model = text(body, "model");
+    if model.is_empty() {
+        return Err(Refused::bad("model: Field required"));
+    }
+    let room = body.get("max_tokens").and_then(Value::as_u64);
+    if room.is_none_or(|room| room == 0) {
+        return Err(Refused::bad("max_tokens: Field required"));
+    }
+    for name in ["temperature", "top_p", "top_k"] {
+        if body.get(name).is_some() {
+            return Err(Refused::bad(format!(
+                "`{name}` is not supported for this model."
+            )));
+        }
+    }
+    let choice = text(body.get("tool_choice").unwrap_or(&Value::Null), "type");
+    if matches!(choice, "any" | "tool") && is_newest(model) {
+        let message = "tool_choice: type \"tool\" and \"any\" are not supported for this model.";
+        return Err(Refused::bad(message));
+    }
+    if !choice.is_empty() && list(body, "tools").is_empty() {
+        return Err(Refused::bad(
+            "tool_choice: may only be specified while providing `tools`.",
+        ));
+    }
+    thinking(body, model, choice)
+}
+
+fn thinking(body: &Value, model: &str, choice: &str) -> Result<(), Refused> {
+    let Some(thinking) = body.get("thinking") else {
+        return Ok(());
+    };
+    let is_old = model.contains("-4-5");
+    match text(thinking, "type") {
+        "adaptive" if is_old => Err(Refused::bad(
+            "thinking.type: adaptive is not supported for this model",
+        )),
+        "adaptive" => Ok(()),
+        "enabled" if !is_old => Err(Refused::bad(
+            "thinking.type: enabled is not supported for this model",
+        )),
+        "enabled" => {
+            let budget = thinking
+                .get("budget_tokens")
+                .and_then(Value::as_u64)
+                .unwrap_or(0);
+            let most = body.get("max_tokens").and_then(Value::as_u64).unwrap_or(0);
+            if budget < 1_024 || budget >= most {
+                return Err(Refused::bad(
+                    "thinking.budget_tokens: must be at least 1024 and less than max_tokens",
+                ));
+            }
+            if matches!(choice, "any" | "tool") {
+                return Err(Refused::bad(
+                    "Thinking may not be enabled when tool_choice forces tool use.",
+                ));
+            }
+            Ok(())
+        }
+        "disabled" if is_newest(model) => Err(Refused::bad(
+            "thinking.type: disabled is not supported for this model",
+        )),
+        "disabled" => Ok(()),
+        other => Err(Refused::bad(format!("thinking.type: unknown {other:?}"))),
+    }
+}
+
+/// How often a member of this name stands anywhere.
+fn count(value: &Value, name: &str) -> usize {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| usize::from(key == name) + count(value, name))
+            .sum(),
+        Value::Array(items) => items.iter().map(|item| count(item, name)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}

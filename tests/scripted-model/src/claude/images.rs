@@ -1,0 +1,66 @@
+//! Pictures: their form, their size, how many.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use image::ImageReader;
+use serde_json::Value;
+
+use super::{Refused, text};
+
+const MAX_BASE64: usize = 10 << 20;
+const MAX_SIDE: u32 = 8_000;
+/// With more pictures than this, each has a smaller limit.
+const MANY: usize = 20;
+const MAX_SIDE_OF_MANY: u32 = 2_000;
+
+/// Checks every picture of a request.
+pub(super) fn check(body: &Value) -> Result<(), Refused> {
+    let mut sizes = Vec::new();
+    find(body, &mut sizes)?;
+    let side = sizes.iter().map(|(w, h)| *w.max(h)).max().unwrap_or(0);
+    if side > MAX_SIDE {
+        return Err(Refused::bad(
+            "At least one of the image dimensions exceed max allowed size: 8000 pixels",
+        ));
+    }
+    if sizes.len() > MANY && side > MAX_SIDE_OF_MANY {
+        let message = "At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels";
+        return Err(Refused::bad(message));
+    }
+    Ok(())
+}
+
+fn find(value: &Value, sizes: &mut Vec<(u32, u32)>) -> Result<(), Refused> {
+    match value {
+        Value::Object(_) if text(value, "type") == "image" => {
+            sizes.push(size(value.get("source").unwrap_or(&Value::Null))?);
+            Ok(())
+        }
+        Value::Object(members) => members.values().try_for_each(|value| find(value, sizes)),
+        Value::Array(items) => items.iter().try_for_each(|item| find(item, sizes)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+    }
+}
+
+/// Width and height of a picture that is in order.
+pub(super) fn size(source: &Value) -> Result<(u32, u32), Refused> {
+    let data = text(source, "data");
+    if text(source, "type") != "base64" || data.len() > MAX_BASE64 {
+        return Err(Refused::bad(
+            "image.source: must be base64 of at most 10 MB",
+        ));
+    }
+    let Ok(bytes) = STANDARD.decode(data) else {
+        return Err(Refused::bad("image.source.base64: invalid base64 data"));
+    };
+    let reader = ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format();
+    let format = reader.as_ref().ok().and_then(ImageReader::format);
+    let mime = format.map(|format| format.to_mime_type());
+    if mime != Some(text(source, "media_type")) {
+        return Err(Refused::bad(
+            "image.source: the media type does not match the data",
+        ));
+    }
+    let dimensions = reader.ok().and_then(|reader| reader.into_dimensions().ok());
+    dimensions.ok_or_else(|| Refused::bad("Could not process image"))
+}

@@ -1,0 +1,254 @@
+//! An answer in the provider's words: as a whole, or as events.
+
+use serde_json::{Value, json};
+
+use super::cache::Prompt;
+use super::{list, sign, text};
+use crate::http::{Answer, End};
+use crate::script::{Fault, Step};
+
+/// Bytes of a chunk where the script does not say: odd, so that chunks end within lines and characters.
+const CHUNK: usize = 7;
+
+/// The answer to `asked`, the `number`-th of its server.
+pub(super) fn answer(asked: &Value, step: &Step, prompt: &Prompt, number: u64) -> Answer {
+    let content = content(asked, step, number);
+    let stop = stop(step);
+    let usage = usage(step, &content, prompt);
+    let message = json!({
+        "id": format!("msg_{number:04}"),
+        "type": "message",
+        "role": "assistant",
+        "model": text(asked, "model"),
+        "content": content,
+        "stop_reason": stop.0,
+        "stop_sequence": null,
+        "stop_details": stop.1,
+        "container": null,
+        "usage": usage,
+    });
+    let is_stream = asked.get("stream") == Some(&Value::Bool(true));
+    let (content_type, body) = if is_stream {
+        ("text/event-stream; charset=utf-8", events(&message, step))
+    } else {
+        ("application/json", whole(&message, step))
+    };
+    Answer {
+        status: 200,
+        headers: vec![
+            ("content-type", content_type.to_owned()),
+            ("request-id", format!("req_{number:04}")),
+            ("anthropic-ratelimit-requests-remaining", "49".to_owned()),
+        ],
+        body: body.into_bytes(),
+        chunk: step.reply.chunk_bytes.unwrap_or(CHUNK),
+        end: match step.fault {
+            Some(Fault::ResetAfterHeaders) => End::Reset,
+            Some(Fault::Stall) => End::Stall,
+            _ => End::Whole,
+        },
+    }
+}
+
+fn content(asked: &Value, step: &Step, number: u64) -> Vec<Value> {
+    let mut content = Vec::new();
+    if let Some(thinking) = &step.reply.thinking {
+        let messages = list(asked, "messages").len();
+        let signature = sign::signature(asked, messages, &[], thinking);
+        content.push(json!({"type": "thinking", "thinking": thinking, "signature": signature}));
+    }
+    if matches!(step.fault, Some(Fault::UnknownEvents)) {
+        content.push(json!({"type": "future_block", "value": [1.5, "x"]}));
+    }
+    if let Some(said) = &step.reply.text {
+        content.push(json!({"type": "text", "text": said}));
+    }
+    for (n, call) in step.reply.calls.iter().enumerate() {
+        let id = format!("toolu_{number:04}_{n}");
+        content.push(json!({"type": "tool_use", "id": id, "name": call.name, "input": call.arguments, "caller": {"type": "direct"}}));
+    }
+    content
+}
+
+fn stop(step: &Step) -> (String, Value) {
+    match &step.fault {
+        Some(Fault::Refusal { category }) => {
+            let details =
+                json!({"type": "refusal", "category": category, "explanation": "It may do harm."});
+            ("refusal".to_owned(), details)
+        }
+        Some(Fault::TruncatedCall) => ("max_tokens".to_owned(), Value::Null),
+        _ => {
+            let usual = if step.reply.calls.is_empty() {
+                "end_turn"
+            } else {
+                "tool_use"
+            };
+            let stop = step.reply.stop.clone();
+            (stop.unwrap_or_else(|| usual.to_owned()), Value::Null)
+        }
+    }
+}
+
+fn usage(step: &Step, content: &[Value], prompt: &Prompt) -> Value {
+    let written: u64 = content.iter().map(|b| b.to_string().len() as u64).sum();
+    let output = step
+        .reply
+        .output_tokens
+        .unwrap_or(written.div_ceil(4).max(1));
+    let thinking = step
+        .reply
+        .thinking
+        .as_ref()
+        .map_or(0, |t| t.len() as u64 / 4);
+    json!({
+        "input_tokens": prompt.fresh,
+        "cache_creation_input_tokens": prompt.written,
+        "cache_read_input_tokens": prompt.read,
+        "cache_creation": {"ephemeral_5m_input_tokens": prompt.written, "ephemeral_1h_input_tokens": 0},
+        "output_tokens": output,
+        "output_tokens_details": {"thinking_tokens": thinking},
+        "service_tier": "standard",
+    })
+}
+
+/// What the calls' input is made to be.
+fn input(step: &Step, input: &Value) -> String {
+    let text = input.to_string();
+    match step.fault {
+        Some(Fault::InvalidArguments) => format!("{}]", text.trim_end_matches('}')),
+        Some(Fault::TruncatedCall | Fault::ErrorInToolInput) => {
+            text.chars().take(text.chars().count() / 2).collect()
+        }
+        _ => text,
+    }
+}
+
+fn whole(message: &Value, step: &Step) -> String {
+    match step.fault {
+        // What breaks a stream breaks a whole answer in the middle.
+        Some(
+            Fault::Stall | Fault::NoMessageStop | Fault::ErrorInToolInput | Fault::InvalidArguments,
+        ) => {
+            let text = message.to_string();
+            text.chars().take(text.chars().count() / 2).collect()
+        }
+        _ => message.to_string(),
+    }
+}
+
+fn events(message: &Value, step: &Step) -> String {
+    let mut out = String::new();
+    let mut start = message.clone();
+    if let Some(start) = start.as_object_mut() {
+        start.insert("content".to_owned(), json!([]));
+        start.insert("stop_reason".to_owned(), Value::Null);
+    }
+    if let Some(usage) = start.get_mut("usage").and_then(Value::as_object_mut) {
+        usage.insert("output_tokens".to_owned(), json!(1));
+    }
+    event(
+        &mut out,
+        "message_start",
+        &json!({"type": "message_start", "message": start}),
+    );
+    if matches!(step.fault, Some(Fault::Stall)) {
+        return out;
+    }
+    event(&mut out, "ping", &json!({"type": "ping"}));
+    for (index, block) in list(message, "content").iter().enumerate() {
+        if matches!(step.fault, Some(Fault::UnknownEvents)) {
+            event(
+                &mut out,
+                "weather",
+                &json!({"type": "weather", "sky": ["blue"]}),
+            );
+        }
+        if !streamed_block(&mut out, index, block, step) {
+            let error = json!({"type": "overloaded_error", "message": "Overloaded"});
+            event(&mut out, "error", &json!({"type": "error", "error": error}));
+            return out;
+        }
+    }
+    let delta = json!({
+        "stop_reason": message.get("stop_reason"),
+        "stop_sequence": null,
+        "stop_details": message.get("stop_details"),
+    });
+    let usage = json!({"output_tokens": message.pointer("/usage/output_tokens")});
+    event(
+        &mut out,
+        "message_delta",
+        &json!({"type": "message_delta", "delta": delta, "usage": usage}),
+    );
+    if !matches!(step.fault, Some(Fault::NoMessageStop)) {
+        event(&mut out, "message_stop", &json!({"type": "message_stop"}));
+    }
+    out
+}
+
+/// Streams one block; false when an error is to come in the middle of it.
+fn streamed_block(out: &mut String, index: usize, block: &Value, step: &Step) -> bool {
+    let mut start = block.clone();
+    let mut deltas = Vec::new();
+    match text(block, "type") {
+        "text" => {
+            start["text"] = json!("");
+            deltas.extend(
+                pieces(text(block, "text")).map(|p| json!({"type": "text_delta", "text": p})),
+            );
+        }
+        "thinking" => {
+            start["thinking"] = json!("");
+            start["signature"] = json!("");
+            deltas.extend(
+                pieces(text(block, "thinking"))
+                    .map(|p| json!({"type": "thinking_delta", "thinking": p})),
+            );
+            deltas.push(json!({"type": "signature_delta", "signature": text(block, "signature")}));
+        }
+        "tool_use" => {
+            start["input"] = json!({});
+            // The provider begins with an empty piece.
+            deltas.push(json!({"type": "input_json_delta", "partial_json": ""}));
+            let input = input(step, block.get("input").unwrap_or(&Value::Null));
+            deltas.extend(
+                pieces(&input).map(|p| json!({"type": "input_json_delta", "partial_json": p})),
+            );
+        }
+        _ => {}
+    }
+    let event_of = |kind: &str| json!({"type": kind, "index": index});
+    let mut begun = event_of("content_block_start");
+    begun["content_block"] = start;
+    event(out, "content_block_start", &begun);
+    for delta in deltas {
+        let mut piece = event_of("content_block_delta");
+        piece["delta"] = delta;
+        event(out, "content_block_delta", &piece);
+    }
+    if matches!(step.fault, Some(Fault::UnknownEvents)) {
+        let mut piece = event_of("content_block_delta");
+        piece["delta"] = json!({"type": "future_delta", "future": 1});
+        event(out, "content_block_delta", &piece);
+    }
+    if matches!(step.fault, Some(Fault::ErrorInToolInput)) && text(block, "type") == "tool_use" {
+        return false;
+    }
+    event(out, "content_block_stop", &event_of("content_block_stop"));
+    true
+}
+
+/// A text in pieces of a few characters.
+fn pieces(text: &str) -> impl Iterator<Item = String> + '_ {
+    let chars: Vec<char> = text.chars().collect();
+    let starts = (0..chars.len()).step_by(5);
+    starts
+        .map(move |at| chars.iter().skip(at).take(5).collect())
+        .collect::<Vec<String>>()
+        .into_iter()
+}
+
+fn event(out: &mut String, name: &str, data: &Value) {
+    out.push_str(&format!("event: {name}\ndata: {data}\n\n"));
+}

@@ -1,0 +1,16 @@
+//! Plays a language model from a script, over the real wire protocol on a real socket.
+//!
+//! A test says what the model answers and what goes wrong ([`Step`]); the server speaks it as the provider would, in chunks of odd sizes. It is strict where the
+//! provider is: a request that breaks the contract gets the provider's refusal and is remembered ([`Server::violations`]), thoughts that were changed on
+//! their way back are refused, and the prompt cache is simulated by hashing prefixes, so that a request that no longer hits it shows in its usage.
+//!
+//! Invariant: nothing is known here about our own code; what the protocol is stands here a second time.
+
+mod claude;
+mod http;
+mod script;
+mod server;
+
+pub use http::Request;
+pub use script::{Call, Fault, Reply, Script, Step};
+pub use server::Server;
