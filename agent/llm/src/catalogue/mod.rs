@@ -1,0 +1,283 @@
+//! What is known about models: ids, limits, prices and abilities, from a data file.
+//!
+//! Owns the form of that file, the one that is built in, and how a file of the user adds to it. Invariant: no id, price or limit of a model
+//! stands in code; what a model can't do is known before it is asked.
+
+mod check;
+mod model;
+mod price;
+mod raw;
+
+use std::collections::BTreeMap;
+
+pub use check::base_url;
+pub use model::{Capability, ImageTier, Model, Provider, ThinkingStyle, Tier};
+pub use price::{Prices, Rate};
+
+use check::{checked_model, checked_provider};
+
+/// The file that is built in.
+const BUILT_IN: &str = include_str!("models.toml");
+/// Form of the file that this version reads.
+const FORMAT: u32 = 1;
+/// Stands for every model that a provider has.
+const ANY: &str = "*";
+
+/// What is wrong with a model file, in one sentence with the place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("model file {file}: {place}: {problem}")]
+pub struct CatalogueError {
+    /// The file.
+    pub file: String,
+    /// Path of the value in it.
+    pub place: String,
+    /// What is wrong and what is allowed.
+    pub problem: String,
+}
+
+/// A model or provider that is not in the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{what} {name:?} is not in the model file; use one of {known}, or add it to a model file of your own"
+)]
+pub struct Unknown {
+    /// `provider` or `model`.
+    pub what: &'static str,
+    /// What was asked for.
+    pub name: String,
+    /// What there is.
+    pub known: String,
+}
+
+/// Everything that is known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Catalogue {
+    providers: BTreeMap<String, Provider>,
+    models: BTreeMap<(String, String), Model>,
+}
+
+impl Catalogue {
+    /// What is built in.
+    ///
+    /// # Errors
+    /// Never in a build that passed its tests.
+    pub fn built_in() -> Result<Self, CatalogueError> {
+        let mut catalogue = Self {
+            providers: BTreeMap::new(),
+            models: BTreeMap::new(),
+        };
+        catalogue.add("(built in)", BUILT_IN)?;
+        Ok(catalogue)
+    }
+
+    /// Adds the text of a model file called `file`; its entries take the place of those with the same names. Adds nothing when
+    /// something in it is wrong.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn add(&mut self, file: &str, text: &str) -> Result<(), CatalogueError> {
+        let wrong = |place: String, problem: String| CatalogueError {
+            file: file.to_owned(),
+            place,
+            problem,
+        };
+        let read = toml::Deserializer::parse(text)
+            .map_err(|e| wrong("syntax".to_owned(), e.message().to_owned()))?;
+        let read: raw::File = serde_path_to_error::deserialize(read)
+            .map_err(|e| wrong(e.path().to_string(), e.inner().message().to_owned()))?;
+        if read.format != FORMAT {
+            return Err(wrong(
+                "format".to_owned(),
+                format!("is {} and this version reads {FORMAT}", read.format),
+            ));
+        }
+        let mut next = self.clone();
+        for (name, provider) in read.providers {
+            let provider = checked_provider(&name, provider)
+                .map_err(|(field, why)| wrong(format!("providers.{name}.{field}"), why))?;
+            next.providers.insert(name, provider);
+        }
+        for (at, model) in read.models.into_iter().enumerate() {
+            let model = checked_model(model)
+                .map_err(|(field, why)| wrong(format!("models[{at}].{field}"), why))?;
+            if !next.providers.contains_key(&model.provider) {
+                let why = format!("{:?} is no provider of the file", model.provider);
+                return Err(wrong(format!("models[{at}].provider"), why));
+            }
+            let key = (model.provider.clone(), model.id.clone());
+            next.models.insert(key, model);
+        }
+        for provider in next.providers.values() {
+            for tier in [Tier::Small, Tier::Medium, Tier::Large] {
+                let id = provider.model_id(tier);
+                next.model(&provider.name, id)
+                    .map_err(|e| wrong(format!("providers.{}", provider.name), e.to_string()))?;
+            }
+        }
+        *self = next;
+        Ok(())
+    }
+
+    /// The provider called `name`.
+    ///
+    /// # Errors
+    /// When there is none; the error lists those there are.
+    pub fn provider(&self, name: &str) -> Result<&Provider, Unknown> {
+        self.providers.get(name).ok_or_else(|| Unknown {
+            what: "provider",
+            name: name.to_owned(),
+            known: self
+                .providers
+                .keys()
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
+    }
+
+    /// The model `id` of `provider`. Where the provider takes any, one that is not listed has the figures of `*`.
+    ///
+    /// # Errors
+    /// When there is none; the error lists those there are.
+    pub fn model(&self, provider: &str, id: &str) -> Result<Model, Unknown> {
+        let find = |id: &str| self.models.get(&(provider.to_owned(), id.to_owned()));
+        if let Some(model) = find(id).or_else(|| find(ANY)) {
+            return Ok(Model {
+                id: id.to_owned(),
+                ..model.clone()
+            });
+        }
+        let own = self.models.keys().filter(|(name, _)| name == provider);
+        Err(Unknown {
+            what: "model",
+            name: id.to_owned(),
+            known: own
+                .map(|(_, id)| id.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::money::Money;
+    use crate::usage::Usage;
+
+    fn built_in() -> Catalogue {
+        Catalogue::built_in().expect("the built-in file")
+    }
+
+    #[test]
+    fn a_verdict_by_the_small_model_costs_a_twentieth_of_a_cent() {
+        let model = built_in()
+            .model("claude", "claude-haiku-5-5")
+            .expect("model");
+        // A cached prefix of 2,000 tokens, one picture of 1280x720, 500 of text, 600 of output.
+        let usage = Usage {
+            input: 1_196 + 500,
+            cache_read: 2_000,
+            output: 600,
+            ..Usage::default()
+        };
+        assert_eq!(model.prices.cost(&usage), Money(489_600));
+    }
+
+    #[test]
+    fn a_long_prompt_has_the_price_of_long_prompts() {
+        let model = built_in()
+            .model("claude", "claude-haiku-5-5")
+            .expect("model");
+        let prompt = |input| {
+            model.prices.cost(&Usage {
+                input,
+                ..Usage::default()
+            })
+        };
+        assert_eq!(prompt(100_000), Money(100 * 100_000));
+        assert_eq!(prompt(100_001), Money(500 * 100_001));
+    }
+
+    #[test]
+    fn a_server_of_ones_own_takes_any_model_and_others_list_theirs() {
+        let catalogue = built_in();
+        let own = catalogue.model("local", "my-model:7b").expect("any");
+        assert_eq!(own.id, "my-model:7b");
+        let refused = catalogue.model("openai", "gpt-9").expect_err("unknown");
+        assert_eq!(
+            refused.to_string(),
+            "model \"gpt-9\" is not in the model file; use one of gpt-5-mini, gpt-5.2, or add it to a model file of your own"
+        );
+    }
+
+    #[test]
+    fn a_file_of_the_user_replaces_an_entry_whole_and_a_wrong_one_changes_nothing() {
+        let mut catalogue = built_in();
+        let text = r#"
+            format = 1
+            [[models]]
+            provider = "claude"
+            id = "claude-haiku-5-5"
+            context = 200_000
+            max_output = 1_000
+            bytes_per_token = 3
+            thinking = "none"
+            price = [{ input = 7, output = 8 }]
+        "#;
+        catalogue.add("mine.toml", text).expect("add");
+        let model = catalogue
+            .model("claude", "claude-haiku-5-5")
+            .expect("model");
+        assert_eq!((model.max_output, model.image_tier), (1_000, None));
+        let before = catalogue.clone();
+        for (from, to, said) in [
+            (
+                "price = [{ input = 7",
+                "price = [{ input = -7",
+                "models[0].price: -7 must be 0 to 10000",
+            ),
+            ("input = 7", "input = 0.0001", "in steps of 0.001"),
+            (
+                "thinking = \"none\"",
+                "thinking = \"much\"",
+                "models[0].thinking: unknown variant `much`, expected",
+            ),
+            (
+                "max_output = 1_000",
+                "max_output = 0",
+                "models[0].max_output: must be 1 to `context`",
+            ),
+            (
+                "max_output",
+                "max_outputs",
+                "unknown field `max_outputs`, expected one of",
+            ),
+            (
+                "provider = \"claude\"",
+                "provider = \"other\"",
+                "models[0].provider: \"other\" is no provider",
+            ),
+            (
+                "format = 1",
+                "format = 2",
+                "format: is 2 and this version reads 1",
+            ),
+        ] {
+            let refused = catalogue.add("mine.toml", &text.replacen(from, to, 1));
+            let refused = refused.expect_err(to).to_string();
+            assert!(refused.starts_with("model file mine.toml: "), "{refused}");
+            assert!(refused.contains(said), "{refused} lacks {said}");
+            assert_eq!(catalogue, before);
+        }
+    }
+
+    #[test]
+    fn an_address_with_a_credential_is_refused_and_not_repeated() {
+        let refused = base_url("https://me:secret@models.example").expect_err("refused");
+        assert!(!refused.contains("secret"), "{refused}");
+        for wrong in ["ftp://models.example", "models.example", "https://a/?key=1"] {
+            assert!(base_url(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The model file as it is written.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{Capability, ImageTier, ThinkingStyle};
+use crate::wire::Protocol;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) format: u32,
+    /// Day on which the figures were looked up; for people.
+    #[serde(default)]
+    #[expect(dead_code, reason = "read by people; named so that it is not refused")]
+    pub(super) as_of: Option<String>,
+    #[serde(default)]
+    pub(super) providers: BTreeMap<String, Provider>,
+    #[serde(default)]
+    pub(super) models: Vec<Model>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Provider {
+    pub(super) protocol: Protocol,
+    pub(super) base_url: String,
+    pub(super) needs_key: bool,
+    pub(super) max_request_bytes: usize,
+    pub(super) small: String,
+    pub(super) medium: String,
+    pub(super) large: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Model {
+    pub(super) provider: String,
+    pub(super) id: String,
+    pub(super) context: u64,
+    pub(super) max_output: u32,
+    pub(super) bytes_per_token: f64,
+    #[serde(default)]
+    pub(super) image_tier: Option<ImageTier>,
+    #[serde(default)]
+    pub(super) max_images: u32,
+    #[serde(default)]
+    pub(super) cache_min: Option<u64>,
+    pub(super) thinking: ThinkingStyle,
+    #[serde(default)]
+    pub(super) capabilities: Vec<Capability>,
+    pub(super) price: Vec<Rate>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rate {
+    #[serde(default)]
+    pub(super) prompt_to: Option<u64>,
+    pub(super) input: f64,
+    pub(super) output: f64,
+    #[serde(default)]
+    pub(super) cache_read: Option<f64>,
+    #[serde(default)]
+    pub(super) cache_write: Option<f64>,
+    #[serde(default)]
+    pub(super) cache_write_long: Option<f64>,
+}

@@ -1,0 +1,208 @@
+//! Decodes a picture, scales it to a size that the server leaves alone, and encodes it.
+//!
+//! Invariant: coordinates in the prepared picture and in the original are the same but for [`Prepared::scale`]; nothing is cropped or padded.
+//! A picture that fits already is passed on with its very bytes.
+
+use std::io::Cursor;
+
+use bytes::Bytes;
+use fast_image_resize::images::Image;
+use fast_image_resize::{PixelType, ResizeOptions, Resizer};
+use image::codecs::jpeg::JpegEncoder;
+use image::{ImageFormat, ImageReader, Limits, RgbImage};
+
+use super::size::{MAX_SIDE, unscaled, with_long_edge};
+use crate::catalogue::ImageTier;
+use crate::conversation::{MediaType, Picture};
+
+/// Quality of the JPEG that is sent: text in the picture stays readable, and tokens do not depend on it.
+const QUALITY: u8 = 85;
+/// Most memory that decoding may take: 8000 × 8000 pixels of four bytes.
+const MAX_DECODED: u64 = 256 << 20;
+
+/// How much of a picture is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Enough for a verdict: long edge up to 896 px (576 tokens at 16:9).
+    Glance,
+    /// Enough to place lines and zones: long edge up to 1456 px (1560 tokens at 16:9).
+    Work,
+    /// As much as the model takes.
+    Full,
+}
+
+impl Detail {
+    const fn max_edge(self) -> u32 {
+        match self {
+            Self::Glance => 896,
+            Self::Work => 1_456,
+            Self::Full => MAX_SIDE,
+        }
+    }
+
+    /// The next one down, for when money is short.
+    #[must_use]
+    pub const fn below(self) -> Self {
+        match self {
+            Self::Glance | Self::Work => Self::Glance,
+            Self::Full => Self::Work,
+        }
+    }
+}
+
+/// A picture ready to be sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared {
+    /// The picture.
+    pub picture: Picture,
+    /// Pixels of the original for one of the prepared picture: what a model's coordinates are multiplied with, across and down.
+    pub scale: (f64, f64),
+}
+
+/// A picture that can't be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum PictureError {
+    /// It is none that is known, or damaged.
+    #[error("the picture can't be read ({0}); give a JPEG or PNG file")]
+    Unreadable(String),
+    /// It can't be scaled or written; a fault of this program.
+    #[error("the picture could not be made ready ({0})")]
+    Internal(String),
+}
+
+/// Makes `file`, a JPEG or PNG, ready for a model whose server scales by `tier`.
+///
+/// # Errors
+/// When the file is no sound JPEG or PNG of at most 8000 pixels a side.
+pub fn prepare(file: &Bytes, tier: ImageTier, detail: Detail) -> Result<Prepared, PictureError> {
+    let unreadable = |e: &dyn std::fmt::Display| PictureError::Unreadable(e.to_string());
+    let mut reader = ImageReader::new(Cursor::new(file))
+        .with_guessed_format()
+        .map_err(|e| unreadable(&e))?;
+    let media = match reader.format() {
+        Some(ImageFormat::Jpeg) => MediaType::Jpeg,
+        Some(ImageFormat::Png) => MediaType::Png,
+        _ => return Err(PictureError::Unreadable("unknown format".to_owned())),
+    };
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(MAX_SIDE);
+    limits.max_image_height = Some(MAX_SIDE);
+    limits.max_alloc = Some(MAX_DECODED);
+    reader.limits(limits);
+    let decoded = reader.decode().map_err(|e| unreadable(&e))?;
+    let (width, height) = (decoded.width(), decoded.height());
+    let (mut to_width, mut to_height) = unscaled(tier, width, height);
+    if to_width.max(to_height) > detail.max_edge() {
+        (to_width, to_height) = with_long_edge(width, height, detail.max_edge());
+    }
+    let is_same = (to_width, to_height) == (width, height);
+    let (media, bytes) = if is_same {
+        (media, file.clone())
+    } else {
+        let small = scaled(decoded.into_rgb8(), to_width, to_height)?;
+        (MediaType::Jpeg, jpeg(&small)?)
+    };
+    Ok(Prepared {
+        picture: Picture {
+            media,
+            width: to_width,
+            height: to_height,
+            bytes,
+        },
+        scale: (
+            f64::from(width) / f64::from(to_width),
+            f64::from(height) / f64::from(to_height),
+        ),
+    })
+}
+
+fn internal(error: &dyn std::fmt::Display) -> PictureError {
+    PictureError::Internal(error.to_string())
+}
+
+fn scaled(from: RgbImage, width: u32, height: u32) -> Result<RgbImage, PictureError> {
+    let (from_width, from_height) = from.dimensions();
+    let from = Image::from_vec_u8(from_width, from_height, from.into_raw(), PixelType::U8x3)
+        .map_err(|e| internal(&e))?;
+    let mut to = Image::new(width, height, PixelType::U8x3);
+    Resizer::new()
+        .resize(&from, &mut to, &ResizeOptions::new())
+        .map_err(|e| internal(&e))?;
+    RgbImage::from_raw(width, height, to.into_vec())
+        .ok_or_else(|| PictureError::Internal("size".to_owned()))
+}
+
+fn jpeg(picture: &RgbImage) -> Result<Bytes, PictureError> {
+    let mut out = Vec::new();
+    picture
+        .write_with_encoder(JpegEncoder::new_with_quality(&mut out, QUALITY))
+        .map_err(|e| internal(&e))?;
+    Ok(out.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use image::{DynamicImage, Rgb};
+
+    use super::*;
+
+    /// Black, with a white square of `side` pixels at a place.
+    fn scene(width: u32, height: u32, at: (u32, u32), side: u32) -> Bytes {
+        let mut picture = RgbImage::new(width, height);
+        for y in at.1..at.1 + side {
+            for x in at.0..at.0 + side {
+                picture.put_pixel(x, y, Rgb([255; 3]));
+            }
+        }
+        jpeg(&picture).expect("encode")
+    }
+
+    /// Centre of what is bright.
+    fn bright(file: &[u8]) -> (f64, f64) {
+        let picture: DynamicImage = image::load_from_memory(file).expect("decode");
+        let (mut n, mut sum) = (0.0, (0.0, 0.0));
+        for (x, y, pixel) in picture.into_rgb8().enumerate_pixels() {
+            if pixel.0[0] > 128 {
+                n += 1.0;
+                sum = (sum.0 + f64::from(x) + 0.5, sum.1 + f64::from(y) + 0.5);
+            }
+        }
+        (sum.0 / n, sum.1 / n)
+    }
+
+    #[test]
+    fn what_a_model_points_at_lies_in_the_original_where_the_scale_says() {
+        let file = scene(1920, 1080, (1500, 300), 120);
+        for (detail, size) in [(Detail::Glance, (896, 504)), (Detail::Full, (1456, 819))] {
+            let made = prepare(&file, ImageTier::Standard, detail).expect("prepare");
+            assert_eq!((made.picture.width, made.picture.height), size);
+            let seen = bright(&made.picture.bytes);
+            let (x, y) = (seen.0 * made.scale.0, seen.1 * made.scale.1);
+            assert!(
+                (x - 1560.0).abs() < 1.5 && (y - 360.0).abs() < 1.5,
+                "{x} {y}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_picture_that_fits_keeps_its_bytes() {
+        let file = scene(640, 480, (0, 0), 10);
+        let made = prepare(&file, ImageTier::Standard, Detail::Glance).expect("prepare");
+        assert_eq!(made.picture.bytes, file);
+        assert_eq!(made.scale, (1.0, 1.0));
+    }
+
+    #[test]
+    fn what_is_no_picture_is_refused_with_what_would_do() {
+        for wrong in [&b"GIF89a...."[..], b"", b"\xff\xd8\xff\xe0 and no more"] {
+            let refused = prepare(
+                &Bytes::copy_from_slice(wrong),
+                ImageTier::High,
+                Detail::Full,
+            );
+            let refused = refused.expect_err("refused").to_string();
+            assert!(refused.ends_with("give a JPEG or PNG file"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What a call consumed, in tokens, the same words for every provider.
+//!
+//! Invariant: the four kinds of tokens do not overlap; thinking is part of the output.
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens of one call, or the sum over many.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Input that was neither read from a cache nor written to one.
+    pub input: u64,
+    /// Input read from the provider's cache.
+    pub cache_read: u64,
+    /// Input written to a cache that is kept for minutes.
+    pub cache_write: u64,
+    /// Input written to a cache that is kept for an hour.
+    pub cache_write_long: u64,
+    /// Output, thinking included.
+    pub output: u64,
+    /// Output that was thinking, where the provider says so.
+    pub thinking: u64,
+}
+
+impl Usage {
+    /// Tokens of the whole prompt.
+    #[must_use]
+    pub const fn prompt(&self) -> u64 {
+        self.input
+            .saturating_add(self.cache_read)
+            .saturating_add(self.cache_write)
+            .saturating_add(self.cache_write_long)
+    }
+
+    /// Prompt and output.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.prompt().saturating_add(self.output)
+    }
+
+    /// Whether nothing is known to have been consumed.
+    #[must_use]
+    pub const fn is_nothing(&self) -> bool {
+        self.total() == 0
+    }
+
+    /// The sum with another.
+    #[must_use]
+    pub const fn plus(&self, other: &Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+            cache_write_long: self.cache_write_long.saturating_add(other.cache_write_long),
+            output: self.output.saturating_add(other.output),
+            thinking: self.thinking.saturating_add(other.thinking),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! One block of content while it is streamed, and what any block means.
+//!
+//! A block begins as an object with empty fields; pieces fill them. What comes out is that object with the filled fields in place and every other
+//! member as it came, because it goes back to the server like that.
+
+use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::conversation::{AssistantPart, ToolCall};
+use crate::raw_json::RawJson;
+
+/// Members of an object in their order.
+struct Members(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl<'de> Visitor<'de> for Read {
+            type Value = Members;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        from.deserialize_map(Read)
+    }
+}
+
+/// A block that is being filled.
+pub(super) struct Open {
+    members: Members,
+    /// Fields that pieces fill with text.
+    text: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    input: Option<String>,
+    citations: Vec<Box<RawValue>>,
+}
+
+impl std::fmt::Debug for Open {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Open").finish_non_exhaustive()
+    }
+}
+
+#[derive(Deserialize)]
+struct Delta<'d> {
+    r#type: &'d str,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    thinking: Option<String>,
+    #[serde(default)]
+    signature: Option<String>,
+    #[serde(default)]
+    partial_json: Option<String>,
+    #[serde(default)]
+    citation: Option<Box<RawValue>>,
+}
+
+/// What a piece added, to be shown.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Added {
+    Text(String),
+    Thinking(String),
+    Nothing,
+}
+
+impl Open {
+    /// Begins with the object of `content_block_start`.
+    pub(super) fn new(start: &str) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            members: serde_json::from_str(start)?,
+            text: None,
+            thinking: None,
+            signature: None,
+            input: None,
+            citations: Vec::new(),
+        })
+    }
+
+    /// Adds the `delta` of `content_block_delta`. Kinds that are not known add nothing.
+    pub(super) fn add(&mut self, delta: &str) -> Result<Added, serde_json::Error> {
+        let delta: Delta<'_> = serde_json::from_str(delta)?;
+        Ok(match delta.r#type {
+            "text_delta" => {
+                let text = delta.text.unwrap_or_default();
+                self.text.get_or_insert_default().push_str(&text);
+                Added::Text(text)
+            }
+            "thinking_delta" => {
+                let text = delta.thinking.unwrap_or_default();
+                self.thinking.get_or_insert_default().push_str(&text);
+                Added::Thinking(text)
+            }
+            "signature_delta" => {
+                self.signature = delta.signature;
+                Added::Nothing
+            }
+            "input_json_delta" => {
+                let part = delta.partial_json.unwrap_or_default();
+                self.input.get_or_insert_default().push_str(&part);
+                Added::Nothing
+            }
+            "citations_delta" => {
+                self.citations.extend(delta.citation);
+                Added::Nothing
+            }
+            _ => Added::Nothing,
+        })
+    }
+
+    /// The whole block. The error is one of a call's arguments.
+    pub(super) fn close(mut self) -> Result<RawJson, serde_json::Error> {
+        let fill = [
+            ("text", self.text.take()),
+            ("thinking", self.thinking.take()),
+            ("signature", self.signature.take()),
+        ];
+        for (name, piece) in fill {
+            if let Some(piece) = piece {
+                // What was there before the first piece stays in front; it is always empty today.
+                let mut text: String = self.get(name).unwrap_or_default();
+                if name == "signature" {
+                    text.clear();
+                }
+                text.push_str(&piece);
+                self.set(name, serde_json::value::to_raw_value(&text)?);
+            }
+        }
+        // No pieces, or empty ones, leave the object of the start, which is `{}`.
+        if let Some(input) = self.input.take().filter(|input| !input.trim().is_empty()) {
+            self.set("input", RawValue::from_string(input)?);
+        }
+        if !self.citations.is_empty() {
+            let citations = std::mem::take(&mut self.citations);
+            self.set("citations", serde_json::value::to_raw_value(&citations)?);
+        }
+        let mut text = String::from("{");
+        for (at, (name, value)) in self.members.0.iter().enumerate() {
+            if at > 0 {
+                text.push(',');
+            }
+            text.push_str(&serde_json::to_string(name)?);
+            text.push(':');
+            text.push_str(value.get());
+        }
+        text.push('}');
+        RawJson::new(text)
+    }
+
+    fn get(&self, name: &str) -> Option<String> {
+        let mut members = self.members.0.iter();
+        let (_, value) = members.find(|(n, _)| n == name)?;
+        serde_json::from_str(value.get()).ok()
+    }
+
+    fn set(&mut self, name: &str, value: Box<RawValue>) {
+        match self.members.0.iter_mut().find(|(n, _)| n == name) {
+            Some((_, old)) => *old = value,
+            None => self.members.0.push((name.to_owned(), value)),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Known<'b> {
+    r#type: String,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    thinking: Option<String>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default, borrow)]
+    input: Option<&'b RawValue>,
+}
+
+/// What a whole block means to us: nothing, where it is of a kind that is only echoed.
+///
+/// # Errors
+/// One phrase, when a block of a known kind lacks something.
+pub(super) fn meaning(block: &RawJson) -> Result<Option<AssistantPart>, String> {
+    let known: Known<'_> = block.parse().map_err(|e| e.to_string())?;
+    Ok(match known.r#type.as_str() {
+        "text" => Some(AssistantPart::Text(
+            known.text.ok_or("a text without text")?,
+        )),
+        "thinking" => Some(AssistantPart::Thinking(known.thinking.unwrap_or_default())),
+        "redacted_thinking" => Some(AssistantPart::Thinking(String::new())),
+        "tool_use" => {
+            let id = known
+                .id
+                .filter(|id| !id.is_empty())
+                .ok_or("a call without an id")?;
+            let name = known.name.ok_or("a call without a name")?;
+            let arguments = RawJson::raw(known.input.ok_or("a call without input")?);
+            if !arguments.is_object() {
+                return Err(format!("the arguments of {name} are no object"));
+            }
+            Some(AssistantPart::Call(ToolCall {
+                id,
+                name,
+                arguments,
+            }))
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,349 @@
+//! A conversation as a request.
+//!
+//! Breakpoints of the cache stand at the last tool, at the last block of the system prompt and at the ends of the two newest turns of the
+//! user. So tools and system are cached over conversations, and each call finds the entry that the call before it made, also after a turn with more
+//! results than the server looks back over (20 blocks). Sampling parameters are never sent: newer models refuse them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::ask::{Ask, ToolChoice};
+use crate::catalogue::{Capability, Model, ThinkingStyle};
+use crate::conversation::{
+    AssistantPart, AssistantTurn, Conversation, Picture, ToolResult, Turn, UserPart,
+};
+use crate::wire::{HttpCall, Protocol, body};
+
+/// Least that may be set aside for thinking.
+const MIN_THINKING: u32 = 1_024;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ToolBody<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Block<'a>>,
+    messages: Vec<Message<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig<'a>>,
+    stream: bool,
+}
+
+#[derive(Serialize)]
+struct ToolBody<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a RawValue,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize, Clone, Copy)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum CacheControl {
+    Ephemeral,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Vec<Content<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Exact(&'a RawValue),
+    Block(Block<'a>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Image {
+        source: Source,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    ToolUse {
+        id: &'a str,
+        name: &'a str,
+        input: &'a RawValue,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        content: Vec<Block<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+}
+
+impl Block<'_> {
+    fn mark(&mut self) {
+        match self {
+            Self::Text { cache_control, .. }
+            | Self::Image { cache_control, .. }
+            | Self::ToolResult { cache_control, .. } => {
+                *cache_control = Some(CacheControl::Ephemeral);
+            }
+            Self::ToolUse { .. } => {}
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Source {
+    r#type: &'static str,
+    media_type: &'static str,
+    data: String,
+}
+
+#[derive(Serialize)]
+struct Choice {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    disable_parallel_tool_use: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Thinking {
+    /// Thoughts are asked for in a summary: left to itself a model of the 5 family leaves them out, and a person would see nothing.
+    Adaptive {
+        display: &'static str,
+    },
+    Enabled {
+        budget_tokens: u32,
+    },
+}
+
+#[derive(Serialize)]
+struct OutputConfig<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format<'a> {
+    JsonSchema { schema: &'a RawValue },
+}
+
+/// The request for the next turn of the model.
+pub(in crate::wire) fn encode(model: &Model, conversation: &Conversation, ask: &Ask) -> HttpCall {
+    let caches = model.cache_min.is_some();
+    let effort = ask.effort.filter(|_| model.can(Capability::Effort));
+    let schema = ask.schema.as_ref();
+    let schema = schema.filter(|_| model.can(Capability::StructuredOutput));
+    let request = Body {
+        model: &model.id,
+        max_tokens: ask.max_output,
+        tools: tools(model, conversation, caches),
+        system: system(conversation, caches),
+        messages: messages(conversation, caches),
+        tool_choice: choice(model, conversation, ask),
+        thinking: thinking(model, conversation, ask),
+        output_config: (effort.is_some() || schema.is_some()).then(|| OutputConfig {
+            effort: effort.map(crate::ask::Effort::word),
+            format: schema.map(|s| Format::JsonSchema {
+                schema: s.schema.as_raw(),
+            }),
+        }),
+        stream: ask.stream,
+    };
+    let accept = if ask.stream {
+        "text/event-stream"
+    } else {
+        "application/json"
+    };
+    HttpCall {
+        path: "/v1/messages".to_owned(),
+        headers: vec![
+            ("anthropic-version", "2023-06-01"),
+            ("content-type", "application/json"),
+            ("accept", accept),
+        ],
+        body: body(&request),
+    }
+}
+
+fn tools<'a>(model: &Model, conversation: &'a Conversation, caches: bool) -> Vec<ToolBody<'a>> {
+    let mut tools: Vec<ToolBody<'a>> = conversation
+        .tools()
+        .iter()
+        .map(|tool| ToolBody {
+            name: tool.name(),
+            description: tool.description(),
+            input_schema: tool.schema().as_raw(),
+            strict: tool.is_strict() && model.can(Capability::StrictTools),
+            cache_control: None,
+        })
+        .collect();
+    if let Some(last) = tools.last_mut().filter(|_| caches) {
+        last.cache_control = Some(CacheControl::Ephemeral);
+    }
+    tools
+}
+
+fn system(conversation: &Conversation, caches: bool) -> Vec<Block<'_>> {
+    let blocks = conversation.system().iter();
+    let mut blocks: Vec<Block<'_>> = blocks.map(|text| text_block(text)).collect();
+    if let Some(last) = blocks.last_mut().filter(|_| caches) {
+        last.mark();
+    }
+    blocks
+}
+
+fn messages(conversation: &Conversation, caches: bool) -> Vec<Message<'_>> {
+    let mut messages: Vec<Message<'_>> = conversation.turns().iter().map(message).collect();
+    if caches {
+        let of_user = messages.iter_mut().rev().filter(|m| m.role == "user");
+        for message in of_user.take(2) {
+            if let Some(Content::Block(block)) = message.content.last_mut() {
+                block.mark();
+            }
+        }
+    }
+    messages
+}
+
+fn message(turn: &Turn) -> Message<'_> {
+    let (role, content) = match turn {
+        Turn::User(parts) => ("user", user_blocks(parts)),
+        Turn::Results(results) => ("user", results.iter().map(result_block).collect()),
+        Turn::Assistant(turn) => return assistant(turn),
+    };
+    let content = content.into_iter().map(Content::Block).collect();
+    Message { role, content }
+}
+
+fn assistant(turn: &AssistantTurn) -> Message<'_> {
+    let content = match &turn.exact {
+        Some(exact) if exact.protocol == Protocol::Claude => exact
+            .items
+            .iter()
+            .map(|item| Content::Exact(item.as_raw()))
+            .collect(),
+        // Of another provider, or our own: what was said and called, without thoughts, which only their author can sign.
+        Some(_) | None => turn
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                AssistantPart::Text(text) if !text.is_empty() => Some(text_block(text)),
+                AssistantPart::Text(_) | AssistantPart::Thinking(_) => None,
+                AssistantPart::Call(call) => Some(Block::ToolUse {
+                    id: &call.id,
+                    name: &call.name,
+                    input: call.arguments.as_raw(),
+                }),
+            })
+            .map(Content::Block)
+            .collect(),
+    };
+    Message {
+        role: "assistant",
+        content,
+    }
+}
+
+fn result_block(result: &ToolResult) -> Block<'_> {
+    Block::ToolResult {
+        tool_use_id: &result.call,
+        is_error: result.is_error,
+        content: user_blocks(&result.parts),
+        cache_control: None,
+    }
+}
+
+fn user_blocks(parts: &[UserPart]) -> Vec<Block<'_>> {
+    parts
+        .iter()
+        .filter_map(|part| match part {
+            // An empty text block is refused.
+            UserPart::Text(text) => (!text.is_empty()).then(|| text_block(text)),
+            UserPart::Picture(picture) => Some(image_block(picture)),
+        })
+        .collect()
+}
+
+fn text_block(text: &str) -> Block<'_> {
+    Block::Text {
+        text,
+        cache_control: None,
+    }
+}
+
+fn image_block(picture: &Picture) -> Block<'static> {
+    Block::Image {
+        source: Source {
+            r#type: "base64",
+            media_type: picture.media.mime(),
+            data: STANDARD.encode(&picture.bytes),
+        },
+        cache_control: None,
+    }
+}
+
+fn choice(model: &Model, conversation: &Conversation, ask: &Ask) -> Option<Choice> {
+    if conversation.tools().is_empty() {
+        return None;
+    }
+    let r#type = match ask.choice {
+        ToolChoice::Required if model.can(Capability::ForceTool) => "any",
+        ToolChoice::Auto | ToolChoice::Required => "auto",
+        ToolChoice::Never => "none",
+    };
+    let disable_parallel_tool_use =
+        !ask.parallel && r#type != "none" && model.can(Capability::ParallelChoice);
+    let is_default = r#type == "auto" && !disable_parallel_tool_use;
+    (!is_default).then_some(Choice {
+        r#type,
+        disable_parallel_tool_use,
+    })
+}
+
+fn thinking(model: &Model, conversation: &Conversation, ask: &Ask) -> Option<Thinking> {
+    match model.thinking {
+        ThinkingStyle::None => None,
+        ThinkingStyle::Adaptive => Some(Thinking::Adaptive {
+            display: "summarized",
+        }),
+        ThinkingStyle::Budget => {
+            let budget_tokens = ask.max_output / 2;
+            // In a loop of tools such a model wants its own thoughts back, which a turn that was made for it does not have;
+            // and it can't be forced while it thinks.
+            let last_made = conversation
+                .turns()
+                .iter()
+                .rev()
+                .find_map(|turn| match turn {
+                    Turn::Assistant(turn) => Some(turn.exact.is_none()),
+                    Turn::User(_) | Turn::Results(_) => None,
+                });
+            let fits = budget_tokens >= MIN_THINKING
+                && ask.choice != ToolChoice::Required
+                && last_made != Some(true);
+            fits.then_some(Thinking::Enabled { budget_tokens })
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! A conversation as a request.
+//!
+//! Nothing is stored at the provider, so reasoning comes back encrypted and is sent again as it came. Prefixes are cached by the provider
+//! by itself, without breakpoints.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::ask::{Ask, ToolChoice};
+use crate::catalogue::{Capability, Model, ThinkingStyle};
+use crate::conversation::{AssistantPart, AssistantTurn, Conversation, Turn, UserPart};
+use crate::wire::{HttpCall, Protocol, body};
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    instructions: String,
+    input: Vec<Item<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ToolBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    max_output_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<TextBody<'a>>,
+    store: bool,
+    include: [&'static str; 1],
+    stream: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item<'a> {
+    Exact(&'a RawValue),
+    Made(Made<'a>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Made<'a> {
+    Message {
+        role: &'static str,
+        content: Vec<Part<'a>>,
+    },
+    FunctionCall {
+        call_id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    },
+    FunctionCallOutput {
+        call_id: &'a str,
+        output: Vec<Part<'a>>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    InputText {
+        text: &'a str,
+    },
+    OutputText {
+        text: &'a str,
+    },
+    InputImage {
+        image_url: String,
+        detail: &'static str,
+    },
+}
+
+#[derive(Serialize)]
+struct ToolBody<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a RawValue,
+    strict: bool,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    summary: &'static str,
+}
+
+#[derive(Serialize)]
+struct TextBody<'a> {
+    format: Format<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format<'a> {
+    JsonSchema {
+        name: &'a str,
+        schema: &'a RawValue,
+        strict: bool,
+    },
+}
+
+/// The request for the next turn of the model.
+pub(in crate::wire) fn encode(model: &Model, conversation: &Conversation, ask: &Ask) -> HttpCall {
+    let has_tools = !conversation.tools().is_empty();
+    let schema = ask.schema.as_ref();
+    let schema = schema.filter(|_| model.can(Capability::StructuredOutput));
+    let choice = match ask.choice {
+        ToolChoice::Required if model.can(Capability::ForceTool) => Some("required"),
+        ToolChoice::Auto | ToolChoice::Required => None,
+        ToolChoice::Never => Some("none"),
+    };
+    let request = Body {
+        model: &model.id,
+        instructions: conversation.system().join("\n\n"),
+        input: conversation.turns().iter().flat_map(items).collect(),
+        tools: tools(model, conversation),
+        tool_choice: choice.filter(|_| has_tools),
+        parallel_tool_calls: (has_tools && model.can(Capability::ParallelChoice))
+            .then_some(ask.parallel),
+        max_output_tokens: ask.max_output,
+        reasoning: (model.thinking != ThinkingStyle::None).then(|| Reasoning {
+            effort: ask
+                .effort
+                .filter(|_| model.can(Capability::Effort))
+                .map(crate::ask::Effort::word),
+            summary: "auto",
+        }),
+        text: schema.map(|schema| TextBody {
+            format: Format::JsonSchema {
+                name: &schema.name,
+                schema: schema.schema.as_raw(),
+                strict: true,
+            },
+        }),
+        store: false,
+        include: ["reasoning.encrypted_content"],
+        stream: ask.stream,
+    };
+    let accept = if ask.stream {
+        "text/event-stream"
+    } else {
+        "application/json"
+    };
+    HttpCall {
+        path: "/v1/responses".to_owned(),
+        headers: vec![("content-type", "application/json"), ("accept", accept)],
+        body: body(&request),
+    }
+}
+
+fn tools<'a>(model: &Model, conversation: &'a Conversation) -> Vec<ToolBody<'a>> {
+    let tools = conversation.tools().iter();
+    tools
+        .map(|tool| ToolBody {
+            r#type: "function",
+            name: tool.name(),
+            description: tool.description(),
+            parameters: tool.schema().as_raw(),
+            strict: tool.is_strict() && model.can(Capability::StrictTools),
+        })
+        .collect()
+}
+
+fn items(turn: &Turn) -> Vec<Item<'_>> {
+    match turn {
+        Turn::User(said) => vec![Item::Made(Made::Message {
+            role: "user",
+            content: parts(said),
+        })],
+        Turn::Results(results) => results
+            .iter()
+            .map(|result| {
+                let mut output = parts(&result.parts);
+                if result.is_error {
+                    output.insert(0, Part::InputText { text: "ERROR" });
+                }
+                Item::Made(Made::FunctionCallOutput {
+                    call_id: &result.call,
+                    output,
+                })
+            })
+            .collect(),
+        Turn::Assistant(turn) => assistant(turn),
+    }
+}
+
+fn assistant(turn: &AssistantTurn) -> Vec<Item<'_>> {
+    if let Some(exact) = turn
+        .exact
+        .as_ref()
+        .filter(|e| e.protocol == Protocol::Openai)
+    {
+        let items = exact.items.iter();
+        return items.map(|item| Item::Exact(item.as_raw())).collect();
+    }
+    let parts = turn.parts.iter();
+    parts
+        .filter_map(|part| match part {
+            AssistantPart::Text(text) => Some(Made::Message {
+                role: "assistant",
+                content: vec![Part::OutputText { text }],
+            }),
+            AssistantPart::Call(call) => Some(Made::FunctionCall {
+                call_id: &call.id,
+                name: &call.name,
+                arguments: call.arguments.text(),
+            }),
+            AssistantPart::Thinking(_) => None,
+        })
+        .map(Item::Made)
+        .collect()
+}
+
+fn parts(parts: &[UserPart]) -> Vec<Part<'_>> {
+    let parts = parts.iter();
+    parts
+        .map(|part| match part {
+            UserPart::Text(text) => Part::InputText { text },
+            UserPart::Picture(picture) => Part::InputImage {
+                image_url: format!(
+                    "data:{};base64,{}",
+                    picture.media.mime(),
+                    STANDARD.encode(&picture.bytes)
+                ),
+                detail: "high",
+            },
+        })
+        .collect()
+}
