@@ -11,10 +11,12 @@
 //! Sans-IO: bytes, time and randomness are arguments. Not here: what is said to a model and why, which tools there are, when a person is asked.
 
 pub mod ask;
+pub mod budget;
 pub mod catalogue;
 pub mod conversation;
 pub mod estimate;
 pub mod fault;
+pub mod ledger;
 pub mod money;
 pub mod picture;
 pub mod raw_json;

@@ -1,0 +1,169 @@
+//! The stored form of the books.
+//!
+//! Keyspaces: `llm_head` (one record: clock, attempts of the hour, what counts against the limits), `llm_calls`, `llm_days`, `llm_months` (keys are numbers) and
+//! `llm_jobs` (key: the job's name). A value is one version byte and JSON. A record that makes no sense is passed over; without its head the ledger takes what counts
+//! against the limits from the sums of the newest day and month, so damage gives no money back. A newer version's record is refused.
+
+use std::ops::Bound;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use watchkeeper_store::{Batch, Keyspace, NewerFormat, Store, StoreError, log_key, log_seq};
+
+use super::state::{CallRecord, Change, Head, JobTotals, Running, State, Totals};
+use crate::budget::{BudgetClock, Limits};
+
+const HEAD: Keyspace = Keyspace::new("llm_head");
+const CALLS: Keyspace = Keyspace::new("llm_calls");
+const JOBS: Keyspace = Keyspace::new("llm_jobs");
+const DAYS: Keyspace = Keyspace::new("llm_days");
+const MONTHS: Keyspace = Keyspace::new("llm_months");
+const HEAD_KEY: &[u8] = b"head";
+const VERSION: u8 = 1;
+const PAGE: usize = 256;
+
+fn encode(value: &impl Serialize) -> Vec<u8> {
+    let mut out = vec![VERSION];
+    // Plain data with string keys: serde_json can't fail on it.
+    out.extend(serde_json::to_vec(value).unwrap_or_default());
+    out
+}
+
+/// The batch that makes `change` of `state` true.
+pub(super) fn batch(state: &State, change: &Change) -> Batch {
+    let mut batch = Batch::new().put(HEAD, HEAD_KEY, &encode(&state.head));
+    if let Some(call) = state.calls.get(&change.call) {
+        batch = batch.put(CALLS, &log_key(change.call), &encode(call));
+    }
+    if let Some(job) = state.jobs.get(&change.job) {
+        batch = batch.put(JOBS, change.job.as_bytes(), &encode(job));
+    }
+    if let Some(day) = state.days.get(&change.day) {
+        batch = batch.put(DAYS, &log_key(change.day), &encode(day));
+    }
+    if let Some(month) = state.months.get(&change.month) {
+        batch = batch.put(MONTHS, &log_key(change.month), &encode(month));
+    }
+    for seq in &change.forgotten_calls {
+        batch = batch.delete(CALLS, &log_key(*seq));
+    }
+    for job in &change.forgotten_jobs {
+        batch = batch.delete(JOBS, job.as_bytes());
+    }
+    for day in &change.forgotten_days {
+        batch = batch.delete(DAYS, &log_key(*day));
+    }
+    for month in &change.forgotten_months {
+        batch = batch.delete(MONTHS, &log_key(*month));
+    }
+    batch
+}
+
+/// Reads the books back from the store in `folder`; writes nothing.
+pub(super) fn restore(
+    store: &dyn Store,
+    folder: &Path,
+    limits: Limits,
+) -> Result<State, StoreError> {
+    let mut state = State {
+        limits,
+        ..State::default()
+    };
+    let number = |key: &[u8]| log_seq(key);
+    let text = |key: &[u8]| String::from_utf8(key.to_vec()).ok();
+    each(store, folder, CALLS, |key, call: CallRecord| {
+        state.calls.extend(number(key).map(|seq| (seq, call)));
+    })?;
+    each(store, folder, JOBS, |key, job: JobTotals| {
+        state.jobs.extend(text(key).map(|name| (name, job)));
+    })?;
+    each(store, folder, DAYS, |key, totals: Totals| {
+        state.days.extend(number(key).map(|day| (day, totals)));
+    })?;
+    each(store, folder, MONTHS, |key, totals: Totals| {
+        state
+            .months
+            .extend(number(key).map(|month| (month, totals)));
+    })?;
+    let mut head = None;
+    each(store, folder, HEAD, |_, found: Head| head = Some(found))?;
+    state.head = head.unwrap_or_else(|| head_of(&state));
+    // A number is never given twice, whatever was lost.
+    let last = state.calls.last_key_value().map_or(0, |(seq, _)| seq + 1);
+    state.head.next = state.head.next.max(last);
+    Ok(state)
+}
+
+/// A head made of the rest: of an empty ledger that of a new one.
+fn head_of(state: &State) -> Head {
+    let newest = state.calls.values().map(|call| call.at_ms).max();
+    let running = |date: Option<(&u64, &Totals)>| {
+        date.map_or_else(Running::default, |(date, totals)| Running {
+            date: *date,
+            spent: totals.cost,
+            ..Running::default()
+        })
+    };
+    if newest.is_some() {
+        tracing::warn!("the head of the ledger is gone; what was spent is taken from its sums");
+    }
+    Head {
+        clock: BudgetClock::from_ms(newest.unwrap_or(0), newest.is_some()),
+        day: running(state.days.last_key_value()),
+        month: running(state.months.last_key_value()),
+        ..Head::default()
+    }
+}
+
+fn each<T: DeserializeOwned>(
+    store: &dyn Store,
+    folder: &Path,
+    keyspace: Keyspace,
+    mut take: impl FnMut(&[u8], T),
+) -> Result<(), StoreError> {
+    let mut from: Option<Vec<u8>> = None;
+    loop {
+        let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let page = store.scan(keyspace, bound, PAGE)?;
+        let full = page.entries.len() + page.corrupt.len() == PAGE;
+        let last_sound = page.entries.last().map(|entry| entry.key.clone());
+        let last_corrupt = page.corrupt.last().map(|record| record.key.clone());
+        for entry in page.entries {
+            if let Some(found) = entry.value.first().filter(|v| **v > VERSION) {
+                let key = String::from_utf8_lossy(&entry.key).into_owned();
+                let what = format!("record {key:?} of {}", keyspace.name());
+                return Err(NewerFormat::new(folder, what, found, VERSION).into());
+            }
+            let json = entry.value.strip_prefix(&[VERSION]);
+            match json.map(serde_json::from_slice) {
+                Some(Ok(value)) => take(&entry.key, value),
+                Some(Err(_)) | None => {
+                    let keyspace = keyspace.name();
+                    tracing::warn!(keyspace, key = ?entry.key, "record of the ledger can't be read and is passed over");
+                }
+            }
+        }
+        if !full {
+            return Ok(());
+        }
+        from = last_sound.max(last_corrupt);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+
+    /// Damages the head.
+    pub(in crate::ledger) fn damage_head(store: &dyn Store) {
+        let batch = Batch::new().put(HEAD, HEAD_KEY, &[VERSION, b'{']);
+        store.commit(batch).expect("commit");
+    }
+
+    /// Writes a head as a newer version would.
+    pub(in crate::ledger) fn newer_head(store: &dyn Store) {
+        let batch = Batch::new().put(HEAD, HEAD_KEY, &[VERSION + 1, b'{']);
+        store.commit(batch).expect("commit");
+    }
+}

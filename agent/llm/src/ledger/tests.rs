@@ -1,0 +1,344 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+use watchkeeper_contract::time::TimeQuality;
+use watchkeeper_store::{FaultyStore, MemoryStore};
+
+use super::on_disk::testing::{damage_head, newer_head};
+use super::*;
+use crate::budget::Period;
+use crate::fault::FaultKind;
+
+/// 2026-11-22T12:00:00Z
+const NOON: i64 = 1_795_348_800_000;
+const HOUR: i64 = 3_600_000;
+const CENT: Money = Money(10_000_000);
+
+fn wall(unix_ms: i64) -> Wall {
+    let quality = TimeQuality::Estimated;
+    Wall { unix_ms, quality }
+}
+
+fn limits() -> Limits {
+    Limits {
+        calls_per_hour: 3,
+        tokens_per_call: 1_000,
+        day: CENT.times(10),
+        month: CENT.times(25),
+        soft_percent: 80,
+    }
+}
+
+fn entry(worst: Money) -> Entry {
+    Entry {
+        job: "verdict/1".to_owned(),
+        model: "m".to_owned(),
+        tokens: 100,
+        worst,
+    }
+}
+
+fn used(output: u64) -> Usage {
+    Usage {
+        output,
+        ..Usage::default()
+    }
+}
+
+/// A store, a ledger on it and a clock that the test moves.
+struct Bench {
+    store: Arc<FaultyStore<MemoryStore>>,
+    ledger: Ledger,
+    start: Instant,
+    at_ms: i64,
+}
+
+impl Bench {
+    fn new(limits: Limits) -> Self {
+        let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+        let ledger = Ledger::open(store.clone(), Path::new("/state"), limits).expect("open");
+        Self {
+            store,
+            ledger,
+            start: Instant::now(),
+            at_ms: NOON,
+        }
+    }
+
+    fn restart(&mut self, limits: Limits) {
+        self.ledger = Ledger::open(self.store.clone(), Path::new("/state"), limits).expect("open");
+    }
+
+    fn now(&self) -> (Instant, Wall) {
+        let passed = Duration::from_millis((self.at_ms - NOON).unsigned_abs());
+        (self.start + passed, wall(self.at_ms))
+    }
+
+    fn reserve(&self, worst: Money) -> Result<Ticket, LedgerError> {
+        let (now, wall) = self.now();
+        self.ledger.reserve(now, wall, &entry(worst))
+    }
+
+    fn spend(&self, cost: Money) {
+        let ticket = self.reserve(cost).expect("reserve");
+        let settled = self.ledger.settle(ticket, Outcome::Answered, used(7), cost);
+        settled.expect("settle");
+    }
+
+    fn report(&self) -> Report {
+        let (now, wall) = self.now();
+        self.ledger.report(now, wall)
+    }
+}
+
+fn refusal(result: Result<Ticket, LedgerError>) -> Refusal {
+    match result {
+        Err(LedgerError::Refused(refusal)) => refusal,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn what_was_spent_is_there_after_a_restart_by_call_job_day_and_month() {
+    let mut bench = Bench::new(limits());
+    bench.spend(CENT);
+    bench.spend(CENT.times(2));
+    let before = bench.report();
+    bench.restart(limits());
+    let after = bench.report();
+    assert_eq!(after, before);
+    assert_eq!(after.day, CENT.times(3));
+    let totals = Totals {
+        calls: 2,
+        usage: used(14),
+        cost: CENT.times(3),
+    };
+    assert_eq!(after.jobs["verdict/1"], totals);
+    // 2026-11-22 is day 20779, November 2026 month 682.
+    assert_eq!(after.days[&20_779], totals);
+    assert_eq!(after.months[&682], totals);
+    assert_eq!(after.calls.len(), 2);
+}
+
+#[test]
+fn a_call_that_a_crash_left_open_is_counted_in_full() {
+    let mut bench = Bench::new(limits());
+    let _lost = bench.reserve(CENT.times(6)).expect("reserve");
+    bench.restart(limits());
+    assert_eq!(bench.report().day, CENT.times(6));
+    assert_eq!(bench.report().calls[0].outcome, Outcome::Open);
+    assert!(matches!(
+        refusal(bench.reserve(CENT.times(5))),
+        Refusal::Money { .. }
+    ));
+}
+
+#[test]
+fn what_is_reserved_counts_until_the_truth_takes_its_place() {
+    let bench = Bench::new(limits());
+    let first = bench.reserve(CENT.times(9)).expect("reserve");
+    let refused = refusal(bench.reserve(CENT.times(2)));
+    assert_eq!(
+        refused,
+        Refusal::Money {
+            period: Period::Day,
+            spent: CENT.times(9),
+            limit: CENT.times(10),
+            needed: CENT.times(2),
+        }
+    );
+    let failed = Outcome::Failed(FaultKind::Overloaded);
+    let settled = bench
+        .ledger
+        .settle(first, failed, Usage::default(), Money::ZERO);
+    settled.expect("settle");
+    bench.reserve(CENT.times(2)).map(drop).expect("room again");
+}
+
+#[test]
+fn the_hour_slides_and_a_large_call_is_refused() {
+    let mut bench = Bench::new(limits());
+    for _ in 0..3 {
+        bench.spend(Money::ZERO);
+    }
+    bench.restart(limits());
+    let refused = refusal(bench.reserve(Money::ZERO)).to_string();
+    assert!(
+        refused.contains("wait 61 min or raise `calls_per_hour`"),
+        "{refused}"
+    );
+    bench.at_ms += HOUR + 60_000;
+    bench.spend(Money::ZERO);
+    let large = Entry {
+        tokens: 1_001,
+        ..entry(Money::ZERO)
+    };
+    let (now, wall) = bench.now();
+    let result = bench.ledger.reserve(now, wall, &large);
+    assert!(matches!(
+        refusal(result),
+        Refusal::Tokens {
+            needed: 1_001,
+            limit: 1_000
+        }
+    ));
+}
+
+#[test]
+fn a_new_day_has_new_money_until_the_month_has_none() {
+    let mut bench = Bench::new(limits());
+    for day in 0..2 {
+        bench.at_ms = NOON + day * 24 * HOUR;
+        bench.spend(CENT.times(10));
+        assert!(matches!(
+            refusal(bench.reserve(CENT)),
+            Refusal::Money {
+                period: Period::Day,
+                ..
+            }
+        ));
+    }
+    bench.at_ms += 24 * HOUR;
+    let refused = refusal(bench.reserve(CENT.times(6)));
+    assert!(matches!(
+        refused,
+        Refusal::Money {
+            period: Period::Month,
+            ..
+        }
+    ));
+    bench.spend(CENT.times(5));
+}
+
+#[test]
+fn from_the_soft_limit_on_money_is_saved() {
+    let bench = Bench::new(limits());
+    let economy = || {
+        let (now, wall) = bench.now();
+        bench.ledger.economy(now, wall)
+    };
+    bench.spend(CENT.times(7));
+    assert_eq!(economy(), Economy::Full);
+    bench.spend(CENT);
+    assert_eq!(economy(), Economy::Reduced);
+}
+
+#[test]
+fn a_clock_set_back_gives_no_money_back_not_even_over_a_restart() {
+    let mut bench = Bench::new(limits());
+    bench.spend(CENT.times(10));
+    for days_back in [1, 40, 20_000] {
+        let now = bench.now().0;
+        let back = wall((NOON - days_back * 24 * HOUR).max(0));
+        let result = bench.ledger.reserve(now, back, &entry(CENT));
+        assert!(
+            matches!(refusal(result), Refusal::Money { .. }),
+            "{days_back}"
+        );
+        bench.restart(limits());
+        let result = bench.ledger.reserve(now, back, &entry(CENT));
+        assert!(
+            matches!(refusal(result), Refusal::Money { .. }),
+            "{days_back} and a restart"
+        );
+    }
+}
+
+#[test]
+fn a_date_that_is_put_right_takes_what_was_spent_along() {
+    let mut bench = Bench::new(limits());
+    bench.at_ms = NOON + 5_000 * 24 * HOUR;
+    bench.spend(CENT.times(10));
+    let truth = Wall {
+        unix_ms: NOON,
+        quality: TimeQuality::Synced,
+    };
+    let result = bench.ledger.reserve(bench.now().0, truth, &entry(CENT));
+    assert!(matches!(
+        refusal(result),
+        Refusal::Money {
+            period: Period::Day,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn a_call_that_can_t_be_written_down_is_not_made() {
+    let bench = Bench::new(limits());
+    bench.store.syncs.blow_at(1);
+    assert!(matches!(bench.reserve(CENT), Err(LedgerError::Store(_))));
+    bench.store.syncs.mend();
+    assert_eq!(bench.report().day, Money::ZERO);
+}
+
+#[test]
+fn a_damaged_head_resets_no_budget_and_a_newer_one_is_refused() {
+    let mut bench = Bench::new(limits());
+    bench.spend(CENT.times(10));
+    damage_head(bench.store.as_ref());
+    bench.restart(limits());
+    assert!(matches!(
+        refusal(bench.reserve(CENT)),
+        Refusal::Money { .. }
+    ));
+    newer_head(bench.store.as_ref());
+    let refused = Ledger::open(bench.store.clone(), Path::new("/state"), limits());
+    let said = refused.expect_err("newer").to_string();
+    assert!(
+        said.contains("has format 2 and this version reads up to 1"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_books_stay_within_their_bounds_on_the_disk_too() {
+    let mut bench = Bench::new(Limits {
+        calls_per_hour: u32::MAX,
+        ..limits()
+    });
+    for n in 0..700 {
+        bench.at_ms = NOON + n * 24 * HOUR;
+        let (now, wall) = bench.now();
+        let entry = Entry {
+            job: format!("job {n}"),
+            ..entry(Money::ZERO)
+        };
+        drop(bench.ledger.reserve(now, wall, &entry).expect("reserve"));
+    }
+    bench.restart(limits());
+    let report = bench.report();
+    assert_eq!(
+        (report.calls.len(), report.jobs.len(), report.days.len()),
+        (500, 500, 400)
+    );
+    assert!(report.jobs.contains_key("job 699") && !report.jobs.contains_key("job 199"));
+}
+
+proptest! {
+    #[test]
+    fn no_order_of_calls_restarts_and_clocks_spends_more_than_a_day_s_money_within_a_day(
+        steps in prop::collection::vec((0_u64..6, 0_u64..100, -72_i64..0, any::<bool>()), 1..60),
+    ) {
+        let limits = Limits { calls_per_hour: u32::MAX, month: Money(u64::MAX), ..limits() };
+        let mut bench = Bench::new(limits);
+        bench.spend(Money::ZERO);
+        let mut spent = Money::ZERO;
+        for (worst, share, hours, restarts) in steps {
+            // The wall clock only ever goes back: no day passes.
+            let worst = CENT.times(worst);
+            let now = bench.now().0;
+            let back = wall(NOON + hours * HOUR);
+            if let Ok(ticket) = bench.ledger.reserve(now, back, &entry(worst)) {
+                let cost = Money(worst.0 / 100 * share);
+                bench.ledger.settle(ticket, Outcome::Answered, used(1), cost).expect("settle");
+                spent += cost;
+            }
+            if restarts {
+                bench.restart(limits);
+            }
+            prop_assert!(spent <= limits.day);
+            prop_assert_eq!(bench.ledger.report(now, back).day, spent);
+        }
+    }
+}
