@@ -1,7 +1,7 @@
 //! What can go wrong with one call, what is done about it, and what a person can do.
 //!
 //! Invariant: every kind has one sentence that says what to do, and stands in one row here: whether it is tried again, whether it
-//! counts against the provider. What a server said is kept short.
+//! counts against the provider. What a server said is kept short and never holds the key (see [`crate::key::Key::scrub`]).
 
 use std::fmt;
 use std::time::Duration;

@@ -1,0 +1,163 @@
+//! The budget stops calls before they are made, and a ledger that can't be written does too.
+
+use std::time::Duration;
+
+use watchkeeper_llm::budget::{Economy, Limits, Refusal};
+use watchkeeper_llm::catalogue::Tier;
+use watchkeeper_llm::money::Money;
+use watchkeeper_llm::picture::Detail;
+use watchkeeper_llm::{Ask, LlmError};
+use watchkeeper_scripted_model::{Fault, Step};
+
+use crate::support::{Bench, ask, limits, setup_talk, verdict_talk};
+
+static ASK: Ask = Ask::new(1_000);
+
+#[tokio::test]
+async fn what_is_counted_is_what_the_provider_says_at_the_catalogue_s_price() {
+    let mut step = Step::text("yes");
+    step.reply.output_tokens = Some(600);
+    let bench = Bench::new([step]).await;
+    let mut job = bench.job(Tier::Small);
+    let reply = ask(&mut job, &verdict_talk(), &ASK).await.expect("answer");
+    assert_eq!(reply.usage.output, 600);
+    let want = Money(reply.usage.input * 100 + 600 * 500);
+    assert_eq!(job.spent(), (reply.usage, want));
+    assert_eq!(bench.client.report().day, want);
+    bench.check();
+}
+
+#[tokio::test]
+async fn a_day_without_money_makes_no_call_and_the_next_one_does() {
+    // One call may cost up to $0.01 on the medium model.
+    let day = Money(15_000_000);
+    let steps = (0..9).map(|_| {
+        let mut step = Step::text("yes");
+        step.reply.output_tokens = Some(1_000);
+        step
+    });
+    let bench = Bench::with(
+        Limits {
+            day,
+            soft_percent: 100,
+            ..limits()
+        },
+        steps,
+        |_| {},
+    )
+    .await;
+    let mut job = bench.job(Tier::Medium);
+    ask(&mut job, &verdict_talk(), &ASK)
+        .await
+        .expect("the first");
+    let refused = ask(&mut job, &verdict_talk(), &ASK).await;
+    assert!(
+        matches!(refused, Err(LlmError::Budget(Refusal::Money { .. }))),
+        "{refused:?}"
+    );
+    assert_eq!(bench.server.requests().len(), 1);
+    assert!(bench.client.report().day <= day);
+    bench.clock.pass(Duration::from_secs(24 * 3600));
+    ask(&mut bench.job(Tier::Medium), &verdict_talk(), &ASK)
+        .await
+        .expect("a new day");
+    bench.check();
+}
+
+#[tokio::test]
+async fn the_budget_is_checked_before_every_attempt_not_only_before_the_first() {
+    let limits = Limits {
+        calls_per_hour: 2,
+        ..limits()
+    };
+    let bench = Bench::with(
+        limits,
+        (0..4).map(|_| Step::from(Fault::Overloaded)),
+        |_| {},
+    )
+    .await;
+    let refused = ask(&mut bench.job(Tier::Medium), &setup_talk(), &ASK).await;
+    assert!(
+        matches!(
+            refused,
+            Err(LlmError::Budget(Refusal::Calls { limit: 2, .. }))
+        ),
+        "{refused:?}"
+    );
+    assert_eq!(bench.server.requests().len(), 2);
+    bench.check();
+}
+
+#[tokio::test]
+async fn a_call_with_too_many_tokens_is_refused_before_it_is_made() {
+    let limits = Limits {
+        tokens_per_call: 1_000,
+        ..limits()
+    };
+    let bench = Bench::with(limits, [Step::text("yes")], |_| {}).await;
+    let refused = ask(&mut bench.job(Tier::Small), &verdict_talk(), &ASK).await;
+    assert!(
+        matches!(refused, Err(LlmError::Budget(Refusal::Tokens { .. }))),
+        "{refused:?}"
+    );
+    ask(&mut bench.job(Tier::Small), &verdict_talk(), &Ask::new(500))
+        .await
+        .expect("a small one");
+    assert_eq!(bench.server.requests().len(), 1);
+    bench.check();
+}
+
+#[tokio::test]
+async fn from_the_soft_limit_on_a_job_gets_a_smaller_model_and_less_detail() {
+    let limits = Limits {
+        soft_percent: 0,
+        ..limits()
+    };
+    let bench = Bench::with(limits, [Step::text("yes")], |_| {}).await;
+    let mut job = bench.job(Tier::Medium);
+    assert_eq!(
+        (job.economy(), job.detail()),
+        (Economy::Reduced, Detail::Glance)
+    );
+    ask(&mut job, &verdict_talk(), &ASK).await.expect("answer");
+    assert_eq!(
+        bench.server.requests()[0].json()["model"],
+        "claude-haiku-5-5"
+    );
+    bench.check();
+}
+
+#[tokio::test]
+async fn a_ledger_that_can_t_be_written_sends_nothing_and_gives_nothing_out() {
+    let bench = Bench::new([Step::text("yes"), Step::text("yes")]).await;
+    let mut job = bench.job(Tier::Small);
+    bench.store.syncs.blow_at(1);
+    let result = ask(&mut job, &verdict_talk(), &ASK).await;
+    assert!(matches!(result, Err(LlmError::Ledger(_))), "{result:?}");
+    assert_eq!(bench.server.requests().len(), 0);
+    // Booked, sent, answered – and then the true cost can't be written.
+    bench.store.syncs.blow_at(2);
+    let result = ask(&mut job, &verdict_talk(), &ASK).await;
+    assert!(matches!(result, Err(LlmError::Ledger(_))), "{result:?}");
+    assert_eq!(bench.server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn an_attempt_that_is_dropped_in_the_middle_is_counted_in_full() {
+    let bench = Bench::new([Step::text("yes").with(Fault::Stall)]).await;
+    let mut job = bench.job(Tier::Medium);
+    let talk = verdict_talk();
+    {
+        let asked = ask(&mut job, &talk, &ASK);
+        tokio::pin!(asked);
+        // Until the server has the request.
+        while bench.server.requests().is_empty() {
+            tokio::select! {
+                _ = &mut asked => panic!("a stalled answer came"),
+                () = tokio::time::sleep(Duration::from_millis(1)) => {}
+            }
+        }
+    }
+    let report = bench.client.report();
+    assert!(report.day >= Money(10_000).times(1_000), "{:?}", report.day);
+}

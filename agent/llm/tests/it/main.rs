@@ -1,0 +1,9 @@
+//! The provider layer against a scripted model on a real socket, and its wire formats against golden files.
+
+mod budget;
+mod decoders;
+mod faults;
+mod golden;
+mod secrets;
+mod support;
+mod talk;

@@ -1,0 +1,215 @@
+//! A bench: a scripted model, a client to it, a ledger in memory, and a clock that only moves when somebody sleeps.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_llm::budget::Limits;
+use watchkeeper_llm::catalogue::{Catalogue, Tier};
+use watchkeeper_llm::client::{Clock, Progress};
+use watchkeeper_llm::conversation::{ToolResult, UserPart};
+use watchkeeper_llm::ledger::{Ledger, Outcome};
+use watchkeeper_llm::picture::Detail;
+use watchkeeper_llm::raw_json::RawJson;
+use watchkeeper_llm::tool::Tool;
+use watchkeeper_llm::{
+    Ask, Client, Conversation, Job, JobSpec, Key, LlmError, Parts, Reply, Settings,
+};
+use watchkeeper_scripted_model::{Script, Server, Step};
+use watchkeeper_store::{FaultyStore, MemoryStore};
+
+/// The key that the scripted model accepts.
+pub(crate) const KEY: &str = "sk-scripted-0123456789abcdefghij";
+
+/// 2026-11-22T12:00:00Z
+pub(crate) const NOON: i64 = 1_795_348_800_000;
+
+/// Time that passes only while somebody sleeps.
+#[derive(Debug)]
+pub(crate) struct TestClock {
+    start: Instant,
+    pauses: Mutex<Vec<Duration>>,
+}
+
+impl TestClock {
+    fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            pauses: Mutex::default(),
+        }
+    }
+
+    /// How long somebody slept, each time.
+    pub(crate) fn pauses(&self) -> Vec<Duration> {
+        self.pauses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.pauses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(time);
+    }
+
+    fn passed(&self) -> Duration {
+        self.pauses().iter().sum()
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Instant {
+        self.start + self.passed()
+    }
+
+    fn wall(&self) -> Wall {
+        let passed = i64::try_from(self.passed().as_millis()).unwrap_or_default();
+        Wall {
+            unix_ms: NOON + passed,
+            quality: TimeQuality::Synced,
+        }
+    }
+
+    fn sleep(&self, pause: Duration) -> BoxFuture<'_, ()> {
+        self.pass(pause);
+        std::future::ready(()).boxed()
+    }
+
+    fn random(&self) -> f64 {
+        0.5
+    }
+}
+
+pub(crate) type TestStore = Arc<FaultyStore<MemoryStore>>;
+
+pub(crate) struct Bench {
+    pub(crate) server: Server,
+    pub(crate) client: Client,
+    pub(crate) clock: Arc<TestClock>,
+    pub(crate) store: TestStore,
+}
+
+/// Generous limits: what a test limits it says itself.
+pub(crate) fn limits() -> Limits {
+    Limits {
+        calls_per_hour: 1_000,
+        ..Limits::default()
+    }
+}
+
+pub(crate) fn settings(server: &Server) -> Settings {
+    let mut settings = Settings::new("claude");
+    settings.base_url = Some(server.base_url());
+    settings
+}
+
+impl Bench {
+    pub(crate) async fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self::with(limits(), steps, |_| {}).await
+    }
+
+    pub(crate) async fn with(
+        limits: Limits,
+        steps: impl IntoIterator<Item = Step>,
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
+        let steps = steps.into_iter().collect();
+        let server = Server::start(Some(KEY), Script { steps })
+            .await
+            .expect("server");
+        let mut settings = settings(&server);
+        change(&mut settings);
+        let store: TestStore = Arc::new(FaultyStore::new(MemoryStore::new()));
+        let clock = Arc::new(TestClock::new());
+        let ledger = Ledger::open(store.clone(), Path::new("/state"), limits).expect("ledger");
+        let parts = Parts {
+            catalogue: Catalogue::built_in().expect("catalogue"),
+            key: Some(Key::new(KEY, "a test").expect("key")),
+            ledger: Arc::new(ledger),
+            clock: clock.clone(),
+        };
+        let client = Client::new(&settings, parts).expect("client");
+        Self {
+            server,
+            client,
+            clock,
+            store,
+        }
+    }
+
+    /// A job that has two minutes.
+    pub(crate) fn job(&self, tier: Tier) -> Job {
+        self.client.begin(JobSpec {
+            name: "test".to_owned(),
+            tier,
+            detail: Detail::Work,
+            time: Duration::from_secs(120),
+        })
+    }
+
+    /// What every test may count on: the contract was kept and the books are in order.
+    pub(crate) fn check(&self) {
+        assert_eq!(self.server.violations(), Vec::<String>::new());
+        let report = self.client.report();
+        let open = report
+            .calls
+            .iter()
+            .filter(|call| call.outcome == Outcome::Open);
+        assert_eq!(open.count(), 0, "calls without an end in the ledger");
+        let sum: u64 = report.calls.iter().map(|call| call.cost.0).sum();
+        assert_eq!(report.month.0, sum);
+        let stored =
+            Ledger::open(self.store.clone(), Path::new("/state"), report.limits).expect("again");
+        assert_eq!(
+            stored.report(self.clock.now(), self.clock.wall()),
+            report,
+            "on the disk"
+        );
+    }
+}
+
+/// A tool without strictness.
+pub(crate) fn snapshot_tool() -> Tool {
+    let schema = r#"{"type":"object","properties":{"camera":{"type":"string"}},"required":["camera"],"additionalProperties":false}"#;
+    let schema = RawJson::new(schema.to_owned()).expect("schema");
+    Tool::new("get_snapshot", "A picture of a camera.", schema, true).expect("tool")
+}
+
+/// Somebody asks for something, with a tool at hand.
+pub(crate) fn setup_talk() -> Conversation {
+    let system = vec!["You set watches up.".to_owned()];
+    let mut talk = Conversation::new(system, vec![snapshot_tool()]).expect("new");
+    talk.say(vec!["Watch the dock.".into()]).expect("say");
+    talk
+}
+
+/// A question without tools.
+pub(crate) fn verdict_talk() -> Conversation {
+    let mut talk =
+        Conversation::new(vec!["You judge events.".to_owned()], Vec::new()).expect("new");
+    talk.say(vec!["Is somebody there?".into()]).expect("say");
+    talk
+}
+
+/// Results for every open call.
+pub(crate) fn results(talk: &Conversation, parts: &[UserPart]) -> Vec<ToolResult> {
+    let calls = talk.open_calls().into_iter();
+    calls
+        .map(|call| ToolResult {
+            call: call.id.clone(),
+            parts: parts.to_vec(),
+            is_error: false,
+        })
+        .collect()
+}
+
+/// Asks and looks at nothing in between.
+pub(crate) async fn ask(job: &mut Job, talk: &Conversation, ask: &Ask) -> Result<Reply, LlmError> {
+    job.ask(talk, ask, &mut |_: Progress<'_>| {}).await
+}

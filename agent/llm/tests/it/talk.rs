@@ -1,0 +1,197 @@
+//! A whole conversation with the scripted model, which refuses whatever the provider would: thoughts that changed, results out of order, too many breakpoints.
+
+use serde_json::json;
+use watchkeeper_llm::Ask;
+use watchkeeper_llm::catalogue::{ImageTier, Tier};
+use watchkeeper_llm::client::Progress;
+use watchkeeper_llm::conversation::UserPart;
+use watchkeeper_llm::picture::{Detail, prepare};
+use watchkeeper_llm::wire::Piece;
+use watchkeeper_llm::{Conversation, Stop};
+use watchkeeper_scripted_model::Step;
+
+use crate::support::{Bench, ask, results, setup_talk, snapshot_tool};
+
+static ASK: Ask = Ask::new(4_000);
+
+fn picture() -> UserPart {
+    let mut file = std::io::Cursor::new(Vec::new());
+    let image = image::RgbImage::from_fn(448, 252, |x, y| image::Rgb([x as u8, y as u8, 7]));
+    image
+        .write_to(&mut file, image::ImageFormat::Jpeg)
+        .expect("encode");
+    let made =
+        prepare(&file.into_inner().into(), ImageTier::High, Detail::Glance).expect("prepare");
+    UserPart::Picture(made.picture)
+}
+
+/// Looks at two docks at once, then at one, then is done. Text with characters of several bytes, arguments with numbers of odd forms.
+fn script() -> Vec<Step> {
+    let two = [
+        (
+            "get_snapshot",
+            json!({"camera": "dock-1", "at": 1.0, "note": "Tor „Süd“ \\ \n"}),
+        ),
+        (
+            "get_snapshot",
+            json!({"camera": "dock-2", "at": 12_345_678_901_234_567_890_u64}),
+        ),
+    ];
+    let mut first = Step::calls(&two).thinking("Two docks – 两个. I look at both.");
+    first.reply.text = Some("Ich schaue nach: 📷".to_owned());
+    let second = Step::calls(&[("get_snapshot", json!({}))]).thinking("");
+    vec![first, second, Step::text("Done.").thinking("Enough.")]
+}
+
+async fn play(how: Ask, chunk: Option<usize>) -> (Bench, Conversation) {
+    let steps = script().into_iter().map(|mut step| {
+        step.reply.chunk_bytes = chunk;
+        step
+    });
+    let bench = Bench::new(steps).await;
+    let mut job = bench.job(Tier::Medium);
+    let mut talk = setup_talk();
+    loop {
+        let reply = ask(&mut job, &talk, &how).await.expect("answer");
+        talk.hear(&reply).expect("hear");
+        if reply.stop == Stop::End {
+            break;
+        }
+        let seen = [picture(), "the dock, untrusted".into()];
+        talk.answer(results(&talk, &seen)).expect("answer");
+    }
+    bench.check();
+    (bench, talk)
+}
+
+#[tokio::test]
+async fn thoughts_and_parallel_calls_go_back_as_they_came_over_a_loop_of_tools() {
+    let (bench, talk) = play(ASK.clone(), None).await;
+    assert_eq!(bench.server.requests().len(), 3);
+    assert_eq!(talk.turns().len(), 6);
+}
+
+#[tokio::test]
+async fn a_streamed_answer_a_whole_one_and_any_cut_of_the_bytes_are_the_same_conversation() {
+    let (_, streamed) = play(ASK.clone(), Some(1)).await;
+    let (_, in_one) = play(ASK.clone(), Some(1 << 20)).await;
+    let (_, whole) = play(ASK.clone().whole(), None).await;
+    assert_eq!(streamed, in_one);
+    for (a, b) in streamed.turns().iter().zip(whole.turns()) {
+        assert_eq!(a, b);
+    }
+}
+
+#[tokio::test]
+async fn what_comes_is_shown_as_it_comes() {
+    let bench = Bench::new([script().remove(0)]).await;
+    let (mut thought, mut said, mut called) = (String::new(), String::new(), Vec::new());
+    let mut job = bench.job(Tier::Medium);
+    let talk = setup_talk();
+    let mut shown = |progress: Progress<'_>| match progress {
+        Progress::Piece(Piece::Thinking(text)) => thought.push_str(text),
+        Progress::Piece(Piece::Text(text)) => said.push_str(text),
+        Progress::Piece(Piece::Call { name }) => called.push(name.clone()),
+        Progress::Again { .. } => panic!("nothing failed"),
+    };
+    job.ask(&talk, &ASK, &mut shown).await.expect("answer");
+    assert_eq!(thought, "Two docks – 两个. I look at both.");
+    assert_eq!(said, "Ich schaue nach: 📷");
+    assert_eq!(called, ["get_snapshot", "get_snapshot"]);
+}
+
+#[tokio::test]
+async fn every_turn_reads_from_the_cache_what_the_turn_before_wrote() {
+    let bench = Bench::new(script()).await;
+    let mut job = bench.job(Tier::Medium);
+    // Longer than the shortest prefix that is cached.
+    let system = vec!["You set watches up. ".repeat(200)];
+    let mut talk = Conversation::new(system, vec![snapshot_tool()]).expect("new");
+    talk.say(vec!["Watch the docks.".into()]).expect("say");
+    let mut before = None;
+    for _ in 0..3 {
+        let usage = {
+            let reply = ask(&mut job, &talk, &ASK).await.expect("answer");
+            talk.hear(&reply).expect("hear");
+            if reply.stop == Stop::ToolUse {
+                talk.answer(results(&talk, &[picture()])).expect("answer");
+            }
+            reply.usage
+        };
+        match before {
+            None => assert_eq!((usage.cache_read, usage.input), (0, 0)),
+            // All of the earlier prompt comes from the cache, and only what was added is written.
+            Some(prompt) => assert_eq!((usage.cache_read, usage.input), (prompt, 0)),
+        }
+        before = Some(usage.prompt());
+    }
+    // Another conversation with the same tools and system begins with them from the cache.
+    bench.server.add([Step::text("hm")]);
+    let mut other = Conversation::new(talk.system().to_vec(), talk.tools().to_vec()).expect("new");
+    other.say(vec!["Watch the gate.".into()]).expect("say");
+    let usage = ask(&mut job, &other, &ASK).await.expect("answer").usage;
+    assert!(
+        usage.cache_read > 900 && usage.cache_write < 50,
+        "{usage:?}"
+    );
+    bench.check();
+}
+
+#[tokio::test]
+async fn an_estimate_lies_above_what_the_provider_counts() {
+    let (bench, talk) = play(ASK.clone(), None).await;
+    let model = bench.job(Tier::Medium).model().clone();
+    let estimate = watchkeeper_llm::estimate::prompt(&talk, &model);
+    let counted = bench
+        .client
+        .report()
+        .calls
+        .last()
+        .map(|call| call.usage.prompt());
+    assert!(
+        counted.is_some_and(|n| n < estimate),
+        "{counted:?} {estimate}"
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_the_harness_made_carries_what_a_camera_saw() {
+    use watchkeeper_llm::conversation::{AssistantPart, ToolCall};
+    use watchkeeper_llm::raw_json::RawJson;
+
+    let bench = Bench::new([Step::text("nobody")]).await;
+    let mut talk = setup_talk();
+    let call = ToolCall {
+        id: "toolu_evidence".to_owned(),
+        name: "get_snapshot".to_owned(),
+        arguments: RawJson::of(&json!({"camera": "dock"})),
+    };
+    talk.pretend(vec![AssistantPart::Call(call)])
+        .expect("pretend");
+    talk.answer(results(&talk, &[picture()])).expect("answer");
+    let reply = ask(&mut bench.job(Tier::Small), &talk, &ASK.clone().whole())
+        .await
+        .expect("answer");
+    assert_eq!(reply.text(), "nobody");
+    bench.check();
+}
+
+#[tokio::test]
+async fn a_stored_conversation_is_gone_on_with_as_if_nothing_had_happened() {
+    let bench = Bench::new(script()).await;
+    let mut talk = setup_talk();
+    for _ in 0..3 {
+        // As after a restart: from the disk, with another job.
+        let stored = serde_json::to_string(&talk).expect("store");
+        talk = serde_json::from_str(&stored).expect("restore");
+        let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK)
+            .await
+            .expect("answer");
+        talk.hear(&reply).expect("hear");
+        if reply.stop == Stop::ToolUse {
+            talk.answer(results(&talk, &[picture()])).expect("answer");
+        }
+    }
+    assert_eq!(bench.server.steps_left(), 0);
+    bench.check();
+}
