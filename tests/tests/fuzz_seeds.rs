@@ -139,6 +139,7 @@ replay! {
     downloads_are_in_place_only_with_the_right_bytes: "download",
     records_of_the_journal_come_back_and_damage_is_noticed: "journal",
     manifests_keep_their_promises_or_are_refused: "manifest",
+    answers_of_a_model_are_read_whole_or_not_at_all: "model",
     requests_from_the_broker_are_understood_or_refused: "mqtt",
     entries_of_the_outbox_come_back_or_are_refused: "outbox",
     pipelines_tell_only_what_can_be_written_down: "pipeline",

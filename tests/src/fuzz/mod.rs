@@ -15,6 +15,7 @@ mod download;
 mod hostile;
 mod journal;
 mod manifest;
+mod model;
 mod mqtt;
 mod outbox;
 mod pipeline;
@@ -41,6 +42,7 @@ pub const TARGETS: &[Target] = &[
     target("download", download::download),
     target("journal", journal::journal),
     target("manifest", manifest::manifest),
+    target("model", model::model),
     target("mqtt", mqtt::mqtt),
     target("outbox", outbox::outbox),
     target("pipeline", pipeline::pipeline),

@@ -1,0 +1,68 @@
+//! Target `model`: what a model provider sends, streamed, whole and as a refusal, and a model file of the user.
+//!
+//! Property: what is made of a stream does not depend on how it was cut; a call that may be run has an object for its arguments; a refusal is one short
+//! line; what is wrong with a model file is told with its place and changes nothing.
+
+use watchkeeper_llm::Reply;
+use watchkeeper_llm::catalogue::Catalogue;
+use watchkeeper_llm::fault::{Fault, FaultKind};
+use watchkeeper_llm::wire::{Decoder, Head, Protocol};
+
+pub(super) fn model(input: &[u8]) {
+    let (choice, body) = input
+        .split_first()
+        .map_or((0, input), |(c, body)| (*c, body));
+    let protocol = match choice % 3 {
+        0 => Protocol::Claude,
+        1 => Protocol::Openai,
+        _ => Protocol::Gemini,
+    };
+    let at_once = streamed(protocol, body, body.len().max(1));
+    assert_eq!(
+        at_once,
+        streamed(protocol, body, usize::from(choice / 3) + 1)
+    );
+    for reply in [at_once, protocol.decode(body).map_err(|fault| fault.kind)] {
+        let usable = reply.ok().and_then(|reply| reply.usable().ok());
+        for call in usable.iter().flat_map(Reply::calls) {
+            let object = call
+                .arguments
+                .parse::<serde_json::Map<String, serde_json::Value>>();
+            assert!(object.is_ok(), "{:?}", call.arguments);
+        }
+    }
+    let head = Head {
+        status: 400 + u16::from(choice),
+        ..Head::default()
+    };
+    one_line(&protocol.fault(&head, body));
+    file(&String::from_utf8_lossy(body));
+}
+
+fn streamed(protocol: Protocol, body: &[u8], cut: usize) -> Result<Reply, FaultKind> {
+    let mut decoder = Decoder::new(protocol);
+    for piece in body.chunks(cut) {
+        decoder.feed(piece).map_err(|fault| fault.kind)?;
+    }
+    decoder.finish().map_err(|fault| fault.kind)
+}
+
+fn one_line(fault: &Fault) {
+    let line = fault.to_string();
+    assert!(
+        line.len() < 1_000 && !line.contains(char::is_control),
+        "{line}"
+    );
+}
+
+fn file(text: &str) {
+    let built_in = Catalogue::built_in().expect("what is built in is sound");
+    let mut catalogue = built_in.clone();
+    if let Err(error) = catalogue.add("mine.toml", text) {
+        assert_eq!(catalogue, built_in);
+        assert!(
+            !error.place.is_empty() && !error.problem.is_empty(),
+            "{error}"
+        );
+    }
+}
