@@ -4,6 +4,7 @@
 //! one of ours says how long; one that has not ended by then is left to itself, which is logged with its name.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,6 +16,8 @@ use parking_lot::Mutex;
 pub struct Thread {
     name: String,
     running: Mutex<Option<Running>>,
+    /// Whether it was waited for in vain.
+    left: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -38,7 +41,22 @@ impl Thread {
                 body();
             })?;
         let running = Mutex::new(Some(Running { handle, ended }));
-        Ok(Self { name, running })
+        let left = AtomicBool::new(false);
+        Ok(Self {
+            name,
+            running,
+            left,
+        })
+    }
+
+    /// Waits until it has ended, at most for `patience`, unless it has been waited for in vain already. False when it still runs.
+    pub fn join_once(&self, patience: Duration) -> bool {
+        let patience = if self.left.load(Ordering::Relaxed) {
+            Duration::ZERO
+        } else {
+            patience
+        };
+        self.join(patience)
     }
 
     /// Waits until it has ended, at most for `patience`. False when it still runs; it may be asked again.
@@ -48,7 +66,9 @@ impl Thread {
             return true;
         };
         if thread.ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-            tracing::warn!(thread = self.name, "still running; left to itself");
+            if !self.left.swap(true, Ordering::Relaxed) {
+                tracing::warn!(thread = self.name, "still running; left to itself");
+            }
             *running = Some(thread);
             return false;
         }
@@ -74,6 +94,7 @@ mod tests {
         });
         let thread = thread.unwrap();
         assert!(!thread.join(Duration::from_millis(1)));
+        assert!(!thread.join_once(LONG), "it is waited for no more");
         drop(release);
         assert!(thread.join(LONG));
         assert!(thread.join(Duration::ZERO), "it stays ended");

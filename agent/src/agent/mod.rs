@@ -266,7 +266,7 @@ impl Agent {
             }
         }
         self.connect_when_due(now)?;
-        self.reports.progress(&self.outbox);
+        self.reports.progress(&self.outbox, now);
         self.flush_retained()?;
         self.flush_replies()
     }

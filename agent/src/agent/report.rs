@@ -4,11 +4,15 @@
 //! `left` is the last line.
 
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::EventSeq;
 
 use crate::outbox::Outbox;
+
+/// Least time between two words about a backlog that gets shorter.
+const ACKED_EVERY: Duration = Duration::from_secs(1);
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +30,11 @@ pub enum Report {
         /// Number of the last one.
         through: EventSeq,
     },
+    /// The broker acknowledges, and others still wait. Said at most once in [`ACKED_EVERY`].
+    Acked {
+        /// Messages that it acknowledged since the agent started.
+        messages: u64,
+    },
     /// The agent stops.
     Left {
         /// Messages that the broker did not acknowledge.
@@ -40,6 +49,8 @@ pub enum Report {
 pub(super) struct Reports {
     wanted: bool,
     delivered: EventSeq,
+    acked: u64,
+    acked_said: Option<Instant>,
 }
 
 impl Reports {
@@ -61,13 +72,39 @@ impl Reports {
         }
     }
 
-    /// Says how far everything is delivered, where that is further than before.
-    pub(super) fn progress(&mut self, outbox: &Outbox) {
+    /// Says how far everything is delivered, where that is further than before, and that it goes on where something waits.
+    pub(super) fn progress(&mut self, outbox: &Outbox, now: Instant) {
         let through = outbox.cursor().unwrap_or_default();
-        if self.wanted && through > self.delivered && outbox.is_idle() {
-            self.delivered = through;
-            self.say(&Report::Delivered { through });
+        let (is_idle, acked) = (outbox.is_idle(), outbox.stats().acked);
+        if let Some(report) = self.due(through, is_idle, acked, now) {
+            self.say(&report);
         }
+    }
+
+    /// What is to be said of an outbox that has read up to `through`, holds nothing any more or does, and had so many messages acknowledged.
+    fn due(
+        &mut self,
+        through: EventSeq,
+        is_idle: bool,
+        acked: u64,
+        now: Instant,
+    ) -> Option<Report> {
+        if !self.wanted {
+            return None;
+        }
+        if is_idle {
+            if through <= self.delivered {
+                return None;
+            }
+            self.delivered = through;
+            return Some(Report::Delivered { through });
+        }
+        let is_soon = |said: Instant| now.saturating_duration_since(said) < ACKED_EVERY;
+        if acked <= self.acked || self.acked_said.is_some_and(is_soon) {
+            return None;
+        }
+        (self.acked, self.acked_said) = (acked, Some(now));
+        Some(Report::Acked { messages: acked })
     }
 
     /// The last word.
@@ -77,5 +114,27 @@ impl Reports {
             messages: stats.events.entries + stats.assured.entries,
             through: outbox.cursor().unwrap_or_default(),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backlog_that_gets_shorter_is_told_now_and_then_and_its_end_at_once() {
+        let (mut reports, start) = (Reports::wanted(), Instant::now());
+        let mut due = |is_idle: bool, acked: u64, after_ms: u64| {
+            let now = start + Duration::from_millis(after_ms);
+            reports.due(EventSeq(9), is_idle, acked, now)
+        };
+        assert_eq!(due(false, 0, 0), None, "nothing was acknowledged");
+        assert_eq!(due(false, 1, 10), Some(Report::Acked { messages: 1 }));
+        assert_eq!(due(false, 2, 500), None, "so soon");
+        assert_eq!(due(false, 3, 1500), Some(Report::Acked { messages: 3 }));
+        assert_eq!(due(false, 3, 9000), None, "nothing new");
+        let through = EventSeq(9);
+        assert_eq!(due(true, 4, 9001), Some(Report::Delivered { through }));
+        assert_eq!(due(true, 4, 20_000), None, "said already");
     }
 }

@@ -136,7 +136,7 @@ impl State {
         let call = Call::to(&["events", "stream"]).with(&query);
         let request = self
             .client
-            .http
+            .streams
             .get(call.url()?)
             .header("accept", "text/event-stream");
         let response = self

@@ -39,8 +39,9 @@ pub use feed::{EventFeed, FeedItem};
 
 /// Deadline of an ordinary request.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Deadline of a request that may load a model or open a camera before it answers.
-const SLOW_ANSWER: Duration = Duration::from_secs(60);
+/// Deadline of a request that may load models, open a camera or wait for the end of a pipeline before it answers. The runtime gives one network
+/// two minutes and the end of a pipeline 40 s.
+const SLOW_ANSWER: Duration = Duration::from_secs(180);
 /// Longest silence in a stream. The runtime sends a comment at least every 15 s, so three missing ones mean that it hangs.
 const STREAM_SILENCE: Duration = Duration::from_secs(45);
 /// Most bytes of an answer that is kept in memory.
@@ -51,6 +52,8 @@ const MAX_ANSWER: usize = 64 * 1024 * 1024;
 pub struct RuntimeClient {
     socket: PathBuf,
     http: reqwest::Client,
+    /// For answers that have no end, of which only a silence says that something is wrong.
+    streams: reqwest::Client,
 }
 
 impl RuntimeClient {
@@ -60,17 +63,26 @@ impl RuntimeClient {
     /// [`ClientError::Setup`] when the HTTP client can't be made.
     pub fn new(socket: impl Into<PathBuf>) -> Result<Self, ClientError> {
         let socket = socket.into();
-        let http = reqwest::Client::builder()
-            .unix_socket(socket.as_path())
-            .no_proxy()
-            // A socket needs no authorities, and a box may have none: without this the system's are demanded.
-            .tls_certs_only([])
+        let builder = || {
+            reqwest::Client::builder()
+                .unix_socket(socket.as_path())
+                .no_proxy()
+                // A socket needs no authorities, and a box may have none: without this the system's are demanded.
+                .tls_certs_only([])
+                .pool_max_idle_per_host(2)
+                .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
+        };
+        let setup = |error: reqwest::Error| ClientError::Setup(one_line(&error));
+        let http = builder().build().map_err(setup)?;
+        let streams = builder()
             .read_timeout(STREAM_SILENCE)
-            .pool_max_idle_per_host(2)
-            .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| ClientError::Setup(one_line(&error)))?;
-        Ok(Self { socket, http })
+            .map_err(setup)?;
+        Ok(Self {
+            socket,
+            http,
+            streams,
+        })
     }
 
     /// Socket this client talks to.
@@ -164,7 +176,7 @@ impl RuntimeClient {
         out: &mut W,
     ) -> Result<u64, ClientError> {
         let name = call.name(&Method::GET);
-        let request = self.http.get(call.url()?);
+        let request = self.streams.get(call.url()?);
         let mut response = self.send(&name, request, STREAM_SILENCE).await?;
         let mut written = 0;
         while let Some(chunk) = response

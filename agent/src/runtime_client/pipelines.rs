@@ -68,7 +68,7 @@ impl RuntimeClient {
     /// [`ClientError`], as every request.
     pub async fn resume_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, ClientError> {
         let path = ["pipelines", id.as_str(), "resume"];
-        self.json(Method::POST, Call::to(&path), None::<&()>, ANSWER)
+        self.json(Method::POST, Call::to(&path), None::<&()>, SLOW_ANSWER)
             .await
     }
 
@@ -78,7 +78,7 @@ impl RuntimeClient {
     /// [`ClientError`], as every request.
     pub async fn delete_pipeline(&self, id: &PipelineId) -> Result<(), ClientError> {
         let path = ["pipelines", id.as_str()];
-        self.done(Method::DELETE, Call::to(&path), None::<&()>, ANSWER)
+        self.done(Method::DELETE, Call::to(&path), None::<&()>, SLOW_ANSWER)
             .await
     }
 

@@ -31,7 +31,7 @@ impl RuntimeClient {
     /// [`ClientError`], as every request.
     pub async fn put_source(&self, spec: &SourceSpec) -> Result<SourceStatus, ClientError> {
         let path = ["sources", spec.id.as_str()];
-        self.json(Method::PUT, Call::to(&path), Some(spec), ANSWER)
+        self.json(Method::PUT, Call::to(&path), Some(spec), SLOW_ANSWER)
             .await
     }
 

@@ -271,8 +271,12 @@ impl SourceHandle {
 }
 
 impl Drop for SourceHandle {
+    /// One that was waited for in vain is not waited for again.
     fn drop(&mut self) {
-        self.close_within(CLOSING);
+        self.close();
+        if let Some(thread) = &self.thread {
+            thread.join_once(CLOSING);
+        }
     }
 }
 

@@ -227,8 +227,8 @@ pub enum State {
 }
 
 /// What is said of a recording that broke.
-const NOT_AGAIN: &str = "a recording is not played again by itself, because what it has shown would count twice: deploy its pipelines again \
-    to play it from the beginning";
+const NOT_AGAIN: &str = "a recording is not played again by itself, because what it has shown would count twice: resume its pipelines to \
+    play it from the beginning";
 
 /// The state machine of one source.
 #[derive(Debug)]

@@ -67,6 +67,12 @@ const CHOICES: [Choice; 4] = [
     },
 ];
 
+/// Whether files that [`VideoWriter`] writes may have this extension.
+#[must_use]
+pub fn is_extension(extension: &str) -> bool {
+    CHOICES.iter().any(|choice| choice.extension == extension)
+}
+
 /// Writes one video file.
 #[derive(Debug)]
 pub struct VideoWriter {

@@ -17,6 +17,8 @@ use watchkeeper_board::clock::{self, ClockState};
 use watchkeeper_board::storage::space;
 use watchkeeper_contract::id::PipelineId;
 
+use crate::media::video::is_extension;
+
 /// Frames between two looks at the size of the part and at the disk; a few seconds of video.
 const LOOK_EVERY: u32 = 64;
 
@@ -197,8 +199,9 @@ fn size_of(path: &Path) -> u64 {
 
 /// The number in the name of a part.
 fn number(path: &Path) -> Option<u64> {
-    let stem = path.file_name()?.to_str()?.strip_suffix(".mp4")?;
-    stem.rsplit_once('.')?.1.parse().ok()
+    let (stem, extension) = path.file_name()?.to_str()?.rsplit_once('.')?;
+    let (_, number) = stem.rsplit_once('.')?;
+    is_extension(extension).then(|| number.parse().ok())?
 }
 
 /// What the clock says, where that can be right.
@@ -438,6 +441,19 @@ mod tests {
         record(&mut b, 10);
         record(&mut b, 10);
         assert_eq!(names(folder.path()), ["a.1.mp4", "b.3.mp4"]);
+    }
+
+    #[test]
+    fn a_part_is_numbered_whatever_it_was_written_with() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("recordings")).unwrap();
+        for name in ["p.9.webm", "p.10.webm", "p.2.mp4", "p.99.txt", "notes"] {
+            fs::write(folder.path().join("recordings").join(name), b"-").unwrap();
+        }
+        let all = recordings(folder.path(), LIMITS);
+        let parts = all.parts().unwrap();
+        assert_eq!(numbers(parts.iter().collect()), [0, 0, 2, 9, 10]);
+        assert_eq!(all.next_number().unwrap(), 11);
     }
 
     /// A part of each of these times, in seconds since 1970.

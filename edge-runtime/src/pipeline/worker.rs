@@ -135,6 +135,8 @@ struct Shared {
     published: Mutex<Published>,
     latest: Mutex<Latest>,
     window: screen::Seen,
+    /// When it learned that its source has failed.
+    lost_source: Mutex<Option<Instant>>,
 }
 
 /// A pipeline and its thread.
@@ -172,6 +174,7 @@ impl Worker {
             recorded: Mutex::default(),
             wish: Mutex::new(if spec.paused { Wish::Pause } else { Wish::Run }),
             wished: Condvar::new(),
+            lost_source: Mutex::default(),
             status: Mutex::new(Status {
                 state: if spec.paused {
                     PipelineState::Paused
@@ -295,6 +298,17 @@ impl Worker {
         *self.shared.wish.lock() == Wish::Run
     }
 
+    /// Whether it watched its source at that moment: it takes frames, or its source failed after it.
+    #[must_use]
+    pub fn watched_at(&self, at: Instant) -> bool {
+        self.wants_frames()
+            || self
+                .shared
+                .lost_source
+                .lock()
+                .is_some_and(|lost| at <= lost)
+    }
+
     /// Whether it takes no frame any more, whatever is wanted of it: it has ended or failed, or was told to end. Its last events may not be durable yet.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -345,8 +359,10 @@ impl Worker {
 }
 
 impl Drop for Worker {
+    /// Whoever drops it may hold what others need, so one that was waited for in vain is not waited for again.
     fn drop(&mut self) {
-        self.stop();
+        self.begin_stop();
+        self.thread.join_once(STOPPING);
     }
 }
 
@@ -506,7 +522,10 @@ impl Body {
                 }
                 Recv::Timeout => {}
                 Recv::Ended => return Some(End::SourceEnded),
-                Recv::Failed { message, .. } => return Some(End::SourceFailed(message)),
+                Recv::Failed { message, .. } => {
+                    *self.shared.lost_source.lock() = Some(Instant::now());
+                    return Some(End::SourceFailed(message));
+                }
                 Recv::Closed => return None,
             }
         }

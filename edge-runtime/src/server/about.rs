@@ -44,14 +44,14 @@ pub(super) async fn media(
 /// How the runtime is.
 #[utoipa::path(get, path = "/health", tag = "runtime", responses((status = 200, body = Health)))]
 pub(super) async fn health(State(app): State<App>) -> Result<Json<Health>, Refusal> {
-    Ok(Json(app.ask(|r| r.health()).await?))
+    Ok(Json(app.ask_how_it_is(|r| r.health()).await?))
 }
 
 /// Metrics in the OpenMetrics text format, as Prometheus reads it.
 #[utoipa::path(get, path = "/metrics", tag = "runtime",
     responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
 pub(super) async fn metrics(State(app): State<App>) -> Result<Response, Refusal> {
-    let text = app.ask(|r| r.metrics()).await?;
+    let text = app.ask_how_it_is(|r| r.metrics()).await?;
     Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }
 

@@ -47,11 +47,15 @@ pub const MAX_FOLLOWERS: usize = 32;
 /// status 429. Each may take a thread for as long as a camera is waited for.
 pub const MAX_AT_WORK: usize = 64;
 
+/// Most questions about health and metrics that are answered at a time; the next one waits.
+const MAX_ASKING: usize = 4;
+
 /// What every handler sees.
 #[derive(Clone)]
 struct App {
     runtime: Arc<dyn Runtime>,
     at_work: Arc<Semaphore>,
+    asking_how_it_is: Arc<Semaphore>,
     followers: Arc<Semaphore>,
     /// True once the server shuts down; streams end then.
     closing: watch::Receiver<bool>,
@@ -76,6 +80,17 @@ impl App {
     {
         let at_work = Arc::clone(&self.at_work);
         let place = at_work.try_acquire_owned().map_err(|_| refusal::busy())?;
+        self.work(work, place).await
+    }
+
+    /// The same for those who ask how the runtime is: they have places of their own and wait for one, so that a busy runtime is not taken for a dead one.
+    async fn ask_how_it_is<T, F>(&self, work: F) -> Result<T, refusal::Refusal>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+    {
+        let asking = Arc::clone(&self.asking_how_it_is);
+        let place = asking.acquire_owned().await.map_err(|_| refusal::busy())?;
         self.work(work, place).await
     }
 
@@ -147,6 +162,7 @@ pub fn router(runtime: Arc<dyn Runtime>, closing: watch::Receiver<bool>) -> Rout
         .with_state(App {
             runtime,
             at_work: Arc::new(Semaphore::new(MAX_AT_WORK)),
+            asking_how_it_is: Arc::new(Semaphore::new(MAX_ASKING)),
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
             closing,
         })

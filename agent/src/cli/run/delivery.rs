@@ -34,6 +34,8 @@ struct Heard {
     ever_connected: bool,
     reason: Option<String>,
     delivered: EventSeq,
+    /// Messages that the broker acknowledged.
+    acked: u64,
     /// Messages that were left and the last record that became one.
     left: Option<(usize, EventSeq)>,
 }
@@ -51,17 +53,15 @@ impl Heard {
                 self.reason = Some(own_words(&reason));
             }
             Report::Delivered { through } => self.delivered = through,
+            Report::Acked { messages } => self.acked = messages,
             Report::Left { messages, through } => self.left = Some((messages, through)),
         }
     }
 
-    /// Whether there is nothing more to wait for when the journal ends at `last`.
+    /// Whether there is nothing more to wait for when the journal ends at `last`. A broker that was there once may be back soon.
     fn is_settled(&self, last: EventSeq) -> bool {
-        if self.connected {
-            self.delivered >= last
-        } else {
-            self.reason.is_some()
-        }
+        self.delivered >= last && self.ever_connected
+            || self.reason.is_some() && !self.ever_connected
     }
 
     /// Messages that were not delivered of a journal that ends at `last`.
@@ -152,8 +152,8 @@ impl Delivery {
     /// Waits until the broker has everything up to `last`, or has taken nothing for a while.
     pub(super) async fn settle(&mut self, last: EventSeq) {
         loop {
-            let taken = self.heard.borrow().delivered;
-            let moves = |heard: &Heard| heard.is_settled(last) || heard.delivered > taken;
+            let taken = self.heard.borrow().acked;
+            let moves = |heard: &Heard| heard.is_settled(last) || heard.acked > taken;
             let moved =
                 timeout_at(Instant::now() + self.patience, self.heard.wait_for(moves)).await;
             match moved {
@@ -263,15 +263,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_broker_that_is_slow_is_waited_for_as_long_as_it_takes_something() {
-        let one = |n| Report::Delivered {
-            through: EventSeq(n),
-        };
+        let one = |messages| Report::Acked { messages };
         let mut reports = vec![Report::Connected];
         reports.extend((1..=20).map(one));
+        let through = EventSeq(20);
+        reports.push(Report::Delivered { through });
         let step = Duration::from_millis(300);
         let mut delivery = delivery(step * 15, step, reports);
         delivery.settle(EventSeq(20)).await;
-        assert_eq!(delivery.heard.borrow().delivered, EventSeq(20));
+        assert_eq!(delivery.heard.borrow().delivered, through);
+    }
+
+    #[test]
+    fn a_session_that_breaks_is_not_the_end_of_the_delivery() {
+        let broken = heard(&[Report::Connected, unreachable()]);
+        assert!(!broken.is_settled(EventSeq(1)));
+        assert!(heard(&[unreachable()]).is_settled(EventSeq(1)));
     }
 
     #[tokio::test]

@@ -324,7 +324,7 @@ fn a_recording_that_broke_after_its_first_picture_is_not_played_again() {
         panic!("{actions:?}");
     };
     assert!(
-        message.contains("connection refused") && message.contains("deploy"),
+        message.contains("connection refused") && message.contains("resume its pipelines"),
         "{message}"
     );
     s.tick(again + secs(1000.0));

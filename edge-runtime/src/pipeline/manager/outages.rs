@@ -95,7 +95,7 @@ impl OutageJournal {
             if self.sources.run_of(&source) != Some(run) {
                 continue;
             }
-            let is_watched = self.is_watched(&source);
+            let is_watched = self.is_watched(&source, told);
             let record = if is_watched {
                 outages.notice(told, &source, notice, &mut new_id)
             } else {
@@ -115,11 +115,12 @@ impl OutageJournal {
         }
     }
 
-    /// Whether a pipeline takes frames of the source, rather than somebody looking once.
-    fn is_watched(&self, source: &SourceId) -> bool {
+    /// Whether a pipeline took frames of the source when this was told, rather than somebody looking once. A source that fails for good ends its
+    /// pipelines, which may be sooner than its notice is taken.
+    fn is_watched(&self, source: &SourceId, told: Instant) -> bool {
         let table = self.pipelines.lock();
         table.values().any(|deployed| match deployed {
-            Deployed::Running(worker) => worker.spec().source == *source && worker.wants_frames(),
+            Deployed::Running(worker) => worker.spec().source == *source && worker.watched_at(told),
             Deployed::Idle { .. } => false,
         })
     }

@@ -154,6 +154,12 @@ impl Manager {
         }
     }
 
+    /// Lists a pipeline in the place of the one of its name, which is dropped where no lock is held: that may wait for its thread.
+    fn list(&self, id: &PipelineId, deployed: Deployed) {
+        let old = self.pipelines.lock().insert(id.clone(), deployed);
+        drop(old);
+    }
+
     /// Starts what was prepared and lists it, also when it does not start: it is stored, so it is there.
     fn run(&self, spec: PipelineSpec, prepared: Prepared) -> Result<PipelineStatus, Problem> {
         let id = spec.id.clone();
@@ -164,7 +170,7 @@ impl Manager {
             }
             Err(problem) => (Deployed::broken(spec, &problem), Err(problem)),
         };
-        self.pipelines.lock().insert(id.clone(), deployed);
+        self.list(&id, deployed);
         self.watched_now(&id);
         answer
     }
@@ -240,8 +246,7 @@ impl Manager {
         let begun = match self.prepare(&spec) {
             Ok(prepared) => self.run(spec, prepared).map(drop),
             Err(problem) => {
-                let broken = Deployed::broken(spec, &problem);
-                self.pipelines.lock().insert(id.clone(), broken);
+                self.list(id, Deployed::broken(spec, &problem));
                 Err(problem)
             }
         };
@@ -289,13 +294,13 @@ impl Manager {
             sections.replace(id, false);
             sections.spec(id)
         };
-        let mut table = self.pipelines.lock();
         match configured {
-            Some(spec) => {
-                let stopped = Deployed::stopped(spec, now);
-                table.insert(id.clone(), stopped);
+            Some(spec) => self.list(id, Deployed::stopped(spec, now)),
+            None => {
+                let old = self.pipelines.lock().remove(id);
+                // Dropped where no lock is held: that may wait for its thread.
+                drop(old);
             }
-            None => drop(table.remove(id)),
         }
         Ok(())
     }

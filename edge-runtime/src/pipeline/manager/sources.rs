@@ -12,11 +12,12 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::source::{STALL_S, SourceSpec, SourceStatus};
 
-use super::{MAX_SOURCES, Manager, limit, storage};
+use super::{Deployed, MAX_SOURCES, Manager, limit, storage};
 use crate::capture::mailbox::FrameReceiver;
 use crate::capture::source::{Deps, Source, SourceHandle};
 use crate::clock;
 use crate::journal::Word;
+use crate::pipeline::deployed::Idle;
 use crate::pipeline::worker::Subscribe;
 
 /// Sources by name; shared with the pipelines, which look themselves up here.
@@ -146,10 +147,24 @@ impl Manager {
         let specs = self.parts.journal.specs();
         let stored = specs.all::<PipelineSpec>().map_err(storage)?.entries;
         let stored = stored.into_iter().map(|kept| kept.spec);
+        // One that a person stopped is listed only because the file names it, and can't be deleted any further.
+        let is_stopped = |id: &PipelineId| {
+            matches!(
+                self.handle(id),
+                Ok(Deployed::Idle {
+                    why: Idle::Stopped(_),
+                    ..
+                })
+            )
+        };
         let users: BTreeSet<PipelineId> = stored
             .filter(|spec| spec.source == *source)
             .map(|spec| spec.id)
-            .chain(self.watchers_of(source))
+            .chain(
+                self.watchers_of(source)
+                    .into_iter()
+                    .filter(|id| !is_stopped(id)),
+            )
             .collect();
         Ok(users.iter().map(ToString::to_string).collect())
     }

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use watchkeeper_config::LoadRequest;
+use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::source::{LossCause, SourceSpec};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{MemoryStore, OpenOutcome};
@@ -195,6 +196,26 @@ fn a_pipeline_that_failed_or_ended_watches_nothing_any_more() {
         until(end, || is_in(&manager, &id, end));
         assert!(!manager.worker(&id).unwrap().wants_frames());
     }
+}
+
+#[test]
+fn a_source_that_fails_for_good_is_an_outage_although_its_pipeline_is_over_when_that_is_journaled()
+{
+    let state = tempfile::tempdir().unwrap();
+    let manager = manager(state.path());
+    manager.put_source(spec("gate", "/nowhere.mp4")).unwrap();
+    let told = Instant::now();
+    let id = watch(&manager);
+    until("the failure", || is_in(&manager, &id, "failed"));
+    let worker = manager.worker(&id).unwrap();
+    assert!(worker.watched_at(told), "a notice of then may come late");
+    assert!(!worker.watched_at(Instant::now()), "it watches no more");
+    until("the event", || {
+        let page = manager.parts.journal.read_after(EventSeq(0), 10).unwrap();
+        page.events
+            .iter()
+            .any(|event| event.canonical().contains("\"kind\":\"source_outage\""))
+    });
 }
 
 #[test]
