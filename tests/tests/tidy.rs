@@ -14,9 +14,10 @@ fn root() -> PathBuf {
 }
 
 /// Crate folders of the workspace, relative to its root.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "agent",
     "agent/llm",
+    "agent/plain",
     "board",
     "edge-runtime",
     "edge-runtime/config",
@@ -110,10 +111,11 @@ fn arrows_between_crates_go_one_way() -> Outcome {
         (
             "agent",
             &[
-                "board", "config", "contract", "engine", "llm", "models", "store",
+                "board", "config", "contract", "engine", "llm", "models", "plain", "store",
             ][..],
         ),
         ("agent/llm", &["contract", "store"][..]),
+        ("agent/plain", &["contract"][..]),
         // It is what the provider is: it knows the protocol a second time, and nothing of ours.
         ("tests/scripted-model", &[][..]),
     ]);
@@ -187,7 +189,7 @@ fn the_brain_reads_no_clock_opens_nothing_and_draws_no_randomness() -> Outcome {
     ];
     // Of the provider layer, all but the shell around it and the file that the key is read from.
     let shell = ["agent/llm/src/client", "agent/llm/src/key.rs"].map(|part| root().join(part));
-    let brains = ["edge-runtime/engine", "agent/llm"].map(sources).concat();
+    let brains = ["edge-runtime/engine", "agent/llm", "agent/plain"].map(sources).concat();
     let brains = brains
         .into_iter()
         .filter(|file| !shell.iter().any(|part| file.starts_with(part)));

@@ -5,11 +5,10 @@
 
 use serde_json::{Value, json};
 use watchkeeper_engine::workflow::{details, validate};
+use watchkeeper_plain::watch::LABEL;
 
 /// Beginning of the names of added steps.
 const PREFIX: &str = "watchkeeper-draw";
-/// What a label of ours says, such as `person #7 0.93`.
-pub(super) const LABEL: &str = "Class, Tracker Id and Confidence";
 
 /// The workflow with a drawing, where it has none and one can be made.
 #[must_use]

@@ -9,9 +9,7 @@ mod delivery;
 mod drawing;
 mod follow;
 mod house;
-mod plan;
 mod request;
-pub mod shape;
 mod summary;
 mod tell;
 
@@ -25,6 +23,8 @@ use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::source::{RtspTransport, SourceSpec};
 use watchkeeper_models::Zoo;
+pub use watchkeeper_plain::shape;
+use watchkeeper_plain::watch as plan;
 
 use broker::BrokerAddress;
 pub(crate) use children::find;
@@ -55,6 +55,7 @@ pub fn workflow_of(
         lines: lines.to_vec(),
         zones: zones.to_vec(),
         confidence: None,
+        counts: Vec::new(),
     };
     plan::unique_names(&watch).map_err(|e| e.to_string())?;
     plan::plain_classes(&watch).map_err(|e| e.to_string())?;

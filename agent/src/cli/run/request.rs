@@ -225,6 +225,7 @@ fn build(
         lines: args.line.clone(),
         zones: args.zone.clone(),
         confidence: args.confidence,
+        counts: Vec::new(),
     };
     plan::unique_names(&watch).map_err(|e| Failure::input(e.to_string()))?;
     plan::plain_classes(&watch).map_err(|e| Failure::input(e.to_string()))?;

@@ -1,4 +1,5 @@
-//! From the checked flags of `run` to what the runtime is asked to do. Pure: files were read before, nothing is started.
+//! The workflow of a watch: detect, track, count at lines, time in zones, draw. The flags of `watchkeeper run` and requests in plain words are
+//! built by the same code.
 //!
 //! Invariant: a workflow that is built here has one step for each line and zone, named like it, so that counts, events
 //! and drawings carry the names a person chose.
@@ -7,10 +8,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::shape::{NamedLine, NamedZone};
+use crate::shape::{NamedLine, NamedZone};
 
 /// Selector of what the tracker of a built workflow gives.
-const TRACKED: &str = "$steps.tracker.tracked_detections";
+pub const TRACKED: &str = "$steps.tracker.tracked_detections";
+/// Beginning of the names of the steps that count.
+const COUNT_PREFIX: &str = "count-";
 /// Lowest score of a detection unless a person says otherwise: the lower bound of ByteTrack's second association
 /// (Zhang et al., ECCV 2022, section 3), which keeps tracks alive through weak detections.
 const CONFIDENCE: f64 = 0.1;
@@ -19,33 +22,46 @@ const CONFIDENCE: f64 = 0.1;
 /// in the middle of a line. Boxes below still keep a track alive.
 const ACTIVATION: f64 = 0.4;
 /// The detector whose scores mean something else: contrast and persistence, not likeness.
-const MOTION: &str = "motion";
+pub const MOTION: &str = "motion";
+/// What a label of ours says, such as `person #7 0.93`.
+pub const LABEL: &str = "Class, Tracker Id and Confidence";
 /// Overlap above which non-maximum suppression removes a box: YOLOX's own value.
 const IOU: f64 = 0.45;
 
 /// What to watch for.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Watch {
+pub struct Watch {
     /// Classes; empty for all.
-    pub(super) classes: Vec<String>,
+    pub classes: Vec<String>,
     /// Lines to count at.
-    pub(super) lines: Vec<NamedLine>,
+    pub lines: Vec<NamedLine>,
     /// Zones to time.
-    pub(super) zones: Vec<NamedZone>,
+    pub zones: Vec<NamedZone>,
     /// Lowest score of a detection.
-    pub(super) confidence: Option<f64>,
+    pub confidence: Option<f64>,
+    /// Numbers to have in the results.
+    pub counts: Vec<NamedCount>,
+}
+
+/// How many objects there are now: a number in the results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedCount {
+    /// Name of the output; the step is called `count-NAME`.
+    pub name: String,
+    /// Name of the zone to count in; the whole picture if absent.
+    pub zone: Option<String>,
 }
 
 /// Two lines or zones of the same name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the name {0:?} is used twice; every line and zone needs a name of its own")]
-pub(super) struct DuplicateName(String);
+pub struct DuplicateName(String);
 
 /// Refuses a name that is used twice.
 ///
 /// # Errors
 /// [`DuplicateName`] with the first such name.
-pub(super) fn unique_names(watch: &Watch) -> Result<(), DuplicateName> {
+pub fn unique_names(watch: &Watch) -> Result<(), DuplicateName> {
     let mut seen = BTreeSet::new();
     let lines = watch.lines.iter().map(|l| &l.name);
     let zones = watch.zones.iter().map(|z| &z.name);
@@ -58,13 +74,13 @@ pub(super) fn unique_names(watch: &Watch) -> Result<(), DuplicateName> {
 /// A class that a workflow would take for a selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the class {0:?} begins with '$', as only selectors of a workflow do")]
-pub(super) struct NoClass(String);
+pub struct NoClass(String);
 
 /// Refuses a class that can't stand in a workflow.
 ///
 /// # Errors
 /// [`NoClass`] with the first such class.
-pub(super) fn plain_classes(watch: &Watch) -> Result<(), NoClass> {
+pub fn plain_classes(watch: &Watch) -> Result<(), NoClass> {
     match watch.classes.iter().find(|class| class.starts_with('$')) {
         Some(class) => Err(NoClass(class.clone())),
         None => Ok(()),
@@ -73,10 +89,11 @@ pub(super) fn plain_classes(watch: &Watch) -> Result<(), NoClass> {
 
 /// Builds the workflow: detect, track, count at each line, time in each zone, draw.
 #[must_use]
-pub(super) fn workflow(watch: &Watch, model: &str) -> Value {
+pub fn workflow(watch: &Watch, model: &str) -> Value {
     let mut steps = vec![detect_step(watch, model), tracker_step(model)];
     steps.extend(watch.lines.iter().map(line_step));
     steps.extend(watch.zones.iter().map(zone_step));
+    steps.extend(watch.counts.iter().map(count_step));
     let mut canvas = "$inputs.image".to_owned();
     for mut step in drawing_steps(watch) {
         let name = step["name"].as_str().unwrap_or_default().to_owned();
@@ -96,6 +113,10 @@ pub(super) fn workflow(watch: &Watch, model: &str) -> Value {
     for zone in &watch.zones {
         let selector = format!("$steps.{}.timed_detections", zone.name);
         outputs.push(output(&zone.name, &selector));
+    }
+    for count in &watch.counts {
+        let selector = format!("$steps.{}{}.output", COUNT_PREFIX, count.name);
+        outputs.push(output(&count.name, &selector));
     }
     json!({
         "version": "1.0",
@@ -153,6 +174,19 @@ fn zone_step(zone: &NamedZone) -> Value {
     })
 }
 
+fn count_step(count: &NamedCount) -> Value {
+    let counted = match &count.zone {
+        Some(zone) => format!("$steps.{zone}.timed_detections"),
+        None => TRACKED.to_owned(),
+    };
+    json!({
+        "type": "roboflow_core/property_definition@v1",
+        "name": format!("{COUNT_PREFIX}{}", count.name),
+        "data": counted,
+        "operations": [{"type": "SequenceLength"}],
+    })
+}
+
 fn drawing_steps(watch: &Watch) -> Vec<Value> {
     let mut steps = vec![
         json!({
@@ -172,7 +206,7 @@ fn drawing_steps(watch: &Watch) -> Vec<Value> {
             "name": "labels",
             "predictions": TRACKED,
             "color_axis": "TRACK",
-            "text": super::drawing::LABEL,
+            "text": LABEL,
         }),
     ];
     steps.extend(watch.zones.iter().map(|zone| {
@@ -212,7 +246,7 @@ fn pixel(point: [f64; 2]) -> Value {
 
 /// The model named by the detection steps of a definition, where it is the same text in all of them.
 #[must_use]
-pub(super) fn named_model(workflow: &Value) -> Option<&str> {
+pub fn named_model(workflow: &Value) -> Option<&str> {
     let steps = workflow["steps"].as_array()?;
     let mut names = steps.iter().filter_map(|step| step["model_id"].as_str());
     let first = names.next()?;
@@ -230,6 +264,7 @@ mod tests {
             lines: lines.iter().map(|l| l.parse().unwrap()).collect(),
             zones: zones.iter().map(|z| z.parse().unwrap()).collect(),
             confidence: None,
+            counts: Vec::new(),
         }
     }
 
@@ -242,8 +277,7 @@ mod tests {
         );
         let built = workflow(&watch, "yolox-nano");
         let text = format!("{}\n", serde_json::to_string_pretty(&built).unwrap());
-        let golden =
-            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/run/golden/watch.json");
+        let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/golden/watch.json");
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             std::fs::write(&golden, &text).unwrap();
         }
@@ -260,6 +294,19 @@ mod tests {
         let watch = watch(&["l:0,0,9,9"], &["z:0,0,9,0,9,9"], &["person"]);
         let report = watchkeeper_engine::workflow::validate(&workflow(&watch, "yolox-nano"));
         assert!(report.ok, "{:#?}", report.errors);
+    }
+
+    #[test]
+    fn a_built_workflow_that_counts_has_the_number_among_its_outputs() {
+        let mut watch = watch(&[], &["desk:0,0,9,0,9,9"], &[]);
+        let count = |name: &str, zone: Option<&str>| NamedCount {
+            name: name.to_owned(),
+            zone: zone.map(str::to_owned),
+        };
+        watch.counts = vec![count("people", None), count("waiting", Some("desk"))];
+        let report = watchkeeper_engine::workflow::validate(&workflow(&watch, "yolox-nano"));
+        assert!(report.ok, "{:#?}", report.errors);
+        assert!(report.outputs.contains_key("people") && report.outputs.contains_key("waiting"));
     }
 
     #[test]
