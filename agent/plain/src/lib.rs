@@ -1,4 +1,39 @@
-//! The workflow of a watch, which the command line builds and requests in plain words will.
+//! Understands common requests in plain English, without a model, and proposes what to do.
+//!
+//! Owns: the language (words in `lexicon.toml`, phrases in the modules that read them), the typed [`intent`], the [`Proposal`] made of it, the
+//! templates of the commonest watches ([`templates`]), and the workflow of a watch ([`mod@watch`]), which the command line builds with
+//! too. The way is: text → tokens → requests → phrases → one [`Intent`](intent::Intent) → a [`Proposal`], something to look up, or a question.
+//!
+//! Invariants:
+//! - nothing acts: whatever would change the box is a [`Proposal`] that somebody else confirms;
+//! - without a verb that asks for it nothing is proposed, and what is needed and wasn't said is asked for;
+//! - what was assumed, what can't be done and what was not understood is told, the last in the person's own words;
+//! - names of cameras, places and pipelines are compared with what a person wrote, and never read as a request;
+//! - the text is bounded ([`MAX_CHARS`]), no text makes anything here panic, and the same text in the same scene gives the same answer.
+//!
+//! Sans-IO: the time is part of the [`Scene`]. Not here: who is asked to confirm, what is looked up, how an answer is shown.
 
+pub mod answer;
+mod control;
+mod hours;
+pub mod intent;
+mod lexicon;
+mod look;
+mod names;
+mod pieces;
+mod place;
+mod propose;
+mod reader;
+mod request;
+pub mod scene;
 pub mod shape;
+pub mod templates;
+mod token;
+mod understand;
 pub mod watch;
+
+pub use answer::{Answer, Change, Missing, Proposal, Question};
+pub use lexicon::DataError;
+pub use scene::Scene;
+pub use token::MAX_CHARS;
+pub use understand::{Plain, TooLong};

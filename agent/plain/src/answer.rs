@@ -1,0 +1,142 @@
+//! What comes back: a proposal, a look-up, a question, or that nothing was understood.
+//!
+//! Invariant: nothing in here has happened; a person, or a policy that a person set, says yes to a [`Proposal`] before anything does.
+
+use jiff::Zoned;
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::pipeline::PipelineSpec;
+
+use crate::intent::{Intent, Look};
+
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// This could be done.
+    Propose(Box<Proposal>),
+    /// This is to be looked up.
+    Look(Looked),
+    /// Something has to be known first.
+    Ask(Question),
+    /// There is no request in it that is understood.
+    Unknown(Unknown),
+}
+
+/// What could be done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proposal {
+    /// What was understood, as a type.
+    pub intent: Intent,
+    /// What would change, in order.
+    pub changes: Vec<Change>,
+    /// The same in plain sentences.
+    pub understood: String,
+    /// What was not said and is taken so, one sentence each.
+    pub assumed: Vec<String>,
+    /// What was understood and can't be done here, one sentence each.
+    pub not_possible: Vec<String>,
+    /// Words that were not understood, as they were written.
+    pub not_understood: Vec<String>,
+}
+
+/// One change of what the box does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// A new pipeline.
+    Deploy(Box<PipelineSpec>),
+    /// Another specification for a pipeline that runs.
+    Replace(Box<PipelineSpec>),
+    /// A pipeline ends and is gone.
+    Stop(PipelineId),
+    /// A pipeline pauses.
+    Pause {
+        /// Which.
+        pipeline: PipelineId,
+        /// When it goes on by itself.
+        until: Option<Zoned>,
+    },
+    /// A pipeline goes on.
+    Resume(PipelineId),
+}
+
+/// What to look up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Looked {
+    /// What.
+    pub look: Look,
+    /// What can be said at once, without looking anything up.
+    pub text: String,
+    /// Words that were not understood, as they were written.
+    pub not_understood: Vec<String>,
+}
+
+/// Something that has to be known first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// What is missing.
+    pub about: Missing,
+    /// The question, with the remedy.
+    pub text: String,
+    /// What could be answered, where that can be listed.
+    pub choices: Vec<String>,
+    /// What the person said so far.
+    pub request: String,
+}
+
+/// What is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// Which camera.
+    Camera,
+    /// Which objects.
+    Class,
+    /// Where in the picture.
+    Place,
+    /// Where the line is.
+    Line,
+    /// Which way counts.
+    Direction,
+    /// How long.
+    Duration,
+    /// How many.
+    Number,
+    /// Which pipeline.
+    Pipeline,
+    /// The size of the camera's picture, which only the camera can tell.
+    Picture,
+    /// What is meant at all.
+    Meaning,
+}
+
+impl Question {
+    /// The request together with the answer to this question: what to understand next. The caller understands it like any other text.
+    #[must_use]
+    pub fn answered(&self, reply: &str) -> String {
+        let request = self.request.trim_end_matches(['.', '!', '?', ' ', '\n']);
+        let link = match self.about {
+            Missing::Camera => "on camera ",
+            Missing::Place => "in ",
+            Missing::Duration => "for ",
+            Missing::Pipeline
+            | Missing::Class
+            | Missing::Line
+            | Missing::Direction
+            | Missing::Number => "",
+            Missing::Picture | Missing::Meaning => return reply.to_owned(),
+        };
+        let reply = reply.trim();
+        let given = link.split(' ').next().unwrap_or("");
+        let first = reply.split(' ').next().unwrap_or("").to_lowercase();
+        let said =
+            matches!(first.as_str(), "on" | "in" | "at" | "for" | "camera") || first == given;
+        format!("{request}, {}{reply}", if said { "" } else { link })
+    }
+}
+
+/// Nothing was understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// One or two sentences with what can be said instead.
+    pub text: String,
+    /// Words that were not understood, as they were written.
+    pub not_understood: Vec<String>,
+}

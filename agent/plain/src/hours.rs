@@ -1,0 +1,387 @@
+//! Times: hours at which a rule is awake, spans of the past, and the moment until which something pauses.
+//!
+//! Invariant: what is relative to now is computed on the calendar of the box's time zone, so that `eight tomorrow` is eight o'clock over a
+//! clock change too.
+
+use jiff::civil::Date;
+use jiff::{Timestamp, Zoned};
+use watchkeeper_contract::rule::{Schedule, Weekday};
+
+use crate::reader::Reader;
+
+const WEEK: [(Weekday, [&str; 3]); 7] = [
+    (Weekday::Mon, ["monday", "mondays", "mon"]),
+    (Weekday::Tue, ["tuesday", "tuesdays", "tue"]),
+    (Weekday::Wed, ["wednesday", "wednesdays", "wed"]),
+    (Weekday::Thu, ["thursday", "thursdays", "thu"]),
+    (Weekday::Fri, ["friday", "fridays", "fri"]),
+    (Weekday::Sat, ["saturday", "saturdays", "sat"]),
+    (Weekday::Sun, ["sunday", "sundays", "sun"]),
+];
+
+fn weekday(word: &str) -> Option<usize> {
+    WEEK.iter().position(|(_, names)| names.contains(&word))
+}
+
+fn day_names(days: &[usize]) -> Vec<Weekday> {
+    WEEK.iter()
+        .enumerate()
+        .filter(|(i, _)| days.contains(i))
+        .map(|(_, (day, _))| *day)
+        .collect()
+}
+
+/// `HH:MM` of minutes since midnight.
+pub(crate) fn clock(minutes: f64) -> String {
+    let minutes = whole(minutes);
+    format!("{:02}:{:02}", minutes / 60 % 24, minutes % 60)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "minutes of a day; `as` saturates"
+)]
+fn whole(minutes: f64) -> u16 {
+    minutes as u16
+}
+
+fn span(days: &[usize], from: f64, to: f64) -> Schedule {
+    Schedule {
+        days: day_names(days),
+        from: clock(from),
+        to: clock(to),
+    }
+}
+
+/// The hours that a request names; empty where it names none. `assumed` takes what was not said.
+pub(crate) fn schedules(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
+    if r.take(&[
+        "outside|out of? the? our? office|business|working|opening|work hours",
+        "after hours|office-hours",
+        "outside|out of? hours",
+    ])
+    .is_some()
+    {
+        assumed.push("Working hours are taken as Monday to Friday, 08:00 to 18:00.".to_owned());
+        return vec![
+            span(&[0, 1, 2, 3, 4], 1080.0, 480.0),
+            span(&[5, 6], 480.0, 480.0),
+        ];
+    }
+    if r.take(&["during|in|within? the? our? office|business|working|opening|work hours"])
+        .is_some()
+    {
+        assumed.push("Working hours are taken as Monday to Friday, 08:00 to 18:00.".to_owned());
+        return vec![span(&[0, 1, 2, 3, 4], 480.0, 1080.0)];
+    }
+    let days = days(r);
+    match hours(r, assumed) {
+        Some((from, to)) => vec![span(&days, from, to)],
+        None if days.is_empty() => Vec::new(),
+        None => vec![span(&days, 0.0, 0.0)],
+    }
+}
+
+fn days(r: &mut Reader) -> Vec<usize> {
+    let mut days = Vec::new();
+    if r.take_all(&[
+        "on|during? the? weekdays|workdays|weekday",
+        "on? working days",
+    ]) {
+        days.extend(0..5);
+    }
+    if r.take_all(&["on|at|during? the? weekends|weekend"]) {
+        days.extend(5..7);
+    }
+    r.take_all(&["every|each day", "daily", "24/7"]);
+    let mut except = Vec::new();
+    let mut at = 0;
+    while at < r.tokens.len() {
+        let Some(first) = weekday(r.word(at)) else {
+            at += 1;
+            continue;
+        };
+        let before = at.saturating_sub(1);
+        let not = (at.saturating_sub(3)..at)
+            .any(|i| matches!(r.any_word(i), "except" | "excluding" | "not"));
+        let list = if not { &mut except } else { &mut days };
+        let until = matches!(
+            r.word(at + 1),
+            "to" | "through" | "until" | "till" | "-" | "–"
+        )
+        .then(|| weekday(r.word(at + 2)))
+        .flatten();
+        match until {
+            Some(last) => {
+                let count = (last + 7 - first) % 7 + 1;
+                list.extend((first..first + count).map(|d| d % 7));
+                r.mark(at..at + 3);
+                at += 3;
+            }
+            None => {
+                list.push(first);
+                r.mark(at..at + 1);
+                at += 1;
+            }
+        }
+        if matches!(
+            r.word(before),
+            "on" | "every" | "from" | "except" | "and" | "excluding" | ","
+        ) {
+            r.mark(before..before + 1);
+        }
+    }
+    if !except.is_empty() {
+        let all = if days.is_empty() {
+            (0..7).collect()
+        } else {
+            days
+        };
+        return all.into_iter().filter(|d| !except.contains(d)).collect();
+    }
+    days
+}
+
+fn hours(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64)> {
+    const SPANS: [&str; 7] = [
+        "between <t> and|- <h>",
+        "from? <t> to|until|till|-|– <t>",
+        "from|between <h> to|until|till|-|–|and <t>",
+        "from <t> to|until|till|-|– <h>",
+        "between <h> and <h> o'clock|hours|h",
+        "from <h> to|until|till|-|– <h> o'clock|hours|h",
+        "from <h> until|till <h>",
+    ];
+    if let Some(found) = r.take(&SPANS) {
+        return Some((found.value(0), found.value(1)));
+    }
+    // Two bare numbers are hours only where they can't be a number of things or a place.
+    for pattern in ["between <h> and <h>", "from <h> to <h>"] {
+        if let Some(found) = r.find(&[pattern]) {
+            let next = r.any_word(found.at.end);
+            if matches!(
+                next,
+                "" | "." | "," | ";" | "!" | "?" | "on" | "at" | "every" | "if" | "when"
+            ) && next != ","
+            {
+                r.mark(found.at.clone());
+                return Some((found.value(0), found.value(1)));
+            }
+        }
+    }
+    let after = r.take(&["after <t>", "from <t> on|onwards", "past <t>"]);
+    let before = r.take(&["before <t>", "until|till <t>"]);
+    match (after, before) {
+        (Some(after), Some(before)) => return Some((after.value(0), before.value(0))),
+        (Some(after), None) => {
+            let from = after.value(0);
+            let to = if from >= 1020.0 { 360.0 } else { 0.0 };
+            assumed.push(format!("No end was said: until {}.", clock(to)));
+            return Some((from, to));
+        }
+        (None, Some(before)) => {
+            assumed.push("No beginning was said: from 00:00.".to_owned());
+            return Some((0.0, before.value(0)));
+        }
+        (None, None) => {}
+    }
+    const PARTS: [(&[&str], &str, f64, f64); 5] = [
+        (
+            &[
+                "at|by|during? the? night|nights|nighttime",
+                "overnight",
+                "after dark",
+                "when it's dark",
+            ],
+            "Night",
+            1320.0,
+            360.0,
+        ),
+        (
+            &["during|by|in the? day|daytime|daylight"],
+            "Day",
+            360.0,
+            1320.0,
+        ),
+        (&["in the? mornings|morning"], "Morning", 360.0, 720.0),
+        (
+            &["in the? afternoons|afternoon"],
+            "Afternoon",
+            720.0,
+            1080.0,
+        ),
+        (&["in the? evenings|evening"], "Evening", 1080.0, 1320.0),
+    ];
+    PARTS.iter().find_map(|(patterns, name, from, to)| {
+        r.take(patterns)?;
+        assumed.push(format!(
+            "{name} is taken as {} to {}.",
+            clock(*from),
+            clock(*to)
+        ));
+        Some((*from, *to))
+    })
+}
+
+fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
+    let minutes = whole(minutes);
+    let (h, m) = (
+        i8::try_from(minutes / 60).ok()?,
+        i8::try_from(minutes % 60).ok()?,
+    );
+    let civil = jiff::civil::Time::new(h, m, 0, 0).ok()?;
+    date.to_datetime(civil)
+        .to_zoned(now.time_zone().clone())
+        .ok()
+}
+
+fn later(now: &Zoned, seconds: f64) -> Option<Zoned> {
+    let seconds = std::time::Duration::try_from_secs_f64(seconds).ok()?;
+    now.checked_add(seconds).ok()
+}
+
+fn earlier(now: &Zoned, seconds: f64) -> Option<Zoned> {
+    let seconds = std::time::Duration::try_from_secs_f64(seconds).ok()?;
+    now.checked_sub(seconds).ok()
+}
+
+fn monday_based(date: Date) -> usize {
+    usize::try_from(date.weekday().to_monday_zero_offset()).unwrap_or(0)
+}
+
+/// The moment until which something is to pause, where one was said.
+pub(crate) fn until(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Option<Zoned> {
+    if let Some(found) = r.take(&["for the? next? <d>", "for an? <u>", "next <d>"]) {
+        return later(now, found.value(0));
+    }
+    let tomorrow = now.date().tomorrow().ok()?;
+    let evening = |m: f64, found: &Reader| match found.find(&["evening|night|afternoon"]) {
+        Some(_) if m < 720.0 => m + 720.0,
+        _ => m,
+    };
+    if let Some(found) = r.take(&[
+        "until|till|til at? <h> tomorrow",
+        "until|till|til tomorrow at? <h>",
+        "until|till|til tomorrow morning|evening|afternoon at? <h>",
+    ]) {
+        let minutes = evening(found.value(0), r);
+        r.take(&["in? the? morning|evening|afternoon|night"]);
+        return at(now, tomorrow, minutes);
+    }
+    if r.take(&["until|till|til tomorrow morning?"]).is_some() {
+        assumed.push("Tomorrow is taken as 08:00.".to_owned());
+        return at(now, tomorrow, 480.0);
+    }
+    if let Some(day) = (0..r.tokens.len()).find_map(|i| {
+        let until = matches!(r.word(i), "until" | "till" | "til");
+        let skip = i + 1 + usize::from(matches!(r.word(i + 1), "next" | "on"));
+        weekday(r.word(skip))
+            .filter(|_| until)
+            .map(|day| (i, skip, day))
+    }) {
+        let (from, to, day) = day;
+        r.mark(from..to + 1);
+        let minutes = match r.take(&["at? <h>"]) {
+            Some(found) => found.value(0),
+            None => {
+                assumed.push("The hour is taken as 08:00.".to_owned());
+                480.0
+            }
+        };
+        let mut date = tomorrow;
+        while monday_based(date) != day {
+            date = date.tomorrow().ok()?;
+        }
+        return at(now, date, minutes);
+    }
+    let found = r.take(&["until|till|til at? <h>"])?;
+    let minutes = evening(found.value(0), r);
+    r.take(&["in? the|this? morning|evening|afternoon|night|today|tonight"]);
+    let today = at(now, now.date(), minutes)?;
+    if today > *now {
+        return Some(today);
+    }
+    at(now, tomorrow, minutes)
+}
+
+/// A span of the past; absent ends are open.
+pub(crate) type Range = (Option<Timestamp>, Option<Timestamp>);
+
+/// The span of time that a question is about, where one was said.
+pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Option<Range> {
+    let stamp = |z: Option<Zoned>| z.map(|z| z.timestamp());
+    let (today, yesterday) = (now.date(), now.date().yesterday().ok()?);
+    if let Some(found) = r.take(&["in|during|within|over|for? the? last|past <u>", "<d> ago"]) {
+        return Some((stamp(earlier(now, found.value(0))), None));
+    }
+    if r.take(&["last night", "overnight", "during|in the night"])
+        .is_some()
+    {
+        assumed.push("The night is taken as 22:00 to 06:00.".to_owned());
+        return Some((
+            stamp(at(now, yesterday, 1320.0)),
+            stamp(at(now, today, 360.0)),
+        ));
+    }
+    let day = if r.take(&["yesterday"]).is_some() {
+        Some(yesterday)
+    } else if r.take(&["today"]).is_some() {
+        Some(today)
+    } else {
+        weekday_in(r).map(|day| {
+            let mut date = yesterday;
+            while monday_based(date) != day {
+                match date.yesterday() {
+                    Ok(before) => date = before,
+                    Err(_) => break,
+                }
+            }
+            date
+        })
+    };
+    let date = day.unwrap_or(today);
+    let night = |from: f64, to: f64| Some((stamp(at(now, date, from)), stamp(at(now, date, to))));
+    if let Some(found) = r.take(&[
+        "between <h> and|- <h>",
+        "from <h> to|until|till|- <h>",
+        "<t> to|- <t>",
+    ]) {
+        return night(found.value(0), found.value(1));
+    }
+    if let Some(found) = r.take(&["since|after|from at? <h>"]) {
+        return Some((stamp(at(now, date, found.value(0))), None));
+    }
+    if let Some(found) = r.take(&["before|until at? <h>"]) {
+        return night(0.0, found.value(0));
+    }
+    if r.take(&["this|in|the morning"]).is_some()
+        || (day.is_some() && r.take(&["morning"]).is_some())
+    {
+        return night(360.0, 720.0);
+    }
+    if r.take(&["this|in? the? afternoon"]).is_some() {
+        return night(720.0, 1080.0);
+    }
+    if r.take(&["this|in? the? evening", "tonight"]).is_some() {
+        return night(1080.0, 1439.0);
+    }
+    if r.take(&["this week"]).is_some() {
+        let mut date = today;
+        while monday_based(date) != 0 {
+            date = date.yesterday().ok()?;
+        }
+        return Some((stamp(at(now, date, 0.0)), None));
+    }
+    let date = day?;
+    let end = (date != today)
+        .then(|| date.tomorrow().ok().and_then(|next| at(now, next, 0.0)))
+        .flatten();
+    Some((stamp(at(now, date, 0.0)), stamp(end)))
+}
+
+fn weekday_in(r: &mut Reader) -> Option<usize> {
+    let (i, day) = (0..r.tokens.len()).find_map(|i| weekday(r.word(i)).map(|day| (i, day)))?;
+    r.mark(i..i + 1);
+    Some(day)
+}

@@ -1,0 +1,154 @@
+//! What a person wants, as a type that can't be half understood.
+//!
+//! Invariant: an [`Intent`] that would change something is made only where a verb that asks for it stood in the text.
+
+use jiff::{Timestamp, Zoned};
+use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::rule::{CountBound, CrossDirection, Schedule, Severity};
+
+use crate::scene::Shape;
+
+/// One request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Intent {
+    /// New pipelines, one each.
+    Watch(Vec<WatchFor>),
+    /// Another setting of a pipeline.
+    Change(Box<Edit>),
+    /// Pipelines end and are gone.
+    Stop(Vec<PipelineId>),
+    /// Pipelines pause.
+    Pause {
+        /// Which.
+        pipelines: Vec<PipelineId>,
+        /// When they go on by themselves; absent: when a person says so.
+        until: Option<Zoned>,
+    },
+    /// Paused pipelines go on.
+    Resume(Vec<PipelineId>),
+    /// Something to look up.
+    Look(Look),
+}
+
+impl Intent {
+    /// Whether it changes what the box does.
+    #[must_use]
+    pub fn acts(&self) -> bool {
+        !matches!(self, Self::Look(_))
+    }
+}
+
+/// One watch on one camera.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WatchFor {
+    /// Where.
+    pub camera: SourceId,
+    /// Model that knows the classes.
+    pub model: String,
+    /// What for.
+    pub objects: Objects,
+    /// What has to happen; empty: it only counts.
+    pub conditions: Vec<What>,
+    /// Where in the picture.
+    pub place: Option<NamedPlace>,
+    /// Whether the number of objects is kept in the results.
+    pub counts: bool,
+    /// Lowest score of a detection.
+    pub confidence: Option<f64>,
+    /// When it is awake; empty: always. Each span makes a rule of its own.
+    pub schedules: Vec<Schedule>,
+    /// Seconds of quiet after an event.
+    pub cooldown_s: f64,
+    /// How much it matters.
+    pub severity: Severity,
+    /// Ends after this many seconds.
+    pub stop_after_s: Option<f64>,
+}
+
+/// Objects, by the model's labels and by the person's words.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Objects {
+    /// Labels; empty: whatever the model sees.
+    pub labels: Vec<String>,
+    /// As the person said it, such as `people or cars`.
+    pub said: String,
+}
+
+/// What has to happen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum What {
+    /// Something is seen.
+    Appears,
+    /// Something enters the place.
+    Enters,
+    /// Something leaves the place.
+    Leaves,
+    /// Something is in the place for some seconds.
+    Stays(f64),
+    /// Something crosses the line.
+    Crosses(CrossDirection),
+    /// So many of them, for some seconds.
+    Count(CountBound, f64),
+}
+
+/// A shape with the name it gets in the workflow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedPlace {
+    /// Name of the step.
+    pub name: String,
+    /// As a person would say it, such as `the left half of the picture`.
+    pub said: String,
+    /// Where.
+    pub shape: Shape,
+}
+
+/// What is to be different about a pipeline.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edit {
+    /// Which.
+    pub pipeline: PipelineId,
+    /// Other classes.
+    pub objects: Option<Objects>,
+    /// Another lowest score.
+    pub confidence: Option<f64>,
+    /// Another time of quiet.
+    pub cooldown_s: Option<f64>,
+    /// Another time to stay.
+    pub stays_s: Option<f64>,
+    /// Other hours.
+    pub schedules: Vec<Schedule>,
+}
+
+/// Something to look up. None of it changes anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Look {
+    /// The cameras.
+    Cameras,
+    /// What is deployed.
+    Pipelines,
+    /// How things are, of one camera or of the box.
+    Status(Option<SourceId>),
+    /// What happened.
+    Events(EventsWanted),
+    /// What the models tell apart.
+    Classes,
+    /// The templates.
+    Templates,
+    /// What can be said.
+    Help,
+}
+
+/// Which events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventsWanted {
+    /// On this camera; absent: on all.
+    pub camera: Option<SourceId>,
+    /// About these labels; empty: about all.
+    pub labels: Vec<String>,
+    /// From then on.
+    pub from: Option<Timestamp>,
+    /// Until before then.
+    pub to: Option<Timestamp>,
+    /// Only their number is wanted.
+    pub only_number: bool,
+}

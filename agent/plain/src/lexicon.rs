@@ -1,0 +1,249 @@
+//! Words and what they mean, read from a data file and checked once.
+//!
+//! Owns: the form of `lexicon.toml`. Invariant: every word is in lower case and at most [`LONGEST`] tokens long, so that looking one
+//! up is bounded.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use crate::token::tokens;
+
+/// Most tokens in a word of the lexicon or a label.
+pub(crate) const LONGEST: usize = 4;
+/// The lexicon that the program carries.
+const BUILTIN: &str = include_str!("lexicon.toml");
+/// Form of the file that is understood.
+const FORMAT: u32 = 1;
+
+/// What is wrong with a data file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DataError {
+    /// It is no TOML, or not of the right form.
+    #[error("{file} can't be read: {message}")]
+    Form {
+        /// Which file.
+        file: &'static str,
+        /// What the reader says.
+        message: String,
+    },
+    /// It was written for another version.
+    #[error("{file} has format {found}; this version reads format {wanted}")]
+    Format {
+        /// Which file.
+        file: &'static str,
+        /// What it says.
+        found: u32,
+        /// What is read.
+        wanted: u32,
+    },
+    /// An entry makes no sense.
+    #[error("{file}: {what}: {value:?} {message}")]
+    Entry {
+        /// Which file.
+        file: &'static str,
+        /// Which entry.
+        what: &'static str,
+        /// What stands there.
+        value: String,
+        /// What is wrong and what to write.
+        message: &'static str,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: u32,
+    classes: Vec<Classes>,
+    occupants: Vec<Classes>,
+    words: Words,
+    verbs: Verbs,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Classes {
+    words: Vec<String>,
+    labels: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Words {
+    anything: Vec<String>,
+    vague: BTreeSet<String>,
+    filler: BTreeSet<String>,
+}
+
+/// Words that ask for something, by what they ask for.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Verbs {
+    pub(crate) watch: Vec<String>,
+    pub(crate) count: Vec<String>,
+    pub(crate) stop: Vec<String>,
+    pub(crate) pause: Vec<String>,
+    pub(crate) resume: Vec<String>,
+    pub(crate) change: Vec<String>,
+}
+
+impl Verbs {
+    fn all_mut(&mut self) -> [&mut Vec<String>; 6] {
+        let Self {
+            watch,
+            count,
+            stop,
+            pause,
+            resume,
+            change,
+        } = self;
+        [watch, count, stop, pause, resume, change]
+    }
+}
+
+/// The lexicon.
+#[derive(Debug, Clone)]
+pub(crate) struct Lexicon {
+    /// Labels that a word stands for.
+    classes: BTreeMap<String, Vec<String>>,
+    occupants: BTreeMap<String, Vec<String>>,
+    anything: BTreeSet<String>,
+    vague: BTreeSet<String>,
+    filler: BTreeSet<String>,
+    pub(crate) verbs: Verbs,
+}
+
+impl Lexicon {
+    pub(crate) fn builtin() -> Result<Self, DataError> {
+        Self::read(BUILTIN)
+    }
+
+    fn read(text: &str) -> Result<Self, DataError> {
+        const FILE: &str = "lexicon.toml";
+        let file: File = toml::from_str(text).map_err(|e| DataError::Form {
+            file: FILE,
+            message: e.to_string(),
+        })?;
+        if file.format != FORMAT {
+            return Err(DataError::Format {
+                file: FILE,
+                found: file.format,
+                wanted: FORMAT,
+            });
+        }
+        let mut classes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for entry in file.classes {
+            for word in entry.words {
+                if word != word.to_lowercase() || tokens(&word).len() > LONGEST {
+                    return Err(DataError::Entry {
+                        file: FILE,
+                        what: "classes.words",
+                        value: word,
+                        message: "has to be lower case and at most four words",
+                    });
+                }
+                classes.insert(folded(&word), entry.labels.clone());
+            }
+        }
+        let occupants = file.occupants.into_iter().flat_map(|entry| {
+            let labels = entry.labels;
+            let words = entry.words.into_iter();
+            words.map(move |word| (word, labels.clone()))
+        });
+        let mut verbs = file.verbs;
+        for list in verbs.all_mut() {
+            // The longest phrase is the one that is meant.
+            list.sort_by_key(|verb| std::cmp::Reverse(verb.split(' ').count()));
+        }
+        Ok(Self {
+            occupants: occupants.collect(),
+            classes,
+            anything: file.words.anything.iter().map(|w| folded(w)).collect(),
+            vague: file.words.vague,
+            filler: file.words.filler,
+            verbs,
+        })
+    }
+
+    /// Labels that a word or its singular stands for; the word is folded.
+    pub(crate) fn class(&self, word: &str) -> Option<&[String]> {
+        singulars(word).find_map(|w| self.classes.get(&w).map(Vec::as_slice))
+    }
+
+    /// Labels that are expected in a place of this kind.
+    pub(crate) fn occupants(&self, word: &str) -> Option<&[String]> {
+        self.occupants.get(word).map(Vec::as_slice)
+    }
+
+    /// Every word for a class, for suggestions.
+    pub(crate) fn class_words(&self) -> impl Iterator<Item = &str> {
+        self.classes.keys().map(String::as_str)
+    }
+
+    pub(crate) fn is_anything(&self, word: &str) -> bool {
+        self.anything.contains(word)
+    }
+
+    pub(crate) fn is_vague(&self, word: &str) -> bool {
+        self.vague.contains(word)
+    }
+
+    pub(crate) fn is_filler(&self, word: &str) -> bool {
+        self.filler.contains(word)
+    }
+}
+
+/// A name as names are compared: lower case, the parts of its words with one space between.
+pub(crate) fn folded(name: &str) -> String {
+    let tokens = tokens(name);
+    let parts: Vec<&str> = tokens.iter().flat_map(|t| t.parts()).collect();
+    parts.join(" ")
+}
+
+/// A word and what it may be the plural of.
+pub(crate) fn singulars(word: &str) -> impl Iterator<Item = String> {
+    let stem = |end: &str, with: &str| word.strip_suffix(end).map(|stem| format!("{stem}{with}"));
+    [
+        Some(word.to_owned()),
+        stem("s", ""),
+        stem("es", ""),
+        stem("ies", "y"),
+        stem("ves", "f"),
+    ]
+    .into_iter()
+    .flatten()
+    .filter(|w| w.len() > 1)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn synonyms_and_plurals_lead_to_labels() {
+        let lexicon = Lexicon::builtin().unwrap();
+        assert_eq!(lexicon.class("people").unwrap(), ["person"]);
+        assert_eq!(lexicon.class("vehicles").unwrap().len(), 4);
+        assert_eq!(lexicon.class("hard hats").unwrap()[0], "helmet");
+        assert_eq!(lexicon.class("dragon"), None);
+    }
+
+    #[test]
+    fn a_lexicon_with_an_unknown_key_or_a_capital_letter_is_refused() {
+        let typo = BUILTIN.replace("[words]", "[wrods]");
+        assert!(matches!(Lexicon::read(&typo), Err(DataError::Form { .. })));
+        let capital = BUILTIN.replace("\"lorry\"", "\"Lorry\"");
+        let error = Lexicon::read(&capital).unwrap_err().to_string();
+        assert!(
+            error.contains("\"Lorry\"") && error.contains("lower case"),
+            "{error}"
+        );
+        let newer = BUILTIN.replace("format = 1", "format = 2");
+        assert!(matches!(
+            Lexicon::read(&newer),
+            Err(DataError::Format { found: 2, .. })
+        ));
+    }
+}

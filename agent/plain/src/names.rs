@@ -1,0 +1,400 @@
+//! Names in a request: cameras, places, pipelines and classes, found by comparing words with what the caller knows.
+//!
+//! Invariant: a name is looked for in the person's words, never read itself. One that is also an everyday word counts only where the word
+//! `camera` stands beside it, so no name of a camera takes a verb or an article away from a request.
+
+use std::ops::Range;
+
+use watchkeeper_contract::id::{PipelineId, SourceId};
+
+use crate::lexicon::{LONGEST, Lexicon, folded, singulars};
+use crate::reader::Reader;
+use crate::scene::{Camera, Place, Scene, nearest, quoted};
+use crate::token::number_word;
+
+impl Reader {
+    /// Where a folded name that begins here ends, if it does.
+    fn name_at(&self, name: &str, at: usize) -> Option<usize> {
+        let mut wanted = name.split(' ').filter(|p| !p.is_empty()).peekable();
+        wanted.peek()?;
+        let mut end = at;
+        while wanted.peek().is_some() {
+            if self.word(end).is_empty() {
+                return None;
+            }
+            for part in self.tokens.get(end)?.parts() {
+                if wanted.next() != Some(part) {
+                    return None;
+                }
+            }
+            end += 1;
+        }
+        Some(end)
+    }
+}
+
+/// What was said about cameras.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cameras {
+    None,
+    These(Vec<SourceId>),
+    All,
+    /// A camera that isn't there, as it was written.
+    Unknown(String),
+}
+
+/// Whether a word means something by itself, so that a name made of it needs the word `camera` beside it.
+fn everyday(name: &str, lexicon: &Lexicon) -> bool {
+    let verbs = &lexicon.verbs;
+    let mut verbs = [
+        &verbs.watch,
+        &verbs.count,
+        &verbs.stop,
+        &verbs.pause,
+        &verbs.resume,
+        &verbs.change,
+    ]
+    .into_iter()
+    .flatten();
+    let has_verb = |word: &str| verbs.any(|v| v.split(' ').next() == Some(word));
+    let words: Vec<&str> = name.split(' ').collect();
+    let one = words.len() == 1;
+    let common = |w: &str| {
+        lexicon.is_filler(w)
+            || lexicon.is_anything(w)
+            || number_word(w).is_some()
+            || w.parse::<f64>().is_ok()
+    };
+    name.chars().count() < 2
+        || (one && (common(name) || lexicon.class(name).is_some()))
+        || words.iter().all(|w| common(w))
+        || words.into_iter().any(has_verb)
+}
+
+struct Named {
+    at: Range<usize>,
+    camera: SourceId,
+}
+
+fn camera_names(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> Option<Named> {
+    let beside =
+        |i: Option<usize>| i.is_some_and(|i| matches!(reader.any_word(i), "camera" | "cam"));
+    let mut best: Option<Named> = None;
+    for camera in &scene.cameras {
+        for name in [camera.id.as_str(), &camera.name] {
+            let name = folded(name);
+            let Some(end) = reader.name_at(&name, at) else {
+                continue;
+            };
+            // An article before the word is none of a camera's name: `a camera` is any.
+            let article = matches!(name.as_str(), "a" | "an" | "the" | "my");
+            let named = beside(at.checked_sub(1)) || (beside(Some(end)) && !article);
+            if everyday(&name, lexicon) && !named {
+                continue;
+            }
+            if best.as_ref().is_none_or(|b| end > b.at.end) {
+                best = Some(Named {
+                    at: at..end,
+                    camera: camera.id.clone(),
+                });
+            }
+        }
+    }
+    best
+}
+
+/// Whether a camera's name begins here, perhaps after an article.
+pub(crate) fn camera_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> bool {
+    let skip = at + usize::from(matches!(reader.word(at), "the" | "my" | "our" | "camera"));
+    [at, skip]
+        .iter()
+        .any(|i| camera_names(reader, *i, scene, lexicon).is_some())
+}
+
+/// Whether a camera is named anywhere.
+pub(crate) fn mentions_camera(reader: &Reader, scene: &Scene, lexicon: &Lexicon) -> bool {
+    (0..reader.tokens.len()).any(|i| camera_names(reader, i, scene, lexicon).is_some())
+}
+
+/// The cameras that a request names. Their words are used then, and those around them.
+pub(crate) fn cameras(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Cameras {
+    if reader
+        .take(&["on|for|at|from? all|every|each|both of? the? cameras|camera|cams"])
+        .is_some()
+    {
+        return Cameras::All;
+    }
+    let mut found: Vec<SourceId> = Vec::new();
+    let mut at = 0;
+    while at < reader.tokens.len() {
+        let Some(named) = camera_names(reader, at, scene, lexicon) else {
+            at += 1;
+            continue;
+        };
+        let Range { mut start, mut end } = named.at;
+        if matches!(reader.word(end), "camera" | "cam" | "cameras") {
+            end += 1;
+        }
+        while start > 0
+            && matches!(
+                reader.word(start - 1),
+                "camera" | "cam" | "the" | "on" | "at" | "my" | "our" | "from" | "in"
+            )
+        {
+            start -= 1;
+        }
+        reader.mark(start..end);
+        if !found.contains(&named.camera) {
+            found.push(named.camera);
+        }
+        at = end;
+    }
+    if !found.is_empty() {
+        return Cameras::These(found);
+    }
+    let foreign = |i: usize| {
+        let token = reader.tokens.get(i).filter(|_| !reader.word(i).is_empty());
+        token.is_some_and(|t| {
+            (t.is_word() || t.text.parse::<f64>().is_ok()) && !lexicon.is_filler(&t.text)
+        })
+    };
+    let unknown = (0..reader.tokens.len()).find_map(|i| {
+        if !matches!(reader.word(i), "camera" | "cam") {
+            return None;
+        }
+        if let Some(before) = i.checked_sub(1).filter(|b| foreign(*b)) {
+            let first = (0..before)
+                .rev()
+                .take_while(|b| foreign(*b))
+                .last()
+                .unwrap_or(before);
+            // The verb is no part of the name.
+            let verb = crate::pieces::asks(
+                reader.tokens.get(first..before).unwrap_or_default(),
+                lexicon,
+            );
+            let first = if verb == crate::pieces::Asks::Nothing {
+                first
+            } else {
+                before
+            };
+            return Some((first..i, first..i + 1));
+        }
+        foreign(i + 1).then_some((i + 1..i + 2, i..i + 2))
+    });
+    match unknown {
+        Some((name, all)) => {
+            let written = reader.written(name);
+            reader.mark(all);
+            Cameras::Unknown(written)
+        }
+        None => Cameras::None,
+    }
+}
+
+/// The known camera that is most like what was written.
+pub(crate) fn nearest_camera(written: &str, scene: &Scene) -> Option<SourceId> {
+    let names = |c: &Camera| [c.id.as_str().to_owned(), c.name.clone()];
+    let known: Vec<String> = scene.cameras.iter().flat_map(names).collect();
+    let name = nearest(&written.to_lowercase(), known.iter().map(String::as_str))?;
+    let camera = scene
+        .cameras
+        .iter()
+        .find(|c| c.id.as_str() == name || c.name == name)?;
+    Some(camera.id.clone())
+}
+
+/// The named place that a request is about, the longest name first.
+pub(crate) fn known_place<'s>(
+    reader: &mut Reader,
+    cameras: &[&'s Camera],
+) -> Option<(&'s Camera, &'s Place)> {
+    let places = cameras
+        .iter()
+        .flat_map(|c| c.places.iter().map(move |p| (*c, p)));
+    let found = places.filter_map(|(camera, place)| {
+        let name = folded(&place.name);
+        let at =
+            (0..reader.tokens.len()).find_map(|i| reader.name_at(&name, i).map(|end| i..end))?;
+        Some((at, camera, place))
+    });
+    let (at, camera, place) = found.max_by_key(|(at, ..)| at.len())?;
+    let start = at.start - usize::from(at.start > 0 && matches!(reader.word(at.start - 1), "the"));
+    reader.mark(start..at.end);
+    Some((camera, place))
+}
+
+/// The pipelines that a request names by id or by name.
+pub(crate) fn pipelines(reader: &mut Reader, scene: &Scene) -> Vec<PipelineId> {
+    let mut found = Vec::new();
+    for deployed in &scene.pipelines {
+        for name in [deployed.spec.id.as_str(), &deployed.name] {
+            let name = folded(name);
+            if name.chars().count() < 2 {
+                continue;
+            }
+            let at =
+                (0..reader.tokens.len()).find_map(|i| reader.name_at(&name, i).map(|end| i..end));
+            if let Some(at) = at {
+                reader.mark(at);
+                if !found.contains(&deployed.spec.id) {
+                    found.push(deployed.spec.id.clone());
+                }
+            }
+        }
+    }
+    found
+}
+
+/// How a class stands in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stand {
+    /// It is watched for.
+    Wanted,
+    /// It is left out: `except cats`.
+    Excluded,
+    /// There are to be none: `no cars`.
+    None,
+    /// It is missing on something: `without a helmet`.
+    Missing,
+}
+
+/// A class in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mention {
+    pub(crate) at: Range<usize>,
+    /// As it was written.
+    pub(crate) said: String,
+    /// Names that a model may have for it; empty: whatever is seen.
+    pub(crate) labels: Vec<String>,
+    pub(crate) stand: Stand,
+}
+
+fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> Option<Mention> {
+    for len in (1..=LONGEST).rev() {
+        let words: Vec<&str> = (at..at + len).map(|i| reader.word(i)).collect();
+        if words.contains(&"") {
+            continue;
+        }
+        let text = folded(&words.join(" "));
+        let labels = scene.models.iter().flat_map(|m| &m.labels);
+        let mut own: Vec<String> = labels
+            .filter(|label| {
+                let label = folded(label);
+                singulars(&text).any(|w| w == label)
+            })
+            .cloned()
+            .collect();
+        own.extend(lexicon.class(&text).unwrap_or_default().iter().cloned());
+        let anything = lexicon.is_anything(&text);
+        if own.is_empty() && !anything {
+            continue;
+        }
+        return Some(Mention {
+            at: at..at + len,
+            said: reader.written(at..at + len),
+            labels: if anything { Vec::new() } else { own },
+            stand: stand(reader, at),
+        });
+    }
+    None
+}
+
+fn stand(reader: &Reader, at: usize) -> Stand {
+    for back in 1..=3 {
+        let Some(i) = at.checked_sub(back) else {
+            break;
+        };
+        match reader.any_word(i) {
+            "no" => return Stand::None,
+            "without" | "missing" | "lacking" | "lacks" => return Stand::Missing,
+            "except" | "excluding" | "ignore" | "ignoring" | "not" | "besides" => {
+                return Stand::Excluded;
+            }
+            "a" | "an" | "any" | "the" | "for" | "his" | "their" => {}
+            _ => break,
+        }
+    }
+    Stand::Wanted
+}
+
+/// Whether a class is named anywhere.
+pub(crate) fn mentions_class(reader: &Reader, scene: &Scene, lexicon: &Lexicon) -> bool {
+    (0..reader.tokens.len()).any(|i| mention_at(reader, i, scene, lexicon).is_some())
+}
+
+/// The classes that a request names; their words are used.
+pub(crate) fn classes(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<Mention> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < reader.tokens.len() {
+        match mention_at(reader, at, scene, lexicon) {
+            Some(mention) => {
+                at = mention.at.end;
+                found.push(mention);
+            }
+            None => at += 1,
+        }
+    }
+    for mention in &found {
+        let start = mention.at.start;
+        reader.mark(mention.at.clone());
+        for i in start.saturating_sub(3)..start {
+            if matches!(
+                reader.word(i),
+                "no" | "without"
+                    | "missing"
+                    | "lacking"
+                    | "lacks"
+                    | "except"
+                    | "excluding"
+                    | "ignore"
+                    | "ignoring"
+                    | "besides"
+            ) {
+                reader.mark(i..i + 1);
+            }
+        }
+    }
+    found
+}
+
+/// The class word that is most like what was written: a label, or a word for one that a model here knows.
+pub(crate) fn nearest_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> Option<String> {
+    let labels: Vec<&str> = scene
+        .models
+        .iter()
+        .flat_map(|m| &m.labels)
+        .map(String::as_str)
+        .collect();
+    let known = |word: &&str| {
+        let class = lexicon.class(word).unwrap_or_default();
+        class.iter().any(|l| labels.contains(&l.as_str()))
+    };
+    let words = lexicon.class_words().filter(known);
+    nearest(written, labels.iter().copied().chain(words)).map(str::to_owned)
+}
+
+/// Names of cameras for a question.
+pub(crate) fn choices(scene: &Scene) -> Vec<String> {
+    scene
+        .cameras
+        .iter()
+        .map(|c| c.id.as_str().to_owned())
+        .collect()
+}
+
+/// The cameras as a sentence shows them.
+pub(crate) fn listed(scene: &Scene) -> String {
+    let names: Vec<String> = scene.cameras.iter().map(|c| shown(c)).collect();
+    names.join(", ")
+}
+
+/// A camera as a sentence shows it.
+pub(crate) fn shown(camera: &Camera) -> String {
+    if camera.name == camera.id.as_str() {
+        camera.id.as_str().to_owned()
+    } else {
+        format!("{} ({})", camera.id, quoted(&camera.name))
+    }
+}

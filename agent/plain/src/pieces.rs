@@ -1,0 +1,269 @@
+//! A text → requests: sentences and clauses, each by what it asks for.
+//!
+//! Invariant: a request that acts holds a verb of acting: one that controls stands at the beginning of its clause, one that watches anywhere in it. A
+//! clause without one only adds to another.
+
+use crate::lexicon::Lexicon;
+use crate::names;
+use crate::reader::Reader;
+use crate::scene::Scene;
+use crate::token::{Kind, Token};
+
+/// What a clause asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    Watch,
+    Stop,
+    Pause,
+    Resume,
+    Change,
+    Look,
+    /// Not to do something: never a request of its own.
+    Not,
+    /// Nothing by itself.
+    Nothing,
+}
+
+/// A request: its kind and its words.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) asks: Asks,
+    pub(crate) tokens: Vec<Token>,
+}
+
+/// Words before a verb that change nothing.
+const POLITE: [&str; 38] = [
+    "please",
+    "can",
+    "could",
+    "would",
+    "will",
+    "you",
+    "kindly",
+    "hey",
+    "hi",
+    "hello",
+    "ok",
+    "okay",
+    "now",
+    "just",
+    "i",
+    "i'd",
+    "want",
+    "to",
+    "need",
+    "like",
+    "we",
+    "go",
+    "ahead",
+    "and",
+    "then",
+    "also",
+    "let's",
+    "so",
+    ",",
+    "the",
+    "computer",
+    "watchkeeper",
+    "thanks",
+    "yes",
+    "no",
+    "well",
+    "-",
+    "–",
+];
+const QUESTIONS: [&str; 33] = [
+    "what",
+    "what's",
+    "which",
+    "who",
+    "who's",
+    "where",
+    "why",
+    "how",
+    "is",
+    "are",
+    "was",
+    "were",
+    "has",
+    "have",
+    "did",
+    "does",
+    "do",
+    "any",
+    "list",
+    "show",
+    "display",
+    "status",
+    "help",
+    "templates",
+    "events",
+    "describe",
+    "cameras",
+    "pipelines",
+    "watches",
+    "classes",
+    "models",
+    "whose",
+    "explain",
+];
+
+/// Cuts a text into requests.
+pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Vec<Request> {
+    let mut found: Vec<Request> = Vec::new();
+    let mut pending: Vec<Token> = Vec::new();
+    for piece in pieces(tokens, scene, lexicon) {
+        let asks = asks(&piece, lexicon);
+        let heading = piece.last().is_some_and(|t| t.text == ":");
+        match (asks, found.last_mut()) {
+            (Asks::Nothing, None) => pending.extend(piece),
+            (Asks::Nothing, Some(_)) if heading => pending.extend(piece),
+            (Asks::Nothing, Some(last)) => last.tokens.extend(piece),
+            (Asks::Watch, Some(last))
+                if pending.is_empty() && goes_on(last, &piece, scene, lexicon) =>
+            {
+                last.tokens.extend(piece);
+            }
+            _ => {
+                let mut tokens = std::mem::take(&mut pending);
+                tokens.extend(piece);
+                found.push(Request { asks, tokens });
+            }
+        }
+    }
+    if !pending.is_empty() {
+        match found.last_mut() {
+            Some(last) => last.tokens.extend(pending),
+            None => found.push(Request {
+                asks: Asks::Nothing,
+                tokens: pending,
+            }),
+        }
+    }
+    found
+}
+
+/// Whether a clause that asks to watch only adds to the watch before it.
+fn goes_on(last: &Request, piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
+    if last.asks != Asks::Watch {
+        return false;
+    }
+    let says = |tokens: &[Token]| {
+        let reader = Reader::new(tokens.to_vec());
+        let class = names::mentions_class(&reader, scene, lexicon);
+        let camera = names::mentions_camera(&reader, scene, lexicon);
+        (class, camera)
+    };
+    let ((before, _), (class, camera)) = (says(&last.tokens), says(piece));
+    !(before && (class || camera))
+}
+
+/// Sentences, and clauses that begin with a verb or a camera of their own. The mark at the end belongs to a piece.
+fn pieces(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Vec<Vec<Token>> {
+    let whole = Reader::new(tokens.to_vec());
+    let is_number = |i: Option<usize>| {
+        let token = i.and_then(|i| tokens.get(i));
+        token.is_some_and(|t| matches!(t.kind, Kind::Number(_)))
+    };
+    let mut pieces: Vec<Vec<Token>> = vec![Vec::new()];
+    for (i, token) in tokens.iter().enumerate() {
+        let opens = matches!(token.text.as_str(), "and" | "then" | ",")
+            && begins_clause(&whole, i + 1, scene, lexicon);
+        if opens {
+            pieces.push(Vec::new());
+        }
+        if let Some(last) = pieces.last_mut() {
+            last.push(token.clone());
+        }
+        let between = is_number(i.checked_sub(1)) && is_number(Some(i + 1));
+        let ends = match token.text.as_str() {
+            "." | "!" | "?" | "\n" => true,
+            ";" => !between,
+            ":" => !is_number(Some(i + 1)),
+            _ => false,
+        };
+        if ends {
+            pieces.push(Vec::new());
+        }
+    }
+    pieces.retain(|piece| piece.iter().any(|t| t.kind != Kind::Mark));
+    pieces
+}
+
+fn begins_clause(whole: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> bool {
+    let start = skip_polite(whole, at);
+    let verbs = &lexicon.verbs;
+    let lists = [
+        &verbs.watch,
+        &verbs.count,
+        &verbs.stop,
+        &verbs.pause,
+        &verbs.resume,
+    ];
+    if lists.iter().any(|list| leads(whole, start, list)) {
+        return true;
+    }
+    matches!(whole.word(at), "on" | "at") && names::camera_at(whole, at + 1, scene, lexicon)
+}
+
+fn skip_polite(reader: &Reader, mut at: usize) -> usize {
+    while POLITE.contains(&reader.word(at)) {
+        at += 1;
+    }
+    at
+}
+
+fn leads(reader: &Reader, at: usize, verbs: &[String]) -> bool {
+    verbs.iter().any(|verb| reader.fits(verb, at).is_some())
+}
+
+/// What a clause asks for.
+pub(crate) fn asks(piece: &[Token], lexicon: &Lexicon) -> Asks {
+    let reader = Reader::new(piece.to_vec());
+    let start = skip_polite(&reader, 0);
+    let verbs = &lexicon.verbs;
+    if matches!(reader.word(start), "don't" | "dont" | "never" | "not")
+        || reader.fits("do not", start).is_some()
+    {
+        return Asks::Not;
+    }
+    let questions = "what|which|how|who|whether|where|why|what's|whose";
+    let told = format!("tell|show|give me|us {questions}");
+    let let_know = format!("let me|us know {questions}");
+    if reader.fits(&told, start).is_some() || reader.fits(&let_know, start).is_some() {
+        return Asks::Look;
+    }
+    for (list, asks) in [
+        (&verbs.stop, Asks::Stop),
+        (&verbs.pause, Asks::Pause),
+        (&verbs.resume, Asks::Resume),
+        (&verbs.change, Asks::Change),
+    ] {
+        if leads(&reader, start, list) {
+            return asks;
+        }
+    }
+    // `count` and `watch` may stand anywhere, but not in a question.
+    let lead = reader.word(start);
+    let many = reader.fits("how many", start).is_some();
+    let asked = piece.last().is_some_and(|t| t.text == "?");
+    if QUESTIONS.contains(&lead) || (many && asked) || (asked && start == 0 && piece.len() < 3) {
+        return Asks::Look;
+    }
+    let watches = verbs.watch.iter().chain(&verbs.count);
+    let found = watches
+        .filter_map(|verb| reader.find(&[verb]))
+        .map(|f| f.at.start)
+        .min();
+    let Some(at) = found else {
+        return Asks::Nothing;
+    };
+    let before = (at.saturating_sub(2)..at).map(|i| reader.word(i));
+    if before
+        .into_iter()
+        .any(|w| matches!(w, "don't" | "dont" | "never" | "not" | "without"))
+    {
+        return Asks::Not;
+    }
+    Asks::Watch
+}

@@ -1,0 +1,526 @@
+//! Places in a picture as people say them: halves, thirds, corners, rectangles, polygons and lines.
+//!
+//! Invariant: a shape that comes out lies in the picture and encloses something, or has a length.
+
+use crate::reader::Reader;
+use crate::scene::Shape;
+use crate::token::Kind;
+
+/// A place that was said.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Said {
+    pub(crate) shape: Shape,
+    /// As a person would say it.
+    pub(crate) text: String,
+    /// A name that was given to it.
+    pub(crate) name: Option<String>,
+}
+
+/// What is wrong with a place that was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// A sentence that says so, with the remedy.
+    Text(String),
+    /// Pixels can't be placed: the size of the picture isn't known.
+    NoSize,
+}
+
+fn rectangle([x0, y0]: [f64; 2], [x1, y1]: [f64; 2]) -> Shape {
+    Shape::Zone(vec![[x0, y0], [x1, y0], [x1, y1], [x0, y1]])
+}
+
+/// The place that a request names by geometry. `size` is that of the picture in pixels.
+pub(crate) fn place(
+    r: &mut Reader,
+    size: Option<[u32; 2]>,
+    assumed: &mut Vec<String>,
+) -> Result<Option<Said>, Wrong> {
+    if let Some(said) = line(r)? {
+        return Ok(Some(said));
+    }
+    if let Some(said) = coordinates(r, size, assumed)? {
+        return Ok(Some(said));
+    }
+    Ok(part(r, assumed))
+}
+
+fn coordinates(
+    r: &mut Reader,
+    size: Option<[u32; 2]>,
+    assumed: &mut Vec<String>,
+) -> Result<Option<Said>, Wrong> {
+    let words = [
+        "rectangle",
+        "rect",
+        "box",
+        "polygon",
+        "area",
+        "zone",
+        "region",
+        "line",
+    ];
+    let start = (0..r.tokens.len()).find_map(|i| {
+        let word = words.iter().find(|w| **w == r.word(i))?;
+        let mut at = i + 1;
+        let mut name = None;
+        if matches!(r.word(at), "called" | "named") {
+            name = Some(r.written(at + 1..at + 2));
+            at += 2;
+        }
+        while matches!(
+            r.word(at),
+            "from"
+                | "with"
+                | "corners"
+                | "at"
+                | ":"
+                | "the"
+                | "points"
+                | "of"
+                | "("
+                | "["
+                | "between"
+        ) {
+            at += 1;
+        }
+        matches!(r.tokens.get(at)?.kind, Kind::Number(_)).then_some((i, at, *word, name))
+    });
+    let Some((begin, mut at, word, name)) = start else {
+        return Ok(None);
+    };
+    let (mut numbers, mut percent, mut pixels) = (Vec::new(), false, false);
+    let mut end = at;
+    while let Some(token) = r.tokens.get(at) {
+        match (token.kind, token.text.as_str()) {
+            // A time belongs to something else.
+            (Kind::Number(_), _)
+                if matches!(
+                    r.word(at + 1),
+                    "s" | "sec" | "seconds" | "minutes" | "min" | "pm" | "am"
+                ) =>
+            {
+                break;
+            }
+            (Kind::Number(n), _) => {
+                numbers.push(n);
+                end = at + 1;
+            }
+            (_, "%" | "percent") => {
+                percent = true;
+                end = at + 1;
+            }
+            (_, "px" | "pixel" | "pixels") => {
+                pixels = true;
+                end = at + 1;
+            }
+            (
+                _,
+                "," | "(" | "[" | ")" | "]" | "to" | "and" | "/" | "-" | ">" | ";" | "x" | "by"
+                | "→" | "–",
+            ) => {}
+            _ => break,
+        }
+        at += 1;
+    }
+    let written = r.written(begin..end);
+    r.mark(begin..end);
+    if matches!(r.any_word(end), ")" | "]") {
+        r.mark(end..end + 1);
+    }
+    let count = numbers.len();
+    let (pairs, _) = numbers.as_chunks::<2>();
+    let fits = match word {
+        "line" => count == 4,
+        "polygon" => count >= 6 && count % 2 == 0,
+        "rectangle" | "rect" | "box" => count == 4,
+        _ => count >= 4 && count % 2 == 0,
+    };
+    if !fits {
+        return Err(Wrong::Text(format!(
+            "\"{written}\" has {count} numbers; a rectangle or a line needs four (x1,y1 to x2,y2), a polygon an x and a y for each of at least \
+             three corners"
+        )));
+    }
+    let share = !percent && !pixels && numbers.iter().all(|n| *n <= 1.0);
+    let scale = match (percent, share, size) {
+        (true, _, _) => [100.0, 100.0],
+        (_, true, _) => [1.0, 1.0],
+        (_, _, Some([w, h])) if w > 0 && h > 0 => [f64::from(w), f64::from(h)],
+        _ => return Err(Wrong::NoSize),
+    };
+    if !percent && !share && !pixels {
+        assumed.push("Coordinates without a sign are taken as pixels.".to_owned());
+    }
+    let points: Vec<[f64; 2]> = pairs
+        .iter()
+        .map(|[x, y]| [x / scale[0], y / scale[1]])
+        .collect();
+    if points.iter().flatten().any(|c| *c > 1.0) {
+        let whole = match (percent, size) {
+            (false, Some([w, h])) => format!("which is {w} x {h} pixels"),
+            _ => "which ends at 100 %".to_owned(),
+        };
+        return Err(Wrong::Text(format!(
+            "\"{written}\" reaches out of the picture, {whole}"
+        )));
+    }
+    let shape = match (word, points.as_slice()) {
+        ("line", [a, b]) => Shape::Line(*a, *b),
+        (_, [a, b]) => rectangle(*a, *b),
+        _ => Shape::Zone(points),
+    };
+    if !has_extent(&shape) {
+        return Err(Wrong::Text(format!(
+            "\"{written}\" has no extent; give points that differ and do not lie on one line"
+        )));
+    }
+    Ok(Some(Said {
+        shape,
+        text: format!("the {written}"),
+        name,
+    }))
+}
+
+fn has_extent(shape: &Shape) -> bool {
+    match shape {
+        Shape::Line(a, b) => a != b,
+        Shape::Zone(points) => {
+            let next = points.iter().cycle().skip(1);
+            let twice: f64 = points
+                .iter()
+                .zip(next)
+                .map(|(a, b)| a[0] * b[1] - b[0] * a[1])
+                .sum();
+            twice.abs() > 1e-6
+        }
+    }
+}
+
+fn line(r: &mut Reader) -> Result<Option<Said>, Wrong> {
+    let vertical = |x: f64| Shape::Line([x, 0.0], [x, 1.0]);
+    let horizontal = |y: f64| Shape::Line([0.0, y], [1.0, y]);
+    let found = if let Some(found) =
+        r.take(&["vertical line at <p> of? the? width|picture|image|frame?"])
+    {
+        Some((vertical(found.value(0)), "vertical", found.value(0)))
+    } else if let Some(found) =
+        r.take(&["horizontal line at <p> of? the? height|picture|image|frame?"])
+    {
+        Some((horizontal(found.value(0)), "horizontal", found.value(0)))
+    } else if r
+        .take(&[
+            "vertical line in|at|through|down? the? middle|centre|center?",
+            "line down the? middle|centre|center",
+        ])
+        .is_some()
+    {
+        Some((vertical(0.5), "vertical", 0.5))
+    } else if r
+        .take(&[
+            "horizontal line in|at|through|across? the? middle|centre|center?",
+            "line across the? middle|centre|center",
+        ])
+        .is_some()
+    {
+        Some((horizontal(0.5), "horizontal", 0.5))
+    } else {
+        None
+    };
+    let Some((shape, way, at)) = found else {
+        return Ok(None);
+    };
+    r.take(&["of the? picture|image|frame|view|screen|scene"]);
+    if !(0.0..1.0).contains(&at) || at == 0.0 {
+        return Err(Wrong::Text(format!(
+            "a line at {:.0} % lies at the edge of the picture or outside of it",
+            at * 100.0
+        )));
+    }
+    let text = format!("the {way} line at {:.0} % of the picture", at * 100.0);
+    Ok(Some(Said {
+        shape,
+        text,
+        name: None,
+    }))
+}
+
+/// What may follow a part: `of the picture`, or nothing. `left side of the building` is another place.
+fn of_picture(r: &mut Reader, end: usize) -> bool {
+    match r.fits(
+        "of|in the? camera? picture|image|frame|view|screen|scene|camera",
+        end,
+    ) {
+        Some(found) => {
+            r.mark(found.at);
+            true
+        }
+        None => !matches!(r.any_word(end), "of"),
+    }
+}
+
+fn part(r: &mut Reader, assumed: &mut Vec<String>) -> Option<Said> {
+    const WHOLE: [&str; 3] = [
+        "in|on? the? whole|entire|full|complete picture|image|frame|view|scene|screen",
+        "anywhere|everywhere in|on? the? picture|image|frame|view|scene|screen?",
+        "in|on the picture|image|frame|view|scene|screen",
+    ];
+    let said = |shape: Shape, text: String| Said {
+        shape,
+        text,
+        name: None,
+    };
+    for at in 0..r.tokens.len() {
+        let corner = ["top|upper", "bottom|lower"]
+            .iter()
+            .enumerate()
+            .find_map(|(down, ys)| {
+                ["left|left-hand", "right|right-hand"]
+                    .iter()
+                    .enumerate()
+                    .find_map(|(right, xs)| {
+                        let pattern = format!("{ys} {xs} corner|quarter|quadrant|part?");
+                        let found = r.fits(&pattern, at)?;
+                        let (x, y) = (
+                            f64::from(u8::from(right == 1)) / 2.0,
+                            f64::from(u8::from(down == 1)) / 2.0,
+                        );
+                        Some((found, [x, y]))
+                    })
+            });
+        if let Some((found, [x, y])) = corner
+            && of_picture(r, found.at.end)
+        {
+            r.mark(found.at);
+            let text = format!(
+                "the {} {} quarter of the picture",
+                if y > 0.0 { "bottom" } else { "top" },
+                if x > 0.0 { "right" } else { "left" }
+            );
+            assumed.push(format!("A corner is taken as a quarter: {text}."));
+            return Some(said(rectangle([x, y], [x + 0.5, y + 0.5]), text));
+        }
+        for (words, name, edge) in [
+            ("left|left-hand", "left", [0.0, 0.0, 1.0, 0.0]),
+            ("right|right-hand", "right", [1.0, 0.0, -1.0, 0.0]),
+            ("top|upper", "top", [0.0, 0.0, 0.0, 1.0]),
+            ("bottom|lower", "bottom", [0.0, 1.0, 0.0, -1.0]),
+        ] {
+            let [x0, y0, x1, y1]: [f64; 4] = edge;
+            for (nouns, noun, share) in [
+                ("half", "half", 0.5),
+                ("third", "third", 1.0 / 3.0),
+                ("quarter", "quarter", 0.25),
+                ("side|part", "half", 0.5),
+            ] {
+                let Some(found) = r.fits(&format!("{words} hand? {nouns}"), at) else {
+                    continue;
+                };
+                if !of_picture(r, found.at.end) {
+                    continue;
+                }
+                r.mark(found.at);
+                let text = format!("the {name} {noun} of the picture");
+                if nouns == "side|part" {
+                    assumed.push(format!("A side is taken as a half: {text}."));
+                }
+                // From the edge with this name inwards by the share.
+                let inner = [x0 + x1 * share, y0 + y1 * share];
+                let shape = if x1 != 0.0 {
+                    rectangle([inner[0].min(x0), 0.0], [inner[0].max(x0), 1.0])
+                } else {
+                    rectangle([0.0, inner[1].min(y0)], [1.0, inner[1].max(y0)])
+                };
+                return Some(said(shape, text));
+            }
+        }
+        if let Some(found) = r.fits("middle|centre|center|central third", at)
+            && of_picture(r, found.at.end)
+        {
+            r.mark(found.at);
+            let shape = rectangle([1.0 / 3.0, 0.0], [2.0 / 3.0, 1.0]);
+            return Some(said(shape, "the middle third of the picture".to_owned()));
+        }
+        if let Some(found) = r.fits(
+            "middle|centre|center of the? picture|image|frame|view|screen|scene",
+            at,
+        ) {
+            r.mark(found.at);
+            let text = "the middle of the picture".to_owned();
+            assumed.push("The middle is taken as half of its width and height.".to_owned());
+            return Some(said(rectangle([0.25, 0.25], [0.75, 0.75]), text));
+        }
+    }
+    r.take(&WHOLE)?;
+    Some(said(
+        rectangle([0.0, 0.0], [1.0, 1.0]),
+        "the whole picture".to_owned(),
+    ))
+}
+
+/// A direction of movement that was said.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Way {
+    /// Along this vector of the picture, y downwards.
+    Along([f64; 2]),
+    /// In or out, as the line counter has it.
+    In,
+    /// The other.
+    Out,
+    /// Both.
+    Any,
+}
+
+/// The direction that a request names.
+pub(crate) fn way(r: &mut Reader) -> Option<Way> {
+    const WAYS: [(&[&str], Way); 7] = [
+        (
+            &["in|from? either|any|both direction|directions|way|ways"],
+            Way::Any,
+        ),
+        (
+            &[
+                "from? the? left to the? right",
+                "left-to-right",
+                "rightwards",
+                "to the right",
+                "towards the right",
+            ],
+            Way::Along([1.0, 0.0]),
+        ),
+        (
+            &[
+                "from? the? right to the? left",
+                "right-to-left",
+                "leftwards",
+                "to the left",
+                "towards the left",
+            ],
+            Way::Along([-1.0, 0.0]),
+        ),
+        (
+            &[
+                "from? the? top to the? bottom",
+                "top-to-bottom",
+                "downwards",
+                "downward",
+                "from above",
+            ],
+            Way::Along([0.0, 1.0]),
+        ),
+        (
+            &[
+                "from? the? bottom to the? top",
+                "bottom-to-top",
+                "upwards",
+                "upward",
+                "from below",
+            ],
+            Way::Along([0.0, -1.0]),
+        ),
+        (
+            &["inwards|inward|inbound|incoming", "direction in"],
+            Way::In,
+        ),
+        (
+            &["outwards|outward|outbound|outgoing", "direction out"],
+            Way::Out,
+        ),
+    ];
+    WAYS.iter()
+        .find_map(|(patterns, way)| r.take(patterns).map(|_| *way))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+    use crate::token::tokens;
+
+    fn said(text: &str) -> Result<Option<Shape>, Wrong> {
+        let mut reader = Reader::new(tokens(text));
+        place(&mut reader, Some([1000, 500]), &mut Vec::new()).map(|s| s.map(|s| s.shape))
+    }
+
+    fn bounds(text: &str) -> [f64; 4] {
+        let Some(Shape::Zone(points)) = said(text).unwrap() else {
+            panic!("{text} is no zone");
+        };
+        let of = |axis: usize| points.iter().map(move |p| p[axis]);
+        let low = |axis| of(axis).fold(1.0, f64::min);
+        let high = |axis| of(axis).fold(0.0, f64::max);
+        [low(0), low(1), high(0), high(1)].map(|v| (v * 1000.0_f64).round() / 1000.0)
+    }
+
+    #[test]
+    fn parts_of_the_picture_are_rectangles() {
+        for (text, wanted) in [
+            ("in the left half", [0.0, 0.0, 0.5, 1.0]),
+            ("the right third of the picture", [0.667, 0.0, 1.0, 1.0]),
+            ("bottom half", [0.0, 0.5, 1.0, 1.0]),
+            ("upper third", [0.0, 0.0, 1.0, 0.333]),
+            ("in the top right corner", [0.5, 0.0, 1.0, 0.5]),
+            ("lower left quarter", [0.0, 0.5, 0.5, 1.0]),
+            ("the middle third", [0.333, 0.0, 0.667, 1.0]),
+            ("in the whole picture", [0.0, 0.0, 1.0, 1.0]),
+            ("rectangle from 100,50 to 300,250", [0.1, 0.1, 0.3, 0.5]),
+            ("box 10%,20%,50%,60%", [0.1, 0.2, 0.5, 0.6]),
+            ("area (0.1, 0.2) to (0.5, 0.6)", [0.1, 0.2, 0.5, 0.6]),
+            ("polygon 0,0 500,0 500,250", [0.0, 0.0, 0.5, 0.5]),
+        ] {
+            assert_eq!(bounds(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_side_of_something_else_is_no_part_of_the_picture() {
+        assert_eq!(said("left side of the building"), Ok(None));
+        assert_eq!(said("the left parking bay"), Ok(None));
+    }
+
+    #[test]
+    fn coordinates_that_make_no_shape_are_refused_with_the_remedy() {
+        for (text, part) in [
+            ("rectangle 1,2,3", "has 3 numbers"),
+            ("polygon 0,0 10,10 20,20 5", "has 7 numbers"),
+            ("rectangle 0,0 to 2000,100", "1000 x 500"),
+            ("box 10%,20%,150%,60%", "100 %"),
+            ("line 5,5 to 5,5", "no extent"),
+            ("polygon 0,0 10,10 20,20", "no extent"),
+        ] {
+            match said(text) {
+                Err(Wrong::Text(message)) => assert!(message.contains(part), "{text}: {message}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+        let mut reader = Reader::new(tokens("rectangle 10,10 to 20,20"));
+        assert_eq!(
+            place(&mut reader, None, &mut Vec::new()),
+            Err(Wrong::NoSize)
+        );
+    }
+
+    #[test]
+    fn lines_are_said_by_their_way_or_by_their_ends() {
+        assert_eq!(
+            said("line from 0,250 to 1000,250").unwrap(),
+            Some(Shape::Line([0.0, 0.5], [1.0, 0.5]))
+        );
+        assert_eq!(
+            said("vertical line at 30%").unwrap(),
+            Some(Shape::Line([0.3, 0.0], [0.3, 1.0]))
+        );
+        assert_eq!(
+            said("a line across the middle").unwrap(),
+            Some(Shape::Line([0.0, 0.5], [1.0, 0.5]))
+        );
+    }
+
+    #[test]
+    fn directions_are_vectors_of_the_picture() {
+        let of = |text: &str| way(&mut Reader::new(tokens(text)));
+        assert_eq!(of("from left to right"), Some(Way::Along([1.0, 0.0])));
+        assert_eq!(of("upwards"), Some(Way::Along([0.0, -1.0])));
+        assert_eq!(of("in either direction"), Some(Way::Any));
+        assert_eq!(of("on the left"), None);
+    }
+}

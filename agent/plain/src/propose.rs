@@ -1,0 +1,459 @@
+//! An intent → a proposal: pipelines with workflow and rules, and plain sentences about them.
+//!
+//! Invariant: what is proposed compiles, and says in its sentences whatever it holds.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+use watchkeeper_contract::rule::{
+    Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity,
+};
+
+use crate::answer::{Change, Missing, Proposal};
+use crate::intent::{Edit, Intent, NamedPlace, WatchFor, What};
+use crate::request::{Need, Notes, seconds, slug};
+use crate::scene::{Scene, Shape};
+use crate::shape::{NamedLine, NamedZone};
+use crate::watch::{self, NamedCount, TRACKED, Watch};
+
+/// Type of the step that edits know how to change.
+const DETECTION: &str = "object_detection_model";
+
+/// Makes a proposal of an intent that acts.
+pub(crate) fn propose(intent: Intent, scene: &Scene, notes: Notes) -> Result<Proposal, Need> {
+    let mut assumed = notes.assumed;
+    let (changes, understood) = match &intent {
+        Intent::Watch(watches) => deploy(watches, scene)?,
+        Intent::Change(edit) => replace(edit, scene, &mut assumed)?,
+        Intent::Stop(ids) => (
+            ids.iter().cloned().map(Change::Stop).collect(),
+            control("Stop", ids, scene),
+        ),
+        Intent::Resume(ids) => (
+            ids.iter().cloned().map(Change::Resume).collect(),
+            control("Resume", ids, scene),
+        ),
+        Intent::Pause { pipelines, until } => {
+            let pause = |pipeline: &PipelineId| Change::Pause {
+                pipeline: pipeline.clone(),
+                until: until.clone(),
+            };
+            let mut text = control("Pause", pipelines, scene);
+            match until {
+                Some(until) => {
+                    text.push_str(&format!(" Until {}.", until.strftime("%Y-%m-%d %H:%M %:z")))
+                }
+                None => text.push_str(" Until somebody resumes it."),
+            }
+            (pipelines.iter().map(pause).collect(), text)
+        }
+        Intent::Look(_) => (Vec::new(), String::new()),
+    };
+    assumed.dedup();
+    Ok(Proposal {
+        intent,
+        changes,
+        understood,
+        assumed,
+        not_possible: notes.not_possible,
+        not_understood: notes.not_understood,
+    })
+}
+
+fn control(verb: &str, ids: &[PipelineId], scene: &Scene) -> String {
+    let one = |id: &PipelineId| match scene.pipelines.iter().find(|p| p.spec.id == *id) {
+        Some(p) => format!("{id} on {}", p.spec.source),
+        None => id.to_string(),
+    };
+    let all: Vec<String> = ids.iter().map(one).collect();
+    let noun = if ids.len() == 1 {
+        "pipeline"
+    } else {
+        "pipelines"
+    };
+    format!("{verb} {} {noun}: {}.", ids.len(), all.join("; "))
+}
+
+fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<(Vec<Change>, String), Need> {
+    let mut taken: Vec<String> = scene
+        .pipelines
+        .iter()
+        .map(|p| p.spec.id.to_string())
+        .collect();
+    let (mut changes, mut texts) = (Vec::new(), Vec::new());
+    for watch in watches {
+        let wanted = pipeline_name(watch);
+        let mut name = wanted.clone();
+        let mut nth = 2;
+        while taken.contains(&name) {
+            name = format!("{wanted}-{nth}");
+            nth += 1;
+        }
+        taken.push(name.clone());
+        let id = PipelineId::new(name)
+            .map_err(|e| Need::new(Missing::Meaning, format!("{e}. Say it with another name.")))?;
+        changes.push(Change::Deploy(Box::new(spec(watch, id, scene)?)));
+        texts.push(sentence(watch));
+    }
+    Ok((changes, texts.join(" ")))
+}
+
+fn pipeline_name(watch: &WatchFor) -> String {
+    let what = match watch.conditions.first() {
+        None => "count",
+        Some(What::Appears) => "appears",
+        Some(What::Enters) => "enters",
+        Some(What::Leaves) => "leaves",
+        Some(What::Stays(_)) => "stays",
+        Some(What::Crosses(_)) => "crosses",
+        Some(What::Count(..)) => "number",
+    };
+    let camera: String = watch.camera.as_str().chars().take(16).collect();
+    let objects: String = slug(&watch.objects.said).chars().take(12).collect();
+    let name = format!(
+        "{camera}-{}-{what}",
+        if objects.is_empty() {
+            "all"
+        } else {
+            objects.trim_end_matches('-')
+        }
+    );
+    name.chars().take(36).collect()
+}
+
+fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec, Need> {
+    let (mut lines, mut zones) = (Vec::new(), Vec::new());
+    if let Some(place) = &watch.place {
+        let size = scene
+            .camera(&watch.camera)
+            .and_then(|c| c.size)
+            .filter(|[w, h]| *w > 0 && *h > 0);
+        let Some([w, h]) = size else {
+            let text = format!(
+                "The camera {} has shown no picture yet, so nothing can be placed in it. Ask again when it does.",
+                watch.camera
+            );
+            return Err(Need::new(Missing::Picture, text));
+        };
+        let pixel = |[x, y]: &[f64; 2]| [(x * f64::from(w)).round(), (y * f64::from(h)).round()];
+        match &place.shape {
+            Shape::Line(a, b) => lines.push(NamedLine {
+                name: place.name.clone(),
+                from: pixel(a),
+                to: pixel(b),
+            }),
+            Shape::Zone(points) => zones.push(NamedZone {
+                name: place.name.clone(),
+                points: points.iter().map(pixel).collect(),
+            }),
+        }
+    }
+    let mut counts = Vec::new();
+    if watch.counts {
+        let name = slug(&watch.objects.said);
+        let name = if name.is_empty() {
+            "objects".to_owned()
+        } else {
+            name
+        };
+        let clashes = watch
+            .place
+            .as_ref()
+            .is_some_and(|p| p.name == name || p.name == format!("count-{name}"));
+        counts.push(NamedCount {
+            name: if clashes || matches!(name.as_str(), "tracked" | "annotated") {
+                format!("{name}-now")
+            } else {
+                name
+            },
+            zone: zones.first().map(|z| z.name.clone()),
+        });
+    }
+    let built = Watch {
+        classes: watch.objects.labels.clone(),
+        lines,
+        zones,
+        confidence: watch.confidence,
+        counts,
+    };
+    watch::unique_names(&built).map_err(|e| Need::new(Missing::Meaning, e.to_string()))?;
+    watch::plain_classes(&built).map_err(|e| Need::new(Missing::Class, e.to_string()))?;
+    Ok(PipelineSpec {
+        id,
+        source: watch.camera.clone(),
+        workflow: watch::workflow(&built, &watch.model),
+        parameters: BTreeMap::new(),
+        model: None,
+        rules: Some(rules(watch)),
+        detect: DetectMode::Always,
+        record: false,
+        show: false,
+        stop_after_s: watch.stop_after_s,
+        paused: false,
+    })
+}
+
+fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
+    let place = watch.place.as_ref();
+    let name = |p: Option<&NamedPlace>| p.map(|p| p.name.clone()).unwrap_or_default();
+    let detections = match place {
+        Some(NamedPlace {
+            name,
+            shape: Shape::Zone(_),
+            ..
+        }) => format!("$steps.{name}.timed_detections"),
+        _ => TRACKED.to_owned(),
+    };
+    let mut rules = Vec::new();
+    for what in &watch.conditions {
+        let (kind, when) = match *what {
+            What::Appears => (
+                "appears",
+                Condition::Appears {
+                    detections: TRACKED.to_owned(),
+                },
+            ),
+            What::Enters => ("enters", Condition::Enters { zone: name(place) }),
+            What::Leaves => ("leaves", Condition::Leaves { zone: name(place) }),
+            What::Stays(for_s) => (
+                "stays",
+                Condition::Stays {
+                    zone: name(place),
+                    for_s,
+                },
+            ),
+            What::Crosses(direction) => (
+                "crosses",
+                Condition::Crosses {
+                    line: name(place),
+                    direction,
+                },
+            ),
+            What::Count(bound, for_s) => (
+                "number",
+                Condition::Count {
+                    detections: detections.clone(),
+                    bound,
+                    for_s,
+                },
+            ),
+        };
+        let spans: Vec<Option<Schedule>> = match watch.schedules.as_slice() {
+            [] => vec![None],
+            spans => spans.iter().cloned().map(Some).collect(),
+        };
+        for (nth, schedule) in spans.into_iter().enumerate() {
+            rules.push(RuleSpec {
+                name: if nth == 0 {
+                    kind.to_owned()
+                } else {
+                    format!("{kind}-{}", nth + 1)
+                },
+                when: when.clone(),
+                classes: Vec::new(),
+                confidence: None,
+                schedule,
+                cooldown_s: watch.cooldown_s,
+                severity: watch.severity,
+                gates: Gates::default(),
+            });
+        }
+    }
+    rules
+}
+
+/// A watch as a sentence.
+fn sentence(watch: &WatchFor) -> String {
+    let who = &watch.objects.said;
+    let place = watch
+        .place
+        .as_ref()
+        .map_or("the picture", |p| p.said.as_str());
+    let one = |what: &What| match what {
+        What::Appears => format!("when {who} is seen for the first time"),
+        What::Enters => format!("when {who} enters {place}"),
+        What::Leaves => format!("when {who} leaves {place}"),
+        What::Stays(s) => format!("when {who} is in {place} for {}", seconds(*s)),
+        What::Crosses(d) => format!("when {who} crosses {place}{}", crossing(*d)),
+        What::Count(bound, for_s) => {
+            let hold = if *for_s > 0.0 {
+                format!(" for {}", seconds(*for_s))
+            } else {
+                String::new()
+            };
+            let bound = match bound {
+                CountBound::Over(n) => format!("more than {n}"),
+                CountBound::Under(1) => "none".to_owned(),
+                CountBound::Under(n) => format!("fewer than {n}"),
+            };
+            format!("when there are {bound} of ({who}) in {place}{hold}")
+        }
+    };
+    let mut text = format!("On camera {}: ", watch.camera);
+    let told: Vec<String> = watch.conditions.iter().map(one).collect();
+    if watch.counts {
+        text.push_str(&format!("count {who} in {place}"));
+        text.push_str(if told.is_empty() {
+            "; no events"
+        } else {
+            ", and "
+        });
+    }
+    if !told.is_empty() {
+        text.push_str(&format!("an event {}", told.join(" and ")));
+    }
+    if let Some(confidence) = watch.confidence {
+        text.push_str(&format!(", from a confidence of {confidence}"));
+    }
+    text.push_str(&hours(&watch.schedules));
+    if watch.cooldown_s > 0.0 {
+        text.push_str(&format!(", then quiet for {}", seconds(watch.cooldown_s)));
+    }
+    if let Some(end) = watch.stop_after_s {
+        text.push_str(&format!(", for the next {}", seconds(end)));
+    }
+    if watch.severity != Severity::Info {
+        text.push_str(match watch.severity {
+            Severity::Critical => ", as critical",
+            _ => ", as a warning",
+        });
+    }
+    text.push('.');
+    text
+}
+
+fn crossing(direction: CrossDirection) -> &'static str {
+    match direction {
+        CrossDirection::Any => " in either direction",
+        CrossDirection::In => " inwards (to its left hand)",
+        CrossDirection::Out => " outwards (to its right hand)",
+    }
+}
+
+fn hours(schedules: &[Schedule]) -> String {
+    let one = |s: &Schedule| {
+        let days: Vec<String> = s.days.iter().map(|d| format!("{d:?}")).collect();
+        let days = if days.is_empty() {
+            "every day".to_owned()
+        } else {
+            days.join(", ")
+        };
+        if s.from == s.to {
+            return format!("{days}, all day from {}", s.from);
+        }
+        format!("{days} from {} to {}", s.from, s.to)
+    };
+    match schedules {
+        [] => String::new(),
+        spans => format!(
+            ", only {}",
+            spans.iter().map(one).collect::<Vec<_>>().join(" and ")
+        ),
+    }
+}
+
+fn replace(
+    edit: &Edit,
+    scene: &Scene,
+    assumed: &mut Vec<String>,
+) -> Result<(Vec<Change>, String), Need> {
+    let Some(deployed) = scene.pipelines.iter().find(|p| p.spec.id == edit.pipeline) else {
+        return Err(Need::new(
+            Missing::Pipeline,
+            format!("There is no pipeline {}.", edit.pipeline),
+        ));
+    };
+    let mut spec = deployed.spec.clone();
+    let mut said = Vec::new();
+    let mut touched = 0_usize;
+    if let Some(steps) = spec.workflow.get_mut("steps").and_then(Value::as_array_mut) {
+        let detects = |step: &&mut Value| {
+            step.get("type")
+                .and_then(Value::as_str)
+                .is_some_and(|t| t.contains(DETECTION))
+        };
+        for step in steps.iter_mut().filter(detects) {
+            touched += 1;
+            if let Some(objects) = &edit.objects {
+                step["class_filter"] = json!(objects.labels);
+            }
+            if let Some(confidence) = edit.confidence {
+                step["confidence"] = json!(confidence);
+            }
+        }
+    }
+    if touched == 0 && (edit.objects.is_some() || edit.confidence.is_some()) {
+        let text = format!(
+            "The workflow of {} has no detection step whose classes or confidence I could change; edit its workflow instead.",
+            edit.pipeline
+        );
+        return Err(Need::new(Missing::Meaning, text));
+    }
+    if let Some(objects) = &edit.objects {
+        said.push(format!("only {}", objects.said));
+        for rule in spec
+            .rules
+            .iter_mut()
+            .flatten()
+            .filter(|r| !r.classes.is_empty())
+        {
+            rule.classes.clone_from(&objects.labels);
+        }
+    }
+    if let Some(confidence) = edit.confidence {
+        said.push(format!("from a confidence of {confidence}"));
+    }
+    let about_rules =
+        edit.cooldown_s.is_some() || edit.stays_s.is_some() || !edit.schedules.is_empty();
+    let rules = spec.rules.get_or_insert_with(Vec::new);
+    if about_rules && rules.is_empty() {
+        let text = format!(
+            "{} has no rules of its own, so there is no duration, cool-down or schedule to change. Set a new watch instead.",
+            edit.pipeline
+        );
+        return Err(Need::new(Missing::Meaning, text));
+    }
+    if deployed.spec.rules.is_none() {
+        spec.rules = None;
+    }
+    for rule in spec.rules.iter_mut().flatten() {
+        if let Some(cooldown) = edit.cooldown_s {
+            rule.cooldown_s = cooldown;
+        }
+        if let [one] = edit.schedules.as_slice() {
+            rule.schedule = Some(one.clone());
+        }
+        if let (
+            Some(seconds),
+            Condition::Stays { for_s, .. }
+            | Condition::Count { for_s, .. }
+            | Condition::Value { for_s, .. },
+        ) = (edit.stays_s, &mut rule.when)
+        {
+            *for_s = seconds;
+        }
+    }
+    said.extend(
+        edit.cooldown_s
+            .map(|s| format!("quiet for {} after an event", seconds(s))),
+    );
+    said.extend(edit.stays_s.map(|s| format!("for {}", seconds(s))));
+    match edit.schedules.as_slice() {
+        [] => {}
+        [_] => said.push(hours(&edit.schedules).trim_start_matches(", ").to_owned()),
+        _ => {
+            let text = "Those hours need more than one span, which a change can't make of one rule. Set a new watch with them instead.";
+            return Err(Need::new(Missing::Meaning, text));
+        }
+    }
+    assumed.push("Everything else stays as it is.".to_owned());
+    let text = format!(
+        "Change {} on {}: {}.",
+        edit.pipeline,
+        spec.source,
+        said.join(", ")
+    );
+    Ok((vec![Change::Replace(Box::new(spec))], text))
+}

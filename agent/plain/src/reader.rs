@@ -1,0 +1,323 @@
+//! Finds phrases in tokens and remembers which words are accounted for.
+//!
+//! A phrase is written as a pattern: elements that follow each other, each a word or alternatives (`at|over`), a hole for a value, and
+//! either may be left out where `?` follows. Holes: `<n>` number, `<d>` duration in seconds, `<u>` the same where `a minute` may be just
+//! `minute`, `<t>` time of day in minutes, `<h>` the same or a bare hour, `<p>` proportion.
+//!
+//! Invariant: a word is used by one phrase only; what no phrase used is what was not understood.
+
+use std::ops::Range;
+
+use crate::token::{Kind, Token, number_word};
+
+/// Tokens with a note of which ones are used.
+#[derive(Debug, Clone)]
+pub(crate) struct Reader {
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) used: Vec<bool>,
+}
+
+/// Where a pattern matched, and the values of its holes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) at: Range<usize>,
+    pub(crate) held: Vec<f64>,
+}
+
+impl Found {
+    /// Value of the hole with this number.
+    pub(crate) fn value(&self, hole: usize) -> f64 {
+        self.held.get(hole).copied().unwrap_or(0.0)
+    }
+}
+
+struct Item<'p> {
+    what: &'p str,
+    optional: bool,
+}
+
+/// The elements of a pattern.
+fn items(pattern: &str) -> Vec<Item<'_>> {
+    let words = pattern.split_whitespace();
+    words
+        .map(|word| match word.strip_suffix('?') {
+            Some(what) if !what.is_empty() => Item {
+                what,
+                optional: true,
+            },
+            _ => Item {
+                what: word,
+                optional: false,
+            },
+        })
+        .collect()
+}
+
+impl Reader {
+    pub(crate) fn new(tokens: Vec<Token>) -> Self {
+        let used = vec![false; tokens.len()];
+        Self { tokens, used }
+    }
+
+    /// The text of a token that is still free; empty where there is none.
+    pub(crate) fn word(&self, at: usize) -> &str {
+        match (self.tokens.get(at), self.used.get(at)) {
+            (Some(token), Some(false)) => &token.text,
+            _ => "",
+        }
+    }
+
+    /// The text of a token, free or not.
+    pub(crate) fn any_word(&self, at: usize) -> &str {
+        self.tokens.get(at).map_or("", |t| t.text.as_str())
+    }
+
+    pub(crate) fn mark(&mut self, at: Range<usize>) {
+        for i in at {
+            if let Some(used) = self.used.get_mut(i) {
+                *used = true;
+            }
+        }
+    }
+
+    /// What a person wrote there.
+    pub(crate) fn written(&self, at: Range<usize>) -> String {
+        let words = self.tokens.get(at).unwrap_or_default().iter();
+        let words: Vec<&str> = words.map(|t| t.written.as_str()).collect();
+        words.join(" ")
+    }
+
+    /// The first place that one of the patterns fits, in the order of the patterns; it is used then.
+    pub(crate) fn take(&mut self, patterns: &[&str]) -> Option<Found> {
+        let found = self.find(patterns)?;
+        self.mark(found.at.clone());
+        Some(found)
+    }
+
+    /// As [`take`](Self::take), and leaves the words free.
+    pub(crate) fn find(&self, patterns: &[&str]) -> Option<Found> {
+        patterns.iter().find_map(|pattern| {
+            let items = items(pattern);
+            (0..self.tokens.len()).find_map(|at| self.all_fit(&items, at))
+        })
+    }
+
+    /// Whether a pattern fits anywhere; if so it is used, everywhere.
+    pub(crate) fn take_all(&mut self, patterns: &[&str]) -> bool {
+        let mut any = false;
+        while self.take(patterns).is_some() {
+            any = true;
+        }
+        any
+    }
+
+    /// Whether a pattern fits here.
+    pub(crate) fn fits(&self, pattern: &str, at: usize) -> Option<Found> {
+        self.all_fit(&items(pattern), at)
+    }
+
+    fn all_fit(&self, items: &[Item<'_>], at: usize) -> Option<Found> {
+        let mut held = Vec::new();
+        let end = self.rest_fits(items, at, &mut held)?;
+        (end > at).then_some(Found { at: at..end, held })
+    }
+
+    fn rest_fits(&self, items: &[Item<'_>], at: usize, held: &mut Vec<f64>) -> Option<usize> {
+        let Some((item, rest)) = items.split_first() else {
+            return Some(at);
+        };
+        if let Some((end, value)) = self.item(item.what, at) {
+            let before = held.len();
+            held.extend(value);
+            if let Some(end) = self.rest_fits(rest, end, held) {
+                return Some(end);
+            }
+            held.truncate(before);
+        }
+        if item.optional {
+            return self.rest_fits(rest, at, held);
+        }
+        None
+    }
+
+    fn item(&self, what: &str, at: usize) -> Option<(usize, Option<f64>)> {
+        let hole = |found: Option<(f64, usize)>| found.map(|(value, end)| (end, Some(value)));
+        match what {
+            "<n>" => hole(self.number(at)),
+            "<d>" => hole(self.duration(at)),
+            "<u>" => hole(self.duration(at).or_else(|| self.bare_unit(at))),
+            "<t>" => hole(self.time(at)),
+            "<h>" => hole(self.time(at).or_else(|| self.bare_hour(at))),
+            "<p>" => hole(self.proportion(at)),
+            words => {
+                let word = self.word(at);
+                let fits = !word.is_empty() && words.split('|').any(|w| w == word);
+                fits.then_some((at + 1, None))
+            }
+        }
+    }
+
+    /// A number in digits or as a word.
+    pub(crate) fn number(&self, at: usize) -> Option<(f64, usize)> {
+        let word = self.word(at);
+        if word.is_empty() {
+            return None;
+        }
+        match self.tokens.get(at)?.kind {
+            Kind::Number(n) => Some((n, at + 1)),
+            Kind::Word => number_word(word).map(|n| (n, at + 1)),
+            Kind::Clock(_) | Kind::Mark => None,
+        }
+    }
+
+    fn bare_unit(&self, at: usize) -> Option<(f64, usize)> {
+        unit(self.word(at)).map(|seconds| (seconds, at + 1))
+    }
+
+    /// `two hours and 30 minutes`, `half an hour`, `a minute`, `1.5 h`.
+    fn duration(&self, at: usize) -> Option<(f64, usize)> {
+        let (mut total, mut end) = self.one_duration(at)?;
+        while let Some((more, after)) = {
+            let next = end + usize::from(self.word(end) == "and");
+            self.one_duration(next)
+        } {
+            total += more;
+            end = after;
+        }
+        if self.word(end) == "and" && self.word(end + 1) == "a" && self.word(end + 2) == "half" {
+            total *= 1.5;
+            end += 3;
+        }
+        Some((total, end))
+    }
+
+    fn one_duration(&self, at: usize) -> Option<(f64, usize)> {
+        let (count, end) = match self.word(at) {
+            "half" => {
+                let skip = usize::from(matches!(self.word(at + 1), "a" | "an"));
+                (0.5, at + 1 + skip)
+            }
+            "a" | "an" => match self.word(at + 1) {
+                "few" => return None,
+                "couple" => (2.0, at + 2 + usize::from(self.word(at + 2) == "of")),
+                "half" => (0.5, at + 2),
+                _ => (1.0, at + 1),
+            },
+            _ => self.number(at)?,
+        };
+        let seconds = unit(self.word(end))?;
+        Some((count * seconds, end + 1))
+    }
+
+    /// `22:00`, `10 pm`, `8 o'clock`, `noon`.
+    fn time(&self, at: usize) -> Option<(f64, usize)> {
+        match self.word(at) {
+            "" => return None,
+            "noon" | "midday" => return Some((720.0, at + 1)),
+            "midnight" => return Some((0.0, at + 1)),
+            _ => {}
+        }
+        let (minutes, end, whole) = match self.tokens.get(at)?.kind {
+            Kind::Clock(minutes) => (f64::from(minutes), at + 1, true),
+            _ => {
+                let (hour, end) = self.bare_hour(at)?;
+                (hour, end, false)
+            }
+        };
+        let am = |m: f64| if m >= 720.0 { m - 720.0 } else { m };
+        match self.word(end) {
+            "am" => Some((am(minutes), end + 1)),
+            "pm" if minutes < 720.0 => Some((minutes + 720.0, end + 1)),
+            "pm" => Some((minutes, end + 1)),
+            "o'clock" | "uhr" => Some((minutes, end + 1)),
+            "h" if self.word(end + 1) != "and" => Some((minutes, end + 1)),
+            _ if whole => Some((minutes, end)),
+            _ => None,
+        }
+    }
+
+    fn bare_hour(&self, at: usize) -> Option<(f64, usize)> {
+        let (hour, end) = self.number(at)?;
+        let fits = hour.fract() == 0.0 && (0.0..=24.0).contains(&hour);
+        fits.then_some(((hour % 24.0) * 60.0, end))
+    }
+
+    /// `0.6`, `60 %`, `60 percent`: 0 to 1. A number over 1 without a sign is taken as percent.
+    fn proportion(&self, at: usize) -> Option<(f64, usize)> {
+        let (n, end) = self.number(at)?;
+        let percent = matches!(self.word(end), "%" | "percent");
+        if percent || n > 1.0 {
+            return Some((n / 100.0, end + usize::from(percent)));
+        }
+        Some((n, end))
+    }
+}
+
+/// Seconds of a unit of time.
+fn unit(word: &str) -> Option<f64> {
+    Some(match word {
+        "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+        "min" | "mins" | "minute" | "minutes" => 60.0,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
+        "day" | "days" => 86_400.0,
+        "week" | "weeks" => 604_800.0,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+    use crate::token::tokens;
+
+    fn held(text: &str, pattern: &str) -> Option<Vec<f64>> {
+        Reader::new(tokens(text)).take(&[pattern]).map(|f| f.held)
+    }
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        for (text, seconds) in [
+            ("two minutes", 120.0),
+            ("90s", 90.0),
+            ("half an hour", 1800.0),
+            ("an hour and a half", 5400.0),
+            ("1 hour and 30 min", 5400.0),
+            ("1.5 h", 5400.0),
+            ("a couple of minutes", 120.0),
+        ] {
+            assert_eq!(held(text, "<d>"), Some(vec![seconds]), "{text}");
+        }
+        assert_eq!(held("every minute", "every <u>"), Some(vec![60.0]));
+        assert_eq!(held("two dogs", "<d>"), None);
+    }
+
+    #[test]
+    fn times_of_day_are_read_as_people_write_them() {
+        for (text, minutes) in [
+            ("22:30", 1350.0),
+            ("10 pm", 1320.0),
+            ("10:30pm", 1350.0),
+            ("12am", 0.0),
+            ("12pm", 720.0),
+            ("eight o'clock", 480.0),
+            ("midnight", 0.0),
+        ] {
+            assert_eq!(held(text, "<t>"), Some(vec![minutes]), "{text}");
+        }
+        assert_eq!(held("8", "<t>"), None);
+        assert_eq!(held("8", "<h>"), Some(vec![480.0]));
+    }
+
+    #[test]
+    fn a_word_is_used_once() {
+        let mut reader = Reader::new(tokens("for two minutes"));
+        assert!(reader.take(&["for <d>"]).is_some());
+        assert!(reader.take(&["<d>"]).is_none());
+    }
+
+    #[test]
+    fn an_optional_word_that_fits_is_not_forced_upon_the_pattern() {
+        assert_eq!(held("at 5", "at? at <n>"), Some(vec![5.0]));
+    }
+}

@@ -1,0 +1,107 @@
+//! What the caller knows about the box: cameras, what runs on them, what the models can tell apart, and the time.
+//!
+//! Invariant: names in here come from outside and are never read as a request; they are compared with a person's words, and shown
+//! cut and quoted ([`quoted`]).
+
+use jiff::Zoned;
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::pipeline::PipelineSpec;
+
+/// The box as far as a request can be about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scene {
+    /// Its cameras.
+    pub cameras: Vec<Camera>,
+    /// What is deployed.
+    pub pipelines: Vec<Deployed>,
+    /// Models that can be used, the preferred one first. At least one, else nothing can be watched.
+    pub models: Vec<Model>,
+    /// The time at the box, with its zone.
+    pub now: Zoned,
+}
+
+/// A camera.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Camera {
+    /// Its id.
+    pub id: SourceId,
+    /// What people call it; may be the id.
+    pub name: String,
+    /// Width and height of its picture in pixels, once one was seen.
+    pub size: Option<[u32; 2]>,
+    /// Places in its picture that have a name, because a person drew them before.
+    pub places: Vec<Place>,
+}
+
+/// A place in a picture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place {
+    /// What people call it.
+    pub name: String,
+    /// Where it is.
+    pub shape: Shape,
+}
+
+/// A shape in a picture, in shares of its width and height: `0.0..=1.0` from the top left.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Shape {
+    /// A closed polygon of at least three corners.
+    Zone(Vec<[f64; 2]>),
+    /// A directed line, from start to end.
+    Line([f64; 2], [f64; 2]),
+}
+
+/// A pipeline that is deployed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deployed {
+    /// What was deployed.
+    pub spec: PipelineSpec,
+    /// What people call it; may be the id.
+    pub name: String,
+    /// Whether it is paused.
+    pub paused: bool,
+}
+
+/// A model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Model {
+    /// Its name, as a workflow names it.
+    pub name: String,
+    /// What it tells apart; empty for one that knows no classes, such as `motion`.
+    pub labels: Vec<String>,
+}
+
+/// Longest name that is shown.
+const SHOWN: usize = 60;
+
+/// A name from outside as it is shown: in quotes, without control characters, cut.
+#[must_use]
+pub fn quoted(name: &str) -> String {
+    let plain = name.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut cut: String = plain.take(SHOWN).collect();
+    if name.chars().count() > SHOWN {
+        cut.push('…');
+    }
+    format!("\"{}\"", cut.replace('"', "'"))
+}
+
+impl Scene {
+    /// The camera of this id.
+    pub(crate) fn camera(&self, id: &SourceId) -> Option<&Camera> {
+        self.cameras.iter().find(|c| c.id == *id)
+    }
+}
+
+/// The known name that is most like what was written, where one is alike. By Jaro-Winkler, which forgives most at the end of a
+/// word; 0.85 is what the command line takes too.
+pub(crate) fn nearest<'a>(
+    written: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(written, &name.to_lowercase()), name))
+        .filter(|(near, _)| *near > 0.85)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}

@@ -1,0 +1,200 @@
+//! Text as a person typed it → tokens: words in lower case, numbers, times of day, marks.
+//!
+//! Invariant: every token knows where in the text it stands, so that what was not understood is told in the person's own words;
+//! there are never more tokens than characters.
+
+/// Longest request in characters. The longest sensible one (three cameras, a polygon each) has some 600.
+pub const MAX_CHARS: usize = 2_000;
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Kind {
+    /// Letters, perhaps with digits, apostrophes, hyphens and underscores inside.
+    Word,
+    /// A number without a sign.
+    Number(f64),
+    /// `HH:MM`, as minutes since midnight.
+    Clock(u16),
+    /// One character that is neither.
+    Mark,
+}
+
+/// A piece of the text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Token {
+    /// The text in lower case, with straight apostrophes.
+    pub(crate) text: String,
+    /// As it was written.
+    pub(crate) written: String,
+    /// What it is.
+    pub(crate) kind: Kind,
+}
+
+impl Token {
+    /// The parts that names are compared by: `no-helmet` and `no helmet` are the same.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &str> {
+        self.text.split(['-', '_']).filter(|part| !part.is_empty())
+    }
+
+    pub(crate) fn is_word(&self) -> bool {
+        self.kind == Kind::Word
+    }
+}
+
+/// Cuts a text into tokens.
+pub(crate) fn tokens(text: &str) -> Vec<Token> {
+    let chars: Vec<char> = text.chars().collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(&c) = chars.get(at) {
+        let len = if c.is_whitespace() && c != '\n' {
+            at += 1;
+            continue;
+        } else if c.is_ascii_digit() {
+            number_len(&chars, at)
+        } else if c.is_alphabetic() {
+            word_len(&chars, at)
+        } else {
+            1
+        };
+        let written: String = chars.iter().skip(at).take(len).collect();
+        found.push(token(written));
+        at += len;
+    }
+    found
+}
+
+fn token(written: String) -> Token {
+    let mut text = written.to_lowercase().replace('’', "'");
+    let first = text.chars().next().unwrap_or(' ');
+    let kind = if first.is_ascii_digit() {
+        match clock(&text) {
+            Some(minutes) => Kind::Clock(minutes),
+            None => text.parse().map_or(Kind::Mark, Kind::Number),
+        }
+    } else if first.is_alphabetic() {
+        // The house of `the dock's camera`.
+        if let Some(stem) = text.strip_suffix("'s")
+            && !matches!(stem, "what" | "who" | "it" | "that" | "there" | "let")
+        {
+            text.truncate(stem.len());
+        }
+        Kind::Word
+    } else {
+        Kind::Mark
+    };
+    Token {
+        text,
+        written,
+        kind,
+    }
+}
+
+fn number_len(chars: &[char], at: usize) -> usize {
+    let digits = |from: usize| {
+        let rest = chars.iter().skip(from);
+        rest.take_while(|c| c.is_ascii_digit()).count()
+    };
+    let whole = digits(at);
+    let more = digits(at + whole + 1);
+    match chars.get(at + whole) {
+        Some(':') if whole <= 2 && more == 2 => whole + 3,
+        Some('.') if more > 0 => whole + 1 + more,
+        _ => whole,
+    }
+}
+
+fn word_len(chars: &[char], at: usize) -> usize {
+    let mut len = 0;
+    while let Some(c) = chars.get(at + len) {
+        let inside = matches!(c, '-' | '_' | '\'' | '’')
+            && chars.get(at + len + 1).is_some_and(|n| n.is_alphanumeric());
+        if !c.is_alphanumeric() && !inside {
+            break;
+        }
+        len += 1;
+    }
+    len
+}
+
+fn clock(text: &str) -> Option<u16> {
+    let (h, m) = text.split_once(':')?;
+    let (h, m) = (h.parse::<u16>().ok()?, m.parse::<u16>().ok()?);
+    (h <= 24 && m < 60).then_some((h * 60 + m) % 1440)
+}
+
+/// Value of a number that is written as a word.
+pub(crate) fn number_word(text: &str) -> Option<f64> {
+    const UNITS: [&str; 20] = [
+        "zero",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+        "thirteen",
+        "fourteen",
+        "fifteen",
+        "sixteen",
+        "seventeen",
+        "eighteen",
+        "nineteen",
+    ];
+    const TENS: [&str; 8] = [
+        "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
+    ];
+    let small = |word: &str| UNITS.iter().position(|u| *u == word);
+    let ten = |word: &str| TENS.iter().position(|t| *t == word).map(|i| (i + 2) * 10);
+    let whole = match text.split_once('-') {
+        Some((tens, unit)) => ten(tens)? + small(unit).filter(|u| (1..10).contains(u))?,
+        None => small(text)
+            .or_else(|| ten(text))
+            .or_else(|| (text == "hundred").then_some(100))?,
+    };
+    u32::try_from(whole).ok().map(f64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(text: &str) -> Vec<String> {
+        tokens(text).into_iter().map(|t| t.text).collect()
+    }
+
+    #[test]
+    fn words_numbers_times_and_marks_are_told_apart() {
+        assert_eq!(
+            texts("Alert me at 22:30, 10%,20.5 and 5pm on Cam-1!"),
+            [
+                "alert", "me", "at", "22:30", ",", "10", "%", ",", "20.5", "and", "5", "pm", "on",
+                "cam-1", "!"
+            ]
+        );
+        assert_eq!(tokens("22:30")[0].kind, Kind::Clock(1350));
+        assert_eq!(tokens("dock’s")[0].text, "dock");
+    }
+
+    #[test]
+    fn a_sentence_may_end_with_a_number() {
+        assert_eq!(
+            texts("over 5. Then 6.5."),
+            ["over", "5", ".", "then", "6.5", "."]
+        );
+    }
+
+    #[test]
+    fn numbers_may_be_written_as_words() {
+        assert_eq!(number_word("twenty-five"), Some(25.0));
+        assert_eq!(number_word("two"), Some(2.0));
+        assert_eq!(number_word("twenty-ten"), None);
+        assert_eq!(number_word("dog"), None);
+    }
+}

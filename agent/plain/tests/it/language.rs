@@ -1,0 +1,482 @@
+//! What people say and what is understood by it.
+
+use watchkeeper_contract::rule::{
+    Condition, CountBound, CrossDirection, Schedule, Severity, Weekday,
+};
+use watchkeeper_plain::answer::{Answer, Change, Missing};
+use watchkeeper_plain::intent::Look;
+
+use crate::support::{
+    ask, deployed, proposal, proposal_in, question, question_in, scene, specs, with_pipelines,
+};
+
+fn conditions(text: &str) -> Vec<Condition> {
+    let rules = deployed(text).rules.unwrap();
+    rules.into_iter().map(|r| r.when).collect()
+}
+
+fn classes(text: &str) -> serde_json::Value {
+    deployed(text).workflow["steps"][0]["class_filter"].clone()
+}
+
+#[test]
+fn somebody_who_waits_longer_than_two_minutes_is_a_stay_of_120_seconds() {
+    for text in [
+        "Tell me when somebody waits at the loading dock for more than two minutes.",
+        "alert me if a person is loitering at the loading dock longer than 2 min",
+        "Loading dock: warn me when people stay over 120 seconds",
+    ] {
+        let spec = deployed(text);
+        assert_eq!(spec.source.as_str(), "dock", "{text}");
+        let stays = Condition::Stays {
+            zone: "picture".to_owned(),
+            for_s: 120.0,
+        };
+        assert_eq!(conditions(text), [stays], "{text}");
+        assert_eq!(classes(text), serde_json::json!(["person"]), "{text}");
+    }
+}
+
+#[test]
+fn what_was_not_said_is_told_as_assumed() {
+    let proposal =
+        proposal("Tell me when somebody waits at the loading dock for more than two minutes.");
+    assert!(
+        proposal.assumed.iter().any(|s| s.contains("whole picture")),
+        "{:?}",
+        proposal.assumed
+    );
+    assert!(
+        proposal.understood.contains("2 minutes"),
+        "{}",
+        proposal.understood
+    );
+    assert_eq!(proposal.not_understood, [""; 0]);
+}
+
+#[test]
+fn places_in_the_picture_become_zones() {
+    let spec =
+        deployed("Alert me when a person enters the left half of the picture on the gate camera");
+    assert_eq!(spec.source.as_str(), "gate");
+    let zone = &spec.workflow["steps"][2];
+    assert_eq!(
+        zone["zone"],
+        serde_json::json!([[0, 0], [640, 0], [640, 720], [0, 720]])
+    );
+    let text = "Notify me when a dog is in the rectangle from 10%,20% to 50%,60% on camera gate";
+    assert_eq!(
+        deployed(text).workflow["steps"][2]["zone"],
+        serde_json::json!([[128, 144], [640, 144], [640, 432], [128, 432]])
+    );
+}
+
+#[test]
+fn a_place_that_was_drawn_before_is_known_by_its_name_and_tells_the_camera() {
+    let spec = deployed("Watch the left parking bay and tell me when it is free.");
+    assert_eq!(spec.source.as_str(), "yard");
+    let rules = spec.rules.unwrap();
+    let free = Condition::Count {
+        detections: "$steps.left-parking-bay.timed_detections".to_owned(),
+        bound: CountBound::Under(1),
+        for_s: 0.0,
+    };
+    assert_eq!(rules[0].when, free);
+}
+
+#[test]
+fn a_direction_over_a_line_is_one_of_the_line_counters_two() {
+    for (way, direction) in [
+        ("from left to right", CrossDirection::In),
+        ("to the left", CrossDirection::Out),
+        ("in either direction", CrossDirection::Any),
+        ("", CrossDirection::Any),
+    ] {
+        let text =
+            format!("Tell me when a car crosses the vertical line at 50% {way} on camera gate");
+        let line = "line".to_owned();
+        assert_eq!(
+            conditions(&text),
+            [Condition::Crosses { line, direction }],
+            "{text}"
+        );
+    }
+    question(
+        "Tell me when a car crosses the vertical line at 50% upwards on camera gate",
+        Missing::Direction,
+    );
+}
+
+#[test]
+fn numbers_over_and_under_for_a_time_are_bounds() {
+    for (said, bound, for_s) in [
+        (
+            "more than 5 people for 30 seconds",
+            CountBound::Over(5),
+            30.0,
+        ),
+        ("at least three people", CountBound::Over(2), 0.0),
+        (
+            "fewer than 2 people for a minute",
+            CountBound::Under(2),
+            60.0,
+        ),
+        ("no people for 5 minutes", CountBound::Under(1), 300.0),
+        ("4 or more people", CountBound::Over(3), 0.0),
+    ] {
+        let text = format!("Warn me when there are {said} on the gate camera");
+        let detections = watchkeeper_plain::watch::TRACKED.to_owned();
+        let wanted = Condition::Count {
+            detections,
+            bound,
+            for_s,
+        };
+        assert_eq!(conditions(&text), [wanted], "{text}");
+    }
+}
+
+#[test]
+fn hours_days_and_quiet_stand_in_the_rule() {
+    let text = "Alert me when a person is seen at the gate between 22:00 and 6 am on weekdays, at most once every 10 minutes, urgent";
+    let rule = deployed(text).rules.unwrap().remove(0);
+    let days = vec![
+        Weekday::Mon,
+        Weekday::Tue,
+        Weekday::Wed,
+        Weekday::Thu,
+        Weekday::Fri,
+    ];
+    let schedule = Schedule {
+        days,
+        from: "22:00".to_owned(),
+        to: "06:00".to_owned(),
+    };
+    assert_eq!(rule.schedule, Some(schedule));
+    assert_eq!(
+        (rule.cooldown_s, rule.severity),
+        (600.0, Severity::Critical)
+    );
+    let saturday =
+        deployed("warn me about people at the gate from 8 pm to 11 pm on saturday and sunday")
+            .rules
+            .unwrap();
+    assert_eq!(
+        saturday[0].schedule.as_ref().unwrap().days,
+        [Weekday::Sat, Weekday::Sun]
+    );
+}
+
+#[test]
+fn outside_working_hours_takes_two_spans() {
+    let rules = deployed("Alert me about people at the gate outside office hours")
+        .rules
+        .unwrap();
+    let spans: Vec<String> = rules
+        .iter()
+        .map(|r| {
+            r.schedule
+                .as_ref()
+                .map(|s| format!("{}-{}", s.from, s.to))
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(spans, ["18:00-08:00", "08:00-08:00"]);
+}
+
+#[test]
+fn confidence_is_the_detectors() {
+    for text in [
+        "Tell me when a car appears at the gate with confidence over 60%",
+        "Tell me when a car appears at the gate, at least 60 percent sure",
+        "Tell me when a car appears at the gate, 0.6 confidence",
+    ] {
+        assert_eq!(
+            deployed(text).workflow["steps"][0]["confidence"],
+            0.6,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn groups_and_exceptions_of_classes_are_taken_from_the_model() {
+    assert_eq!(
+        classes("tell me when a vehicle appears at the gate"),
+        serde_json::json!(["car", "motorcycle", "bus", "truck"])
+    );
+    assert_eq!(
+        classes("tell me about cats or dogs at the gate"),
+        serde_json::json!(["cat", "dog"])
+    );
+    let animals = classes("tell me about animals except cats at the gate");
+    let animals = animals.as_array().unwrap();
+    assert!(
+        animals.contains(&"dog".into()) && !animals.contains(&"cat".into()),
+        "{animals:?}"
+    );
+}
+
+#[test]
+fn several_cameras_make_a_pipeline_each() {
+    let two = proposal(
+        "On the loading dock camera count cars; on the gate camera warn me if a person is there.",
+    );
+    let two = specs(&two);
+    assert_eq!(two.len(), 2);
+    assert_eq!(
+        (two[0].source.as_str(), two[1].source.as_str()),
+        ("dock", "gate")
+    );
+    assert_eq!(
+        two[0].rules.as_deref(),
+        Some(&[][..]),
+        "counting makes no events"
+    );
+    let all = specs(&proposal("Alert me about people on all cameras"));
+    assert_eq!(all.len(), 3);
+}
+
+#[test]
+fn a_count_is_a_number_in_the_results() {
+    let spec = deployed("Count people on the gate camera");
+    let outputs = spec.workflow["outputs"].as_array().unwrap();
+    assert!(outputs.iter().any(|o| o["name"] == "people"), "{outputs:?}");
+}
+
+#[test]
+fn what_is_needed_and_was_not_said_is_asked_for() {
+    question(
+        "Tell me when somebody enters the left half",
+        Missing::Camera,
+    );
+    question(
+        "Tell me when somebody stands at the fuel pump on camera gate for 10 seconds",
+        Missing::Place,
+    );
+    question(
+        "Tell me when a person crosses the driveway on camera gate",
+        Missing::Line,
+    );
+    question(
+        "Tell me when somebody loiters at the gate",
+        Missing::Duration,
+    );
+    question("Alert me on the gate camera", Missing::Class);
+    question(
+        "Let me know if something bad happens at the gate.",
+        Missing::Meaning,
+    );
+    question(
+        "Stop the gate and tell me about people at the dock",
+        Missing::Meaning,
+    );
+    question("Don't tell me about cats at the gate", Missing::Meaning);
+    question(
+        "Tell me about a dog or a forklift at the gate",
+        Missing::Class,
+    );
+}
+
+#[test]
+fn an_answered_question_is_understood_together_with_the_request() {
+    let scene = scene();
+    let first = question_in(
+        "Tell me when somebody stands at the fuel pump for 10 seconds",
+        &scene,
+    );
+    assert_eq!(first.about, Missing::Camera);
+    let second = question_in(&first.answered("gate"), &scene);
+    assert_eq!(second.about, Missing::Place);
+    let spec = specs(&proposal_in(&second.answered("the left half"), &scene)).remove(0);
+    let stays = Condition::Stays {
+        zone: "fuel-pump".to_owned(),
+        for_s: 10.0,
+    };
+    assert_eq!(spec.rules.unwrap()[0].when, stays);
+    assert_eq!(spec.source.as_str(), "gate");
+}
+
+#[test]
+fn the_nearest_spelling_is_offered_and_not_taken() {
+    let class = question("Tell me when a persn appears at the gate", Missing::Class);
+    assert_eq!(class.choices, ["person"]);
+    let camera = question(
+        "Tell me when a person appears on the gaet camera",
+        Missing::Camera,
+    );
+    assert!(
+        camera.text.contains("Did you mean gate?"),
+        "{}",
+        camera.text
+    );
+}
+
+#[test]
+fn words_that_were_not_understood_are_told_as_they_were_written() {
+    let proposal = proposal("Tell me when a Crimson car appears at the gate");
+    assert_eq!(proposal.not_understood, ["Crimson"]);
+}
+
+#[test]
+fn what_is_understood_and_cannot_be_done_is_told() {
+    let proposal =
+        proposal("If a person appears at the gate, save a clip and send it to #security");
+    let told = proposal.not_possible.join(" ");
+    assert!(
+        told.contains("Clips") && told.contains("#security"),
+        "{told}"
+    );
+}
+
+#[test]
+fn everything_is_stopped_and_counted() {
+    let scene = with_pipelines(&["dock", "gate", "yard"]);
+    for text in [
+        "Stop all pipelines.",
+        "Stop everything.",
+        "please turn off all alerts",
+    ] {
+        let proposal = proposal_in(text, &scene);
+        assert_eq!(proposal.changes.len(), 3, "{text}");
+        assert!(proposal.understood.contains('3'), "{}", proposal.understood);
+    }
+}
+
+#[test]
+fn a_pause_until_tomorrow_is_right_over_the_change_of_the_clocks() {
+    let scene = with_pipelines(&["dock", "gate"]);
+    let proposal = proposal_in(
+        "Pause the gate camera until eight tomorrow morning.",
+        &scene,
+    );
+    let [Change::Pause { pipeline, until }] = proposal.changes.as_slice() else {
+        panic!("{proposal:#?}");
+    };
+    assert_eq!(pipeline.as_str(), scene.pipelines[1].spec.id.as_str());
+    let until = until.as_ref().unwrap().timestamp().to_string();
+    assert_eq!(until, "2026-03-29T06:00:00Z");
+}
+
+#[test]
+fn a_stop_that_says_more_than_is_understood_is_not_done_in_part() {
+    let scene = with_pipelines(&["dock", "gate"]);
+    for text in [
+        "Stop telling me about cats at the gate",
+        "Stop the gate camera when it rains",
+        "Stop",
+    ] {
+        assert!(matches!(ask(text, &scene), Answer::Ask(_)), "{text}");
+    }
+}
+
+#[test]
+fn resume_and_pause_go_by_camera_and_by_name() {
+    let scene = with_pipelines(&["dock", "gate"]);
+    let resumed = proposal_in("Resume the dock alarm", &scene);
+    assert_eq!(
+        resumed.changes,
+        [Change::Resume(scene.pipelines[0].spec.id.clone())]
+    );
+    let paused = proposal_in("Could you pause the gate camera for two hours?", &scene);
+    assert!(
+        matches!(&paused.changes[..], [Change::Pause { until: Some(_), .. }]),
+        "{paused:?}"
+    );
+}
+
+#[test]
+fn a_change_keeps_the_pipeline_and_all_that_was_not_named() {
+    let scene = with_pipelines(&["dock", "gate"]);
+    for text in [
+        "Make the gate alarm less nervous: only cars, and 0.6 confidence.",
+        "Change the gate alarm to cars at 0.6",
+    ] {
+        let proposal = proposal_in(text, &scene);
+        let [Change::Replace(spec)] = proposal.changes.as_slice() else {
+            panic!("{proposal:#?}");
+        };
+        assert_eq!(spec.id, scene.pipelines[1].spec.id);
+        let detect = &spec.workflow["steps"][0];
+        assert_eq!(
+            (detect["class_filter"].clone(), detect["confidence"].clone()),
+            (serde_json::json!(["car"]), 0.6.into()),
+            "{text}"
+        );
+        assert_eq!(spec.rules, scene.pipelines[1].spec.rules);
+    }
+}
+
+#[test]
+fn questions_are_looked_up_and_change_nothing() {
+    let scene = with_pipelines(&["gate"]);
+    let look = |text: &str| match ask(text, &scene) {
+        Answer::Look(looked) => looked,
+        other => panic!("{text}: {other:#?}"),
+    };
+    assert_eq!(look("list cameras").look, Look::Cameras);
+    assert_eq!(look("What is running?").look, Look::Pipelines);
+    assert_eq!(look("status").look, Look::Status(None));
+    assert_eq!(look("List the templates").look, Look::Templates);
+    assert_eq!(look("help").look, Look::Help);
+    for text in [
+        "What objects can you detect?",
+        "Which things are you able to recognise?",
+    ] {
+        let classes = look(text);
+        assert_eq!(classes.look, Look::Classes, "{text}");
+        assert!(classes.text.contains("person"), "{text}");
+    }
+}
+
+#[test]
+fn what_happened_is_asked_with_camera_and_time() {
+    let scene = scene();
+    for (text, from, to) in [
+        (
+            "What happened last night?",
+            "2026-03-27T21:00:00Z",
+            Some("2026-03-28T05:00:00Z"),
+        ),
+        (
+            "Show me the events of the last two hours",
+            "2026-03-28T18:10:00Z",
+            None,
+        ),
+        (
+            "what happened yesterday between 14:00 and 15:00 at the gate",
+            "2026-03-27T13:00:00Z",
+            Some("2026-03-27T14:00:00Z"),
+        ),
+        ("How many people came today?", "2026-03-27T23:00:00Z", None),
+    ] {
+        let Answer::Look(looked) = ask(text, &scene) else {
+            panic!("{text}: {:#?}", ask(text, &scene));
+        };
+        let Look::Events(wanted) = looked.look else {
+            panic!("{text}: {looked:#?}");
+        };
+        assert_eq!(
+            wanted.from.map(|t| t.to_string()).as_deref(),
+            Some(from),
+            "{text}"
+        );
+        assert_eq!(wanted.to.map(|t| t.to_string()).as_deref(), to, "{text}");
+        assert_eq!(wanted.camera.is_some(), text.contains("gate"), "{text}");
+        assert_eq!(wanted.only_number, text.contains("many"), "{text}");
+    }
+}
+
+#[test]
+fn another_language_and_pictures_are_plainly_not_understood() {
+    for text in [
+        "Pausiere die Kamera am Tor bis morgen um acht Uhr.",
+        "lorem ipsum",
+        "What's in this picture, and what is the name of the man?",
+    ] {
+        assert!(
+            matches!(ask(text, &scene()), Answer::Unknown(_)),
+            "{text}: {:#?}",
+            ask(text, &scene())
+        );
+    }
+}

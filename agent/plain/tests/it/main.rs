@@ -1,0 +1,8 @@
+//! The language from outside: what is understood, what is asked, what is proposed, and that it runs.
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+mod language;
+mod runs;
+mod safety;
+mod support;
+mod tasks;
