@@ -189,7 +189,9 @@ fn the_brain_reads_no_clock_opens_nothing_and_draws_no_randomness() -> Outcome {
     ];
     // Of the provider layer, all but the shell around it and the file that the key is read from.
     let shell = ["agent/llm/src/client", "agent/llm/src/key.rs"].map(|part| root().join(part));
-    let brains = ["edge-runtime/engine", "agent/llm", "agent/plain"].map(sources).concat();
+    let brains = ["edge-runtime/engine", "agent/llm", "agent/plain"]
+        .map(sources)
+        .concat();
     let brains = brains
         .into_iter()
         .filter(|file| !shell.iter().any(|part| file.starts_with(part)));

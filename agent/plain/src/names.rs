@@ -386,7 +386,7 @@ pub(crate) fn choices(scene: &Scene) -> Vec<String> {
 
 /// The cameras as a sentence shows them.
 pub(crate) fn listed(scene: &Scene) -> String {
-    let names: Vec<String> = scene.cameras.iter().map(|c| shown(c)).collect();
+    let names: Vec<String> = scene.cameras.iter().map(shown).collect();
     names.join(", ")
 }
 

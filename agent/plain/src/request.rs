@@ -287,17 +287,17 @@ pub(crate) fn watch(
     Ok(cameras.into_iter().map(watch).collect())
 }
 
+/// Whether a verb of watching and one of counting stood there; all of them are used.
 fn verbs(r: &mut Reader, lexicon: &Lexicon) -> (bool, bool) {
-    let counted = lexicon
-        .verbs
-        .count
-        .iter()
-        .fold(false, |any, v| r.take_all(&[v]) || any);
-    let told = lexicon
-        .verbs
-        .watch
-        .iter()
-        .fold(false, |any, v| r.take_all(&[v]) || any);
+    let mut take = |verbs: &[String]| {
+        let mut any = false;
+        for verb in verbs {
+            any |= r.take_all(&[verb.as_str()]);
+        }
+        any
+    };
+    let counted = take(&lexicon.verbs.count);
+    let told = take(&lexicon.verbs.watch);
     (told, counted)
 }
 
