@@ -14,9 +14,10 @@ fn root() -> PathBuf {
 }
 
 /// Crate folders of the workspace, relative to its root.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "agent",
     "agent/llm",
+    "agent/memory",
     "agent/plain",
     "board",
     "edge-runtime",
@@ -111,10 +112,12 @@ fn arrows_between_crates_go_one_way() -> Outcome {
         (
             "agent",
             &[
-                "board", "config", "contract", "engine", "llm", "models", "plain", "store",
+                "board", "config", "contract", "engine", "llm", "memory", "models", "plain",
+                "store",
             ][..],
         ),
         ("agent/llm", &["contract", "store"][..]),
+        ("agent/memory", &["contract"][..]),
         ("agent/plain", &["contract"][..]),
         // It is what the provider is: it knows the protocol a second time, and nothing of ours.
         ("tests/scripted-model", &[][..]),
@@ -187,11 +190,21 @@ fn the_brain_reads_no_clock_opens_nothing_and_draws_no_randomness() -> Outcome {
         "fastrand::",
         "HashMap",
     ];
-    // Of the provider layer, all but the shell around it and the file that the key is read from.
-    let shell = ["agent/llm/src/client", "agent/llm/src/key.rs"].map(|part| root().join(part));
-    let brains = ["edge-runtime/engine", "agent/llm", "agent/plain"]
-        .map(sources)
-        .concat();
+    // Of the provider layer, all but the shell around it and the file that the key is read from; of memory, all but its folder.
+    let shell = [
+        "agent/llm/src/client",
+        "agent/llm/src/key.rs",
+        "agent/memory/src/folder",
+    ]
+    .map(|part| root().join(part));
+    let brains = [
+        "edge-runtime/engine",
+        "agent/llm",
+        "agent/memory",
+        "agent/plain",
+    ]
+    .map(sources)
+    .concat();
     let brains = brains
         .into_iter()
         .filter(|file| !shell.iter().any(|part| file.starts_with(part)));

@@ -341,11 +341,11 @@ fn check(check: &Value, task: &Value, scene: &Scene, outcome: &Outcome) -> Optio
                 })
             });
             let numbers = check["numbers"].as_array().cloned().unwrap_or_default();
-            let counted = numbers.iter().all(|n| {
+            let counted = numbers.iter().map(ToString::to_string).all(|n| {
                 outcome
                     .reply
                     .split(|c: char| !c.is_ascii_digit())
-                    .any(|w| w == n.to_string())
+                    .any(|w| w == n)
             });
             let english = check["language"].as_str().is_none_or(|l| l == "en");
             each && counted

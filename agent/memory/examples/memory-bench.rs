@@ -1,0 +1,200 @@
+//! How long a search over many notes takes, beside a plain linear scan of the same notes in the same run.
+//!
+//!     cargo run --release -p watchkeeper-memory --example memory-bench [NOTES]
+//!
+//! Notes (100,000 where nothing else is said, 250 a day) are written into a folder as the product writes them, the memory is opened on it, and each
+//! of twenty questions is asked ten times; a search looks at every file for changes first, as it always does. The scan lower-cases each note and looks
+//! for each word of the question in it: what a search without an index would do at the least. Prints and asserts nothing.
+#![allow(clippy::print_stdout, reason = "a command's output")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use watchkeeper_memory::{HashedEmbedder, Memory, Method, Query};
+
+const A_DAY: usize = 250;
+const WHO: &[&str] = &[
+    "A driver",
+    "Somebody",
+    "A lorry",
+    "A white van",
+    "Two visitors",
+    "A dog",
+    "The guard",
+    "A courier",
+    "A forklift",
+    "A cyclist",
+    "A child",
+    "The cleaner",
+];
+const DOES: &[&str] = &[
+    "waits at",
+    "leaves",
+    "crosses",
+    "enters",
+    "blocks",
+    "stands beside",
+    "walks along",
+    "turns round at",
+    "drops a parcel at",
+    "climbs over",
+    "looks into",
+    "stops in front of",
+];
+const WHERE: &[&str] = &[
+    "the loading dock",
+    "the main gate",
+    "the parking lot",
+    "the north fence",
+    "hall B",
+    "the reception",
+    "the side door",
+    "bay 2",
+    "the weighbridge",
+    "the shed",
+    "the roof ladder",
+    "the bicycle stand",
+];
+const HOW: &[&str] = &[
+    "for four minutes",
+    "without a helmet",
+    "in heavy rain",
+    "after dark",
+    "with a pallet",
+    "in an orange vest",
+    "as on every Thursday",
+    "while the barrier is open",
+    "with a torch",
+    "on the phone",
+    "against the direction",
+    "with the engine on",
+];
+const CAMERAS: &[&str] = &["dock", "gate", "yard", "fence", "hall-b", "lobby"];
+const QUESTIONS: &[&str] = &[
+    "who waits at the loading dock",
+    "lorry blocks the gate",
+    "stray hound in the yard",
+    "person without hard hat",
+    "visitor in orange vest",
+    "truck at bay 2",
+    "burglar with a torch at night",
+    "deliveries on thursday",
+    "someone climbing the boundary",
+    "parcel left at reception",
+    "bike in the car park",
+    "plate 4471",
+    "van with engine running",
+    "cleaner in hall b",
+    "forklift near the shed",
+    "child on the ladder",
+    "rain at the weighbridge",
+    "guard on the phone",
+    "wrong direction at the barrier",
+    "pallet blocking the side door",
+];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let notes: usize = std::env::args().nth(1).map_or(Ok(100_000), |n| n.parse())?;
+    let dir = tempfile::tempdir()?;
+    let texts = fill(dir.path(), notes)?;
+    let begun = Instant::now();
+    let mut memory = Memory::open(dir.path(), Arc::new(HashedEmbedder::default()))?;
+    let opened = begun.elapsed();
+    println!(
+        "{} notes in {} files, read and indexed in {opened:.1?}",
+        memory.len(),
+        notes.div_ceil(A_DAY)
+    );
+    // Files younger than two seconds are read again at each search; a box that has run for a while has none.
+    std::thread::sleep(Duration::from_millis(3_500));
+    memory.refresh()?;
+
+    let scan = times(|question| {
+        let words: Vec<&str> = question.split_whitespace().collect();
+        let hits = texts.iter().map(|text| {
+            let text = text.to_lowercase();
+            words.iter().filter(|word| text.contains(*word)).count()
+        });
+        Ok(hits.max().unwrap_or_default())
+    })?;
+    println!("linear scan  {}", line(&scan));
+    for (name, method) in [
+        ("words", Method::Words),
+        ("vectors", Method::Vectors),
+        ("hybrid", Method::Hybrid),
+    ] {
+        let search = times(|question| {
+            let mut query = Query::new(question);
+            query.method = method;
+            Ok(memory.search(query)?.len())
+        })?;
+        let ratio = median(&scan).as_secs_f64() / median(&search).as_secs_f64();
+        println!(
+            "{name:<12} {}, {ratio:.1} times as fast as the scan",
+            line(&search)
+        );
+    }
+    Ok(())
+}
+
+/// Writes `notes` notes into `folder`, 250 a day, and gives their words.
+fn fill(folder: &Path, notes: usize) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut pick = |from: &'static [&'static str]| from[random.usize(..from.len())];
+    let observations = folder.join("observations");
+    fs::create_dir_all(&observations)?;
+    let mut texts = Vec::new();
+    let mut day = jiff::civil::date(2025, 10, 1);
+    while texts.len() < notes {
+        let mut page = format!("# Observations, {day}\n\n");
+        for n in 0..A_DAY.min(notes - texts.len()) {
+            let plate = texts.len() * 7_919 % 10_000;
+            let text = format!(
+                "{} {} {} {}, plate {plate}; {} {} {} before.",
+                pick(WHO),
+                pick(DOES),
+                pick(WHERE),
+                pick(HOW),
+                pick(WHO),
+                pick(DOES),
+                pick(WHERE)
+            );
+            let (hour, minute) = (n / 60, n % 60);
+            let camera = pick(CAMERAS);
+            page +=
+                &format!("## {day}T{hour:02}:{minute:02}:00Z @{camera} (model)\n\n> {text}\n\n");
+            texts.push(text);
+        }
+        fs::write(observations.join(format!("{day}.md")), page)?;
+        day = day.tomorrow()?;
+    }
+    Ok(texts)
+}
+
+/// How long each question takes, ten times.
+fn times(
+    mut ask: impl FnMut(&str) -> Result<usize, Box<dyn std::error::Error>>,
+) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
+    let mut all = Vec::new();
+    for question in QUESTIONS.iter().cycle().take(10 * QUESTIONS.len()) {
+        let begun = Instant::now();
+        std::hint::black_box(ask(question)?);
+        all.push(begun.elapsed());
+    }
+    all.sort();
+    Ok(all)
+}
+
+fn median(sorted: &[Duration]) -> Duration {
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+}
+
+fn line(sorted: &[Duration]) -> String {
+    let late = sorted
+        .get(sorted.len() * 99 / 100)
+        .copied()
+        .unwrap_or_default();
+    format!("median {:.2?}, 99 of 100 below {late:.2?}", median(sorted))
+}

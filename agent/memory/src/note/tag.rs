@@ -1,0 +1,46 @@
+//! A tag of a note.
+//!
+//! Invariant: a [`Tag`] is one word of a heading, so no text from outside can end a heading or begin another mark through one.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Longest tag, in characters.
+pub const MAX_TAG: usize = 32;
+
+/// Text that is not a tag.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("tag {0:?} is not valid; use 1 to {MAX_TAG} of a-z, 0-9, '-' and '_'")]
+pub struct BadTag(pub String);
+
+/// A word that a note is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Tag(String);
+
+impl Tag {
+    /// Checks `value` and wraps it.
+    ///
+    /// # Errors
+    /// [`BadTag`] when it is empty, too long or holds another character.
+    pub fn new(value: &str) -> Result<Self, BadTag> {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        if (1..=MAX_TAG).contains(&value.len()) && value.chars().all(fits) {
+            Ok(Self(value.to_owned()))
+        } else {
+            Err(BadTag(value.chars().take(80).collect()))
+        }
+    }
+
+    /// The tag as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

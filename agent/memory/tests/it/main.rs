@@ -1,0 +1,3 @@
+//! The search over notes as a site would have them.
+
+mod recall;
