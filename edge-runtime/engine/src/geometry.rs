@@ -116,6 +116,17 @@ impl BBox {
         }
     }
 
+    /// The smallest box around both. A coordinate that is NaN gives way to the other box's.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        Self {
+            x1: self.x1.min(other.x1),
+            y1: self.y1.min(other.y1),
+            x2: self.x2.max(other.x2),
+            y2: self.y2.max(other.y2),
+        }
+    }
+
     /// The part inside a picture of this size.
     #[must_use]
     pub fn clip(&self, width: f64, height: f64) -> Self {
@@ -134,6 +145,7 @@ impl BBox {
         [b.x1 / width, b.y1 / height, b.x2 / width, b.y2 / height]
     }
 }
+
 /// Area of a simple polygon in square pixels, whichever way round its corners go.
 #[must_use]
 pub fn polygon_area(polygon: &[Point]) -> f64 {
@@ -215,10 +227,22 @@ fn common(one: &[Point; 3], other: &[Point; 3]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Point, intersection_area, polygon_area};
+    use super::{BBox, Point, intersection_area, polygon_area};
 
     fn points(list: &[(f64, f64)]) -> Vec<Point> {
         list.iter().map(|(x, y)| Point::new(*x, *y)).collect()
+    }
+
+    #[test]
+    fn the_box_around_two_holds_both_and_no_more() {
+        let (a, b) = (BBox::new(1.0, 6.0, 4.0, 9.0), BBox::new(2.0, 3.0, 8.0, 7.0));
+        assert_eq!(a.union(&b), BBox::new(1.0, 3.0, 8.0, 9.0));
+        assert_eq!(b.union(&a), a.union(&b));
+        let inside = BBox::new(2.0, 7.0, 3.0, 8.0);
+        assert_eq!(a.union(&inside), a);
+        let nowhere = BBox::new(f64::NAN, f64::NAN, f64::NAN, f64::NAN);
+        assert_eq!(a.union(&nowhere), a);
+        assert_eq!(nowhere.union(&a), a);
     }
 
     #[test]

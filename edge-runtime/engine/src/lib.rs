@@ -11,6 +11,7 @@ pub mod draw;
 pub mod geometry;
 pub mod heuristics;
 pub mod mask;
+mod numbers;
 pub mod outline;
 pub mod track;
 pub mod vision;

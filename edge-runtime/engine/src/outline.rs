@@ -39,14 +39,7 @@ impl TurnedRect {
 pub fn around(points: &[Point]) -> BBox {
     let each = finite(points);
     let boxes = each.map(|p| BBox::new(p.x, p.y, p.x, p.y));
-    let joined = boxes.reduce(|a, b| {
-        BBox::new(
-            a.x1.min(b.x1),
-            a.y1.min(b.y1),
-            a.x2.max(b.x2),
-            a.y2.max(b.y2),
-        )
-    });
+    let joined = boxes.reduce(|a, b| a.union(&b));
     joined.unwrap_or_default()
 }
 

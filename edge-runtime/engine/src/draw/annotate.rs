@@ -1,4 +1,6 @@
 //! What boxes, labels, zones, lines and traces look like.
+//!
+//! Invariant: a size that nobody chose fits the picture; nothing is drawn but through [`Canvas`].
 
 use std::fmt::Write as _;
 

@@ -2,6 +2,8 @@
 //!
 //! The eight of Okabe & Ito ("Color Universal Design", 2008) less black, brightest contrasts first; neighbours in the
 //! list differ in lightness as well as in hue.
+//!
+//! Invariant: one number always has the same colour.
 
 use crate::detections::Detection;
 

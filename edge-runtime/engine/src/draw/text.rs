@@ -1,4 +1,6 @@
 //! Letters: the bitmap fonts of `embedded-graphics`, enlarged by whole factors on large pictures.
+//!
+//! Invariant: at most [`MAX_CHARS`] characters of a text are drawn, however long it is.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,6 @@
 //! The boxes of one need in one frame, in an order that does not depend on the one they came in.
+//!
+//! Invariant: the same boxes in another order give the same answers.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,4 +1,6 @@
 //! Rules about a line: a track crosses it. The line counter decides that; here it is told.
+//!
+//! Invariant: the event of a crossing ends when it begins, so that none is ever open.
 
 use super::boxes::Boxes;
 use super::check::CrossWatch;

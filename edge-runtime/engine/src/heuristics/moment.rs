@@ -1,4 +1,7 @@
 //! What goes into a rule set and what comes out.
+//!
+//! Owns the words between the rules and the program around them. Invariant: plain data; nothing in here has a state of its
+//! own.
 
 use watchkeeper_contract::event::{Decision, Evidence, Phase, RuleEvent};
 use watchkeeper_contract::id::EventId;

@@ -1,4 +1,7 @@
 //! The rules of one pipeline, frame by frame.
+//!
+//! Invariant: the clock of a set never goes back, whatever the times of frames do; every history has seen a frame before any
+//! rule looks at it.
 
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::RuleSpec;

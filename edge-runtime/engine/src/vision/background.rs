@@ -3,6 +3,8 @@
 //! A mixture of Gaussians for each pixel, of as many as it needs: Zivkovic and van der Heijden, "Efficient adaptive density
 //! estimation per image pixel for the task of background subtraction", 2006, with the constants of OpenCV's MOG2. A shadow is
 //! the background with less light (Prati et al., "Detecting moving shadows", 2003).
+//!
+//! Invariant: at most [`MODES`] Gaussians for a pixel, however often it changes.
 
 use crate::workflow::RgbPixels;
 

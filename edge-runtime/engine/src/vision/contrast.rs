@@ -1,4 +1,6 @@
 //! Contrast: stretching, equalising, and equalising piece by piece.
+//!
+//! Invariant: as many numbers come out as went in.
 
 use super::Plane;
 
@@ -19,7 +21,8 @@ pub fn quantile(sorted: &[u8], share: f64) -> f64 {
     at(low) + (at(low + 1) - at(low)) * place.fract()
 }
 
-fn truncated(value: f64) -> u8 {
+/// The byte that is no larger; the nearest end of the range outside of it.
+pub(crate) fn truncated(value: f64) -> u8 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

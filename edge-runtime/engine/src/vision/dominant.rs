@@ -1,4 +1,6 @@
 //! The colour that a picture has most of.
+//!
+//! Invariant: the same picture always has the same colour; it takes at most as many rounds as asked for.
 
 use crate::workflow::RgbPixels;
 

@@ -1,4 +1,6 @@
 //! Blurs.
+//!
+//! Invariant: a picture keeps its size.
 
 use imageproc::filter::median_filter;
 

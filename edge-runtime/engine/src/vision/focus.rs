@@ -1,6 +1,9 @@
 //! How sharp a picture is.
+//!
+//! Invariant: one number for each pixel, none of them negative.
 
 use super::Plane;
+use crate::numbers::mean;
 
 /// Sharpness of every pixel and of the whole: the square of how much lighter the picture gets within two pixels to the right
 /// or down. Brenner et al., "An automated microscope for cytologic research", 1976.
@@ -50,10 +53,9 @@ pub fn tenengrad(plane: &Plane) -> Vec<f64> {
 /// The mean of numbers; 0 of none.
 #[must_use]
 pub fn average(numbers: impl Iterator<Item = f64>) -> f64 {
-    let (mut sum, mut count) = (0.0, 0.0);
-    for n in numbers {
-        sum += n;
-        count += 1.0;
+    let mut numbers = numbers.peekable();
+    match numbers.peek() {
+        Some(_) => mean(numbers),
+        None => 0.0,
     }
-    if count > 0.0 { sum / count } else { 0.0 }
 }

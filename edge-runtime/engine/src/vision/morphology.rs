@@ -1,5 +1,7 @@
 //! Shapes made larger and smaller: dilation, erosion and what follows from them. Serra, "Image analysis and mathematical
 //! morphology", 1982.
+//!
+//! Invariant: a plane keeps its size; what lies beyond its edge counts for nothing.
 
 use super::Plane;
 

@@ -1,4 +1,6 @@
 //! Dark and light told apart.
+//!
+//! Invariant: a plane keeps its size.
 
 use super::Plane;
 use super::filter::{gaussian_weights, separable};

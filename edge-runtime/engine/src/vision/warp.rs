@@ -1,4 +1,6 @@
 //! Pictures seen from elsewhere: perspective, and lenses that bend straight lines.
+//!
+//! Invariant: the picture that comes out has the size asked for; what lies beyond the edge of the other is black.
 
 use crate::geometry::Point;
 use crate::workflow::RgbPixels;

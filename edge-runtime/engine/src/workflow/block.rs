@@ -4,6 +4,7 @@
 //! step. It may keep state; it reads no clock, the time is in the [`Call`].
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,6 +139,38 @@ impl Setup<'_> {
     ) -> Result<T, String> {
         let json = self.literals.get(property).cloned().unwrap_or(Json::Null);
         serde_json::from_value(json).map_err(|e| format!("{property}: {e}"))
+    }
+
+    /// Refuses a literal outside of bounds, both included. What `read` makes nothing of, such as a selector, passes.
+    ///
+    /// # Errors
+    /// Names the property, its value and the bounds.
+    pub(crate) fn within<T: PartialOrd + std::fmt::Display>(
+        &self,
+        property: &str,
+        read: fn(&Json) -> Option<T>,
+        bounds: RangeInclusive<T>,
+    ) -> Result<(), String> {
+        match self.literals.get(property).and_then(read) {
+            Some(n) if !bounds.contains(&n) => Err(format!(
+                "{property} is {n} and has to be from {} to {}",
+                bounds.start(),
+                bounds.end()
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a literal whole number under 1.
+    ///
+    /// # Errors
+    /// Names the property and the bound.
+    pub(crate) fn at_least_one(&self, property: &str) -> Result<(), String> {
+        let given = self.literals.get(property).and_then(Json::as_i64);
+        if given.is_some_and(|n| n < 1) {
+            return Err(format!("{property} has to be 1 or more"));
+        }
+        Ok(())
     }
 }
 

@@ -1,4 +1,6 @@
 //! The catalogue: what a person, a program or a model has to know to use a block, made from its manifest.
+//!
+//! Invariant: nothing is said here that the manifests and the table of types do not say.
 
 use std::collections::BTreeMap;
 

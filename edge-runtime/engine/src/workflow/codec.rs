@@ -1,4 +1,6 @@
 //! Pictures as files in memory: JPEG out, JPEG and PNG in, and base64 around them. No file is touched.
+//!
+//! Invariant: bytes from outside make an error, never a panic, and no picture of more than [`MAX_SIDE`] a side.
 
 use std::io::Cursor;
 use std::sync::Arc;

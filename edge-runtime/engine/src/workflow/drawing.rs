@@ -10,7 +10,7 @@ use super::block::Call;
 use super::image::{Pixels, RgbPixels};
 use super::kinds::Kind;
 use super::manifest::{
-    DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, SHAPES, Shape,
 };
 use super::value::Value;
 use crate::detections::{Detection, Detections};
@@ -276,16 +276,29 @@ pub(crate) const COPY: Property = Property::value(
     &[Kind::Boolean],
 )
 .or(Or::Bool(true));
-pub(crate) const PREDICTIONS: Property = Property::data(
+pub(crate) const PREDICTIONS: Property = Property::data("predictions", "what to draw", SHAPES);
+/// [`PREDICTIONS`] of those that draw outlines, which only masks have.
+pub(crate) const MASKS: Property = Property::data(
     "predictions",
     "what to draw",
-    &[
-        DETECTIONS[0],
-        DETECTIONS[1],
-        DETECTIONS[2],
-        Kind::RleInstanceSegmentation,
-    ],
+    &[Kind::InstanceSegmentation, Kind::RleInstanceSegmentation],
 );
+/// How much of a colour is seen of what is drawn.
+pub(crate) const OPACITY: Property = Property::value(
+    "opacity",
+    "how opaque the colour is, 0 to 1",
+    NUMBER,
+    &[Kind::FloatZeroToOne],
+)
+.or(Or::Float(0.5));
+/// How wide lines are.
+pub(crate) const THICKNESS: Property = Property::value(
+    "thickness",
+    "width of the line in pixels",
+    INTEGER,
+    &[Kind::Integer],
+)
+.or(Or::Int(2));
 pub(crate) const PALETTE: Property = Property::value(
     "color_palette",
     "kept for compatibility: the colours are our own",

@@ -1,4 +1,6 @@
 //! Pictures as the workflow sees them: an identity, a place in a video, and pixels that are converted when asked for.
+//!
+//! Invariant: pixels never change once they are shared; a changed picture is another one, at the same place in the video.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -4,12 +4,29 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use serde_json::Value as Json;
 use watchkeeper_contract::id::TrackId;
 
+use super::block::Setup;
+use super::manifest::{Default as Or, INTEGER, Property};
 use crate::detections::Detections;
 
 /// Most identities remembered, unless the step says otherwise.
-pub(crate) const USUAL_SIZE: i64 = 16_384;
+const USUAL_SIZE: i64 = 16_384;
+
+/// By which a step says how many are remembered.
+pub(crate) const CACHE_SIZE: Property = Property::literal(
+    "instances_cache_size",
+    "how many identities are remembered to tell new ones from known ones",
+    INTEGER,
+)
+.or(Or::Int(USUAL_SIZE));
+
+/// How many identities a step remembers: none where it says a number below zero.
+pub(crate) fn cache_size(setup: &Setup<'_>) -> usize {
+    let size = setup.literals.get(CACHE_SIZE.name).and_then(Json::as_i64);
+    usize::try_from(size.unwrap_or(USUAL_SIZE)).unwrap_or(0)
+}
 
 /// The latest identities.
 #[derive(Debug)]

@@ -109,6 +109,17 @@ pub(crate) struct StepOutput {
     pub(crate) kinds: KindSet,
 }
 
+/// The texts in a list that a definition writes, such as names of outputs; none where there is no list.
+#[must_use]
+pub(crate) fn names<'a>(literals: &'a Map<String, Json>, property: &str) -> Vec<&'a str> {
+    let names = literals.get(property).and_then(Json::as_array);
+    names
+        .into_iter()
+        .flatten()
+        .filter_map(Json::as_str)
+        .collect()
+}
+
 impl StepOutput {
     /// An output of these kinds.
     #[must_use]
@@ -349,8 +360,15 @@ pub(crate) const DETECTIONS: &[Kind] = &[
     Kind::Keypoints,
 ];
 
-/// Names of the anchors of a box.
-pub(crate) const ANCHORS: Shape = Shape::Choice(&[
+/// Those, and masks in the form of run lengths: everything that has a place in the picture.
+pub(crate) const SHAPES: &[Kind] = &[
+    DETECTIONS[0],
+    DETECTIONS[1],
+    DETECTIONS[2],
+    Kind::RleInstanceSegmentation,
+];
+
+const ANCHOR_NAMES: &[&str; 10] = &[
     "CENTER",
     "CENTER_LEFT",
     "CENTER_RIGHT",
@@ -361,7 +379,16 @@ pub(crate) const ANCHORS: Shape = Shape::Choice(&[
     "BOTTOM_CENTER",
     "BOTTOM_RIGHT",
     "CENTER_OF_MASS",
-]);
+];
+
+/// Names of the anchors of a detection.
+pub(crate) const ANCHORS: Shape = Shape::Choice(ANCHOR_NAMES);
+
+/// Names of the anchors of a frame that holds no mask, and so has no centre of mass.
+pub(crate) const BOX_ANCHORS: Shape = {
+    let [of_box @ .., _] = ANCHOR_NAMES;
+    Shape::Choice(of_box)
+};
 
 /// A share, `0.0..=1.0`. The peer doesn't bound it, and neither does the check.
 pub(crate) const NUMBER: Shape = Shape::Number(f64::NEG_INFINITY, f64::INFINITY);

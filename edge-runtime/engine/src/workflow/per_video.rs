@@ -1,7 +1,25 @@
-//! State kept for each video that goes through one step.
+//! State kept for each video that goes through one step, and the properties by which such a step knows its video.
+//!
+//! Invariant: at most [`MAX_VIDEOS`] states; a video keeps its own from frame to frame until it is forgotten.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use super::kinds::Kind;
+use super::manifest::Property;
+
+/// The frame, which knows its place in its video.
+pub(crate) const FRAME: Property = Property::data("image", "the frame", &[Kind::Image]);
+/// That place alone, as the first versions of the peer's blocks have it.
+pub(crate) const METADATA: Property = Property::data(
+    "metadata",
+    "where the frame stands in its video",
+    &[Kind::VideoMetadata],
+);
+/// Kinds of detections with a box and perhaps a mask.
+pub(crate) const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
+/// Boxes of the frame that know which object they are.
+pub(crate) const TRACKED: Property = Property::data("detections", "tracked detections", BOXES);
 
 /// Most videos one step remembers; when there are more, the one that comes first in the alphabet is forgotten, as a
 /// pipeline watches one.

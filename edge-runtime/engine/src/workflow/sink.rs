@@ -6,12 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value as Json;
 use watchkeeper_contract::effect::{Attachment, Effect, Sealed};
 
-use super::block::Call;
+use super::block::{Block, Call, Setup};
 use super::codec;
 use super::kinds::Kind;
 use super::manifest::{Default as Or, INTEGER, Output, Property, Shape};
+use super::uql::named_operations;
 use super::value::Value;
 
 /// What most sinks put out.
@@ -41,6 +43,97 @@ pub(crate) const COOLDOWN: Property = Property::value(
     &[Kind::Integer],
 )
 .or(Or::Int(5));
+pub(crate) const COOLDOWN_SESSION_KEY: Property = Property::literal(
+    "cooldown_session_key",
+    "steps with the same key rest together",
+    Shape::Text,
+);
+/// Longest rest of sinks that share theirs, in seconds.
+const MOST_COOLDOWN: i64 = 15 * 60;
+/// What a message says, with holes for its parameters: see [`message`](super::message).
+pub(crate) const MESSAGE: Property = Property::literal(
+    "message",
+    "what it says; {{ $parameters.name }} stands for a parameter",
+    Shape::Text,
+);
+pub(crate) const MESSAGE_PARAMETERS: Property = Property::value(
+    "message_parameters",
+    "the parameters, by name",
+    Shape::Dict,
+    &[Kind::Any],
+)
+.entries_only()
+.or(Or::EmptyDict);
+pub(crate) const MESSAGE_PARAMETERS_OPERATIONS: Property = named_operations(
+    "message_parameters_operations",
+    "operations to do on parameters first",
+);
+/// Files that go along with a message, of these kinds.
+pub(crate) const fn attached(kinds: &[Kind]) -> Property {
+    let about = "files that go along, by name";
+    Property::value("attachments", about, Shape::Dict, kinds)
+        .entries_only()
+        .or(Or::EmptyDict)
+}
+pub(crate) const ATTACHMENTS: Property = attached(&[Kind::Text, Kind::Bytes]);
+
+/// What a sink that writes texts into files is told, whatever keeps the files.
+pub(crate) const CONTENT: Property = Property::data("content", "what to write", &[Kind::Text]);
+pub(crate) const FILE_TYPE: Property = Property::literal(
+    "file_type",
+    "what it is",
+    Shape::Choice(&["csv", "json", "txt"]),
+)
+.or(Or::Text("csv"));
+pub(crate) const OUTPUT_MODE: Property = Property::literal(
+    "output_mode",
+    "whether each content has a file of its own, or all go into one",
+    Shape::Choice(&["append_log", "separate_files"]),
+);
+pub(crate) const FILE_NAME_PREFIX: Property = Property::value(
+    "file_name_prefix",
+    "what the names of files begin with",
+    Shape::Text,
+    &[Kind::Text],
+)
+.or(Or::Text("workflow_output"));
+pub(crate) const MAX_ENTRIES: Property = Property::value(
+    "max_entries_per_file",
+    "contents after which a new file is begun",
+    INTEGER,
+    &[Kind::Text],
+)
+.or(Or::Int(1024));
+/// What a sink puts out that never rests.
+pub(crate) const PLAIN_OUTPUTS: &[Output] = &[
+    Output::new("error_status", &[Kind::Boolean]),
+    Output::new("message", &[Kind::Text]),
+];
+
+/// A block that sends something, and tells in [`OUTPUTS`] how it went.
+pub(crate) trait Sink: Send {
+    /// Sends it.
+    ///
+    /// # Errors
+    /// Where a property is not what it has to be, so that there is nothing to send.
+    fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String>;
+}
+
+impl<T: Sink> Block for T {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        let sent = self.send(call)?;
+        sent.put(call);
+        Ok(())
+    }
+}
+
+/// Refuses a rest that is longer than a sink with a [`Session`] may have.
+///
+/// # Errors
+/// Names the bounds.
+pub(crate) fn check_cooldown(setup: &Setup<'_>) -> Result<(), String> {
+    setup.within("cooldown_seconds", Json::as_i64, 0..=MOST_COOLDOWN)
+}
 
 /// When a sink sent something last.
 #[derive(Debug, Default)]
@@ -127,7 +220,7 @@ impl Sent {
         call.put(2, self.message());
     }
 
-    /// Puts it into outputs that tell an error and a message, and no throttling.
+    /// Puts it into the outputs of [`PLAIN_OUTPUTS`].
     pub(crate) fn put_plainly(self, call: &mut Call<'_>) {
         call.put(0, matches!(self, Self::Refused(_)));
         call.put(1, self.message());

@@ -7,6 +7,21 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value as Json;
 
+use super::kinds::Kind;
+use super::manifest::Property;
+
+/// The properties that every reader of what a model said begins with.
+pub(crate) const IMAGE: Property = Property::data(
+    "image",
+    "the picture that the model was asked about",
+    &[Kind::Image],
+);
+pub(crate) const VLM_OUTPUT: Property = Property::data(
+    "vlm_output",
+    "what the model said",
+    &[Kind::LanguageModelOutput],
+);
+
 #[expect(
     clippy::expect_used,
     reason = "the patterns are ours and are tested below"

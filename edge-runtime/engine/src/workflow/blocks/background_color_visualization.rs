@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
+use super::super::drawing;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, NUMBER, Property, Shape};
+use super::super::manifest::{Default as Or, Manifest, Property, Shape};
 use crate::draw::Canvas;
 use crate::mask::Bitmap;
 
@@ -17,13 +17,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::COPY,
         drawing::PREDICTIONS,
         Property::value("color", "the colour", Shape::Text, &[Kind::Text]).or(Or::Text("BLACK")),
-        Property::value(
-            "opacity",
-            "how opaque the colour is, 0 to 1",
-            NUMBER,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.5)),
+        drawing::OPACITY,
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

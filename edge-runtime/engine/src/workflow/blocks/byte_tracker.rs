@@ -1,14 +1,15 @@
 //! Follows objects from frame to frame with ByteTrack.
 
 use super::super::block::{Block, Call, Setup};
-use super::super::instances::{Instances, USUAL_SIZE};
+use super::super::instances::{self, Instances};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
-use super::super::per_video::PerVideo;
+use super::super::manifest::{
+    DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
+};
+use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo};
 use super::video_of;
 use crate::track::byte_track::{ByteTrack, ByteTrackConfig};
 
-const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
 const ACTIVATION: Property = Property::value(
     "track_activation_threshold",
     "score above which a box is matched first; 0.1 more begins a track",
@@ -41,12 +42,6 @@ const CONSECUTIVE: Property = Property::value(
 )
 .or(Or::Int(1))
 .nullable();
-const METADATA: Property = Property::data(
-    "metadata",
-    "where the frame stands in its video",
-    &[Kind::VideoMetadata],
-);
-const IMAGE: Property = Property::data("image", "the frame", &[Kind::Image]);
 const TRACKED: Output = Output::new("tracked_detections", &[Kind::ObjectDetection]);
 
 const fn version(
@@ -83,7 +78,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     version(
         "roboflow_core/byte_tracker@v2",
         &[
-            IMAGE.inputs_only(),
+            FRAME.inputs_only(),
             Property::data("detections", "what to follow", BOXES),
             ACTIVATION,
             BUFFER,
@@ -95,26 +90,13 @@ pub(super) const BLOCKS: &[Manifest] = &[
     version(
         "roboflow_core/byte_tracker@v3",
         &[
-            IMAGE,
-            Property::data(
-                "detections",
-                "what to follow",
-                &[
-                    Kind::ObjectDetection,
-                    Kind::Keypoints,
-                    Kind::InstanceSegmentation,
-                ],
-            ),
+            FRAME,
+            Property::data("detections", "what to follow", DETECTIONS),
             ACTIVATION,
             BUFFER,
             MATCHING,
             CONSECUTIVE,
-            Property::literal(
-                "instances_cache_size",
-                "how many identities are remembered to tell new ones from known ones",
-                INTEGER,
-            )
-            .or(Or::Int(USUAL_SIZE)),
+            instances::CACHE_SIZE,
         ],
         &[
             TRACKED,
@@ -125,13 +107,9 @@ pub(super) const BLOCKS: &[Manifest] = &[
 ];
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
-    let size = setup.literals.get("instances_cache_size");
-    let size = size
-        .and_then(serde_json::Value::as_i64)
-        .unwrap_or(USUAL_SIZE);
     Ok(Box::new(Tracker {
         videos: PerVideo::default(),
-        cache_size: usize::try_from(size).unwrap_or(0),
+        cache_size: instances::cache_size(setup),
     }))
 }
 

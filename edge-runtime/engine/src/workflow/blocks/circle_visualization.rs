@@ -1,9 +1,8 @@
 //! Draws circles around detections.
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
+use super::super::drawing;
+use super::super::manifest::Manifest;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/circle_visualization@v1",
@@ -16,13 +15,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::PALETTE_SIZE,
         drawing::CUSTOM_COLORS,
         drawing::COLOR_AXIS,
-        Property::value(
-            "thickness",
-            "width of the line in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(2)),
+        drawing::THICKNESS,
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

@@ -1,9 +1,11 @@
 //! Writes what a whole picture shows.
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
+use super::super::drawing;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
+use super::super::manifest::{
+    BOX_ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
+};
 use super::super::value::Value;
 use crate::draw::{Canvas, Color, ColorBy, TextBox, palette};
 use crate::geometry::{Anchor, BBox, Point};
@@ -35,17 +37,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "text_position",
             "where in the picture the labels stand",
-            Shape::Choice(&[
-                "CENTER",
-                "CENTER_LEFT",
-                "CENTER_RIGHT",
-                "TOP_CENTER",
-                "TOP_LEFT",
-                "TOP_RIGHT",
-                "BOTTOM_LEFT",
-                "BOTTOM_CENTER",
-                "BOTTOM_RIGHT",
-            ]),
+            BOX_ANCHORS,
             &[Kind::Text],
         )
         .inputs_only()

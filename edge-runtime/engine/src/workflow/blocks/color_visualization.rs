@@ -1,9 +1,8 @@
 //! Fills boxes with colour.
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, NUMBER, Property};
+use super::super::drawing;
+use super::super::manifest::Manifest;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/color_visualization@v1",
@@ -16,13 +15,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::PALETTE_SIZE,
         drawing::CUSTOM_COLORS,
         drawing::COLOR_AXIS,
-        Property::value(
-            "opacity",
-            "how opaque the colour is, 0 to 1",
-            NUMBER,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.5)),
+        drawing::OPACITY,
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

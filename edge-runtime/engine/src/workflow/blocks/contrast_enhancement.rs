@@ -66,13 +66,7 @@ fn enhanced(plane: &Plane, share: f64, multiplier: f64, gamma: Option<f64>) -> P
         if let Some(gamma) = gamma {
             value = (value.clamp(0.0, 255.0) / 255.0).powf(gamma) * 255.0;
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped"
-        )]
-        let byte = value.clamp(0.0, 255.0) as u8;
-        byte
+        contrast::truncated(value)
     };
     let table: Vec<u8> = (0..=255).map(change).collect();
     let data = plane

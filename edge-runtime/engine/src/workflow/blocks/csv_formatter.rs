@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::uql::{Chain, NAMED_OPERATIONS, apply_named};
+use super::super::manifest::{Manifest, Output, Property, Role, Shape};
+use super::super::uql::{Chain, apply_named, named_operations};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -22,12 +22,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::Any],
         )
         .entries_only(),
-        Property::literal(
-            "columns_operations",
-            "operations to do on them first",
-            NAMED_OPERATIONS,
-        )
-        .or(Or::EmptyDict),
+        named_operations("columns_operations", "operations to do on them first"),
     ],
     outputs: &[Output::new("csv_content", &[Kind::Text])],
     whole_batch: true,

@@ -12,7 +12,7 @@ use super::super::kinds::Kind;
 use super::super::manifest::{
     Default as Or, Grammar, Manifest, Output, Property, Role, Shape, StepOutput,
 };
-use super::super::uql::{Chain, NAMED_OPERATIONS, apply_named};
+use super::super::uql::{Chain, DATA_OPERATIONS, apply_named};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -22,12 +22,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::Other,
     properties: &[
         Property::value("data", "the values, by name", Shape::Dict, &[Kind::Any]).entries_only(),
-        Property::literal(
-            "data_operations",
-            "operations to do on them first",
-            NAMED_OPERATIONS,
-        )
-        .or(Or::EmptyDict),
+        DATA_OPERATIONS,
         Property::literal(
             "aggregation_mode",
             "what to make of each value: sum, avg, max, min, count, distinct, count_distinct, values_counts or values_difference",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
-use super::super::per_video::PerVideo;
+use super::super::per_video::{FRAME, PerVideo, TRACKED};
 use super::super::value::Value;
 use super::video_of;
 
@@ -16,12 +16,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Keeps a log of tracked objects that were seen often enough: since when, until when and in how many frames.",
     role: Role::Other,
     properties: &[
-        Property::data("image", "the frame", &[Kind::Image]).inputs_only(),
-        Property::data(
-            "detections",
-            "tracked detections",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-        ),
+        FRAME.inputs_only(),
+        TRACKED,
         Property::value(
             "frame_threshold",
             "frames after which an object is logged",

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
+use super::super::manifest::{
+    DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
+};
 use super::super::value::Value;
 use crate::detections::{Detection, Detections, Keypoint};
 use crate::geometry::{BBox, Point};
 use crate::mask::{Bitmap, Mask};
+use crate::numbers::mean;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_list_rollup@v1",
@@ -19,11 +22,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::data(
             "parent_detection",
             "the detections whose boxes were cut out",
-            &[
-                Kind::ObjectDetection,
-                Kind::InstanceSegmentation,
-                Kind::Keypoints,
-            ],
+            DETECTIONS,
         ),
         Property::data(
             "child_detections",
@@ -53,14 +52,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Float(10.0)),
     ],
     outputs: &[
-        Output::new(
-            "rolled_up_detections",
-            &[
-                Kind::InstanceSegmentation,
-                Kind::ObjectDetection,
-                Kind::Keypoints,
-            ],
-        ),
+        Output::new("rolled_up_detections", DETECTIONS),
         Output::new("crop_zones", &[Kind::ListOfValues]),
     ],
     build: |_| Ok(Box::new(RollUp)),
@@ -86,15 +78,6 @@ impl Score {
             Self::Mean => mean(scores),
         }
     }
-}
-
-fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
-    let (mut sum, mut count) = (0.0, 0.0);
-    for n in numbers {
-        sum += n;
-        count += 1.0;
-    }
-    sum / count
 }
 
 impl Block for RollUp {
@@ -229,13 +212,7 @@ fn join_boxes(list: Vec<Detection>, threshold: f64, score: Score) -> Vec<Detecti
     let joined = groups(list, touch).into_iter().filter_map(|group| {
         let mut d = head(&group, score)?;
         for other in &group {
-            let (a, b) = (d.bbox, other.bbox);
-            d.bbox = BBox::new(
-                a.x1.min(b.x1),
-                a.y1.min(b.y1),
-                a.x2.max(b.x2),
-                a.y2.max(b.y2),
-            );
+            d.bbox = d.bbox.union(&other.bbox);
         }
         Some(d)
     });

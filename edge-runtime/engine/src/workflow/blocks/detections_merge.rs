@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape};
 use crate::detections::{Detection, Detections, Extra};
-use crate::geometry::BBox;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_merge@v1",
@@ -14,15 +13,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Makes one box around all detections, with the lowest of their scores.",
     role: Role::Other,
     properties: &[
-        Property::data(
-            "predictions",
-            "the detections",
-            &[
-                Kind::ObjectDetection,
-                Kind::InstanceSegmentation,
-                Kind::Keypoints,
-            ],
-        ),
+        Property::data("predictions", "the detections", DETECTIONS),
         Property::literal("class_name", "class of the box", Shape::Text)
             .or(Or::Text("merged_detection")),
     ],
@@ -38,14 +29,7 @@ impl Block for Merge {
         let all = call.detections(0)?;
         let class = Arc::from(call.text(1)?);
         let mut merged = Detections::none([0, 0]);
-        let around = all.boxes.iter().map(|d| d.bbox).reduce(|a, b| {
-            BBox::new(
-                a.x1.min(b.x1),
-                a.y1.min(b.y1),
-                a.x2.max(b.x2),
-                a.y2.max(b.y2),
-            )
-        });
+        let around = all.boxes.iter().map(|d| d.bbox).reduce(|a, b| a.union(&b));
         if let Some(bbox) = around {
             let scores = all.boxes.iter().map(|d| d.confidence);
             merged.boxes.push(Detection {

@@ -6,9 +6,25 @@ use serde_json::json;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{
+    DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+};
 use crate::detections::{Detection, Detections};
 use crate::geometry::Point;
+
+/// Names of the points of a detection between which a distance is measured.
+const POINTS: Shape = Shape::Choice(&[
+    "CENTER",
+    "CENTER_LEFT",
+    "CENTER_RIGHT",
+    "TOP_CENTER",
+    "TOP_LEFT",
+    "TOP_RIGHT",
+    "BOTTOM_LEFT",
+    "BOTTOM_CENTER",
+    "BOTTOM_RIGHT",
+    "KEYPOINT",
+]);
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_nearest_neighbor@v1",
@@ -19,54 +35,24 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::data(
             "query_predictions",
             "the detections to find a neighbour for",
-            &[
-                Kind::ObjectDetection,
-                Kind::InstanceSegmentation,
-                Kind::Keypoints,
-            ],
+            DETECTIONS,
         ),
         Property::data(
             "target_predictions",
             "the detections that may be neighbours",
-            &[
-                Kind::ObjectDetection,
-                Kind::InstanceSegmentation,
-                Kind::Keypoints,
-            ],
+            DETECTIONS,
         ),
         Property::value(
             "query_point",
             "the point of a detection that is measured from",
-            Shape::Choice(&[
-                "CENTER",
-                "CENTER_LEFT",
-                "CENTER_RIGHT",
-                "TOP_CENTER",
-                "TOP_LEFT",
-                "TOP_RIGHT",
-                "BOTTOM_LEFT",
-                "BOTTOM_CENTER",
-                "BOTTOM_RIGHT",
-                "KEYPOINT",
-            ]),
+            POINTS,
             &[Kind::Text],
         )
         .or(Or::Text("CENTER")),
         Property::value(
             "target_point",
             "the point of a target that is measured to",
-            Shape::Choice(&[
-                "CENTER",
-                "CENTER_LEFT",
-                "CENTER_RIGHT",
-                "TOP_CENTER",
-                "TOP_LEFT",
-                "TOP_RIGHT",
-                "BOTTOM_LEFT",
-                "BOTTOM_CENTER",
-                "BOTTOM_RIGHT",
-                "KEYPOINT",
-            ]),
+            POINTS,
             &[Kind::Text],
         )
         .or(Or::Text("CENTER")),
@@ -93,30 +79,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Null),
     ],
     outputs: &[
-        Output::new(
-            "query_predictions",
-            &[
-                Kind::ObjectDetection,
-                Kind::InstanceSegmentation,
-                Kind::Keypoints,
-            ],
-        ),
-        Output::new(
-            "matched_query_detections",
-            &[
-                Kind::ObjectDetection,
-                Kind::InstanceSegmentation,
-                Kind::Keypoints,
-            ],
-        ),
-        Output::new(
-            "matched_target_detections",
-            &[
-                Kind::ObjectDetection,
-                Kind::InstanceSegmentation,
-                Kind::Keypoints,
-            ],
-        ),
+        Output::new("query_predictions", DETECTIONS),
+        Output::new("matched_query_detections", DETECTIONS),
+        Output::new("matched_target_detections", DETECTIONS),
     ],
     build: |_| Ok(Box::new(Nearest)),
     ..Manifest::BASE

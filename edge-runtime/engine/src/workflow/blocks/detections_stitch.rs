@@ -10,7 +10,6 @@ use super::super::manifest::{
 };
 use super::super::value::Value;
 use crate::detections::{Detection, Detections, Place};
-use crate::geometry::BBox;
 
 const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
 
@@ -119,13 +118,7 @@ fn join(all: Detections, threshold: f64) -> Detections {
         rest.retain(|other| {
             let same = other.class_id == d.class_id && other.bbox.iou(&d.bbox) > threshold;
             if same {
-                let (a, b) = (d.bbox, other.bbox);
-                d.bbox = BBox::new(
-                    a.x1.min(b.x1),
-                    a.y1.min(b.y1),
-                    a.x2.max(b.x2),
-                    a.y2.max(b.y2),
-                );
+                d.bbox = d.bbox.union(&other.bbox);
             }
             !same
         });

@@ -1,7 +1,7 @@
 //! Draws ellipses at the feet of detections.
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
+use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
 use crate::geometry::Anchor;
@@ -17,13 +17,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::PALETTE_SIZE,
         drawing::CUSTOM_COLORS,
         drawing::COLOR_AXIS,
-        Property::value(
-            "thickness",
-            "width of the line in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(2)),
+        drawing::THICKNESS,
         Property::value(
             "start_angle",
             "where the line begins, in degrees clockwise from the right",

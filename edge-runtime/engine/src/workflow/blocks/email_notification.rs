@@ -7,10 +7,10 @@ use watchkeeper_contract::effect::{Attachment, Effect, Email, EmailBody};
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape, TEXT_OR_LIST,
+    Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_LIST,
 };
-use super::super::sink::{self, Rest, Sent, attachments, sealed, texts};
-use super::super::uql::{Chain, NAMED_OPERATIONS};
+use super::super::sink::{self, Rest, Sent, Sink, attachments, sealed, texts};
+use super::super::uql::Chain;
 use super::super::value::Value;
 use super::super::{codec, message};
 
@@ -27,25 +27,6 @@ const RECEIVER_EMAIL: Property = Property::value(
     TEXT_OR_LIST,
     &[Kind::Text, Kind::ListOfValues],
 );
-const MESSAGE: Property = Property::literal(
-    "message",
-    "what it says; {{ $parameters.name }} stands for a parameter",
-    Shape::Text,
-);
-const MESSAGE_PARAMETERS: Property = Property::value(
-    "message_parameters",
-    "the parameters, by name",
-    Shape::Dict,
-    &[Kind::Any],
-)
-.entries_only()
-.or(Or::EmptyDict);
-const MESSAGE_PARAMETERS_OPERATIONS: Property = Property::literal(
-    "message_parameters_operations",
-    "operations to do on parameters first",
-    NAMED_OPERATIONS,
-)
-.or(Or::EmptyDict);
 const CC_RECEIVER_EMAIL: Property = Property::value(
     "cc_receiver_email",
     "who gets a copy",
@@ -60,14 +41,6 @@ const BCC_RECEIVER_EMAIL: Property = Property::value(
     &[Kind::Text, Kind::ListOfValues],
 )
 .or(Or::Null);
-const ATTACHMENTS: Property = Property::value(
-    "attachments",
-    "files that go along, by name",
-    Shape::Dict,
-    &[Kind::Text, Kind::Bytes],
-)
-.entries_only()
-.or(Or::EmptyDict);
 const SMTP_SERVER: Property = Property::value(
     "smtp_server",
     "host name of the server",
@@ -87,36 +60,10 @@ const SMTP_PORT: Property = Property::literal(
 )
 .or(Or::Int(465));
 const EMAIL_PROVIDER: Property = Property::literal("email_provider", "who sends it: the managed service needs a Roboflow account, so that on this box it has to be Custom SMTP", Shape::Choice(&["Roboflow Managed API Key", "Custom SMTP"])).or(Or::Text("Roboflow Managed API Key"));
-const SENDER_EMAIL_V2: Property = Property::value(
-    "sender_email",
-    "address it is sent from, which is also the user of the server",
-    Shape::Text,
-    &[Kind::Text],
-)
-.or(Or::Null);
-const SMTP_SERVER_V2: Property = Property::value(
-    "smtp_server",
-    "host name of the server",
-    Shape::Text,
-    &[Kind::Text],
-)
-.or(Or::Null);
-const SENDER_EMAIL_PASSWORD_V2: Property = Property::value(
-    "sender_email_password",
-    "password of the sender",
-    Shape::Text,
-    &[Kind::Text, Kind::Secret],
-)
-.or(Or::Null);
-const ATTACHMENTS_V2: Property = Property::value(
-    "attachments",
-    "files that go along, by name",
-    Shape::Dict,
-    &[Kind::Text, Kind::Bytes, Kind::Image],
-)
-.entries_only()
-.or(Or::EmptyDict);
-const OUTPUTS: &[Output] = sink::OUTPUTS;
+const SENDER_EMAIL_V2: Property = SENDER_EMAIL.or(Or::Null);
+const SMTP_SERVER_V2: Property = SMTP_SERVER.or(Or::Null);
+const SENDER_EMAIL_PASSWORD_V2: Property = SENDER_EMAIL_PASSWORD.or(Or::Null);
+const ATTACHMENTS_V2: Property = sink::attached(&[Kind::Text, Kind::Bytes, Kind::Image]);
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/email_notification@v1",
@@ -127,12 +74,12 @@ pub(super) const BLOCKS: &[Manifest] = &[
             SUBJECT,
             SENDER_EMAIL,
             RECEIVER_EMAIL,
-            MESSAGE,
-            MESSAGE_PARAMETERS,
-            MESSAGE_PARAMETERS_OPERATIONS,
+            sink::MESSAGE,
+            sink::MESSAGE_PARAMETERS,
+            sink::MESSAGE_PARAMETERS_OPERATIONS,
             CC_RECEIVER_EMAIL,
             BCC_RECEIVER_EMAIL,
-            ATTACHMENTS,
+            sink::ATTACHMENTS,
             SMTP_SERVER,
             SENDER_EMAIL_PASSWORD,
             SMTP_PORT,
@@ -140,7 +87,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             sink::DISABLE_SINK,
             sink::COOLDOWN,
         ],
-        outputs: OUTPUTS,
+        outputs: sink::OUTPUTS,
         build: |setup| build(setup, &V1),
         ..Manifest::BASE
     },
@@ -153,9 +100,9 @@ pub(super) const BLOCKS: &[Manifest] = &[
             EMAIL_PROVIDER,
             SUBJECT,
             RECEIVER_EMAIL,
-            MESSAGE,
-            MESSAGE_PARAMETERS,
-            MESSAGE_PARAMETERS_OPERATIONS,
+            sink::MESSAGE,
+            sink::MESSAGE_PARAMETERS,
+            sink::MESSAGE_PARAMETERS_OPERATIONS,
             SENDER_EMAIL_V2,
             SMTP_SERVER_V2,
             SENDER_EMAIL_PASSWORD_V2,
@@ -167,7 +114,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             sink::DISABLE_SINK,
             sink::COOLDOWN,
         ],
-        outputs: OUTPUTS,
+        outputs: sink::OUTPUTS,
         build: |setup| build(setup, &V2),
         ..Manifest::BASE
     },
@@ -246,15 +193,7 @@ fn build(setup: &Setup<'_>, at: &'static Places) -> Result<Box<dyn Block>, Strin
     }))
 }
 
-impl Block for Notify {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = self.send(call)?;
-        sent.put(call);
-        Ok(())
-    }
-}
-
-impl Notify {
+impl Sink for Notify {
     fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
         let at = self.at;
         if call.boolean(at.disable, false)? {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value as Json};
-
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output, Property, Role, Shape, StepOutput};
+use super::super::manifest::{Manifest, Output, Property, Role, Shape, StepOutput, names};
 use super::super::value::Value;
+
+const SECRETS: &str = "variables_storing_secrets";
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/environment_secrets_store@v1",
@@ -15,13 +15,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Gives names of secrets to the steps that need them, each as an output of its own; what a secret is, no step and no result ever tells.",
     role: Role::Other,
     properties: &[Property::literal(
-        "variables_storing_secrets",
+        SECRETS,
         "names of the secrets; each is an output in lower case",
         Shape::List,
     )],
     outputs: &[Output::new("*", &[Kind::Any])],
     own_outputs: |literals| {
-        names(literals)
+        names(literals, SECRETS)
             .into_iter()
             .map(|n| StepOutput::new(n.to_lowercase(), &[Kind::Secret]))
             .collect()
@@ -30,21 +30,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// The names as the definition has them.
-fn names(literals: &Map<String, Json>) -> Vec<&str> {
-    let names = literals.get("variables_storing_secrets");
-    let names = names.and_then(Json::as_array);
-    names
-        .into_iter()
-        .flatten()
-        .filter_map(Json::as_str)
-        .collect()
-}
-
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
-    let names: Vec<Arc<str>> = names(setup.literals).into_iter().map(Arc::from).collect();
+    let names = names(setup.literals, SECRETS);
+    let names: Vec<Arc<str>> = names.into_iter().map(Arc::from).collect();
     if names.is_empty() {
-        return Err("variables_storing_secrets has to name at least one secret".to_owned());
+        return Err(format!("{SECRETS} has to name at least one secret"));
     }
     Ok(Box::new(Store { names }))
 }

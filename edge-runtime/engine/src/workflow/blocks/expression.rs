@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Grammar, Manifest, Output, Property, Role, Shape};
-use super::super::uql::{Budget, Chain, Env, NAMED_OPERATIONS, StatementGroup, apply, apply_named};
+use super::super::manifest::{Grammar, Manifest, Output, Property, Role, Shape};
+use super::super::uql::{Budget, Chain, DATA_OPERATIONS, Env, StatementGroup, apply, apply_named};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -22,12 +22,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             Shape::Dict,
             &[Kind::Any],
         ),
-        Property::literal(
-            "data_operations",
-            "operations to do on them first",
-            NAMED_OPERATIONS,
-        )
-        .or(Or::EmptyDict),
+        DATA_OPERATIONS,
         Property::literal(
             "switch",
             "the cases and the default",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
-use super::super::per_video::PerVideo;
+use super::super::per_video::{FRAME, PerVideo};
 use super::super::value::Value;
 use super::video_of;
 
@@ -15,7 +15,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Gives the value that was there some frames ago, by the numbers of the frames.",
     role: Role::Other,
     properties: &[
-        Property::data("image", "the frame", &[Kind::Image]),
+        FRAME,
         Property::data(
             "data",
             "the value",

@@ -6,7 +6,7 @@ use image::RgbImage;
 use image::imageops;
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
+use super::super::drawing;
 use super::super::image::{ImageValue, RgbPixels, VideoMeta, lazy};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Shape};

@@ -4,25 +4,13 @@ use image::imageops;
 use image::{GrayImage, Luma};
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
+use super::super::drawing;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property};
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
 use crate::draw::{Canvas, Color};
 use crate::geometry::BBox;
 use crate::mask::Bitmap;
 
-const PREDICTIONS: Property = Property::data(
-    "predictions",
-    "what to draw",
-    &[Kind::InstanceSegmentation, Kind::RleInstanceSegmentation],
-);
-const OPACITY: Property = Property::value(
-    "opacity",
-    "how opaque the colour is, 0 to 1",
-    NUMBER,
-    &[Kind::FloatZeroToOne],
-)
-.or(Or::Float(0.8));
 const KERNEL_SIZE: Property = Property::value(
     "kernel_size",
     "how far the glow goes, in pixels",
@@ -30,40 +18,28 @@ const KERNEL_SIZE: Property = Property::value(
     &[Kind::Integer],
 )
 .or(Or::Int(40));
+const V1: Manifest = Manifest {
+    name: "roboflow_core/halo_visualization@v1",
+    summary: "Draws a glow around the mask of each detection.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        drawing::MASKS,
+        drawing::PALETTE,
+        drawing::PALETTE_SIZE,
+        drawing::CUSTOM_COLORS,
+        drawing::COLOR_AXIS,
+        drawing::OPACITY.or(Or::Float(0.8)),
+        KERNEL_SIZE,
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+};
 pub(super) const BLOCKS: &[Manifest] = &[
-    Manifest {
-        name: "roboflow_core/halo_visualization@v1",
-        summary: "Draws a glow around the mask of each detection.",
-        properties: &[
-            drawing::IMAGE,
-            drawing::COPY,
-            PREDICTIONS,
-            drawing::PALETTE,
-            drawing::PALETTE_SIZE,
-            drawing::CUSTOM_COLORS,
-            drawing::COLOR_AXIS,
-            OPACITY,
-            KERNEL_SIZE,
-        ],
-        build: |_| Ok(Box::new(Draw)),
-        ..drawing::BASE
-    },
+    V1,
     Manifest {
         name: "roboflow_core/halo_visualization@v2",
-        summary: "Draws a glow around the mask of each detection.",
-        properties: &[
-            drawing::IMAGE,
-            drawing::COPY,
-            PREDICTIONS,
-            drawing::PALETTE,
-            drawing::PALETTE_SIZE,
-            drawing::CUSTOM_COLORS,
-            drawing::COLOR_AXIS,
-            OPACITY,
-            KERNEL_SIZE,
-        ],
-        build: |_| Ok(Box::new(Draw)),
-        ..drawing::BASE
+        ..V1
     },
 ];
 

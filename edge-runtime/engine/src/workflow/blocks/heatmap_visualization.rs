@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
+use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
 use super::super::per_video::PerVideo;

@@ -6,7 +6,7 @@ use image::RgbImage;
 use image::imageops::{self, FilterType};
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
+use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property, Shape};
 use super::super::value::Value;

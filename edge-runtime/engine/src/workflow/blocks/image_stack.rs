@@ -68,12 +68,7 @@ const QUALITY: u8 = 75;
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
     for (name, least, most) in BOUNDS {
-        let given = setup.literals.get(name).and_then(serde_json::Value::as_i64);
-        if let Some(n) = given.filter(|n| !(least..=most).contains(n)) {
-            return Err(format!(
-                "{name} is {n} and has to be from {least} to {most}"
-            ));
-        }
+        setup.within(name, serde_json::Value::as_i64, least..=most)?;
     }
     Ok(Box::new(Stack {
         videos: PerVideo::default(),

@@ -1,12 +1,14 @@
 //! Takes fields out of a JSON document in text.
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output, Property, Role, Shape, StepOutput};
+use super::super::manifest::{Manifest, Output, Property, Role, Shape, StepOutput, names};
 use super::super::value::Value;
 use super::super::vlm;
+
+const FIELDS: &str = "expected_fields";
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/json_parser@v1",
@@ -21,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::LanguageModelOutput],
         ),
         Property::literal(
-            "expected_fields",
+            FIELDS,
             "names of the fields; each is an output",
             Shape::List,
         ),
@@ -31,7 +33,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("*", &[Kind::Any]),
     ],
     own_outputs: |literals| {
-        fields(literals)
+        names(literals, FIELDS)
             .into_iter()
             .map(|name| StepOutput::new(name, &[Kind::Any]))
             .collect()
@@ -40,25 +42,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Names of the fields as the definition has them.
-fn fields(literals: &Map<String, Json>) -> Vec<&str> {
-    let names = literals.get("expected_fields").and_then(Json::as_array);
-    names
-        .into_iter()
-        .flatten()
-        .filter_map(Json::as_str)
-        .collect()
-}
-
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
-    let fields: Vec<String> = fields(setup.literals)
+    let fields: Vec<String> = names(setup.literals, FIELDS)
         .into_iter()
         .map(str::to_owned)
         .collect();
     if fields.iter().any(|f| f == "error_status") {
-        return Err(
-            "expected_fields has error_status, which is an output of every parser".to_owned(),
-        );
+        return Err(format!(
+            "{FIELDS} has error_status, which is an output of every parser"
+        ));
     }
     Ok(Box::new(Parse { fields }))
 }

@@ -39,32 +39,32 @@ const THICKNESS: Property = look("text_thickness", INTEGER, &[Kind::Integer], Or
 const PADDING: Property = look("text_padding", INTEGER, &[Kind::Integer], Or::Int(10));
 const RADIUS: Property = look("border_radius", INTEGER, &[Kind::Integer], Or::Int(0));
 
+const V1: Manifest = Manifest {
+    name: "roboflow_core/label_visualization@v1",
+    summary: "Draws a label beside each detection: class, score, track or time in zone.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        drawing::PREDICTIONS,
+        drawing::PALETTE,
+        drawing::PALETTE_SIZE,
+        drawing::CUSTOM_COLORS,
+        drawing::COLOR_AXIS,
+        TEXT,
+        POSITION,
+        COLOR,
+        SCALE,
+        THICKNESS,
+        PADDING,
+        RADIUS,
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+};
 pub(super) const BLOCKS: &[Manifest] = &[
-    Manifest {
-        name: "roboflow_core/label_visualization@v1",
-        summary: "Draws a label beside each detection: class, score, track or time in zone.",
-        properties: &[
-            drawing::IMAGE,
-            drawing::COPY,
-            drawing::PREDICTIONS,
-            drawing::PALETTE,
-            drawing::PALETTE_SIZE,
-            drawing::CUSTOM_COLORS,
-            drawing::COLOR_AXIS,
-            TEXT,
-            POSITION,
-            COLOR,
-            SCALE,
-            THICKNESS,
-            PADDING,
-            RADIUS,
-        ],
-        build: |_| Ok(Box::new(Draw)),
-        ..drawing::BASE
-    },
+    V1,
     Manifest {
         name: "roboflow_core/label_visualization@v2",
-        summary: "Draws a label beside each detection: class, score, track or time in zone.",
         properties: &[
             drawing::IMAGE,
             drawing::COPY,
@@ -82,8 +82,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             PADDING,
             RADIUS,
         ],
-        build: |_| Ok(Box::new(Draw)),
-        ..drawing::BASE
+        ..V1
     },
     Manifest {
         name: "roboflow_core/rich_label_visualization@v1",
@@ -106,8 +105,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             RADIUS,
             look("max_line_length", INTEGER, &[Kind::Integer], Or::Null),
         ],
-        build: |_| Ok(Box::new(Draw)),
-        ..drawing::BASE
+        ..V1
     },
 ];
 

@@ -3,13 +3,11 @@
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::per_video::PerVideo;
+use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
 use super::{require_tracks, video_of};
 use crate::analytics::line::LineCounter;
 use crate::geometry::Anchor;
 
-const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
-const TRACKED: Property = Property::data("detections", "tracked detections", BOXES);
 const LINE: Property = Property::value(
     "line_segment",
     "the two ends of the line, [[x, y], [x, y]] in pixels",
@@ -50,26 +48,12 @@ const fn version(
 pub(super) const BLOCKS: &[Manifest] = &[
     version(
         "roboflow_core/line_counter@v1",
-        &[
-            Property::data(
-                "metadata",
-                "where the frame stands in its video",
-                &[Kind::VideoMetadata],
-            ),
-            TRACKED,
-            LINE,
-            ANCHOR.or(Or::Text("CENTER")),
-        ],
+        &[METADATA, TRACKED, LINE, ANCHOR.or(Or::Text("CENTER"))],
         &[IN, OUT],
     ),
     version(
         "roboflow_core/line_counter@v2",
-        &[
-            Property::data("image", "the frame", &[Kind::Image]).inputs_only(),
-            TRACKED,
-            LINE,
-            ANCHOR.or(Or::Null),
-        ],
+        &[FRAME.inputs_only(), TRACKED, LINE, ANCHOR.or(Or::Null)],
         &[
             IN,
             OUT,

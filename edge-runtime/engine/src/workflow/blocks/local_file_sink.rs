@@ -4,8 +4,8 @@ use watchkeeper_contract::effect::{Effect, FileWrite};
 
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
-use super::super::sink::{Log, Sent};
+use super::super::manifest::{Manifest, Property, Role, Shape};
+use super::super::sink::{self, Log, Sent};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/local_file_sink@v1",
@@ -13,55 +13,25 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Writes text, such as a table or JSON, into files on the box.",
     role: Role::Sink,
     properties: &[
-        Property::data("content", "what to write", &[Kind::Text]),
-        Property::literal(
-            "file_type",
-            "what it is",
-            Shape::Choice(&["csv", "json", "txt"]),
-        )
-        .or(Or::Text("csv")),
-        Property::literal(
-            "output_mode",
-            "whether each content has a file of its own, or all go into one",
-            Shape::Choice(&["append_log", "separate_files"]),
-        ),
+        sink::CONTENT,
+        sink::FILE_TYPE,
+        sink::OUTPUT_MODE,
         Property::value(
             "target_directory",
             "folder of the files, in a place where the box lets workflows write",
             Shape::Text,
             &[Kind::Text],
         ),
-        Property::value(
-            "file_name_prefix",
-            "what the names of files begin with",
-            Shape::Text,
-            &[Kind::Text],
-        )
-        .or(Or::Text("workflow_output")),
-        Property::value(
-            "max_entries_per_file",
-            "contents after which a new file is begun",
-            INTEGER,
-            &[Kind::Text],
-        )
-        .or(Or::Int(1024)),
+        sink::FILE_NAME_PREFIX,
+        sink::MAX_ENTRIES,
     ],
-    outputs: &[
-        Output::new("error_status", &[Kind::Boolean]),
-        Output::new("message", &[Kind::Text]),
-    ],
+    outputs: sink::PLAIN_OUTPUTS,
     build,
     ..Manifest::BASE
 }];
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
-    let most = setup.literals.get("max_entries_per_file");
-    if most
-        .and_then(serde_json::Value::as_i64)
-        .is_some_and(|n| n < 1)
-    {
-        return Err("max_entries_per_file has to be 1 or more".to_owned());
-    }
+    setup.at_least_one("max_entries_per_file")?;
     Ok(Box::new(Save::default()))
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
+use super::super::drawing;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, NUMBER, Property, Shape};
+use super::super::manifest::{Default as Or, Manifest, Property, SHAPES, Shape};
 use crate::detections::Detections;
 use crate::draw::Canvas;
 use crate::mask::Bitmap;
@@ -16,16 +16,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
-        Property::data(
-            "predictions_a",
-            "what the one found",
-            &[
-                Kind::ObjectDetection,
-                Kind::InstanceSegmentation,
-                Kind::RleInstanceSegmentation,
-                Kind::Keypoints,
-            ],
-        ),
+        Property::data("predictions_a", "what the one found", SHAPES),
         Property::value(
             "color_a",
             "colour of what only the one found",
@@ -33,16 +24,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::Text],
         )
         .or(Or::Text("GREEN")),
-        Property::data(
-            "predictions_b",
-            "what the other found",
-            &[
-                Kind::ObjectDetection,
-                Kind::InstanceSegmentation,
-                Kind::RleInstanceSegmentation,
-                Kind::Keypoints,
-            ],
-        ),
+        Property::data("predictions_b", "what the other found", SHAPES),
         Property::value(
             "color_b",
             "colour of what only the other found",
@@ -57,13 +39,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::Text],
         )
         .or(Or::Text("BLACK")),
-        Property::value(
-            "opacity",
-            "how opaque the colour is, 0 to 1",
-            NUMBER,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.7)),
+        drawing::OPACITY.or(Or::Float(0.7)),
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

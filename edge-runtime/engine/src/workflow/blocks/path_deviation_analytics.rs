@@ -7,22 +7,12 @@ use serde_json::json;
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::per_video::PerVideo;
+use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
 use super::{require_tracks, video_of};
 use crate::analytics::recent::Recent;
 use crate::detections::Detections;
 use crate::geometry::Point;
 
-const METADATA: Property = Property::data(
-    "metadata",
-    "where the frame stands in its video",
-    &[Kind::VideoMetadata],
-);
-const INPUT: Property = Property::data(
-    "detections",
-    "tracked detections",
-    &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-);
 const TRIGGERING_ANCHOR: Property = Property::value(
     "triggering_anchor",
     "the point of the box that goes the way",
@@ -36,39 +26,31 @@ const REFERENCE_PATH: Property = Property::value(
     Shape::List,
     &[Kind::ListOfValues],
 );
-const IMAGE: Property = Property::data("image", "the frame", &[Kind::Image]).inputs_only();
-const OUTPUTS: &[Output] = &[Output::new(
-    "path_deviation_detections",
-    &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-)];
-pub(super) const BLOCKS: &[Manifest] = &[
-    Manifest {
-        name: "roboflow_core/path_deviation_analytics@v1",
-        category: "analytics",
-        summary: "Measures how far the way of each tracked object is from a path, by the discrete Fréchet distance.",
-        role: Role::Other,
-        properties: &[METADATA, INPUT, TRIGGERING_ANCHOR, REFERENCE_PATH],
-        outputs: OUTPUTS,
-        build: |_| {
-            Ok(Box::new(Deviation {
-                videos: PerVideo::default(),
-            }))
-        },
-        ..Manifest::BASE
+const V1: Manifest = Manifest {
+    name: "roboflow_core/path_deviation_analytics@v1",
+    category: "analytics",
+    summary: "Measures how far the way of each tracked object is from a path, by the discrete Fréchet distance.",
+    role: Role::Other,
+    properties: &[METADATA, TRACKED, TRIGGERING_ANCHOR, REFERENCE_PATH],
+    outputs: &[Output::new("path_deviation_detections", BOXES)],
+    build: |_| {
+        Ok(Box::new(Deviation {
+            videos: PerVideo::default(),
+        }))
     },
+    ..Manifest::BASE
+};
+pub(super) const BLOCKS: &[Manifest] = &[
+    V1,
     Manifest {
         name: "roboflow_core/path_deviation_analytics@v2",
-        category: "analytics",
-        summary: "Measures how far the way of each tracked object is from a path, by the discrete Fréchet distance.",
-        role: Role::Other,
-        properties: &[IMAGE, INPUT, TRIGGERING_ANCHOR, REFERENCE_PATH],
-        outputs: OUTPUTS,
-        build: |_| {
-            Ok(Box::new(Deviation {
-                videos: PerVideo::default(),
-            }))
-        },
-        ..Manifest::BASE
+        properties: &[
+            FRAME.inputs_only(),
+            TRACKED,
+            TRIGGERING_ANCHOR,
+            REFERENCE_PATH,
+        ],
+        ..V1
     },
 ];
 

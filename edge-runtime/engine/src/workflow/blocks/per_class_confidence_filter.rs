@@ -2,7 +2,9 @@
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
+use super::super::manifest::{
+    DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
+};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -11,15 +13,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Keeps detections whose score is high enough for their class.",
     role: Role::Other,
     properties: &[
-        Property::data(
-            "predictions",
-            "the detections",
-            &[
-                Kind::ObjectDetection,
-                Kind::InstanceSegmentation,
-                Kind::Keypoints,
-            ],
-        ),
+        Property::data("predictions", "the detections", DETECTIONS),
         Property::value(
             "class_thresholds",
             "lowest score of each class",
@@ -34,14 +28,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .or(Or::Float(0.3)),
     ],
-    outputs: &[Output::new(
-        "predictions",
-        &[
-            Kind::ObjectDetection,
-            Kind::InstanceSegmentation,
-            Kind::Keypoints,
-        ],
-    )],
+    outputs: &[Output::new("predictions", DETECTIONS)],
     batch: &["predictions"],
     build: |_| Ok(Box::new(Filter)),
     ..Manifest::BASE

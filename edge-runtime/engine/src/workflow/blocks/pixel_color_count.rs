@@ -1,7 +1,7 @@
 //! Counts the pixels of a colour.
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
+use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{
     Default as Or, INTEGER, Manifest, Output, Property, Role, TEXT_OR_LIST,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use image::imageops::{self, FilterType};
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
+use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
 use crate::draw::Canvas;

@@ -1,54 +1,30 @@
 //! Draws the outlines of masks.
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
+use super::super::drawing;
+use super::super::manifest::Manifest;
 
-const PREDICTIONS: Property = Property::data(
-    "predictions",
-    "what to draw",
-    &[Kind::InstanceSegmentation, Kind::RleInstanceSegmentation],
-);
-const THICKNESS: Property = Property::value(
-    "thickness",
-    "width of the line in pixels",
-    INTEGER,
-    &[Kind::Integer],
-)
-.or(Or::Int(2));
+const V1: Manifest = Manifest {
+    name: "roboflow_core/polygon_visualization@v1",
+    summary: "Draws the outline of the mask of each detection.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        drawing::MASKS,
+        drawing::PALETTE,
+        drawing::PALETTE_SIZE,
+        drawing::CUSTOM_COLORS,
+        drawing::COLOR_AXIS,
+        drawing::THICKNESS,
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+};
 pub(super) const BLOCKS: &[Manifest] = &[
-    Manifest {
-        name: "roboflow_core/polygon_visualization@v1",
-        summary: "Draws the outline of the mask of each detection.",
-        properties: &[
-            drawing::IMAGE,
-            drawing::COPY,
-            PREDICTIONS,
-            drawing::PALETTE,
-            drawing::PALETTE_SIZE,
-            drawing::CUSTOM_COLORS,
-            drawing::COLOR_AXIS,
-            THICKNESS,
-        ],
-        build: |_| Ok(Box::new(Draw)),
-        ..drawing::BASE
-    },
+    V1,
     Manifest {
         name: "roboflow_core/polygon_visualization@v2",
-        summary: "Draws the outline of the mask of each detection.",
-        properties: &[
-            drawing::IMAGE,
-            drawing::COPY,
-            PREDICTIONS,
-            drawing::PALETTE,
-            drawing::PALETTE_SIZE,
-            drawing::CUSTOM_COLORS,
-            drawing::COLOR_AXIS,
-            THICKNESS,
-        ],
-        build: |_| Ok(Box::new(Draw)),
-        ..drawing::BASE
+        ..V1
     },
 ];
 

@@ -1,9 +1,9 @@
 //! Draws a path.
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
+use super::super::drawing;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Shape};
+use super::super::manifest::{Default as Or, Manifest, Property, Shape};
 use crate::draw::Canvas;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -19,13 +19,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::ListOfValues],
         ),
         Property::value("color", "the colour", Shape::Text, &[Kind::Text]).or(Or::Text("#5bb573")),
-        Property::value(
-            "thickness",
-            "width of the line in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(2)),
+        drawing::THICKNESS,
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

@@ -6,10 +6,10 @@ use watchkeeper_contract::effect::{Effect, SlackMessage};
 
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Property, Role, Shape};
+use super::super::manifest::{Manifest, Property, Role, Shape};
 use super::super::message;
-use super::super::sink::{self, Sent, Session, attachments, sealed};
-use super::super::uql::{Chain, NAMED_OPERATIONS};
+use super::super::sink::{self, Sent, Session, Sink, attachments, sealed};
+use super::super::uql::Chain;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/slack_notification@v1",
@@ -29,59 +29,22 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             Shape::Text,
             &[Kind::Text],
         ),
-        Property::literal(
-            "message",
-            "what it says; {{ $parameters.name }} stands for a parameter",
-            Shape::Text,
-        ),
-        Property::value(
-            "message_parameters",
-            "the parameters, by name",
-            Shape::Dict,
-            &[Kind::Any],
-        )
-        .entries_only()
-        .or(Or::EmptyDict),
-        Property::literal(
-            "message_parameters_operations",
-            "operations to do on parameters first",
-            NAMED_OPERATIONS,
-        )
-        .or(Or::EmptyDict),
-        Property::value(
-            "attachments",
-            "files that go along, by name",
-            Shape::Dict,
-            &[Kind::Text, Kind::Bytes],
-        )
-        .entries_only()
-        .or(Or::EmptyDict),
+        sink::MESSAGE,
+        sink::MESSAGE_PARAMETERS,
+        sink::MESSAGE_PARAMETERS_OPERATIONS,
+        sink::ATTACHMENTS,
         sink::FIRE_AND_FORGET,
         sink::DISABLE_SINK,
         sink::COOLDOWN,
-        Property::literal(
-            "cooldown_session_key",
-            "steps with the same key rest together",
-            Shape::Text,
-        ),
+        sink::COOLDOWN_SESSION_KEY,
     ],
     outputs: sink::OUTPUTS,
     build,
     ..Manifest::BASE
 }];
 
-/// Longest rest, in seconds.
-const MOST_COOLDOWN: i64 = 15 * 60;
-
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
-    let cooldown = setup.literals.get("cooldown_seconds");
-    if let Some(seconds) = cooldown.and_then(serde_json::Value::as_i64)
-        && !(0..=MOST_COOLDOWN).contains(&seconds)
-    {
-        return Err(format!(
-            "cooldown_seconds is {seconds} and has to be from 0 to {MOST_COOLDOWN}"
-        ));
-    }
+    sink::check_cooldown(setup)?;
     Ok(Box::new(Notify {
         operations: setup.parse("message_parameters_operations")?,
     }))
@@ -91,16 +54,8 @@ struct Notify {
     operations: BTreeMap<String, Chain>,
 }
 
-impl Block for Notify {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = self.send(call)?;
-        sent.put(call);
-        Ok(())
-    }
-}
-
-impl Notify {
-    fn send(&self, call: &mut Call<'_>) -> Result<Sent, String> {
+impl Sink for Notify {
+    fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
         if call.boolean(7, false)? {
             return Ok(Sent::Off);
         }

@@ -7,7 +7,7 @@ use watchkeeper_contract::id::TrackId;
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
-use super::super::per_video::PerVideo;
+use super::super::per_video::{BOXES, FRAME, PerVideo, TRACKED};
 use super::{require_tracks, video_of};
 use crate::detections::{Detection, Detections};
 use crate::geometry::{BBox, Point};
@@ -18,12 +18,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Steadies the boxes of tracked objects, and carries lost ones on for some frames at the speed they had.",
     role: Role::Other,
     properties: &[
-        Property::data("image", "the frame", &[Kind::Image]),
-        Property::data(
-            "detections",
-            "tracked detections",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-        ),
+        FRAME,
+        TRACKED,
         Property::value(
             "smoothing_window_size",
             "frames over which a speed is smoothed, and for which a lost object is carried on",
@@ -41,10 +37,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Float(0.2))
         .nullable(),
     ],
-    outputs: &[Output::new(
-        "tracked_detections",
-        &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-    )],
+    outputs: &[Output::new("tracked_detections", BOXES)],
     build: |_| {
         Ok(Box::new(Stabilize {
             videos: PerVideo::default(),

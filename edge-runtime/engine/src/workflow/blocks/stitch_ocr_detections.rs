@@ -9,6 +9,7 @@ use super::super::manifest::{
 };
 use crate::detections::{Detection, Detections};
 use crate::geometry::BBox;
+use crate::numbers::mean;
 
 const PREDICTIONS: Property = Property::data(
     "predictions",
@@ -308,15 +309,6 @@ fn by_gaps(mut letters: Vec<Letter>, way: Way, delimiter: &str, multiplier: f64)
         })
         .collect();
     texts.join(way.line_break())
-}
-
-fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
-    let (mut sum, mut count) = (0.0, 0.0);
-    for n in numbers {
-        sum += n;
-        count += 1.0;
-    }
-    sum / count
 }
 
 /// The limit between small and large gaps, in shares of a letter: that which parts them best (Otsu, "A threshold selection

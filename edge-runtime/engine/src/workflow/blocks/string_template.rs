@@ -6,7 +6,7 @@ use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::python_format;
-use super::super::uql::{Chain, NAMED_OPERATIONS, apply_named};
+use super::super::uql::{Chain, DATA_OPERATIONS, apply_named};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/string_template@v1",
@@ -28,12 +28,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .entries_only()
         .or(Or::EmptyDict),
-        Property::literal(
-            "data_operations",
-            "operations to do on them first",
-            NAMED_OPERATIONS,
-        )
-        .or(Or::EmptyDict),
+        DATA_OPERATIONS,
     ],
     outputs: &[Output::new("output", &[Kind::Text])],
     build: |setup| {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
+use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
 use super::super::message;
-use super::super::uql::{Chain, NAMED_OPERATIONS};
+use super::super::uql::{Chain, named_operations};
 use crate::draw::{Canvas, Color, TextBox};
 use crate::geometry::Point;
 
@@ -29,12 +29,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .entries_only()
         .or(Or::EmptyDict),
-        Property::literal(
+        named_operations(
             "text_parameters_operations",
             "operations to do on parameters first",
-            NAMED_OPERATIONS,
-        )
-        .or(Or::EmptyDict),
+        ),
         Property::value(
             "text_color",
             "colour of the letters",

@@ -3,15 +3,12 @@
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::per_video::PerVideo;
+use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
 use super::super::plan::polygons;
 use super::{require_tracks, video_of};
 use crate::analytics::zone::TimeInZone;
 use crate::geometry::Anchor;
 
-const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
-const IMAGE: Property = Property::data("image", "the frame", &[Kind::Image]);
-const TRACKED: Property = Property::data("detections", "tracked detections", BOXES);
 const ZONE: Property = Property::value(
     "zone",
     "corners of the zone, [[x, y], …] in pixels",
@@ -62,29 +59,17 @@ const fn version(
 pub(super) const BLOCKS: &[Manifest] = &[
     version(
         "roboflow_core/time_in_zone@v1",
-        &[
-            IMAGE,
-            Property::data(
-                "metadata",
-                "where the frame stands in its video",
-                &[Kind::VideoMetadata],
-            ),
-            TRACKED,
-            ZONE,
-            ANCHOR,
-            REMOVE,
-            RESET,
-        ],
+        &[FRAME, METADATA, TRACKED, ZONE, ANCHOR, REMOVE, RESET],
         |_| Ok(Box::new(Timer::new(1))),
     ),
     version(
         "roboflow_core/time_in_zone@v2",
-        &[IMAGE.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
+        &[FRAME.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
         |_| Ok(Box::new(Timer::new(0))),
     ),
     version(
         "roboflow_core/time_in_zone@v3",
-        &[IMAGE.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
+        &[FRAME.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
         |_| Ok(Box::new(Timer::new(0))),
     ),
 ];

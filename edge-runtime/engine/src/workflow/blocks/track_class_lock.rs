@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
-use super::super::per_video::PerVideo;
+use super::super::manifest::{
+    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, SHAPES,
+};
+use super::super::per_video::{FRAME, PerVideo};
 use super::super::value::Value;
 use super::{require_tracks, video_of};
 use crate::detections::{Detection, Detections};
@@ -18,17 +20,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Decides for each track by votes of which class it is, and holds on to that while single frames say otherwise.",
     role: Role::Other,
     properties: &[
-        Property::data("image", "the frame", &[Kind::Image]),
-        Property::data(
-            "detections",
-            "tracked detections",
-            &[
-                Kind::ObjectDetection,
-                Kind::InstanceSegmentation,
-                Kind::Keypoints,
-                Kind::RleInstanceSegmentation,
-            ],
-        ),
+        FRAME,
+        Property::data("detections", "tracked detections", SHAPES),
         Property::value("min_votes", "votes that decide", INTEGER, &[Kind::Integer])
             .or(Or::Int(10)),
         Property::value(
@@ -74,15 +67,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .or(Or::Float(0.3)),
     ],
-    outputs: &[Output::new(
-        "tracked_detections",
-        &[
-            Kind::ObjectDetection,
-            Kind::InstanceSegmentation,
-            Kind::Keypoints,
-            Kind::RleInstanceSegmentation,
-        ],
-    )],
+    outputs: &[Output::new("tracked_detections", SHAPES)],
     build,
     ..Manifest::BASE
 }];

@@ -1,12 +1,12 @@
 //! Follows objects from frame to frame with our own tracker. Takes and gives what `byte_tracker@v3` does.
 
 use super::super::block::{Block, Call, Setup};
-use super::super::instances::{Instances, USUAL_SIZE};
+use super::super::instances::{self, Instances};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
-use super::super::per_video::PerVideo;
+use super::super::per_video::{FRAME, PerVideo};
 use super::video_of;
 use crate::track::tracker::{Tracker, TrackerConfig};
 
@@ -19,7 +19,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Gives detections an identity over time: fewer switches than ByteTrack, also with a moving camera.",
     role: Role::Tracker,
     properties: &[
-        Property::data("image", "the frame", &[Kind::Image]),
+        FRAME,
         Property::data("detections", "what to follow", DETECTIONS),
         Property::value(
             "track_activation_threshold",
@@ -53,12 +53,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .or(Or::Null)
         .nullable(),
-        Property::literal(
-            "instances_cache_size",
-            "how many identities are remembered to tell new ones from known ones",
-            INTEGER,
-        )
-        .or(Or::Int(USUAL_SIZE)),
+        instances::CACHE_SIZE,
     ],
     outputs: &[
         Output::new("tracked_detections", &[Kind::ObjectDetection]),
@@ -70,13 +65,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
-    let size = setup.literals.get("instances_cache_size");
-    let size = size
-        .and_then(serde_json::Value::as_i64)
-        .unwrap_or(USUAL_SIZE);
     Ok(Box::new(Step {
         videos: PerVideo::default(),
-        cache_size: usize::try_from(size).unwrap_or(0),
+        cache_size: instances::cache_size(setup),
     }))
 }
 

@@ -1,7 +1,7 @@
 //! Draws triangles that point at detections.
 
 use super::super::block::{Block, Call};
-use super::super::drawing::{self};
+use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property};
 use crate::draw::Color;

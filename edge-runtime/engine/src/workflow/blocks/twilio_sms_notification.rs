@@ -7,11 +7,11 @@ use watchkeeper_contract::effect::{Effect, Sms};
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape, TEXT_OR_LIST,
+    Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_LIST,
 };
 use super::super::message;
-use super::super::sink::{self, Rest, Sent, Session, sealed, texts};
-use super::super::uql::{Chain, NAMED_OPERATIONS};
+use super::super::sink::{self, Rest, Sent, Session, Sink, sealed, texts};
+use super::super::uql::Chain;
 
 const TWILIO_ACCOUNT_SID: Property = Property::value(
     "twilio_account_sid",
@@ -37,30 +37,6 @@ const RECEIVER_NUMBER: Property = Property::value(
     Shape::Text,
     &[Kind::Text],
 );
-const MESSAGE: Property = Property::literal(
-    "message",
-    "what it says; {{ $parameters.name }} stands for a parameter",
-    Shape::Text,
-);
-const MESSAGE_PARAMETERS: Property = Property::value(
-    "message_parameters",
-    "the parameters, by name",
-    Shape::Dict,
-    &[Kind::Any],
-)
-.entries_only()
-.or(Or::EmptyDict);
-const MESSAGE_PARAMETERS_OPERATIONS: Property = Property::literal(
-    "message_parameters_operations",
-    "operations to do on parameters first",
-    NAMED_OPERATIONS,
-)
-.or(Or::EmptyDict);
-const COOLDOWN_SESSION_KEY: Property = Property::literal(
-    "cooldown_session_key",
-    "steps with the same key rest together",
-    Shape::Text,
-);
 const LENGTH_LIMIT: Property = Property::value(
     "length_limit",
     "most characters of a message",
@@ -76,28 +52,9 @@ const MEDIA_URL: Property = Property::value(
     &[Kind::Text, Kind::ListOfValues, Kind::Image],
 )
 .or(Or::Null);
-const TWILIO_ACCOUNT_SID_V2: Property = Property::value(
-    "twilio_account_sid",
-    "id of the account",
-    Shape::Text,
-    &[Kind::Text, Kind::Secret],
-)
-.or(Or::Null);
-const TWILIO_AUTH_TOKEN_V2: Property = Property::value(
-    "twilio_auth_token",
-    "token of the account",
-    Shape::Text,
-    &[Kind::Text, Kind::Secret],
-)
-.or(Or::Null);
-const SENDER_NUMBER_V2: Property = Property::value(
-    "sender_number",
-    "number it is sent from",
-    Shape::Text,
-    &[Kind::Text],
-)
-.or(Or::Null);
-const OUTPUTS: &[Output] = sink::OUTPUTS;
+const TWILIO_ACCOUNT_SID_V2: Property = TWILIO_ACCOUNT_SID.or(Or::Null);
+const TWILIO_AUTH_TOKEN_V2: Property = TWILIO_AUTH_TOKEN.or(Or::Null);
+const SENDER_NUMBER_V2: Property = SENDER_NUMBER.or(Or::Null);
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/twilio_sms_notification@v1",
@@ -109,16 +66,16 @@ pub(super) const BLOCKS: &[Manifest] = &[
             TWILIO_AUTH_TOKEN,
             SENDER_NUMBER,
             RECEIVER_NUMBER,
-            MESSAGE,
-            MESSAGE_PARAMETERS,
-            MESSAGE_PARAMETERS_OPERATIONS,
+            sink::MESSAGE,
+            sink::MESSAGE_PARAMETERS,
+            sink::MESSAGE_PARAMETERS_OPERATIONS,
             sink::FIRE_AND_FORGET,
             sink::DISABLE_SINK,
             sink::COOLDOWN,
-            COOLDOWN_SESSION_KEY,
+            sink::COOLDOWN_SESSION_KEY,
             LENGTH_LIMIT,
         ],
-        outputs: OUTPUTS,
+        outputs: sink::OUTPUTS,
         build: first,
         ..Manifest::BASE
     },
@@ -130,9 +87,9 @@ pub(super) const BLOCKS: &[Manifest] = &[
         properties: &[
             SMS_PROVIDER,
             RECEIVER_NUMBER,
-            MESSAGE,
-            MESSAGE_PARAMETERS,
-            MESSAGE_PARAMETERS_OPERATIONS,
+            sink::MESSAGE,
+            sink::MESSAGE_PARAMETERS,
+            sink::MESSAGE_PARAMETERS_OPERATIONS,
             MEDIA_URL,
             TWILIO_ACCOUNT_SID_V2,
             TWILIO_AUTH_TOKEN_V2,
@@ -141,29 +98,18 @@ pub(super) const BLOCKS: &[Manifest] = &[
             sink::DISABLE_SINK,
             sink::COOLDOWN,
         ],
-        outputs: OUTPUTS,
+        outputs: sink::OUTPUTS,
         build: second,
         ..Manifest::BASE
     },
 ];
 
-/// Longest rest of the first version, in seconds.
-const MOST_COOLDOWN: i64 = 15 * 60;
 /// Longest message of all, in characters; a longer one than 160 is sent in parts.
 const MOST_TEXT: usize = 1600;
 
 fn first(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
-    let number = |name: &str| setup.literals.get(name).and_then(serde_json::Value::as_i64);
-    if let Some(seconds) = number("cooldown_seconds")
-        && !(0..=MOST_COOLDOWN).contains(&seconds)
-    {
-        return Err(format!(
-            "cooldown_seconds is {seconds} and has to be from 0 to {MOST_COOLDOWN}"
-        ));
-    }
-    if number("length_limit").is_some_and(|n| n < 1) {
-        return Err("length_limit has to be 1 or more".to_owned());
-    }
+    sink::check_cooldown(setup)?;
+    setup.at_least_one("length_limit")?;
     Ok(Box::new(First {
         operations: setup.parse("message_parameters_operations")?,
     }))
@@ -180,16 +126,8 @@ struct First {
     operations: BTreeMap<String, Chain>,
 }
 
-impl Block for First {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = self.send(call)?;
-        sent.put(call);
-        Ok(())
-    }
-}
-
-impl First {
-    fn send(&self, call: &mut Call<'_>) -> Result<Sent, String> {
+impl Sink for First {
+    fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
         if call.boolean(8, false)? {
             return Ok(Sent::Off);
         }
@@ -217,15 +155,7 @@ struct Second {
     rest: Rest,
 }
 
-impl Block for Second {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = self.send(call)?;
-        sent.put(call);
-        Ok(())
-    }
-}
-
-impl Second {
+impl Sink for Second {
     fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
         if call.boolean(10, false)? {
             return Ok(Sent::Off);

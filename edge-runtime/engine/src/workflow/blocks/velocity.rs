@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role};
-use super::super::per_video::PerVideo;
+use super::super::per_video::{FRAME, PerVideo};
 use super::{require_tracks, video_of};
 use crate::analytics::recent::Recent;
 use crate::detections::Detections;
@@ -22,7 +22,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Measures how fast tracked objects move, from frame to frame and smoothed.",
     role: Role::Other,
     properties: &[
-        Property::data("image", "the frame", &[Kind::Image]).inputs_only(),
+        FRAME.inputs_only(),
         Property::data("detections", "tracked detections", DETECTIONS),
         Property::value(
             "smoothing_alpha",

@@ -10,50 +10,36 @@ use super::super::sink::texts;
 use super::super::value::Value;
 use super::super::vlm;
 
-const IMAGE: Property = Property::data(
-    "image",
-    "the picture that the model was asked about",
-    &[Kind::Image],
-);
-const VLM_OUTPUT: Property = Property::data(
-    "vlm_output",
-    "what the model said",
-    &[Kind::LanguageModelOutput],
-);
 const CLASSES: Property = Property::value(
     "classes",
     "the classes it may name, in the order of their ids",
     Shape::List,
     &[Kind::ListOfValues],
 );
+const V1: Manifest = Manifest {
+    name: "roboflow_core/vlm_as_classifier@v1",
+    category: "formatter",
+    summary: "Reads one class or several, with scores, out of the JSON that a language model wrote about a picture.",
+    role: Role::Other,
+    properties: &[vlm::IMAGE, vlm::VLM_OUTPUT, CLASSES],
+    outputs: &[
+        Output::new("error_status", &[Kind::Boolean]),
+        Output::new("predictions", &[Kind::Classification]),
+        Output::new("inference_id", &[Kind::Text]),
+    ],
+    build: |_| Ok(Box::new(Read)),
+    ..Manifest::BASE
+};
 pub(super) const BLOCKS: &[Manifest] = &[
-    Manifest {
-        name: "roboflow_core/vlm_as_classifier@v1",
-        category: "formatter",
-        summary: "Reads one class or several, with scores, out of the JSON that a language model wrote about a picture.",
-        role: Role::Other,
-        properties: &[IMAGE, VLM_OUTPUT, CLASSES],
-        outputs: &[
-            Output::new("error_status", &[Kind::Boolean]),
-            Output::new("predictions", &[Kind::Classification]),
-            Output::new("inference_id", &[Kind::Text]),
-        ],
-        build: |_| Ok(Box::new(Read)),
-        ..Manifest::BASE
-    },
+    V1,
     Manifest {
         name: "roboflow_core/vlm_as_classifier@v2",
-        category: "formatter",
-        summary: "Reads one class or several, with scores, out of the JSON that a language model wrote about a picture.",
-        role: Role::Other,
-        properties: &[IMAGE, VLM_OUTPUT, CLASSES],
         outputs: &[
             Output::new("error_status", &[Kind::Boolean]),
             Output::new("predictions", &[Kind::Classification]),
             Output::new("inference_id", &[Kind::InferenceId]),
         ],
-        build: |_| Ok(Box::new(Read)),
-        ..Manifest::BASE
+        ..V1
     },
 ];
 

@@ -13,16 +13,6 @@ use super::super::vlm;
 use crate::detections::{Detection, Detections};
 use crate::geometry::BBox;
 
-const IMAGE: Property = Property::data(
-    "image",
-    "the picture that the model was asked about",
-    &[Kind::Image],
-);
-const VLM_OUTPUT: Property = Property::data(
-    "vlm_output",
-    "what the model said",
-    &[Kind::LanguageModelOutput],
-);
 const CLASSES: Property = Property::value(
     "classes",
     "the classes it may name, in the order of their ids; florence-2 needs none",
@@ -62,34 +52,38 @@ const MODEL_TYPE_V2: Property = Property::literal(
         "florence-2",
     ]),
 );
+const V1: Manifest = Manifest {
+    name: "roboflow_core/vlm_as_detector@v1",
+    category: "formatter",
+    summary: "Reads boxes out of the JSON that a vision-language model wrote about a picture, in the notation of that model.",
+    role: Role::Other,
+    properties: &[vlm::IMAGE, vlm::VLM_OUTPUT, CLASSES, MODEL_TYPE, TASK_TYPE],
+    outputs: &[
+        Output::new("error_status", &[Kind::Boolean]),
+        Output::new("predictions", &[Kind::ObjectDetection]),
+        Output::new("inference_id", &[Kind::Text]),
+    ],
+    build: |setup| build(setup, true),
+    ..Manifest::BASE
+};
 pub(super) const BLOCKS: &[Manifest] = &[
-    Manifest {
-        name: "roboflow_core/vlm_as_detector@v1",
-        category: "formatter",
-        summary: "Reads boxes out of the JSON that a vision-language model wrote about a picture, in the notation of that model.",
-        role: Role::Other,
-        properties: &[IMAGE, VLM_OUTPUT, CLASSES, MODEL_TYPE, TASK_TYPE],
-        outputs: &[
-            Output::new("error_status", &[Kind::Boolean]),
-            Output::new("predictions", &[Kind::ObjectDetection]),
-            Output::new("inference_id", &[Kind::Text]),
-        ],
-        build: |setup| build(setup, true),
-        ..Manifest::BASE
-    },
+    V1,
     Manifest {
         name: "roboflow_core/vlm_as_detector@v2",
-        category: "formatter",
-        summary: "Reads boxes out of the JSON that a vision-language model wrote about a picture, in the notation of that model.",
-        role: Role::Other,
-        properties: &[IMAGE, VLM_OUTPUT, CLASSES, MODEL_TYPE_V2, TASK_TYPE],
+        properties: &[
+            vlm::IMAGE,
+            vlm::VLM_OUTPUT,
+            CLASSES,
+            MODEL_TYPE_V2,
+            TASK_TYPE,
+        ],
         outputs: &[
             Output::new("error_status", &[Kind::Boolean]),
             Output::new("predictions", &[Kind::ObjectDetection]),
             Output::new("inference_id", &[Kind::InferenceId]),
         ],
         build: |setup| build(setup, false),
-        ..Manifest::BASE
+        ..V1
     },
 ];
 

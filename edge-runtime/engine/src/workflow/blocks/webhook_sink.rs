@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod, Sealed};
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
 use super::super::json::{Pictures, Writer};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Role, Shape};
-use super::super::sink::{self, Rest, Sent, attachments, sealed};
-use super::super::uql::{Chain, NAMED_OPERATIONS, apply_alone};
+use super::super::sink::{self, Rest, Sent, Sink, attachments, sealed};
+use super::super::uql::{Chain, apply_alone, named_operations};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -70,12 +70,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .entries_only()
         .or(Or::EmptyDict),
-        Property::literal(
+        named_operations(
             "json_payload_operations",
             "operations to do on what is sent as JSON first",
-            NAMED_OPERATIONS,
-        )
-        .or(Or::EmptyDict),
+        ),
         Property::value(
             "multi_part_encoded_files",
             "files to send, by the names of their fields",
@@ -84,21 +82,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .entries_only()
         .or(Or::EmptyDict),
-        Property::literal(
+        named_operations(
             "multi_part_encoded_files_operations",
             "operations to do on files first",
-            NAMED_OPERATIONS,
-        )
-        .or(Or::EmptyDict),
+        ),
         Property::value("form_data", "fields of a form", Shape::Dict, &[Kind::Any])
             .entries_only()
             .or(Or::EmptyDict),
-        Property::literal(
-            "form_data_operations",
-            "operations to do on fields first",
-            NAMED_OPERATIONS,
-        )
-        .or(Or::EmptyDict),
+        named_operations("form_data_operations", "operations to do on fields first"),
         Property::value(
             "request_timeout",
             "seconds after which the request has failed",
@@ -129,15 +120,7 @@ struct Webhook {
     rest: Rest,
 }
 
-impl Block for Webhook {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = self.send(call)?;
-        sent.put(call);
-        Ok(())
-    }
-}
-
-impl Webhook {
+impl Sink for Webhook {
     fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
         if call.boolean(12, false)? {
             return Ok(Sent::Off);
@@ -175,7 +158,9 @@ impl Webhook {
         self.rest.begin(call.now);
         Ok(Sent::by(call, Effect::Http(http)))
     }
+}
 
+impl Webhook {
     /// Files and fields make a form; without any, the payload is sent as JSON.
     fn body(&self, call: &Call<'_>) -> Result<HttpBody, String> {
         let done = |i: usize, operations| changed(call.arg(i), operations);

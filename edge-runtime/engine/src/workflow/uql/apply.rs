@@ -1,4 +1,6 @@
 //! Applying operations to values.
+//!
+//! Invariant: every operation is charged to the budget before it is done.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Comparators of the query language.
+//!
+//! Invariant: only equality takes any two values; whatever else is asked of values that do not fit is an error, not false.
 
 use serde::Deserialize;
 

@@ -1,4 +1,6 @@
 //! Operations on detections: properties, order, selection and geometry.
+//!
+//! Invariant: what goes in is shared and stays as it is; a box that comes out has the id that it came with.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::manifest::{Grammar, Shape};
+use super::manifest::{Default as Or, Grammar, Property, Shape};
 use super::value::Value;
 
 pub(crate) use apply::{apply, apply_alone, apply_named};
@@ -342,9 +342,16 @@ pub(crate) const CONDITION: Shape = Shape::Grammar(Grammar {
     check: fits::<StatementGroup>,
 });
 
-/// A property that holds named chains of operations.
-pub(crate) const NAMED_OPERATIONS: Shape = Shape::Grammar(Grammar {
-    what: "a dictionary of lists of operations",
-    json: "object",
-    check: fits::<BTreeMap<String, Chain>>,
-});
+/// A property that holds named chains of operations; none unless the definition says.
+pub(crate) const fn named_operations(name: &'static str, about: &'static str) -> Property {
+    const SHAPE: Shape = Shape::Grammar(Grammar {
+        what: "a dictionary of lists of operations",
+        json: "object",
+        check: fits::<BTreeMap<String, Chain>>,
+    });
+    Property::literal(name, about, SHAPE).or(Or::EmptyDict)
+}
+
+/// The operations of a block that calls what it works on `data`.
+pub(crate) const DATA_OPERATIONS: Property =
+    named_operations("data_operations", "operations to do on them first");

@@ -1,4 +1,6 @@
 //! Sequences of numbers: aggregates, and picking elements by how often they occur.
+//!
+//! Invariant: of equal elements the first counts, so that the same list always gives the same answer.
 
 use super::super::value::Value;
 use super::{Aggregate, PickMode};

@@ -1,4 +1,6 @@
 //! Statements: what has to hold, from operands, comparators and groups.
+//!
+//! Invariant: a group has at least one statement, and every one of them is evaluated.
 
 use serde::Deserialize;
 
