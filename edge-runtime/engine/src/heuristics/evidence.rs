@@ -16,6 +16,8 @@
 //!
 //! A well-established track of the motion detector (class `motion`, score about 0.5, seen for two seconds, steady) comes
 //! to about 0.88 and so stands by itself; one seen for three frames comes to about 0.66 and asks for a second opinion.
+//!
+//! Invariant: what a link says is in `0.0..=1.0`, whatever numbers it is made of.
 
 use watchkeeper_contract::event::Evidence;
 
@@ -56,6 +58,12 @@ impl Link {
             weight,
             numbers,
         }
+    }
+
+    /// For a condition that has held for so many seconds.
+    fn persistence(held_s: f64) -> Self {
+        let confidence = saturate(held_s, 0.4);
+        Self::new(Source::Persistence, 0.25, confidence, [held_s, 0.0])
     }
 
     /// What it says, `0.0..=1.0`.
@@ -182,12 +190,7 @@ pub fn of_count(scores: &[f64], bound: f64, held_s: f64) -> Vec<Link> {
     let n = scores.len() as f64;
     let excess = (n - bound).abs();
     let mut chain = vec![
-        Link::new(
-            Source::Persistence,
-            0.25,
-            saturate(held_s, 0.4),
-            [held_s, 0.0],
-        ),
+        Link::persistence(held_s),
         Link::new(
             Source::RuleMargin,
             0.20,
@@ -211,12 +214,7 @@ pub fn of_count(scores: &[f64], bound: f64, held_s: f64) -> Vec<Link> {
 pub fn of_value(number_and_bound: Option<[f64; 2]>, held_s: f64) -> Vec<Link> {
     let mut chain = vec![
         Link::new(Source::WorkflowValue, 0.50, 1.0, [0.0; 2]),
-        Link::new(
-            Source::Persistence,
-            0.25,
-            saturate(held_s, 0.4),
-            [held_s, 0.0],
-        ),
+        Link::persistence(held_s),
     ];
     if let Some([number, bound]) = number_and_bound {
         let margin = (number - bound).abs() / bound.abs().max(number.abs()).max(1e-9);

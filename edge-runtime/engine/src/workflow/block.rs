@@ -364,3 +364,40 @@ impl<'a> Call<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value as Json, json};
+
+    use super::Setup;
+
+    #[test]
+    fn a_literal_out_of_its_bounds_is_refused_and_a_selector_is_left_for_later() {
+        let mut literals = Map::new();
+        literals.insert("pause".to_owned(), json!(901));
+        literals.insert("later".to_owned(), json!("$inputs.pause"));
+        let setup = Setup {
+            literals: &literals,
+        };
+        let within = |name, most| setup.within(name, Json::as_i64, 0..=most);
+        let why = "pause is 901 and has to be from 0 to 900".to_owned();
+        assert_eq!(within("pause", 900), Err(why));
+        assert_eq!(within("pause", 901), Ok(()));
+        assert_eq!(within("later", 900), Ok(()));
+        assert_eq!(within("absent", 900), Ok(()));
+    }
+
+    #[test]
+    fn a_number_that_has_to_be_one_or_more_may_be_one() {
+        let mut literals = Map::new();
+        literals.insert("none".to_owned(), json!(0));
+        literals.insert("one".to_owned(), json!(1));
+        let setup = Setup {
+            literals: &literals,
+        };
+        let why = "none has to be 1 or more".to_owned();
+        assert_eq!(setup.at_least_one("none"), Err(why));
+        assert_eq!(setup.at_least_one("one"), Ok(()));
+        assert_eq!(setup.at_least_one("absent"), Ok(()));
+    }
+}

@@ -10,7 +10,7 @@ use super::block::Call;
 use super::image::{Pixels, RgbPixels};
 use super::kinds::Kind;
 use super::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, SHAPES, Shape,
+    ANY_DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
 use super::value::Value;
 use crate::detections::{Detection, Detections};
@@ -276,7 +276,8 @@ pub(crate) const COPY: Property = Property::value(
     &[Kind::Boolean],
 )
 .or(Or::Bool(true));
-pub(crate) const PREDICTIONS: Property = Property::data("predictions", "what to draw", SHAPES);
+pub(crate) const PREDICTIONS: Property =
+    Property::data("predictions", "what to draw", ANY_DETECTIONS);
 /// [`PREDICTIONS`] of those that draw outlines, which only masks have.
 pub(crate) const MASKS: Property = Property::data(
     "predictions",

@@ -361,7 +361,7 @@ pub(crate) const DETECTIONS: &[Kind] = &[
 ];
 
 /// Those, and masks in the form of run lengths: everything that has a place in the picture.
-pub(crate) const SHAPES: &[Kind] = &[
+pub(crate) const ANY_DETECTIONS: &[Kind] = &[
     DETECTIONS[0],
     DETECTIONS[1],
     DETECTIONS[2],

@@ -18,7 +18,7 @@ use super::json::RLE;
 use super::kinds::{Kind, KindSet};
 use super::plan::Compiled;
 use super::run::RuntimeInput;
-use super::value::{Array, Value};
+use super::value::{Array, Value, moment};
 use crate::detections::{Detection, DetectionId, Detections, Keypoint, Origin, Place};
 use crate::geometry::{BBox, Point};
 use crate::mask::{Bitmap, Mask};
@@ -223,13 +223,7 @@ fn meta(json: &Json) -> Result<VideoMeta, String> {
 fn timestamp(json: &Json) -> Result<Value, String> {
     let wrong = || format!("{json} is no time in ISO 8601");
     if let Some(seconds) = json.as_f64() {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "`as` saturates, and the range is checked next"
-        )]
-        let micros = (seconds * 1e6).round() as i64;
-        let time = jiff::Timestamp::from_microsecond(micros);
-        return time.map(Value::Time).map_err(|_| wrong());
+        return moment(seconds).map(Value::Time).ok_or_else(wrong);
     }
     let text = json.as_str().ok_or_else(wrong)?;
     let with_offset = text.parse::<jiff::Timestamp>().ok();

@@ -166,6 +166,16 @@ impl From<Detections> for Value {
     }
 }
 
+/// The moment so many seconds after the Unix epoch, to the microsecond; none in years that cannot be told.
+pub(crate) fn moment(seconds: f64) -> Option<jiff::Timestamp> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "`as` saturates, and the range is checked next"
+    )]
+    let micros = (seconds * 1e6).round() as i64;
+    jiff::Timestamp::from_microsecond(micros).ok()
+}
+
 impl Value {
     /// A list of values.
     #[must_use]

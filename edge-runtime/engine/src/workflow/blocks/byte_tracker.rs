@@ -18,7 +18,7 @@ const ACTIVATION: Property = Property::value(
 )
 .or(Or::Float(0.25))
 .nullable();
-const BUFFER: Property = Property::value(
+pub(super) const BUFFER: Property = Property::value(
     "lost_track_buffer",
     "frames, at 30 a second, for which a lost track is kept",
     INTEGER,

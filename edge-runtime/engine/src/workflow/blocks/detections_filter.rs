@@ -6,7 +6,7 @@ use super::super::manifest::{DETECTIONS, Default as Or, Manifest, Output, Proper
 use super::super::uql::{Budget, Chain, Env, OPERATIONS, apply};
 use super::super::value::Value;
 
-pub(super) const PROPERTIES: &[Property] = &[
+const PROPERTIES: &[Property] = &[
     Property::data("predictions", "the detections to work on", DETECTIONS),
     Property::literal("operations", "what to do with them", OPERATIONS),
     Property::value(
@@ -18,9 +18,12 @@ pub(super) const PROPERTIES: &[Property] = &[
     .or(Or::EmptyDict),
 ];
 
-pub(super) const OUTPUTS: &[Output] = &[Output::new("predictions", DETECTIONS)];
+const OUTPUTS: &[Output] = &[Output::new("predictions", DETECTIONS)];
 
-pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+pub(super) const BLOCKS: &[Manifest] = &[FILTER];
+
+/// What every block is that does operations on detections.
+pub(super) const FILTER: Manifest = Manifest {
     name: "roboflow_core/detections_filter@v1",
     category: "transformation",
     summary: "Keeps the detections that meet conditions: class, score, size, place and so on.",
@@ -32,9 +35,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     mixed: &["operations_parameters"],
     keeps_classes: true,
     ..Manifest::BASE
-}];
+};
 
-pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
     Ok(Box::new(Operate {
         operations: setup.parse("operations")?,
     }))

@@ -199,16 +199,14 @@ fn head(group: &[Detection], score: Score) -> Option<Detection> {
     Some(d)
 }
 
+/// Whether two that overlap so much are joined: any overlap is enough for a threshold of 0.
+fn is_enough(overlap: f64, threshold: f64) -> bool {
+    overlap > 0.0 && overlap >= threshold
+}
+
 fn join_boxes(list: Vec<Detection>, threshold: f64, score: Score) -> Vec<Detection> {
     let boxes: Vec<BBox> = list.iter().map(|d| d.bbox).collect();
-    let touch = |i: usize, j: usize| {
-        let overlap = boxes[i].iou(&boxes[j]);
-        if threshold <= 0.0 {
-            overlap > 0.0
-        } else {
-            overlap >= threshold
-        }
-    };
+    let touch = |i: usize, j: usize| is_enough(boxes[i].iou(&boxes[j]), threshold);
     let joined = groups(list, touch).into_iter().filter_map(|group| {
         let mut d = head(&group, score)?;
         for other in &group {
@@ -240,11 +238,7 @@ fn join_masks(
         let (common, all) = masks[i].common(&masks[j]);
         #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
         let overlap = common as f64 / all.max(1) as f64;
-        if threshold <= 0.0 {
-            common > 0
-        } else {
-            overlap >= threshold
-        }
+        is_enough(overlap, threshold)
     };
     let joined = groups(list, touch).into_iter().filter_map(|group| {
         let mut d = head(&group, score)?;

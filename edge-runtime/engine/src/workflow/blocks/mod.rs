@@ -1,5 +1,10 @@
 //! The blocks, one file for each family. A block is added by adding a file here; `build.rs` finds it.
 //!
+//! Each file owns what its block is called, takes, gives and does; what several declare alike has one owner
+//! ([`manifest`](super::manifest), [`drawing`](super::drawing), [`sink`](super::sink), [`per_video`](super::per_video),
+//! [`uql`](super::uql)). Invariant, of every block: its outputs follow from its properties, from what it remembers, and from
+//! the time and the answers that the program around it gives; it fails with one sentence, and remembers a bounded amount.
+//!
 //! # How to add a block
 //!
 //! 1. `blocks/<family>.rs` declares `pub(super) const BLOCKS: &[Manifest]`, one [`Manifest`] for each version, ending in
@@ -22,7 +27,8 @@
 //!    [`VideoMeta::time_s`]), opens nothing and draws no random numbers; a model or anything else outside is asked for
 //!    through `call.host`. What is to be done outside (a message, a file) is an
 //!    [`Effect`](watchkeeper_contract::effect::Effect) handed to [`Host::emit`](super::block::Host::emit), through
-//!    [`sink`](super::sink); a secret is known by its name only. Maps that grow have a bound.
+//!    [`sink`](super::sink), whose [`Sink`](super::sink::Sink) tells how it went; a secret is known by its name only. Maps
+//!    that grow have a bound.
 //! 6. Detections are shared: [`Detections::pick`] keeps some, [`Detection::moved`](crate::detections::Detection::moved)
 //!    moves boxes with mask and keypoints, [`Detection::extra_mut`](crate::detections::Detection::extra_mut) attaches
 //!    `data` under its serialised name. Keep `size`, and the ids of boxes that stay the same objects; a block that makes

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Property, SHAPES, Shape};
+use super::super::manifest::{ANY_DETECTIONS, Default as Or, Manifest, Property, Shape};
 use crate::detections::Detections;
 use crate::draw::Canvas;
 use crate::mask::Bitmap;
@@ -16,7 +16,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
-        Property::data("predictions_a", "what the one found", SHAPES),
+        Property::data("predictions_a", "what the one found", ANY_DETECTIONS),
         Property::value(
             "color_a",
             "colour of what only the one found",
@@ -24,7 +24,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::Text],
         )
         .or(Or::Text("GREEN")),
-        Property::data("predictions_b", "what the other found", SHAPES),
+        Property::data("predictions_b", "what the other found", ANY_DETECTIONS),
         Property::value(
             "color_b",
             "colour of what only the other found",

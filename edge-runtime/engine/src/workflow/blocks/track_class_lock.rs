@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::block::{Block, Call, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, SHAPES,
+    ANY_DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
 use super::super::per_video::{FRAME, PerVideo};
 use super::super::value::Value;
@@ -21,7 +21,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::Other,
     properties: &[
         FRAME,
-        Property::data("detections", "tracked detections", SHAPES),
+        Property::data("detections", "tracked detections", ANY_DETECTIONS),
         Property::value("min_votes", "votes that decide", INTEGER, &[Kind::Integer])
             .or(Or::Int(10)),
         Property::value(
@@ -67,7 +67,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .or(Or::Float(0.3)),
     ],
-    outputs: &[Output::new("tracked_detections", SHAPES)],
+    outputs: &[Output::new("tracked_detections", ANY_DETECTIONS)],
     build,
     ..Manifest::BASE
 }];

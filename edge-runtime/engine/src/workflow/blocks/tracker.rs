@@ -7,6 +7,7 @@ use super::super::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
 use super::super::per_video::{FRAME, PerVideo};
+use super::byte_tracker::BUFFER;
 use super::video_of;
 use crate::track::tracker::{Tracker, TrackerConfig};
 
@@ -29,14 +30,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .or(Or::Float(0.5))
         .nullable(),
-        Property::value(
-            "lost_track_buffer",
-            "frames, at 30 a second, for which a lost track is kept",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(30))
-        .nullable(),
+        BUFFER,
         Property::value(
             "minimum_matching_threshold",
             "largest distance (1 - overlap × score) at which a box continues a track",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::codec;
-use super::super::value::Value;
+use super::super::value::{Value, moment};
 use super::{
     Budget, Chain, ClassificationProperty, Env, FrameProperty, ImageProperty, NumberType,
     Operation, detections, numbers, shared,
@@ -451,12 +451,7 @@ fn iso(v: &Value) -> Result<Value, String> {
         return Ok(Value::from(v.to_json()));
     }
     let seconds = number(v)?.as_f64();
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "`as` saturates, and the range is checked next"
-    )]
-    let micros = (seconds * 1e6).round() as i64;
-    jiff::Timestamp::from_microsecond(micros)
+    moment(seconds)
         .map(|t| shared(&t.to_string()).into())
-        .map_err(|_| format!("{seconds} is no time"))
+        .ok_or_else(|| format!("{seconds} is no time"))
 }

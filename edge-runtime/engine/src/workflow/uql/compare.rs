@@ -1,6 +1,6 @@
 //! Comparators of the query language.
 //!
-//! Invariant: only equality takes any two values; whatever else is asked of values that do not fit is an error, not false.
+//! Invariant: only equality takes any two values; an order, a text or a list where there is none is an error, not false.
 
 use serde::Deserialize;
 
