@@ -123,8 +123,8 @@ impl Runtime for Api {
         self.manager.results(id)
     }
 
-    fn recording(&self, id: &PipelineId) -> Result<PathBuf, Problem> {
-        self.manager.worker(id)?.recording()
+    fn recording(&self, id: &PipelineId, part: Option<usize>) -> Result<PathBuf, Problem> {
+        self.manager.worker(id)?.recording(part)
     }
 
     fn source_frame_jpeg(&self, id: &SourceId) -> Result<Vec<u8>, Problem> {

@@ -28,7 +28,7 @@ use crate::pipeline::models::Models;
 use crate::pipeline::recorder::{DISK_FAILED, Flushed, Recorder};
 use crate::pipeline::recordings::{self, Recordings};
 use crate::pipeline::room::Room;
-use crate::pipeline::worker::new_id;
+use crate::pipeline::worker::{STOPPING, new_id};
 use crate::server::Server;
 use crate::server::metrics::Metrics;
 use crate::stop::Stop;
@@ -86,7 +86,7 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
         .thread_name("serve")
         .enable_all()
         .build()?;
-    let stop = Stop::listen(runtime.handle(), exit_with_parent)?;
+    let stop = Stop::listen(exit_with_parent)?;
     let started = Instant::now();
     let boot_id: Arc<str> = Arc::from(ulid::Ulid::new().to_string());
     // Only for us: the addresses of sources are kept there with their credentials.
@@ -185,6 +185,7 @@ fn live(
         guard: Arc::clone(guard),
         boot_id: Arc::clone(boot_id),
         started,
+        stopping: STOPPING,
     })?);
     let goes_on = || {
         // Each pipeline that loads its model is a sign of life.
@@ -209,7 +210,7 @@ fn live(
     recorder.end_by(end);
     // What waits for the recorder hears of its end a moment later.
     manager.shut_down(end + 2 * RECORDER_PATIENCE);
-    let stored = recorder.flush(RECORDER_PATIENCE) == Flushed::Durable;
+    let stored = recorder.flush(None, RECORDER_PATIENCE) == Flushed::Durable;
     let (lost, trouble) = (recorder.lost(), recorder.trouble());
     drop(manager);
     drop(recorder);

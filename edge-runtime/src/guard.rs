@@ -25,6 +25,7 @@ use sha2::{Digest as _, Sha256};
 use watchkeeper_contract::id::{EventId, PipelineId};
 use watchkeeper_store::NewerFormat;
 
+use crate::journal::chain::canonical;
 use crate::journal::write_durably;
 
 /// A death sooner than this after the start is early; a pipeline that ran for as long is trusted.
@@ -36,11 +37,11 @@ const NAME: &str = "starts.json";
 /// Version of [`Record`].
 const FORMAT: u16 = 1;
 
-/// Fingerprint of what was written: equal ones run the same.
+/// Fingerprint of what was written: equal ones run the same. The order of keys says nothing.
 #[must_use]
 pub fn fingerprint(of: &impl Serialize) -> String {
-    let json = serde_json::to_vec(of).unwrap_or_default();
-    let hash = Sha256::digest(json);
+    let json = serde_json::to_value(of).unwrap_or_default();
+    let hash = Sha256::digest(canonical(&json));
     hash.iter().take(16).map(|b| format!("{b:02x}")).collect()
 }
 

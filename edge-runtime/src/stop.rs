@@ -1,10 +1,12 @@
 //! Being told to stop: by a signal, or by the end of the parent process. Heard from the first moment on.
 //!
 //! Owns the handlers of SIGTERM and SIGINT. Invariant: whoever asks after the word came knows of it, however often and late; what has to be done
-//! about it is done when it comes, not when a start that takes long gets round to asking.
+//! about it is done when it comes, not when a start that takes long gets round to asking. A person who interrupts a second time wants no orderly end and
+//! gets none: the process ends as by `kill -9`, which the store survives.
 
 use std::io;
 
+use rustix::process::Signal;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -16,26 +18,39 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Listens from now on, on `runtime`. With `exit_with_parent` the end of standard input counts too.
+    /// Listens from now on, in a thread of its own, so that a second interrupt is heard to the very end. With `exit_with_parent` the end of
+    /// standard input counts too.
     ///
     /// # Errors
     /// When the handlers can't be installed.
-    pub fn listen(runtime: &Handle, exit_with_parent: bool) -> io::Result<Self> {
-        let entered = runtime.enter();
+    pub fn listen(exit_with_parent: bool) -> io::Result<Self> {
+        let listening = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()?;
+        let entered = listening.enter();
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         drop(entered);
         let (tell, told) = watch::channel(false);
-        runtime.spawn(async move {
+        let listen = async move {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
                 () = parent_gone(exit_with_parent) => {}
             }
             tell.send_replace(true);
-            // Nobody asks any more where the other end is gone; until then the answer is kept.
+            interrupt.recv().await;
+            tracing::warn!("interrupted again: ending at once");
+            let this = rustix::process::getpid();
+            if let Err(error) = rustix::process::kill_process(this, Signal::KILL) {
+                tracing::error!(%error, "the process can't end itself");
+            }
+            // The answer is kept as long as anybody may ask.
             tell.closed().await;
-        });
+        };
+        std::thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || listening.block_on(listen))?;
         Ok(Self { told })
     }
 

@@ -100,16 +100,20 @@ impl RuntimeClient {
             .await
     }
 
-    /// Writes the annotated video to `out` (`GET /v1/pipelines/{id}/recording`) and answers its length in bytes.
+    /// Writes a part of the annotated video to `out` (`GET /v1/pipelines/{id}/recording`) and answers its length in bytes. Parts are counted from 1;
+    /// without a number it is the last one.
     ///
     /// # Errors
     /// [`ClientError`], as every request; [`ClientError::Write`] when `out` refuses.
     pub async fn recording<W: AsyncWrite + Unpin>(
         &self,
         id: &PipelineId,
+        part: Option<usize>,
         out: &mut W,
     ) -> Result<u64, ClientError> {
-        self.download(Call::to(&["pipelines", id.as_str(), "recording"]), out)
-            .await
+        let part = part.map(|number| number.to_string());
+        let query: Vec<(&str, &str)> = part.iter().map(|part| ("part", part.as_str())).collect();
+        let path = ["pipelines", id.as_str(), "recording"];
+        self.download(Call::to(&path).with(&query), out).await
     }
 }

@@ -3,6 +3,8 @@
 //! Invariant: a key that is not in [`KEYS`] is refused, a default in [`KEYS`] passes the key's own check, and
 //! `docs/configuration.md` says exactly what stands here.
 
+use watchkeeper_contract::source::STALL_S;
+
 /// What a key holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
@@ -265,7 +267,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "sources.*.stall_s",
-        Kind::Number(1.0, 3600.0),
+        Kind::Number(*STALL_S.start(), *STALL_S.end()),
         Some("5"),
         "s",
         "Longest time between two pictures of a camera; after it the camera counts as lost and is connected anew. One that sends a \

@@ -34,7 +34,8 @@ pub struct PipelineSpec {
     /// When the detector runs.
     #[serde(default)]
     pub detect: DetectMode,
-    /// Writes every annotated frame to a video under the state folder; `GET …/recording` answers it.
+    /// Writes every annotated frame to a video under the state folder, in parts: `GET …/recording` answers them. A part ends with a pause, when it is
+    /// long enough, and when a camera changes the size of its picture; pictures of another size in a file or folder are fitted into the first one's.
     #[serde(default)]
     pub record: bool,
     /// Shows every annotated frame in a window on this machine's screen.
@@ -161,6 +162,8 @@ pub enum WarningKind {
     PartlyOutsidePicture,
     /// A filter on classes that the model does not know: it keeps nothing of them, or has no effect.
     ClassFilter,
+    /// The annotated video can't be written now; it is tried again. Part of the runtime's health.
+    NotRecording,
 }
 
 /// What a pipeline has seen so far.

@@ -31,14 +31,14 @@ pub struct SourceSpec {
     /// stand in for them and is told the password.
     #[serde(default = "verified")]
     pub tls_verify: bool,
-    /// Longest time between two pictures of a camera, in seconds (1 to 3600): after it the camera counts as lost and is connected anew. Absent:
+    /// Longest time between two pictures of a camera, in seconds (1 to 1800): after it the camera counts as lost and is connected anew. Absent:
     /// 5. Recordings may leave out as much as an hour, whatever this says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_s: Option<f64>,
 }
 
-/// Bounds of [`SourceSpec::stall_s`] in seconds.
-pub const STALL_S: std::ops::RangeInclusive<f64> = 1.0..=3600.0;
+/// Bounds of [`SourceSpec::stall_s`] in seconds. Network elements take an hour at most and must wait longer than the camera may be silent.
+pub const STALL_S: std::ops::RangeInclusive<f64> = 1.0..=1800.0;
 
 fn verified() -> bool {
     true

@@ -254,6 +254,54 @@ impl Drop for FrameReceiver {
 }
 
 #[cfg(test)]
+pub(crate) mod testing {
+    //! A camera that shows what a test wants it to.
+
+    use super::*;
+    use crate::frame::{FrameId, Picture};
+    use crate::pipeline::worker::Subscribe;
+    use watchkeeper_contract::id::SourceId;
+    use watchkeeper_contract::time::{TimeQuality, Wall};
+
+    /// Live pictures, one at a time.
+    #[derive(Debug, Default)]
+    pub(crate) struct Camera(Arc<Hub>);
+
+    impl Camera {
+        pub(crate) fn is_watched(&self) -> bool {
+            self.0.demand().wanted
+        }
+
+        pub(crate) fn show(&self, picture: &image::RgbImage, pts: Duration) {
+            let Ok(source) = SourceId::new("cam") else {
+                return;
+            };
+            let id = FrameId { source, seq: 1 };
+            let wall = Wall {
+                unix_ms: 0,
+                quality: TimeQuality::Unsynced,
+            };
+            let frame = Frame {
+                pts,
+                recorded: false,
+                ..Frame::still(
+                    id,
+                    wall,
+                    Picture::rgb(picture.width(), picture.height(), picture.as_raw().clone()),
+                )
+            };
+            self.0.deliver(&frame, Policy::Newest, self.0.demand().left);
+        }
+    }
+
+    impl Subscribe for Arc<Camera> {
+        fn subscribe(&self, _: &SourceId) -> Option<FrameReceiver> {
+            Some(self.0.subscribe())
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::capture::feed::testing::frame;

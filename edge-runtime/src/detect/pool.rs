@@ -1,8 +1,8 @@
 //! Detectors for pipelines, with networks shared among them.
 //!
 //! Two pipelines that ask for the same file, back end and number of threads get two detectors over one session. Invariant:
-//! a network is loaded once and stays loaded exactly as long as a detector uses it; of two requests at the same time the
-//! second waits for the first one's loading.
+//! a network is loaded once and stays loaded exactly as long as a detector uses it; of two requests for the same one at the same time the
+//! second waits for the first one's loading, and nobody else does.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -50,10 +50,11 @@ pub enum OpenError {
 /// The networks in use.
 #[derive(Debug, Clone, Default)]
 pub struct DetectorPool {
-    networks: Arc<Mutex<BTreeMap<Key, WeakNetwork>>>,
+    places: Arc<Mutex<BTreeMap<Key, Place>>>,
 }
 
-type WeakNetwork = Weak<Turnstile<Box<dyn Network>>>;
+/// Where a network is once it is loaded; locked while it is being loaded.
+type Place = Arc<Mutex<Weak<Turnstile<Box<dyn Network>>>>>;
 
 /// File, manifest, back end and threads.
 type Key = (PathBuf, String, BackendChoice, usize);
@@ -78,9 +79,9 @@ impl DetectorPool {
         let path = path.canonicalize().unwrap_or(path);
         let key = (path, manifest.name.clone(), request.backend, threads);
 
-        let mut networks = self.networks.lock();
-        networks.retain(|_, network| network.strong_count() > 0);
-        let network = match networks.get(&key).and_then(Weak::upgrade) {
+        let place = self.place(&key);
+        let mut place = place.lock();
+        let network = match place.upgrade() {
             Some(network) => network,
             None => {
                 let network =
@@ -93,20 +94,34 @@ impl DetectorPool {
                     "network loaded"
                 );
                 let network = Arc::new(Turnstile::new(network));
-                networks.insert(key, Arc::downgrade(&network));
+                *place = Arc::downgrade(&network);
                 network
             }
         };
-        drop(networks);
+        drop(place);
         Ok(Box::new(NeuralDetector::new(manifest, network)))
+    }
+
+    /// The place of one network. Places that nobody looks at and whose network is gone are given up.
+    fn place(&self, key: &Key) -> Place {
+        let mut places = self.places.lock();
+        places.retain(|_, place| Arc::strong_count(place) > 1 || is_loaded(place));
+        Arc::clone(places.entry(key.clone()).or_default())
     }
 
     /// How many networks are loaded.
     #[must_use]
     pub fn loaded(&self) -> usize {
-        let networks = self.networks.lock();
-        networks.values().filter(|n| n.strong_count() > 0).count()
+        let places = self.places.lock();
+        places.values().filter(|place| is_loaded(place)).count()
     }
+}
+
+/// Not while it is being loaded: nobody waits for that here.
+fn is_loaded(place: &Place) -> bool {
+    place
+        .try_lock()
+        .is_some_and(|network| network.strong_count() > 0)
 }
 
 impl std::fmt::Debug for dyn Network {

@@ -57,7 +57,7 @@ pub(super) fn link(previous: &Hash, canonical: &str) -> Hash {
 }
 
 /// JSON with sorted keys and no white space.
-pub(super) fn canonical(value: &Value) -> String {
+pub(crate) fn canonical(value: &Value) -> String {
     let mut out = String::with_capacity(1024);
     write(value, &mut out);
     out

@@ -14,7 +14,7 @@
 //!
 //! Not here: deciding what is an event (see `pipeline`), HTTP (see `server`).
 
-mod chain;
+pub(crate) mod chain;
 mod loss;
 pub mod media;
 pub(crate) mod record;

@@ -15,7 +15,7 @@ use super::sink::{Sink, make, missing, start};
 pub use super::sink::SinkError as VideoError;
 
 /// Longest wait for the last pictures to be written.
-const FINISH_WITHIN: Duration = Duration::from_secs(30);
+pub const FINISH_WITHIN: Duration = Duration::from_secs(30);
 
 /// An encoder that would do: element, its settings, parser, container and file extension.
 struct Choice {

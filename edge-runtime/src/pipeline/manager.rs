@@ -4,7 +4,8 @@
 //! (what the configuration file has to say about it), [`holds`] (what the guard against crash loops keeps back), [`outages`] (what happens to
 //! sources, as events). Invariants: a pipeline needs its source, a source with pipelines can't be deleted, a replaced source is found again by its
 //! pipelines; what was accepted is stored before it is answered, in one write, so it is back after `kill -9`, also where the file names the same; a stored pipeline that can't run any more (its model is gone) is listed as failed with the reason, never forgotten; no
-//! lock that others need is held while a thread is waited for, and no thread is waited for without end.
+//! lock that others need is held while a thread is waited for, and no thread is waited for without end. Only changes wait for the disk with a lock held:
+//! each has to be stored anyway.
 //!
 //! Locks, in the order in which they are taken: the turn of a pipeline, `changes`, `outages`, and last one of the tables or of the sections.
 
@@ -72,6 +73,8 @@ pub struct Parts {
     pub boot_id: Arc<str>,
     /// When it started.
     pub started: Instant,
+    /// How long whoever ends a pipeline waits for it; [`super::worker::STOPPING`].
+    pub stopping: Duration,
 }
 
 /// Every source and pipeline of this box.
@@ -228,7 +231,10 @@ impl Manager {
                 troubles.push(format!("pipeline {id:?}: {message}"));
             }
             for warning in worker.warnings() {
-                if warning.kind == WarningKind::OutsidePicture {
+                if matches!(
+                    warning.kind,
+                    WarningKind::OutsidePicture | WarningKind::NotRecording
+                ) {
                     troubles.push(format!("pipeline {id:?}: {}", warning.message));
                 }
             }

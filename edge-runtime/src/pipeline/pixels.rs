@@ -5,6 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use image::RgbImage;
+use image::imageops::{self, FilterType};
 use watchkeeper_engine::workflow::{Pixels, RgbPixels};
 
 use crate::frame::Picture;
@@ -57,4 +58,51 @@ impl Pixels for FramePixels {
 pub fn to_image(rgb: &RgbPixels) -> RgbImage {
     RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone())
         .unwrap_or_else(|| RgbImage::new(rgb.width, rgb.height))
+}
+
+/// The picture in the middle of one of `size` (width, height), as large as it fits, on black.
+#[must_use]
+pub fn fitted(rgb: &RgbPixels, size: [u32; 2]) -> RgbImage {
+    let picture = to_image(rgb);
+    let [width, height] = size;
+    let scale = |to: u32, of: u32| f64::from(to) / f64::from(of.max(1));
+    let scale = scale(width, rgb.width).min(scale(height, rgb.height));
+    let scaled = |side: u32, most: u32| ((f64::from(side) * scale).round() as u32).clamp(1, most);
+    let (w, h) = (scaled(rgb.width, width), scaled(rgb.height, height));
+    let small = imageops::resize(&picture, w, h, FilterType::Triangle);
+    let mut whole = RgbImage::new(width, height);
+    let (x, y) = ((width - w) / 2, (height - h) / 2);
+    imageops::replace(&mut whole, &small, x.into(), y.into());
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_fitted_into_the_middle_without_another_shape() {
+        let white = |width: u32, height: u32| RgbPixels {
+            width,
+            height,
+            data: vec![255; width as usize * height as usize * 3],
+        };
+        for (from, bounds) in [
+            ((20, 10), [0, 15, 60, 45]),
+            ((10, 20), [15, 0, 45, 60]),
+            ((300, 300), [0, 0, 60, 60]),
+            ((60, 60), [0, 0, 60, 60]),
+        ] {
+            let fitted = fitted(&white(from.0, from.1), [60, 60]);
+            let [x1, y1, x2, y2] = bounds;
+            for (x, y, pixel) in fitted.enumerate_pixels() {
+                let inside = (x1..x2).contains(&x) && (y1..y2).contains(&y);
+                assert_eq!(
+                    pixel.0,
+                    [if inside { 255 } else { 0 }; 3],
+                    "{from:?} {x} {y}"
+                );
+            }
+        }
+    }
 }

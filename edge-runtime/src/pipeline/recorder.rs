@@ -6,14 +6,16 @@
 //! journal refuses follows from the reason ([`super::refused`]); the time that [`Recorder::end_by`] sets ends all waiting; what is lost then is
 //! counted in the log, and nobody is told that it is durable; a fault of ours in this thread is a broken store: the process ends.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind};
+use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::workflow::Pixels;
 
@@ -31,6 +33,9 @@ pub const QUEUE: usize = 16;
 
 /// At most this many events share one sync of the disk.
 const GROUP: usize = 16;
+
+/// Pause between two looks at a full queue.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Pause before the journal is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -66,13 +71,20 @@ pub enum Flushed {
     Durable,
     /// It still waits.
     NotYet,
-    /// Some of it was given up, or the recorder has stopped.
+    /// Some of it was given up since the last flush said so, or the recorder has stopped.
     Lost,
 }
 
 enum Item {
     Event(Box<Event>, Option<Pictures>),
-    Flush(SyncSender<Flushed>),
+    Flush(Waiting),
+}
+
+/// Somebody who waits for a flush.
+struct Waiting {
+    /// The pipeline whose events are meant; none: those of all.
+    of: Option<PipelineId>,
+    done: SyncSender<Flushed>,
 }
 
 /// Way to the thread. Clones share it; the thread ends when the last one is gone.
@@ -112,6 +124,7 @@ impl Recorder {
             broken: Arc::clone(&recorder.broken),
             lost: Arc::clone(&recorder.lost),
             gave_up: false,
+            untold: BTreeSet::new(),
         };
         let thread = Thread::spawn("recorder".to_owned(), move || {
             if catch_unwind(AssertUnwindSafe(|| worker.run(&items))).is_err() {
@@ -131,14 +144,24 @@ impl Recorder {
             .is_ok()
     }
 
-    /// Waits until everything handed over before is durable or given up, at most for `timeout`.
+    /// Waits until everything handed over before by the pipeline `of`, or by everybody, is durable or given up; at most for `timeout`.
     #[must_use]
-    pub fn flush(&self, timeout: Duration) -> Flushed {
+    pub fn flush(&self, of: Option<&PipelineId>, timeout: Duration) -> Flushed {
+        let until = Instant::now() + timeout;
         let (done, wait) = mpsc::sync_channel(1);
-        if self.queue.send(Item::Flush(done)).is_err() {
-            return Flushed::Lost;
+        let of = of.cloned();
+        let mut item = Item::Flush(Waiting { of, done });
+        // The queue may be full for as long as the disk refuses.
+        while let Err(refused) = self.queue.try_send(item) {
+            item = match refused {
+                TrySendError::Full(_) if Instant::now() >= until => return Flushed::NotYet,
+                TrySendError::Full(item) => item,
+                TrySendError::Disconnected(_) => return Flushed::Lost,
+            };
+            std::thread::sleep(LOOK);
         }
-        wait.recv_timeout(timeout).unwrap_or_else(|why| match why {
+        let left = until.saturating_duration_since(Instant::now());
+        wait.recv_timeout(left).unwrap_or_else(|why| match why {
             RecvTimeoutError::Timeout => Flushed::NotYet,
             RecvTimeoutError::Disconnected => Flushed::Lost,
         })
@@ -180,6 +203,8 @@ struct Worker {
     lost: Arc<AtomicU64>,
     /// Events were given up without a record of their loss.
     gave_up: bool,
+    /// Pipelines among those that lost them, as long as they have not been told.
+    untold: BTreeSet<PipelineId>,
 }
 
 impl Worker {
@@ -195,12 +220,13 @@ impl Worker {
                 }
             }
             self.store(&group);
-            let flushed = if self.gave_up {
-                Flushed::Lost
-            } else {
-                Flushed::Durable
-            };
-            for done in flushes {
+            for Waiting { of, done } in flushes {
+                let is_lost = of.map_or(self.gave_up, |of| self.untold.remove(&of));
+                let flushed = if is_lost {
+                    Flushed::Lost
+                } else {
+                    Flushed::Durable
+                };
                 // Whoever waited may have given up; that is theirs to know.
                 if done.try_send(flushed).is_err() {
                     tracing::debug!("nobody waits for the flush any more");
@@ -209,7 +235,7 @@ impl Worker {
         }
     }
 
-    fn take(&self, item: Item, group: &mut Vec<Event>, flushes: &mut Vec<SyncSender<Flushed>>) {
+    fn take(&self, item: Item, group: &mut Vec<Event>, flushes: &mut Vec<Waiting>) {
         match item {
             Item::Event(mut event, pictures) => {
                 if let Some(pictures) = pictures {
@@ -222,7 +248,7 @@ impl Worker {
                 }
                 group.push(*event);
             }
-            Item::Flush(done) => flushes.push(done),
+            Item::Flush(waiting) => flushes.push(waiting),
         }
     }
 
@@ -280,7 +306,7 @@ impl Worker {
             let is_over = |end: &Instant| is_broken || Instant::now() >= *end;
             if self.end.get().is_some_and(is_over) {
                 self.lost.fetch_add(group.len() as u64, Ordering::Relaxed);
-                self.gave_up = true;
+                self.lost_without_record(group);
                 return;
             }
             std::thread::sleep(RETRY);
@@ -297,10 +323,16 @@ impl Worker {
         self.lost.fetch_add(1, Ordering::Relaxed);
         // The record of a loss is small; should even that be refused, the log has it.
         if matches!(event.body, EventBody::Loss { .. }) {
-            self.gave_up = true;
+            self.lost_without_record(group);
         } else {
             self.store(&loss_of(event, error));
         }
+    }
+
+    fn lost_without_record(&mut self, group: &[Event]) {
+        self.gave_up = true;
+        let pipelines = group.iter().filter_map(|event| event.pipeline.clone());
+        self.untold.extend(pipelines);
     }
 }
 
@@ -402,7 +434,7 @@ pub(super) mod tests {
         for event in &events {
             assert!(recorder.record(event.clone(), None));
         }
-        assert_eq!(recorder.flush(LONG), Flushed::Durable);
+        assert_eq!(recorder.flush(None, LONG), Flushed::Durable);
 
         let page = journal.read_after(EventSeq(0), 100).unwrap();
         let stored: Vec<Event> = page.events.iter().map(|e| e.event().unwrap()).collect();
@@ -432,14 +464,54 @@ pub(super) mod tests {
         let (recorder, _journal) =
             recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
         assert!(recorder.record(outage("stored"), None));
-        assert_eq!(recorder.flush(LONG), Flushed::Durable);
+        assert_eq!(recorder.flush(None, LONG), Flushed::Durable);
 
         store.writes.blow_at(1);
         assert!(recorder.record(outage("waits"), None));
-        assert_eq!(recorder.flush(Duration::ZERO), Flushed::NotYet);
+        assert_eq!(recorder.flush(None, Duration::ZERO), Flushed::NotYet);
         recorder.end_by(Instant::now());
-        assert_eq!(recorder.flush(LONG), Flushed::Lost);
+        assert_eq!(recorder.flush(None, LONG), Flushed::Lost);
         assert_eq!(recorder.lost(), 1);
+    }
+
+    #[test]
+    fn a_loss_is_told_to_the_pipeline_whose_it_is_and_once() {
+        let state = tempfile::tempdir().unwrap();
+        let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+        let (recorder, _journal) =
+            recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+        let [gate, yard] = ["gate", "yard"].map(|name| PipelineId::new(name).unwrap());
+        store.writes.blow_at(1);
+        recorder.end_by(Instant::now());
+        let event = Event {
+            pipeline: Some(gate.clone()),
+            ..outage("lost")
+        };
+        assert!(recorder.record(event, None));
+        assert_eq!(recorder.flush(Some(&yard), LONG), Flushed::Durable);
+        assert_eq!(recorder.flush(Some(&gate), LONG), Flushed::Lost);
+        assert_eq!(recorder.flush(Some(&gate), LONG), Flushed::Durable);
+        assert_eq!(recorder.flush(None, LONG), Flushed::Lost);
+    }
+
+    #[test]
+    fn a_flush_waits_no_longer_than_it_was_told_although_the_queue_is_full() {
+        let state = tempfile::tempdir().unwrap();
+        let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+        let (recorder, _journal) =
+            recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+        store.writes.blow_at(1);
+        assert!(recorder.record(outage("waits"), None));
+        while recorder
+            .queue
+            .try_send(Item::Event(Box::new(outage("waits too")), None))
+            .is_ok()
+        {}
+        // Would wait for ever if it waited for its place in the queue.
+        let flushed = recorder.flush(None, Duration::from_millis(20));
+        assert_eq!(flushed, Flushed::NotYet);
+        recorder.end_by(Instant::now());
+        assert_eq!(recorder.flush(None, LONG), Flushed::Lost);
     }
 
     /// A store with a fault of ours in it.
@@ -490,11 +562,12 @@ pub(super) mod tests {
             recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
         store.now.store(true, Ordering::Relaxed);
         assert!(recorder.record(outage("the last one"), None));
-        assert_eq!(recorder.flush(LONG), Flushed::Lost);
+        assert_eq!(recorder.flush(None, LONG), Flushed::Lost);
         // Said before whoever waits is let go.
         assert!(recorder.broken().is_some() && recorder.trouble().is_some());
         assert!(
-            !recorder.record(outage("too late"), None) || recorder.flush(LONG) == Flushed::Lost
+            !recorder.record(outage("too late"), None)
+                || recorder.flush(None, LONG) == Flushed::Lost
         );
     }
 }

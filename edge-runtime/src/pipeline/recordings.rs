@@ -128,6 +128,7 @@ impl Recordings {
             all: Arc::clone(self),
             stem: pipeline.to_string(),
             current: None,
+            trouble: None,
             frames: 0,
             waits: 0,
         }
@@ -242,6 +243,7 @@ pub struct Recording {
     all: Arc<Recordings>,
     stem: String,
     current: Option<PathBuf>,
+    trouble: Option<String>,
     frames: u32,
     waits: u32,
 }
@@ -260,7 +262,10 @@ impl Recording {
             Ok(true) => match all.next_number() {
                 Ok(number) => {
                     let path = all.folder.join(format!("{}.{number}.mp4", self.stem));
+                    let trouble = self.trouble.take();
                     self.writing(&path);
+                    // Until it is known that it can be written.
+                    self.trouble = trouble;
                     return Some(path);
                 }
                 Err(error) => error.to_string(),
@@ -269,9 +274,22 @@ impl Recording {
             Err(error) => error.to_string(),
         };
         drop(beginning);
-        tracing::warn!(pipeline = %self.stem, why, "not recording now");
-        self.waits = RETRY_EVERY;
+        self.failed(why);
         None
+    }
+
+    /// The part could not be begun or written: nothing is recorded for a while, then the next part is tried.
+    pub fn failed(&mut self, why: String) {
+        tracing::warn!(pipeline = %self.stem, why, "not recording now");
+        self.done();
+        self.trouble = Some(why);
+        self.waits = RETRY_EVERY;
+    }
+
+    /// Why nothing is being recorded, if nothing is.
+    #[must_use]
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
     }
 
     /// Says that the part is being written at `path`, where that is another one than was given.
@@ -281,6 +299,7 @@ impl Recording {
         open.retain(|open| Some(open) != before.as_ref());
         open.push(path.to_owned());
         self.frames = 0;
+        self.trouble = None;
     }
 
     /// Whether the part that is being written is long enough, or the disk runs out of room. To be asked before each frame.
@@ -297,8 +316,8 @@ impl Recording {
         size_of(path) >= share || free <= self.all.limits.min_free_bytes
     }
 
-    /// The part that was being written is complete.
-    fn done(&mut self) {
+    /// The part that was being written is complete, or of no use.
+    pub fn done(&mut self) {
         if let Some(path) = self.current.take() {
             self.all.close(&path);
         }

@@ -3,9 +3,10 @@
 //! Owns the pipeline's state as the API shows it. Invariants: the thread holds a subscription only while it wants frames, so a paused pipeline
 //! costs its source nothing; `Ended` is said only after the last event is durable, and `Paused` too but for a process that stops, so whoever sees them
 //! can read everything: while the disk refuses, an end is waited for until somebody wants something else, and is then a failure;
-//! a panic in one pipeline ends that pipeline with a message and nothing else; nobody who asks how a pipeline is waits for
+//! a panic in one pipeline ends that pipeline and its events with a message and nothing else; nobody who asks how a pipeline is waits for
 //! its frame: the thread owns the [`Run`] and publishes what it has counted.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,14 +17,14 @@ use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::event::{EVENT_SCHEMA, Event, EventBody, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq, SourceId};
 use watchkeeper_contract::pipeline::{
-    PipelineResults, PipelineSpec, PipelineState, PipelineStatus, PipelineWarning,
+    PipelineResults, PipelineSpec, PipelineState, PipelineStatus, PipelineWarning, WarningKind,
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::heuristics::Change;
 use watchkeeper_engine::workflow::{Pixels, RgbPixels};
 
-use super::pixels::to_image;
+use super::pixels::{fitted, to_image};
 use super::recorder::{Flushed, Pictures, Recorder};
 use super::recordings::Recording;
 use super::run::{FrameOutcome, Run};
@@ -38,14 +39,20 @@ use crate::thread::Thread;
 /// How long the thread waits for a frame before it looks whether it should stop.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long the end of a pipeline waits for its last events to be durable before it looks whether something else is wanted.
-const FLUSH: Duration = Duration::from_secs(30);
+/// How long a pipeline that was told to stop waits for its last events to be durable.
+const LAST_FLUSH: Duration = Duration::from_secs(8);
 
-/// How long whoever ends a pipeline waits for it: its frame, its video and its last events.
-const STOPPING: Duration = Duration::from_secs(40);
+/// How long whoever ends a pipeline waits for it: its frame, its video ([`crate::media::video::FINISH_WITHIN`]) and its last events.
+pub const STOPPING: Duration = Duration::from_secs(40);
+
+/// How often is said that the last events still wait.
+const REPEAT: Duration = Duration::from_secs(30);
 
 /// How old published results of a running pipeline may be. Making them costs allocations, so not every frame does.
 const PUBLISH_EVERY: Duration = Duration::from_millis(100);
+
+/// Parts of the annotated video of one pipeline that can be asked for.
+const PARTS: usize = 1000;
 
 /// What is said of a pipeline that ended on a disk that refuses.
 const NOT_STORED: &str =
@@ -79,6 +86,8 @@ pub struct Services {
     pub boot_id: Arc<str>,
     /// When it started.
     pub started: Instant,
+    /// How long whoever ends a pipeline waits for it; [`STOPPING`].
+    pub stopping: Duration,
 }
 
 impl std::fmt::Debug for Services {
@@ -94,6 +103,8 @@ enum Wish {
     Run,
     Pause,
     Stop,
+    /// It came to its end by itself: nothing can be wished any more but that it does not wait for the disk.
+    Over,
 }
 
 #[derive(Debug)]
@@ -118,17 +129,55 @@ struct Published {
 }
 
 impl Published {
-    fn of(run: &Run) -> Self {
+    fn of(run: &Run, recording: Option<&Recording>) -> Self {
+        let mut warnings = run.warnings().to_vec();
+        warnings.extend(recording.and_then(Recording::trouble).map(not_recording));
         Self {
             results: run.results(),
-            warnings: run.warnings().to_vec(),
+            warnings,
         }
     }
 }
 
+fn not_recording(why: &str) -> PipelineWarning {
+    PipelineWarning {
+        kind: WarningKind::NotRecording,
+        message: format!("the annotated video is not being written: {why}; it is tried again"),
+    }
+}
+
+/// Complete parts of the annotated video, numbered from 1. The latest [`PARTS`] are known.
+#[derive(Debug, Default)]
+struct Parts {
+    /// How many came before those that are known.
+    forgotten: usize,
+    known: VecDeque<PathBuf>,
+}
+
+impl Parts {
+    fn push(&mut self, path: PathBuf) {
+        if self.known.len() >= PARTS {
+            self.known.pop_front();
+            self.forgotten += 1;
+        }
+        self.known.push_back(path);
+    }
+
+    /// The part of this number, else the last one.
+    fn get(&self, number: Option<usize>) -> Option<&PathBuf> {
+        match number {
+            Some(number) => self.known.get(number.checked_sub(self.forgotten + 1)?),
+            None => self.known.back(),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.forgotten + self.known.len()
+    }
+}
+
 struct Shared {
-    /// The last part of the annotated video that is complete.
-    recorded: Mutex<Option<PathBuf>>,
+    recorded: Mutex<Parts>,
     wish: Mutex<Wish>,
     wished: Condvar,
     status: Mutex<Status>,
@@ -146,6 +195,7 @@ pub struct Worker {
     detector: Option<String>,
     rules: Vec<String>,
     rests: AtomicBool,
+    stopping: Duration,
     thread: Thread,
 }
 
@@ -186,11 +236,12 @@ impl Worker {
                 first_frame: None,
                 last_frame: None,
             }),
-            published: Mutex::new(Published::of(&run)),
+            published: Mutex::new(Published::of(&run, None)),
             latest: Mutex::default(),
             window: screen::Seen::default(),
         });
         let window = Arc::clone(&shared.window);
+        let stopping = services.stopping;
         let body = Body {
             spec: spec.clone(),
             shared: Arc::clone(&shared),
@@ -208,6 +259,7 @@ impl Worker {
             shared,
             detector,
             rules,
+            stopping,
             thread,
         })
     }
@@ -223,9 +275,14 @@ impl Worker {
     pub fn status(&self) -> PipelineStatus {
         let results = self.results();
         let warnings = self.warnings();
+        // As it is wanted now: whoever changes what was answered and deploys that must not start what a person paused.
+        let spec = PipelineSpec {
+            paused: self.rests(),
+            ..self.spec.clone()
+        };
         let status = self.shared.status.lock();
         PipelineStatus {
-            spec: self.spec.clone(),
+            spec,
             state: status.state.clone(),
             since: status.since,
             detector: self.detector.clone(),
@@ -268,11 +325,11 @@ impl Worker {
         latest.annotated.or(latest.clean).map(|pixels| pixels.rgb())
     }
 
-    /// Where the annotated video is, once it is complete.
+    /// Where a part of the annotated video is, counted from 1; without a number the last one that is complete.
     ///
     /// # Errors
-    /// [`Problem`] when none was asked for or it is still being written.
-    pub fn recording(&self) -> Result<PathBuf, Problem> {
+    /// [`Problem`] when none was asked for, there is no such part, or none is complete yet.
+    pub fn recording(&self, part: Option<usize>) -> Result<PathBuf, Problem> {
         if !self.spec.record {
             return Err(Problem::new(
                 404,
@@ -283,12 +340,25 @@ impl Worker {
                 ),
             ));
         }
-        self.shared.recorded.lock().clone().ok_or_else(|| {
-            Problem::new(
+        let parts = self.shared.recorded.lock();
+        if parts.count() == 0 {
+            return Err(Problem::new(
                 409,
                 ProblemCode::NotReady,
                 "the video is complete when the pipeline has ended or is paused",
+            ));
+        }
+        parts.get(part).cloned().ok_or_else(|| {
+            let part = part.unwrap_or_default().to_string();
+            Problem::new(
+                404,
+                ProblemCode::NotFound,
+                format!(
+                    "there is no part {part}; {} are complete, counted from 1, and the last {PARTS} can be asked for",
+                    parts.count()
+                ),
             )
+            .at("part", part)
         })
     }
 
@@ -312,7 +382,7 @@ impl Worker {
     /// Whether it takes no frame any more, whatever is wanted of it: it has ended or failed, or was told to end. Its last events may not be durable yet.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        *self.shared.wish.lock() == Wish::Stop
+        matches!(*self.shared.wish.lock(), Wish::Stop | Wish::Over)
     }
 
     /// Stops taking frames until [`Worker::resume`].
@@ -340,7 +410,7 @@ impl Worker {
 
     /// Ends the pipeline and waits for its thread: its open events end and are durable. One that hangs is left to itself after [`STOPPING`].
     pub fn stop(&self) {
-        self.stop_within(STOPPING);
+        self.stop_within(self.stopping);
     }
 
     /// The same with another patience.
@@ -351,8 +421,10 @@ impl Worker {
 
     fn wish(&self, wish: Wish) {
         let mut now = self.shared.wish.lock();
-        if *now != Wish::Stop {
-            *now = wish;
+        match *now {
+            Wish::Run | Wish::Pause => *now = wish,
+            Wish::Over if wish == Wish::Stop => *now = wish,
+            Wish::Over | Wish::Stop => {}
         }
         self.shared.wished.notify_all();
     }
@@ -362,7 +434,7 @@ impl Drop for Worker {
     /// Whoever drops it may hold what others need, so one that was waited for in vain is not waited for again.
     fn drop(&mut self) {
         self.begin_stop();
-        self.thread.join_once(STOPPING);
+        self.thread.join_once(self.stopping);
     }
 }
 
@@ -393,31 +465,27 @@ struct Body {
 
 impl Body {
     fn guarded(mut self) {
-        let shared = Arc::clone(&self.shared);
-        let id = self.spec.id.clone();
-        if catch_unwind(AssertUnwindSafe(|| self.main())).is_err() {
-            *shared.wish.lock() = Wish::Stop;
-            tracing::error!(pipeline = %id, "a fault of ours ended the pipeline; the others go on");
-            set_state(
-                &shared,
-                PipelineState::Failed {
-                    message: "a fault of ours ended this pipeline; resume it, and report the log"
-                        .to_owned(),
-                },
-            );
+        if catch_unwind(AssertUnwindSafe(|| self.main())).is_ok() {
+            return;
         }
+        self.over();
+        tracing::error!(pipeline = %self.spec.id, "a fault of ours ended the pipeline; the others go on");
+        // What was left behind may be in any state. An event that is not ended now is ended at the next start.
+        if catch_unwind(AssertUnwindSafe(|| self.leave())).is_err() {
+            tracing::error!(pipeline = %self.spec.id, "nor could its events be ended");
+        }
+        set_state(
+            &self.shared,
+            PipelineState::Failed {
+                message: "a fault of ours ended this pipeline; resume it, and report the log"
+                    .to_owned(),
+            },
+        );
     }
 
     fn main(&mut self) {
         let end = self.frames();
-        // Nobody waits for frames any more, and nobody can wish for them.
-        *self.shared.wish.lock() = Wish::Stop;
-        let changes = self.run.finish(&mut new_id);
-        self.hand_over(changes, None);
-        self.publish();
-        self.end_of_video();
-        self.screen.close();
-        let is_stored = self.flush();
+        let is_stored = self.leave();
         let state = match end {
             End::SourceFailed(message) => PipelineState::Failed { message },
             End::SourceEnded | End::TimeOver | End::Stopped if is_stored => PipelineState::Ended,
@@ -429,12 +497,31 @@ impl Body {
         set_state(&self.shared, state);
     }
 
+    /// Nobody waits for frames any more, and nobody can wish for them.
+    fn over(&self) {
+        let mut wish = self.shared.wish.lock();
+        if *wish != Wish::Stop {
+            *wish = Wish::Over;
+        }
+    }
+
+    /// Ends the events and the video. False when the last events could not be stored.
+    fn leave(&mut self) -> bool {
+        self.over();
+        let changes = self.run.finish(&mut new_id);
+        self.hand_over(changes, None);
+        self.publish();
+        self.end_of_video();
+        self.screen.close();
+        self.flush()
+    }
+
     fn frames(&mut self) -> End {
         loop {
             match self.next_wish() {
                 Wish::Run => {}
                 Wish::Pause => continue,
-                Wish::Stop => return End::Stopped,
+                Wish::Stop | Wish::Over => return End::Stopped,
             }
             let Some(receiver) = self.services.sources.subscribe(&self.spec.source) else {
                 // The source was deleted under us, which the manager refuses; a replacement is on its way.
@@ -443,10 +530,10 @@ impl Body {
             };
             let end = self.take_from(&receiver);
             drop(receiver);
-            self.end_of_video();
             if let Some(end) = end {
                 return end;
             }
+            self.end_of_video();
             if *self.shared.wish.lock() == Wish::Pause && !self.flush() {
                 tracing::warn!(pipeline = %self.spec.id, "paused with events that are not durable");
             }
@@ -456,26 +543,36 @@ impl Body {
     /// Waits until every event so far is durable, as long as nothing else is wanted. False when they are not.
     fn flush(&self) -> bool {
         let wish = *self.shared.wish.lock();
+        let (mut said, mut told_to_stop) = (Instant::now(), None);
         loop {
-            match self.services.recorder.flush(FLUSH) {
+            match self.services.recorder.flush(Some(&self.spec.id), PATIENCE) {
                 Flushed::Durable => return true,
-                Flushed::NotYet => {
-                    tracing::warn!(pipeline = %self.spec.id, "the last events are not durable yet");
-                    let now = *self.shared.wish.lock();
-                    if now == Wish::Stop || (wish == Wish::Pause && now != wish) {
-                        return false;
-                    }
-                }
+                Flushed::NotYet => {}
                 Flushed::Lost => {
                     tracing::error!(pipeline = %self.spec.id, "the last events are lost");
                     return false;
                 }
             }
+            if said.elapsed() >= REPEAT {
+                said = Instant::now();
+                tracing::warn!(pipeline = %self.spec.id, "the last events are not durable yet");
+            }
+            let now = *self.shared.wish.lock();
+            let is_enough = match now {
+                Wish::Stop => {
+                    let since = told_to_stop.get_or_insert_with(Instant::now);
+                    since.elapsed() >= LAST_FLUSH
+                }
+                Wish::Run | Wish::Pause | Wish::Over => now != wish,
+            };
+            if is_enough {
+                return false;
+            }
         }
     }
 
     fn publish(&mut self) {
-        *self.shared.published.lock() = Published::of(&self.run);
+        *self.shared.published.lock() = Published::of(&self.run, self.recording.as_ref());
         self.published = Some(Instant::now());
     }
 
@@ -626,54 +723,68 @@ impl Body {
             return;
         };
         match video.finish() {
-            Ok(path) => *self.shared.recorded.lock() = Some(path),
+            Ok(path) => self.shared.recorded.lock().push(path),
             Err(error) => {
                 tracing::warn!(pipeline = %self.spec.id, %error, "the annotated video is not complete");
             }
         }
+        if let Some(recording) = &mut self.recording {
+            recording.done();
+        }
     }
 
     fn draw(&mut self, frame: &Frame, pictures: &Pictures) {
-        if self.recording.is_none() && !self.screen.wants() {
+        let picture = pictures.annotated.as_ref().unwrap_or(&pictures.clean);
+        self.begin_part(frame, picture.size());
+        let is_shown = self.screen.wants();
+        if self.video.is_none() && !is_shown {
             return;
         }
-        let rgb = pictures.annotated.as_ref().unwrap_or(&pictures.clean).rgb();
-        let (fps, size) = (frame.fps.unwrap_or(25.0), [rgb.width, rgb.height]);
+        let rgb = picture.rgb();
+        if let Some(video) = &mut self.video {
+            let image = if video.size() == [rgb.width, rgb.height] {
+                to_image(&rgb)
+            } else {
+                fitted(&rgb, video.size())
+            };
+            if let Err(error) = video.push(image, frame.pts) {
+                self.video = None;
+                self.not_recording(error.to_string());
+            }
+        }
+        if is_shown {
+            self.screen.show(&rgb);
+        }
+    }
+
+    /// Sees to it that there is a part to which a picture of `size` can be written, if one is wanted and possible.
+    fn begin_part(&mut self, frame: &Frame, size: [u32; 2]) {
         let is_full = self.recording.as_mut().is_some_and(Recording::is_full);
-        // A camera that is set to another resolution goes on in a part of its own.
-        if is_full
-            || self
-                .video
-                .as_ref()
-                .is_some_and(|video| video.size() != size)
-        {
+        // A camera that is set to another resolution goes on in a part of its own; a recording is one piece.
+        let is_other = !frame.recorded && self.video.as_ref().is_some_and(|v| v.size() != size);
+        if is_full || is_other {
             self.end_of_video();
         }
-        if let Some(recording) = &mut self.recording {
-            if self.video.is_none()
-                && let Some(path) = recording.next_part()
-            {
-                match VideoWriter::create(&path, size, fps) {
-                    Ok(writer) => {
-                        recording.writing(writer.path());
-                        self.video = Some(writer);
-                    }
-                    Err(error) => {
-                        tracing::error!(pipeline = %self.spec.id, %error, "no annotated video");
-                        self.recording = None;
-                    }
-                }
-            }
-            if let Some(video) = &mut self.video
-                && let Err(error) = video.push(to_image(&rgb), frame.pts)
-            {
-                tracing::error!(pipeline = %self.spec.id, %error, "the annotated video stops here");
-                self.video = None;
-                self.recording = None;
-            }
+        if self.video.is_some() {
+            return;
         }
-        if self.screen.wants() {
-            self.screen.show(&rgb);
+        let Some(path) = self.recording.as_mut().and_then(Recording::next_part) else {
+            return;
+        };
+        match VideoWriter::create(&path, size, frame.fps.unwrap_or(25.0)) {
+            Ok(writer) => {
+                if let Some(recording) = &mut self.recording {
+                    recording.writing(writer.path());
+                }
+                self.video = Some(writer);
+            }
+            Err(error) => self.not_recording(error.to_string()),
+        }
+    }
+
+    fn not_recording(&mut self, why: String) {
+        if let Some(recording) = &mut self.recording {
+            recording.failed(why);
         }
     }
 }

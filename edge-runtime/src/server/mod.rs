@@ -89,9 +89,7 @@ impl App {
         T: Send + 'static,
         F: FnOnce(&dyn Runtime) -> T + Send + 'static,
     {
-        let asking = Arc::clone(&self.asking_how_it_is);
-        let place = asking.acquire_owned().await.map_err(|_| refusal::busy())?;
-        self.work(work, place).await
+        self.work_in_turn(work, &self.asking_how_it_is).await
     }
 
     /// The same for those of whom there are few and whom nobody asks again: waits for a place.
@@ -100,10 +98,21 @@ impl App {
         T: Send + 'static,
         F: FnOnce(&dyn Runtime) -> T + Send + 'static,
     {
-        let at_work = Arc::clone(&self.at_work);
+        self.work_in_turn(work, &self.at_work).await
+    }
+
+    async fn work_in_turn<T, F>(
+        &self,
+        work: F,
+        places: &Arc<Semaphore>,
+    ) -> Result<T, refusal::Refusal>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+    {
+        let place = Arc::clone(places).acquire_owned().await;
         // Never closed; if it were, nothing would be served.
-        let place = at_work.acquire_owned().await.map_err(|_| refusal::busy())?;
-        self.work(work, place).await
+        self.work(work, place.map_err(|_| refusal::busy())?).await
     }
 
     /// Keeps the place until the work is done, also when nobody waits for its answer any more.

@@ -2,11 +2,12 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use serde::Deserialize;
 use tokio::io::AsyncReadExt;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
@@ -125,15 +126,28 @@ pub(super) async fn frame(
     ))
 }
 
-/// The annotated video, once it is finished.
+/// Which part of the annotated video.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PartQuery {
+    /// Number of the part, from 1; default: the last one that is complete.
+    #[param(value_type = Option<u64>)]
+    part: Option<String>,
+}
+
+/// A part of the annotated video, once it is complete: MP4, or WebM on a box that has no encoder for MP4.
 #[utoipa::path(get, path = "/pipelines/{id}/recording", tag = "pipelines",
-    params(("id" = PipelineId, Path, description = "Name of the pipeline")),
-    responses((status = 200, content_type = "video/mp4", body = [u8])))]
+    params(("id" = PipelineId, Path, description = "Name of the pipeline"), PartQuery),
+    responses((status = 200, content(([u8] = "video/mp4"), ([u8] = "video/webm")))))]
 pub(super) async fn recording(
     State(app): State<App>,
     Named(id): Named<PipelineId>,
+    Query(query): Query<PartQuery>,
 ) -> Result<Response, Refusal> {
-    let path = app.attempt(move |r| r.recording(&id)).await?;
+    let number = |part| body::number("part", Some(part), 0);
+    let part = query.part.as_deref().map(number).transpose()?;
+    let part = part.map(|part| usize::try_from(part).unwrap_or(usize::MAX));
+    let path = app.attempt(move |r| r.recording(&id, part)).await?;
     let unreadable = |error: std::io::Error| {
         tracing::warn!(path = %path.display(), %error, "recording not readable");
         Refusal::new(
@@ -146,7 +160,6 @@ pub(super) async fn recording(
     let length = file.metadata().await.map_err(unreadable)?.len();
     let content_type = match path.extension().and_then(|e| e.to_str()) {
         Some("mp4") => "video/mp4",
-        Some("mkv") => "video/x-matroska",
         Some("webm") => "video/webm",
         _ => "application/octet-stream",
     };

@@ -100,11 +100,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// When there is no such source, no frame yet, or it can't be stored.
     fn snapshot(&self, id: &SourceId) -> Result<Media, Problem>;
 
-    /// Finished annotated video of a pipeline.
+    /// A complete part of a pipeline's annotated video, counted from 1; without a number the last one.
     ///
     /// # Errors
-    /// When there is no such pipeline, it does not record, or the file is not finished.
-    fn recording(&self, id: &PipelineId) -> Result<PathBuf, Problem>;
+    /// When there is no such pipeline or part, it does not record, or no part is complete.
+    fn recording(&self, id: &PipelineId, part: Option<usize>) -> Result<PathBuf, Problem>;
 
     /// Checks a workflow definition without deploying it.
     fn validate(&self, definition: &Value) -> ValidateReport;

@@ -156,8 +156,11 @@ impl Runtime for Little {
             .put(MediaKind::Clean, NOW.unix_ms, &jpeg)
             .unwrap())
     }
-    fn recording(&self, _: &PipelineId) -> Result<PathBuf, Problem> {
-        Ok(self.folder.join("recording.mp4"))
+    fn recording(&self, _: &PipelineId, part: Option<usize>) -> Result<PathBuf, Problem> {
+        Ok(self.folder.join(match part {
+            Some(part) => format!("recording.{part}.webm"),
+            None => "recording.mp4".to_owned(),
+        }))
     }
     fn validate(&self, _: &Value) -> ValidateReport {
         ValidateReport {
@@ -470,6 +473,12 @@ async fn a_pipeline_goes_through_its_life() {
     let recording = bench.get("/v1/pipelines/people/recording").await;
     assert!(recording.body == video, "{} bytes", recording.body.len());
     assert_eq!(recording.header("content-type"), Some("video/mp4"));
+    std::fs::write(bench.folder.path().join("recording.2.webm"), b"part").unwrap();
+    let part = bench.get("/v1/pipelines/people/recording?part=2").await;
+    assert_eq!(part.header("content-type"), Some("video/webm"));
+    assert_eq!(part.body, b"part");
+    let nonsense = bench.get("/v1/pipelines/people/recording?part=two").await;
+    assert_eq!(nonsense.status, 400);
 
     assert_eq!(
         bench.ask("DELETE", "/v1/pipelines/people", "").await.status,

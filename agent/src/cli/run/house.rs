@@ -312,7 +312,7 @@ fn write_config(dir: &Path, config: &Config, broker: Option<Value>) -> Result<Pa
             "socket": dir.join("runtime.sock"),
             "socket_mode": "0600",
             "state_dir": dir.join("state"),
-            // One part, so that `--video` is the whole run; room on the disk is looked after all the same.
+            // Parts that never get too long, so that `--video` is one file where it can be; room on the disk is looked after all the same.
             "recording_bytes": 1_u64 << 50,
             "inference": inference,
         },

@@ -14,12 +14,12 @@ mod summary;
 mod tell;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use watchkeeper_config::Config;
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, PipelineState};
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::source::{RtspTransport, SourceSpec};
 use watchkeeper_models::Zoo;
@@ -156,52 +156,99 @@ fn name<T, E: std::fmt::Display>(parsed: Result<T, E>) -> Result<T, Failure> {
     parsed.map_err(|e| Failure::new(Exit::Failed, e.to_string()))
 }
 
-/// Copies the annotated video out of the state folder, waiting until its file is finished.
+/// Copies the annotated video out of the state folder, waiting until its files are finished. What a camera showed in another size, or after the
+/// disk was full for a while, is in files of its own beside it.
 async fn fetch_video(
     house: &House,
     pipeline: &PipelineId,
     video: &Path,
     out: &Output,
 ) -> Result<(), Failure> {
-    let cannot = |e: std::io::Error| {
-        Failure::new(
-            Exit::Failed,
-            format!("can't write {}: {e}", video.display()),
-        )
-    };
+    let bar = out.live_line();
+    bar.set_message("finishing the video");
+    let fetched = fetch_parts(house, pipeline, video).await;
+    out.end_live_line();
+    let parts: Vec<String> = fetched?.iter().map(|p| p.display().to_string()).collect();
+    out.note(match &parts[..] {
+        [one] => format!("the annotated video is {one}"),
+        many => format!(
+            "the annotated video is in {} parts, because the size of the picture changed or the disk was full: {}",
+            many.len(),
+            many.join(", ")
+        ),
+    });
+    Ok(())
+}
+
+async fn fetch_parts(
+    house: &House,
+    pipeline: &PipelineId,
+    video: &Path,
+) -> Result<Vec<PathBuf>, Failure> {
+    let deadline = tokio::time::Instant::now() + FINISH_VIDEO;
+    while tokio::time::Instant::now() < deadline {
+        match house.client.pipeline(pipeline).await?.state {
+            PipelineState::Ended | PipelineState::Paused | PipelineState::Failed { .. } => break,
+            PipelineState::Starting | PipelineState::Running => {}
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
     let folder = match video.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let part = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
-    let bar = out.live_line();
-    bar.set_message("finishing the video");
-    let deadline = tokio::time::Instant::now() + FINISH_VIDEO;
+    let mut parts = Vec::new();
     loop {
-        let file = part.reopen().map_err(cannot)?;
-        file.set_len(0).map_err(cannot)?;
-        let mut file = tokio::fs::File::from_std(file);
-        match house.client.recording(pipeline, &mut file).await {
-            Ok(_) => break,
-            Err(e) => {
-                let is_early = e.problem().is_some_and(|p| p.code == ProblemCode::NotReady);
-                if !is_early || tokio::time::Instant::now() > deadline {
-                    out.end_live_line();
-                    return Err(e.into());
-                }
+        let number = parts.len() + 1;
+        let path = part_path(video, number);
+        let cannot = |e: std::io::Error| {
+            Failure::new(Exit::Failed, format!("can't write {}: {e}", path.display()))
+        };
+        let part = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
+        let mut file = tokio::fs::File::from_std(part.reopen().map_err(cannot)?);
+        let fetched = house
+            .client
+            .recording(pipeline, Some(number), &mut file)
+            .await;
+        match fetched {
+            Ok(_) => {}
+            Err(e)
+                if number > 1 && e.problem().is_some_and(|p| p.code == ProblemCode::NotFound) =>
+            {
+                return Ok(parts);
             }
+            Err(e) => return Err(e.into()),
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        readable_by_all(part.as_file()).map_err(cannot)?;
+        part.persist(&path).map_err(|e| cannot(e.error))?;
+        parts.push(path);
     }
-    out.end_live_line();
-    readable_by_all(part.as_file()).map_err(cannot)?;
-    part.persist(video).map_err(|e| cannot(e.error))?;
-    out.note(format!("the annotated video is {}", video.display()));
-    Ok(())
+}
+
+/// `out.mp4`, then `out-2.mp4` and so on.
+fn part_path(video: &Path, number: usize) -> PathBuf {
+    if number == 1 {
+        return video.to_owned();
+    }
+    let stem = video.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = video.extension().unwrap_or_default().to_string_lossy();
+    video.with_file_name(format!("{stem}-{number}.{extension}"))
 }
 
 /// A temporary file is private; a video that a person asked for has the usual permissions.
 fn readable_by_all(file: &std::fs::File) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_parts_of_a_video_lie_beside_the_first() {
+        let path = |number| part_path(Path::new("/videos/gate.mp4"), number);
+        assert_eq!(path(1), Path::new("/videos/gate.mp4"));
+        assert_eq!(path(2), Path::new("/videos/gate-2.mp4"));
+    }
 }

@@ -373,6 +373,8 @@ mod tests {
     #[test]
     fn an_element_waits_longer_than_a_slow_camera_is_silent() {
         let seconds = |s| network_timeout_s(Duration::from_secs(s));
-        assert_eq!((seconds(5), seconds(60), seconds(3600)), (8, 61, 3600));
+        assert_eq!((seconds(5), seconds(60)), (8, 61));
+        let longest = *watchkeeper_contract::source::STALL_S.end() as u64;
+        assert!(u64::from(seconds(longest)) > longest);
     }
 }

@@ -109,14 +109,7 @@ impl Manager {
         replace: bool,
     ) -> Result<PipelineStatus, Problem> {
         let _turn = self.turns.take(&spec.id);
-        let change = self.changes.lock();
-        let exists = {
-            let table = self.pipelines.lock();
-            if !table.contains_key(&spec.id) && table.len() >= MAX_PIPELINES {
-                return Err(limit("pipelines", MAX_PIPELINES));
-            }
-            table.contains_key(&spec.id)
-        };
+        let exists = self.has_place(&spec.id)?;
         if exists && !replace {
             return Err(Problem::new(
                 409,
@@ -128,9 +121,14 @@ impl Manager {
             )
             .at("id", spec.id.as_str()));
         }
-        // Everything that can fail comes before anything that changes.
+        // Everything that can fail comes before anything that changes. A model may take minutes to load, which only changes of this pipeline wait for.
         self.check_storable()?;
         let prepared = self.prepare(&spec)?;
+        let change = self.changes.lock();
+        // Asked again: others went on meanwhile.
+        self.has_place(&spec.id)?;
+        self.has_source(&spec)?;
+        self.check_storable()?;
         let over = self.sections.lock().fingerprint(&spec.id);
         let specs = self.parts.journal.specs();
         specs.put(&spec, over.as_deref()).map_err(storage)?;
@@ -143,6 +141,26 @@ impl Manager {
         drop(change);
         self.end(&spec.id);
         self.run(spec, prepared)
+    }
+
+    /// Whether there is a pipeline of this name already; a refusal where there is none and no place for one.
+    fn has_place(&self, id: &PipelineId) -> Result<bool, Problem> {
+        let table = self.pipelines.lock();
+        let exists = table.contains_key(id);
+        if !exists && table.len() >= MAX_PIPELINES {
+            return Err(limit("pipelines", MAX_PIPELINES));
+        }
+        Ok(exists)
+    }
+
+    /// A refusal where the source of a pipeline is not here.
+    fn has_source(&self, spec: &PipelineSpec) -> Result<(), Problem> {
+        if self.sources.table.read().contains_key(&spec.source) {
+            return Ok(());
+        }
+        let mut problem = self.no_source(&spec.source);
+        problem.field = Some("source".to_owned());
+        Err(problem)
     }
 
     /// Ends a pipeline, if it runs, and waits for its last events. It stays listed.
@@ -193,7 +211,6 @@ impl Manager {
 
     fn set_paused(&self, id: &PipelineId, paused: bool) -> Result<PipelineStatus, Problem> {
         let _turn = self.turns.take(id);
-        let change = self.changes.lock();
         let deployed = self.handle(id)?;
         let mut spec = deployed.spec().clone();
         spec.paused = paused;
@@ -201,7 +218,9 @@ impl Manager {
             Deployed::Running(worker) if paused || !worker.is_over() => worker,
             Deployed::Idle { .. } if paused => deployed.worker()?,
             Deployed::Running(_) | Deployed::Idle { .. } => {
+                // A model may take minutes to load, which only changes of this pipeline wait for.
                 let prepared = self.prepare(&spec)?;
+                let change = self.changes.lock();
                 self.keep(&spec)?;
                 self.release(id);
                 drop(change);
@@ -210,6 +229,7 @@ impl Manager {
                 return self.run(spec, prepared);
             }
         };
+        let _change = self.changes.lock();
         self.keep(&spec)?;
         if paused {
             worker.pause();
@@ -319,11 +339,7 @@ impl Manager {
     }
 
     fn prepare(&self, spec: &PipelineSpec) -> Result<Prepared, Problem> {
-        if !self.sources.table.read().contains_key(&spec.source) {
-            let mut problem = self.no_source(&spec.source);
-            problem.field = Some("source".to_owned());
-            return Err(problem);
-        }
+        self.has_source(spec)?;
         let plan = plan::plan(spec)?;
         let field = if spec.model.is_some() {
             "model"
@@ -348,6 +364,7 @@ impl Manager {
             metrics: Arc::clone(&self.parts.metrics),
             boot_id: Arc::clone(&self.parts.boot_id),
             started: self.parts.started,
+            stopping: self.parts.stopping,
         };
         Worker::spawn(spec, run, recording, services).map_err(|e| {
             Problem::new(

@@ -67,8 +67,11 @@ impl Manager {
         let stored = read(specs.all::<S>(), troubles);
         let words = read(specs.words::<S>(), troubles);
         let settled = settle(file, stored, words);
-        for id in settled.stale_specs.iter().chain(&settled.stale_words) {
-            tracing::info!(name = %id, "its section was edited since; what was deployed or said over it no longer holds");
+        for id in &settled.stale_specs {
+            tracing::warn!(name = %id, "the configuration file has a section of this name that is new or was edited since: it holds now, and what was deployed before is forgotten");
+        }
+        for id in &settled.stale_words {
+            tracing::info!(name = %id, "its section was edited since: the last pause, resume or stop no longer holds");
         }
         if !(settled.stale_specs.is_empty() && settled.stale_words.is_empty())
             && let Err(error) = specs.forget::<S>(&settled.stale_specs, &settled.stale_words)

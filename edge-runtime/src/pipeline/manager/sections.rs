@@ -270,7 +270,54 @@ mod tests {
             "id": PipelineId::new("p").unwrap(), "source": "gate", "workflow": {"version": "1.0"},
         }))
         .unwrap();
-        assert_eq!(fingerprint(&pipeline), "669233ac2f4b85ec1005bed4c948f71d");
-        assert_eq!(fingerprint(&at("a")), "7726730e3a008421aa212ae881ee2445");
+        assert_eq!(fingerprint(&pipeline), "07e7b7d4cea5a958d8bfc8edd50360f8");
+        assert_eq!(fingerprint(&at("a")), "8e989e257b4d162bef5fa584a9d57cbc");
+
+        // With everything in it that the file can say, for what is added inside.
+        let conditions = [
+            json!({"kind": "appears", "detections": "$steps.t.tracked_detections"}),
+            json!({"kind": "enters", "zone": "z"}),
+            json!({"kind": "leaves", "zone": "z"}),
+            json!({"kind": "stays", "zone": "z", "for_s": 2.0}),
+            json!({"kind": "crosses", "line": "l"}),
+            json!({"kind": "count", "detections": "$steps.t.tracked_detections", "bound": {"over": 2}}),
+            json!({"kind": "value", "value": "$steps.e.output", "test": {"is": true}}),
+        ];
+        let rule = |condition: &serde_json::Value| {
+            json!({
+                "name": "r", "when": condition, "classes": ["person"],
+                "confidence": {"min": 0.5, "max": 0.9},
+                "schedule": {"days": ["mon"], "from": "08:00", "to": "17:00"},
+            })
+        };
+        let rules: Vec<_> = conditions.iter().map(rule).collect();
+        let pipeline: PipelineSpec = serde_json::from_value(json!({
+            "id": "p", "source": "gate", "workflow": {"version": "1.0"}, "parameters": {"a": 1}, "model": "motion",
+            "rules": rules, "detect": {"mode": "on_motion"}, "stop_after_s": 5.0,
+        }))
+        .unwrap();
+        assert_eq!(fingerprint(&pipeline), "ba33d667b3a5da1136153999e3e7fc6f");
+        let source: SourceSpec = serde_json::from_value(json!({
+            "id": "gate", "uri": "rtsp://camera/1", "pace": "native", "max_fps": 5.0, "stall_s": 60.0,
+        }))
+        .unwrap();
+        assert_eq!(fingerprint(&source), "e8b42a25df3489594bcddef4b394d963");
+    }
+
+    #[test]
+    fn the_order_of_keys_is_no_edit() {
+        let pipeline = |workflow: &str| {
+            let text = format!(r#"{{"id": "p", "source": "gate", "workflow": {workflow}}}"#);
+            serde_json::from_str::<PipelineSpec>(&text).unwrap()
+        };
+        let one = fingerprint(&pipeline(r#"{"version": "1.0", "steps": []}"#));
+        assert_eq!(
+            one,
+            fingerprint(&pipeline(r#"{"steps": [], "version": "1.0"}"#))
+        );
+        assert_ne!(
+            one,
+            fingerprint(&pipeline(r#"{"version": "1.0", "steps": [1]}"#))
+        );
     }
 }

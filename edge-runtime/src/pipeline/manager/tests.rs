@@ -4,20 +4,33 @@
 use std::path::Path;
 
 use watchkeeper_config::LoadRequest;
+use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::source::{LossCause, SourceSpec};
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_store::{MemoryStore, OpenOutcome};
+use watchkeeper_store::{
+    Batch, Entry, Keyspace, MemoryStore, Op, OpenOutcome, Page, Store, StoreError,
+};
 
 use super::*;
 use crate::capture::notices::{Noticed, SourceNotice};
 use crate::journal::Limits;
 use crate::journal::media::{MediaLimits, MediaStore};
+use crate::pipeline::outage::OutageRecord;
+use crate::pipeline::recorder::QUEUE;
 use crate::pipeline::recordings;
 use crate::pipeline::room::Room;
+use crate::pipeline::worker::new_id;
+
+/// How long the end of a pipeline is waited for here.
+const STOPPING: Duration = Duration::from_secs(4);
 
 /// A manager whose journal is in memory.
 fn manager(state: &Path) -> Manager {
+    manager_over(Arc::new(MemoryStore::new()), state)
+}
+
+fn manager_over(store: Arc<dyn Store>, state: &Path) -> Manager {
     let file = state.join("watchkeeper.toml");
     std::fs::write(&file, format!("[runtime]\nstate_dir = {state:?}\n")).unwrap();
     let config = watchkeeper_config::load(&LoadRequest {
@@ -25,7 +38,6 @@ fn manager(state: &Path) -> Manager {
         hostname: "box".to_owned(),
         ..LoadRequest::default()
     });
-    let store = Arc::new(MemoryStore::new());
     let limits = Limits::default();
     let opened = Journal::over(store, state, limits, &OpenOutcome::Clean, &[]);
     let journal = Arc::new(opened.unwrap().0);
@@ -47,6 +59,7 @@ fn manager(state: &Path) -> Manager {
         guard: Arc::new(GuardFile::open(state, 0).unwrap()),
         boot_id: Arc::from("boot"),
         started: Instant::now(),
+        stopping: STOPPING,
     })
     .unwrap()
 }
@@ -165,18 +178,27 @@ fn changes_of_one_pipeline_come_one_after_the_other_and_others_do_not_wait() {
     assert_eq!(order.into_inner(), ["first", "second"]);
 }
 
-/// Watches `gate` with a detector that needs no file.
-fn watch(manager: &Manager) -> PipelineId {
-    let spec: PipelineSpec = serde_json::from_value(serde_json::json!({
-        "id": "watch", "source": "gate", "model": "motion",
+/// A pipeline that watches `gate`.
+fn watching(model: &str) -> PipelineSpec {
+    serde_json::from_value(serde_json::json!({
+        "id": "watch", "source": "gate", "model": model,
         "workflow": {
             "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
-            "steps": [{"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
-                       "images": "$inputs.image", "model_id": "any"}],
-            "outputs": [{"type": "JsonField", "name": "seen", "selector": "$steps.model.predictions"}],
+            "steps": [
+                {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
+                 "images": "$inputs.image", "model_id": "any"},
+                {"type": "roboflow_core/byte_tracker@v3", "name": "tracker",
+                 "image": "$inputs.image", "detections": "$steps.model.predictions"},
+            ],
+            "outputs": [{"type": "JsonField", "name": "seen", "selector": "$steps.tracker.tracked_detections"}],
         },
     }))
-    .unwrap();
+    .unwrap()
+}
+
+/// Watches `gate` with a detector that needs no file.
+fn watch(manager: &Manager) -> PipelineId {
+    let spec = watching("motion");
     manager.create_pipeline(spec.clone(), true).unwrap();
     spec.id
 }
@@ -230,4 +252,177 @@ fn a_pause_of_a_pipeline_that_failed_holds_when_it_is_begun_anew() {
     until("the pause", || is_in(&manager, &id, "paused"));
     manager.resume(&id).unwrap();
     until("the end", || is_in(&manager, &id, "ended"));
+}
+
+#[test]
+fn a_paused_pipeline_is_answered_as_paused_so_that_deploying_the_answer_does_not_start_it() {
+    let state = tempfile::tempdir().unwrap();
+    let manager = manager(state.path());
+    manager.put_source(spec("gate", "demo:")).unwrap();
+    let id = watch(&manager);
+    manager.pause(&id).unwrap();
+    let answered = manager.pipeline(&id).unwrap().spec;
+    assert!(answered.paused);
+    manager.create_pipeline(answered, true).unwrap();
+    until("the pause", || is_in(&manager, &id, "paused"));
+    manager.resume(&id).unwrap();
+    assert!(!manager.pipeline(&id).unwrap().spec.paused);
+}
+
+#[test]
+fn a_model_that_takes_long_to_load_keeps_nobody_from_changing_something_else() {
+    let state = tempfile::tempdir().unwrap();
+    let manager = manager(state.path());
+    manager.put_source(spec("gate", "demo:")).unwrap();
+    // A pipe into which nothing is written for now: whoever reads the model hangs.
+    let model = state.path().join("slow.onnx");
+    let modes = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, &model, modes).unwrap();
+    std::thread::scope(|scope| {
+        let deploying =
+            scope.spawn(|| manager.create_pipeline(watching(model.to_str().unwrap()), false));
+        // Ready as soon as somebody reads.
+        let pipe = std::fs::OpenOptions::new()
+            .write(true)
+            .open(&model)
+            .unwrap();
+        manager.put_source(spec("yard", "demo:")).unwrap();
+        manager.delete_source(&id("yard")).unwrap();
+        // What is read is no model, and the source is not there any more.
+        manager.delete_source(&id("gate")).unwrap();
+        assert!(!deploying.is_finished());
+        // Gone first, or it might be opened a second time and hang again.
+        std::fs::remove_file(&model).unwrap();
+        drop(pipe);
+        assert!(deploying.join().unwrap().is_err());
+    });
+    assert!(manager.pipelines().is_empty());
+}
+
+/// A store in whose writes of events somebody can hang, without an error.
+#[derive(Debug, Default)]
+struct Gate {
+    inner: MemoryStore,
+    shut: Mutex<bool>,
+    opened: parking_lot::Condvar,
+}
+
+impl Gate {
+    fn set(&self, shut: bool) {
+        *self.shut.lock() = shut;
+        self.opened.notify_all();
+    }
+}
+
+impl Store for Gate {
+    fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.get(keyspace, key)
+    }
+    fn scan(
+        &self,
+        keyspace: Keyspace,
+        from: std::ops::Bound<&[u8]>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.inner.scan(keyspace, from, limit)
+    }
+    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
+        self.inner.last(keyspace)
+    }
+    fn write(&self, batch: Batch) -> Result<(), StoreError> {
+        let is_event =
+            |op: &Op| matches!(op, Op::Put { keyspace, .. } if keyspace.name() == "events");
+        if batch.ops().iter().any(is_event) {
+            let mut shut = self.shut.lock();
+            self.opened.wait_while(&mut shut, |shut| *shut);
+        }
+        self.inner.write(batch)
+    }
+    fn sync(&self) -> Result<(), StoreError> {
+        self.inner.sync()
+    }
+    fn check(&self) -> Result<(), StoreError> {
+        self.inner.check()
+    }
+    fn poison(&self) -> Option<String> {
+        self.inner.poison()
+    }
+    fn size_on_disk(&self) -> Result<u64, StoreError> {
+        self.inner.size_on_disk()
+    }
+}
+
+#[test]
+fn a_pipeline_that_hangs_is_replaced_deleted_and_left_at_the_end_and_nobody_else_waits_for_it() {
+    let state = tempfile::tempdir().unwrap();
+    let store = Arc::new(Gate::default());
+    let manager = manager_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+    // One for each: a recording waits for whoever takes its frames, also for one that hangs.
+    for name in ["gate", "yard", "hall"] {
+        manager.put_source(spec(name, "demo:?seconds=120")).unwrap();
+    }
+    store.set(true);
+    // More than may wait, so that every pipeline has to wait with its next event.
+    let recorder = manager.parts.recorder.clone();
+    let filling = std::thread::spawn(move || {
+        for _ in 0..3 * QUEUE {
+            let record = OutageRecord {
+                id: new_id(),
+                phase: Phase::New,
+                body: EventBody::PipelineHeld {
+                    message: "on purpose".to_owned(),
+                },
+            };
+            recorder.record(outages::box_event(record, "boot", Instant::now()), None);
+        }
+    });
+    let hangs = |id: &PipelineId| {
+        let worker = manager.worker(id).unwrap();
+        let mut before = 0;
+        until("the pipeline to hang", || {
+            let frames = worker.results().frames;
+            let stands = frames > 0 && frames == std::mem::replace(&mut before, frames);
+            std::thread::sleep(Duration::from_secs(1));
+            stands && worker.results().frames == frames
+        });
+        worker
+    };
+    // Longer than anybody may hold a lock that all need, shorter than a hanging pipeline is waited for.
+    let patience = STOPPING * 3 / 4;
+    let meanwhile = |change: &(dyn Fn() + Sync)| {
+        std::thread::scope(|scope| {
+            let changing = scope.spawn(change);
+            while !changing.is_finished() {
+                assert!(manager.pipelines.try_lock_for(patience).is_some());
+                assert!(manager.changes.try_lock_for(patience).is_some());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+    };
+    let deploy = |source: &str| {
+        let mut spec = watching("motion");
+        spec.source = id(source);
+        manager.create_pipeline(spec, true).unwrap();
+    };
+    let watch = watching("motion").id;
+    deploy("gate");
+    let first = hangs(&watch);
+    meanwhile(&|| deploy("yard"));
+    let second = hangs(&watch);
+    meanwhile(&|| manager.delete_pipeline(&watch).unwrap());
+    assert!(manager.pipelines().is_empty());
+    deploy("hall");
+    let third = hangs(&watch);
+    manager.shut_down(Instant::now());
+    let left = [first, second, third];
+    for (n, worker) in left.iter().enumerate() {
+        assert_eq!(worker.state(), PipelineState::Running, "{n} hangs still");
+    }
+    // Or the end of the test would wait for them.
+    store.set(false);
+    filling.join().unwrap();
+    for worker in &left {
+        worker.stop_within(Duration::from_secs(60));
+        assert_eq!(worker.state(), PipelineState::Ended);
+    }
 }

@@ -4,10 +4,13 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::capture::mailbox::testing::Camera;
 use crate::capture::source::{Deps, Source, SourceHandle};
+use crate::detect::{DetectorPool, OpenRequest};
+use crate::journal::Journal;
 use crate::media::video::tests::read_back;
 use crate::pipeline::detectors::Detectors;
 use crate::pipeline::host::DetectHost;
@@ -23,56 +26,205 @@ impl Subscribe for OneSource {
     }
 }
 
-/// A pipeline that records what the source at `uri` shows, and nothing else.
-fn recording(uri: &Path, state: &Path) -> Worker {
+/// Where the frames of a test come from.
+fn source(uri: &str) -> SourceHandle {
     let source = json!({"id": "cam", "uri": uri});
-    let source = Source::spawn(serde_json::from_value(source).unwrap(), Deps::default());
-    let spec: PipelineSpec = serde_json::from_value(json!({
-        "id": "p", "source": "cam", "record": true, "rules": [],
-        "workflow": {"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": [], "outputs": []},
-    }))
-    .unwrap();
-    let run = Run::new(
-        plan(&spec).unwrap(),
-        DetectHost::new(Detectors::default(), 1),
-        &spec,
-    );
+    Source::spawn(serde_json::from_value(source).unwrap(), Deps::default())
+}
+
+/// A pipeline whose state is in `state`, with what is journaled.
+fn pipeline(
+    spec: Value,
+    sources: impl Subscribe + 'static,
+    state: &Path,
+) -> (Worker, Arc<Journal>) {
+    let mut whole = json!({"id": "p", "source": "cam"});
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(spec.as_object().unwrap().clone());
+    let spec: PipelineSpec = serde_json::from_value(whole).unwrap();
+    let plan = plan(&spec).unwrap();
+    let motion = OpenRequest {
+        model: "motion".to_owned(),
+        ..OpenRequest::default()
+    };
+    let pool = DetectorPool::default();
+    let detectors = Detectors::open(&spec, &plan, &|_| Ok(pool.open(&motion).unwrap())).unwrap();
+    let run = Run::new(plan, DetectHost::new(detectors, 1), &spec);
     let limits = Limits {
         max_bytes: 64 << 20,
         max_age: Duration::MAX,
         min_free_bytes: 0,
     };
     let recordings = Arc::new(Recordings::new(state, limits));
+    let (recorder, journal) = recorder(state);
     let services = Services {
-        sources: Arc::new(OneSource(source)),
-        recorder: recorder(state).0,
+        sources: Arc::new(sources),
+        recorder,
         metrics: Arc::new(Metrics::new()),
         boot_id: Arc::from("boot"),
         started: Instant::now(),
+        stopping: STOPPING,
     };
-    let recording = recordings.of(&spec.id);
-    Worker::spawn(spec, run, Some(recording), services).unwrap()
+    let recording = spec.record.then(|| recordings.of(&spec.id));
+    let worker = Worker::spawn(spec, run, recording, services).unwrap();
+    (worker, journal)
+}
+
+/// Records what its source shows, and nothing else.
+fn recording() -> Value {
+    json!({
+        "record": true, "rules": [],
+        "workflow": {"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": [], "outputs": []},
+    })
+}
+
+/// Finds what moves and makes an event of everything that appears.
+fn watching() -> Value {
+    json!({"model": "motion", "workflow": {
+        "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
+             "images": "$inputs.image", "model_id": "any"},
+            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker",
+             "image": "$inputs.image", "detections": "$steps.model.predictions"},
+        ],
+        "outputs": [{"type": "JsonField", "name": "seen", "selector": "$steps.tracker.tracked_detections"}],
+    }})
+}
+
+fn until(worker: &Worker, what: &str, holds: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < end, "{what}: {:?}", worker.state());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Files of the annotated video, in their order, with frames and size.
+fn parts(state: &Path) -> Vec<(PathBuf, (usize, Option<[u32; 2]>))> {
+    let parts = std::fs::read_dir(state.join("recordings")).unwrap();
+    let mut parts: Vec<PathBuf> = parts.map(|part| part.unwrap().path()).collect();
+    parts.sort();
+    let read = parts.into_iter().map(|part| {
+        let seen = read_back(&part);
+        (part, seen)
+    });
+    read.collect()
+}
+
+/// Three pictures of 64 x 48, then four of 96 x 64.
+fn picture(n: u32) -> image::RgbImage {
+    let [width, height] = if n < 3 { [64, 48] } else { [96, 64] };
+    image::RgbImage::new(width, height)
+}
+
+#[test]
+fn a_folder_of_pictures_of_several_sizes_is_one_video() {
+    let (pictures, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for n in 0..7 {
+        let path = pictures.path().join(format!("{n}.png"));
+        picture(n).save(path).unwrap();
+    }
+    let source = OneSource(source(pictures.path().to_str().unwrap()));
+    let (worker, _) = pipeline(recording(), source, state.path());
+    until(&worker, "the end", || {
+        worker.state() == PipelineState::Ended
+    });
+    let parts = parts(state.path());
+    let [(path, (7, Some([64, 48])))] = &parts[..] else {
+        panic!("{parts:?}");
+    };
+    assert_eq!(worker.recording(None).as_ref(), Ok(path));
 }
 
 #[test]
 fn a_camera_that_is_set_to_another_size_goes_on_in_a_part_of_its_own() {
-    let (pictures, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    for n in 0..7u32 {
-        let [width, height] = if n < 3 { [64, 48] } else { [96, 64] };
-        image::RgbImage::new(width, height)
-            .save(pictures.path().join(format!("{n}.png")))
-            .unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let camera = Arc::new(Camera::default());
+    let (worker, _) = pipeline(recording(), Arc::clone(&camera), state.path());
+    until(&worker, "the subscription", || camera.is_watched());
+    for n in 0..7 {
+        let shown = Instant::now();
+        camera.show(&picture(n), Duration::from_millis(u64::from(n) * 100));
+        let taken = || worker.shared.status.lock().last_frame > Some(shown);
+        until(&worker, "the frame to be taken", taken);
     }
-    let worker = recording(pictures.path(), state.path());
-    let until = Instant::now() + Duration::from_secs(60);
-    while worker.state() != PipelineState::Ended {
-        assert!(Instant::now() < until, "{:?}", worker.state());
-        std::thread::sleep(Duration::from_millis(5));
+    worker.stop();
+    let parts = parts(state.path());
+    let [(first, (3, Some([64, 48]))), (second, (4, Some([96, 64])))] = &parts[..] else {
+        panic!("{parts:?}");
+    };
+    assert_eq!(worker.recording(Some(1)).as_ref(), Ok(first));
+    assert_eq!(worker.recording(Some(2)).as_ref(), Ok(second));
+    assert_eq!(worker.recording(None).as_ref(), Ok(second));
+    for number in [0, 3, usize::MAX] {
+        let refused = worker.recording(Some(number)).unwrap_err();
+        assert_eq!(refused.field.as_deref(), Some("part"), "{refused:?}");
     }
-    let parts = std::fs::read_dir(state.path().join("recordings")).unwrap();
-    let mut parts: Vec<PathBuf> = parts.map(|part| part.unwrap().path()).collect();
-    parts.sort();
-    let seen: Vec<_> = parts.iter().map(|part| read_back(part)).collect();
-    assert_eq!(seen, [(3, Some([64, 48])), (4, Some([96, 64]))]);
-    assert_eq!(worker.recording().unwrap(), parts[1]);
+}
+
+#[test]
+fn a_video_that_can_not_be_written_is_told_and_tried_again() {
+    let state = tempfile::tempdir().unwrap();
+    // A file where the folder of the recordings should be.
+    let folder = state.path().join("recordings");
+    std::fs::write(&folder, "").unwrap();
+    let source = OneSource(source("demo:?seconds=60"));
+    let (worker, _) = pipeline(recording(), source, state.path());
+    let not_recording = || {
+        worker
+            .status()
+            .warnings
+            .iter()
+            .any(|w| w.kind == WarningKind::NotRecording)
+    };
+    until(&worker, "the warning", not_recording);
+    std::fs::remove_file(&folder).unwrap();
+    until(&worker, "the video", || !not_recording());
+    worker.stop();
+    assert!(worker.recording(None).unwrap().starts_with(&folder));
+}
+
+/// Frames once, and a fault of ours the second time.
+struct Faulty {
+    source: OneSource,
+    is_used: AtomicBool,
+}
+
+impl Subscribe for Faulty {
+    fn subscribe(&self, source: &SourceId) -> Option<FrameReceiver> {
+        assert!(!self.is_used.swap(true, Ordering::Relaxed), "on purpose");
+        self.source.subscribe(source)
+    }
+}
+
+#[test]
+fn a_fault_of_ours_ends_the_events_of_its_pipeline() {
+    let state = tempfile::tempdir().unwrap();
+    let sources = Faulty {
+        source: OneSource(source("demo:")),
+        is_used: AtomicBool::new(false),
+    };
+    let (worker, journal) = pipeline(watching(), sources, state.path());
+    until(&worker, "an event", || worker.results().events > 0);
+    worker.pause();
+    until(&worker, "the pause", || {
+        worker.state() == PipelineState::Paused
+    });
+    worker.resume();
+    let failed = || matches!(worker.state(), PipelineState::Failed { .. });
+    until(&worker, "the fault", failed);
+    let mut open = std::collections::BTreeSet::new();
+    let page = journal.read_after(EventSeq(0), 1000).unwrap();
+    for event in page.events {
+        let event = event.event().unwrap();
+        match event.phase {
+            Phase::New => assert!(open.insert(event.id)),
+            Phase::Update => {}
+            Phase::End => assert!(open.remove(&event.id)),
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
 }
