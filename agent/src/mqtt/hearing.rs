@@ -5,7 +5,8 @@
 //! requests are not subscribed to for a while; then they are tried again, in the session that stands. The first that breaks by
 //! it makes the box deaf again.
 //!
-//! Invariant: deafness has an end of its own, [`Hearing::deadline`]; no session has to break for it.
+//! Invariants: deafness has an end of its own, [`Hearing::deadline`]; no session has to break for it. Only sessions that listened
+//! say anything about what waits there: an attempt that was refused in between neither adds a flood nor takes one away.
 
 use std::time::{Duration, Instant};
 
@@ -58,11 +59,12 @@ impl Hearing {
         self.listens_since = self.is_open().then_some(now);
     }
 
-    /// A session is over, by a packet over all bounds or by something else. True when deafness begins.
+    /// A session, or the attempt at one, is over, by a packet over all bounds or by something else. True when deafness begins.
     pub fn end_session(&mut self, now: Instant, is_flooded: bool) -> bool {
-        let listened_since = self.listens_since.take();
-        let is_harmless = listened_since
-            .is_some_and(|since| now.saturating_duration_since(since) >= HARMLESS_AFTER);
+        let Some(since) = self.listens_since.take() else {
+            return false;
+        };
+        let is_harmless = now.saturating_duration_since(since) >= HARMLESS_AFTER;
         if !is_flooded || is_harmless {
             self.floods = 0;
         }
@@ -136,6 +138,20 @@ mod tests {
         hearing.begin_session(now);
         assert!(hearing.wake(now + PAUSE));
         assert!(!hearing.end_session(now + PAUSE + HARMLESS_AFTER, true));
+    }
+
+    #[test]
+    fn attempts_that_never_stood_change_nothing() {
+        let mut hearing = Hearing::new(PAUSE);
+        let mut now = Instant::now();
+        for session in 1..=FLOODS_BORNE {
+            hearing.begin_session(now);
+            now += seconds(1);
+            assert_eq!(hearing.end_session(now, true), session == FLOODS_BORNE);
+            // The broker refuses every second one.
+            assert!(!hearing.end_session(now, false));
+        }
+        assert!(!hearing.is_open());
     }
 
     #[test]
