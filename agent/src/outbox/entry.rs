@@ -47,12 +47,60 @@ pub enum Content {
 }
 
 impl Content {
-    /// Bytes it counts against the bounds.
+    /// What stays in memory of it while it waits in the store.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub fn label(&self) -> Label {
         match self {
-            Self::Message(draft) => (draft.payload.len() + draft.topic.len()) as u64,
-            Self::Loss(_) => 0,
+            Self::Message(draft) => Label {
+                class: draft.class,
+                severity: draft.severity,
+                seq: draft.seq,
+                bytes: (draft.payload.len() + draft.topic.len()) as u64,
+            },
+            Self::Loss(_) => Label::OF_A_LOSS,
+        }
+    }
+}
+
+/// What the outbox has to know of an entry to keep its bounds and its order: a few numbers, however large the message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Label {
+    /// Its promise.
+    pub class: Class,
+    /// How much it matters.
+    pub severity: Severity,
+    /// Record of the journal it tells of, if any.
+    pub seq: Option<EventSeq>,
+    /// Bytes it counts against the bounds.
+    pub bytes: u64,
+}
+
+impl Label {
+    /// Loss records count no bytes: there is one more of a kind for every session at most.
+    pub const OF_A_LOSS: Self = Self {
+        class: Class::Assured,
+        severity: Severity::Critical,
+        seq: None,
+        bytes: 0,
+    };
+}
+
+/// An entry as the store held it at the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept {
+    /// A message; it is read again when it leaves.
+    Message(Label),
+    /// A loss record, whole.
+    Loss(Loss),
+}
+
+impl Kept {
+    /// What is kept in memory of `content`.
+    #[must_use]
+    pub fn of(content: Content) -> Self {
+        match content {
+            Content::Message(_) => Self::Message(content.label()),
+            Content::Loss(loss) => Self::Loss(loss),
         }
     }
 }

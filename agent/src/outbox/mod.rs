@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
-pub use entry::{Class, Content, Draft, Loss, LossFrom, MAX_RANGES, OutboxId};
+pub use entry::{Class, Content, Draft, Kept, Label, Loss, LossFrom, MAX_RANGES, OutboxId};
 pub use telemetry::{Measurement, TelemetryRing};
 
 /// Bounds of one class.
@@ -174,7 +174,7 @@ impl Change {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Restored {
     /// Entries.
-    pub entries: BTreeMap<OutboxId, Content>,
+    pub entries: BTreeMap<OutboxId, Kept>,
     /// Last journal record that was dealt with.
     pub cursor: Option<EventSeq>,
     /// First id that had never been given away.
@@ -221,10 +221,7 @@ enum State {
 
 #[derive(Debug, Clone)]
 struct Slot {
-    class: Class,
-    severity: Severity,
-    bytes: u64,
-    seq: Option<EventSeq>,
+    label: Label,
     is_loss: bool,
     /// A loss that may have been seen by the broker: it must not change any more, because consumers know its id.
     sealed: bool,
@@ -283,13 +280,16 @@ impl Outbox {
             outputs: VecDeque::new(),
             stats: Stats::default(),
         };
-        for (id, content) in restored.entries {
+        for (id, kept) in restored.entries {
             outbox.next_id = outbox.next_id.max(OutboxId(id.0.saturating_add(1)));
-            outbox.insert(id, &content, State::Waiting);
-            outbox.seal(id);
-            if let Content::Loss(loss) = content {
-                outbox.losses.insert(id, loss);
+            match kept {
+                Kept::Message(label) => outbox.insert(id, label, false, State::Waiting),
+                Kept::Loss(loss) => {
+                    outbox.insert(id, Label::OF_A_LOSS, true, State::Waiting);
+                    outbox.losses.insert(id, loss);
+                }
             }
+            outbox.seal(id);
         }
         for _ in 0..restored.damaged {
             outbox.lose(LossFrom::Store, Loss::add_unnumbered);
@@ -366,7 +366,7 @@ impl Outbox {
             }
             Input::Damaged { id } => {
                 self.in_flight.remove(&id);
-                let seq = self.slots.get(&id).and_then(|slot| slot.seq);
+                let seq = self.slots.get(&id).and_then(|slot| slot.label.seq);
                 self.forget(id);
                 self.lose(LossFrom::Store, |loss| match seq {
                     Some(seq) => loss.add(seq.0, seq.0),
@@ -417,7 +417,7 @@ impl Outbox {
         let class = draft.class;
         let id = self.take_id();
         let content = Content::Message(draft);
-        self.insert(id, &content, State::Staged);
+        self.insert(id, content.label(), false, State::Staged);
         self.staged.insert(id, content);
         self.shed(class);
     }
@@ -445,7 +445,7 @@ impl Outbox {
                 // Everything left is in flight or being stored, which the window and the staging bound.
                 return;
             };
-            let seq = self.slots.get(&id).and_then(|slot| slot.seq);
+            let seq = self.slots.get(&id).and_then(|slot| slot.label.seq);
             self.class_stats(class).dropped += 1;
             self.forget(id);
             self.lose(LossFrom::Outbox, |loss| match seq {
@@ -472,7 +472,7 @@ impl Outbox {
             // What is stored of it is out of date: it must be stored again before it may leave.
             self.set_state(id, State::Staged);
         } else {
-            self.insert(id, &content, State::Staged);
+            self.insert(id, Label::OF_A_LOSS, true, State::Staged);
         }
         self.staged.insert(id, content);
     }
@@ -563,24 +563,17 @@ impl Outbox {
             .min()
     }
 
-    fn insert(&mut self, id: OutboxId, content: &Content, state: State) {
-        let (class, severity, seq, is_loss) = match content {
-            Content::Message(draft) => (draft.class, draft.severity, draft.seq, false),
-            Content::Loss(_) => (Class::Assured, Severity::Critical, None, true),
-        };
+    fn insert(&mut self, id: OutboxId, label: Label, is_loss: bool, state: State) {
         let slot = Slot {
-            class,
-            severity,
-            bytes: content.bytes(),
-            seq,
+            label,
             is_loss,
             sealed: false,
             came_in: self.session,
             state,
         };
-        let stats = self.class_stats(class);
+        let stats = self.class_stats(label.class);
         stats.entries += 1;
-        stats.bytes += slot.bytes;
+        stats.bytes += label.bytes;
         self.slots.insert(id, slot);
         self.set_state(id, state);
     }
@@ -591,7 +584,9 @@ impl Outbox {
             return;
         };
         slot.state = state;
-        let (class, severity) = (slot.class, slot.severity);
+        let Label {
+            class, severity, ..
+        } = slot.label;
         if state == State::Waiting {
             self.waiting.insert((class, id));
         } else {
@@ -615,12 +610,15 @@ impl Outbox {
         let Some(slot) = self.slots.remove(&id) else {
             return;
         };
-        self.waiting.remove(&(slot.class, id));
-        self.droppable.remove(&(slot.class, slot.severity, id));
+        let Label {
+            class, severity, ..
+        } = slot.label;
+        self.waiting.remove(&(class, id));
+        self.droppable.remove(&(class, severity, id));
         self.losses.remove(&id);
-        let stats = self.class_stats(slot.class);
+        let stats = self.class_stats(class);
         stats.entries -= 1;
-        stats.bytes -= slot.bytes;
+        stats.bytes -= slot.label.bytes;
         let never_stored = slot.state == State::Staged && !slot.is_loss;
         self.staged.remove(&id);
         if !never_stored {
@@ -647,13 +645,14 @@ impl Outbox {
         let mut assured = (0, 0);
         let mut events = (0, 0);
         for (id, slot) in &self.slots {
-            let sum = match slot.class {
+            let sum = match slot.label.class {
                 Class::Assured => &mut assured,
                 Class::Event => &mut events,
             };
-            *sum = (sum.0 + 1, sum.1 + slot.bytes);
+            *sum = (sum.0 + 1, sum.1 + slot.label.bytes);
             let waiting = slot.state == State::Waiting;
-            assert_eq!(self.waiting.contains(&(slot.class, *id)), waiting, "{id:?}");
+            let place = (slot.label.class, *id);
+            assert_eq!(self.waiting.contains(&place), waiting, "{id:?}");
             let flying = matches!(slot.state, State::InFlight { .. });
             assert_eq!(self.in_flight.contains(id), flying, "{id:?}");
             assert!(

@@ -13,7 +13,8 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
 use super::{
-    Change, Class, ClassLimits, Content, Draft, Input, Limits, Outbox, OutboxId, Output, Restored,
+    Change, Class, ClassLimits, Content, Draft, Input, Kept, Limits, Outbox, OutboxId, Output,
+    Restored,
 };
 
 #[derive(Debug, Clone)]
@@ -335,7 +336,9 @@ impl World {
 
 fn restored(disk: &Disk) -> Restored {
     Restored {
-        entries: disk.entries.clone(),
+        entries: (disk.entries.iter())
+            .map(|(id, content)| (*id, Kept::of(content.clone())))
+            .collect(),
         cursor: disk.cursor,
         next_id: disk.next_id,
         damaged: 0,

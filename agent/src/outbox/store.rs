@@ -1,6 +1,7 @@
 //! The outbox on a [`Store`]: restores at the start, applies changes, loads what is to be sent.
 //!
-//! No policy here: it moves records and says what the store said.
+//! No policy here: it moves records and says what the store said. Memory holds at most [`PAGE`] messages at a time, whatever the store
+//! holds: what waits is known by its label, and a message is read when it leaves.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -9,16 +10,16 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_store::{Batch, Keyspace, NewerFormat, Op, Store, StoreError, log_key, log_seq};
 
 use super::on_disk::{DecodeError, VERSION, decode, encode};
-use super::{Change, Content, OutboxId, Restored};
+use super::{Change, Content, Kept, OutboxId, Restored};
 
 const ENTRIES: Keyspace = Keyspace::new("outbox");
 const META: Keyspace = Keyspace::new("outbox_meta");
 const CURSOR: &[u8] = b"cursor";
 const NEXT_ID: &[u8] = b"next_id";
-/// Entries read at a time while restoring.
-const PAGE: usize = 512;
+/// Entries read at a time while restoring. A message takes up to a quarter of a megabyte.
+const PAGE: usize = 16;
 
-/// Reads everything back from the store in `folder`. A store that never gave an id away begins at `first`, which should be
+/// Goes through everything in the store in `folder`, and keeps the labels of messages. A store that never gave an id away begins at `first`, which should be
 /// greater than every id that a store before it, lost since, may have given: consumers know loss records by their ids.
 ///
 /// # Errors
@@ -41,7 +42,7 @@ pub fn restore(store: &dyn Store, folder: &Path, first: OutboxId) -> Result<Rest
         for entry in page.entries {
             match (log_seq(&entry.key), decode(&entry.value)) {
                 (Some(id), Ok(content)) => {
-                    restored.entries.insert(OutboxId(id), content);
+                    restored.entries.insert(OutboxId(id), Kept::of(content));
                 }
                 (id, Err(DecodeError::Version(found))) => {
                     let what = format!("outbox entry {}", id.unwrap_or_default());
@@ -116,9 +117,99 @@ fn number(store: &dyn Store, key: &[u8]) -> Result<Option<u64>, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use watchkeeper_store::MemoryStore;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use watchkeeper_contract::rule::Severity;
+    use watchkeeper_store::{Entry, MemoryStore, Page};
+
+    use super::super::{Class, Draft};
     use super::*;
+
+    /// Notes the largest page that was ever read.
+    #[derive(Debug, Default)]
+    struct Gauge {
+        store: MemoryStore,
+        largest: AtomicUsize,
+    }
+
+    impl Store for Gauge {
+        fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+            self.store.get(keyspace, key)
+        }
+
+        fn scan(
+            &self,
+            keyspace: Keyspace,
+            from: Bound<&[u8]>,
+            limit: usize,
+        ) -> Result<Page, StoreError> {
+            let page = self.store.scan(keyspace, from, limit)?;
+            let bytes = page.entries.iter().map(|entry| entry.value.len()).sum();
+            self.largest.fetch_max(bytes, Ordering::Relaxed);
+            Ok(page)
+        }
+
+        fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
+            self.store.last(keyspace)
+        }
+
+        fn write(&self, batch: Batch) -> Result<(), StoreError> {
+            self.store.write(batch)
+        }
+
+        fn sync(&self) -> Result<(), StoreError> {
+            self.store.sync()
+        }
+
+        fn check(&self) -> Result<(), StoreError> {
+            self.store.check()
+        }
+
+        fn poison(&self) -> Option<String> {
+            self.store.poison()
+        }
+
+        fn size_on_disk(&self) -> Result<u64, StoreError> {
+            self.store.size_on_disk()
+        }
+    }
+
+    #[test]
+    fn a_large_outbox_is_opened_a_few_messages_at_a_time_and_only_their_labels_stay() {
+        const MESSAGES: u64 = 200;
+        const BYTES: usize = 200_000;
+        let store = Gauge::default();
+        let draft = Draft {
+            class: Class::Event,
+            severity: Severity::Warning,
+            topic: "ev/x".to_owned(),
+            retain: false,
+            seq: Some(EventSeq(7)),
+            payload: vec![b'x'; BYTES],
+        };
+        for id in 1..=MESSAGES {
+            let content = Content::Message(draft.clone());
+            let change = Change {
+                batch: id,
+                puts: vec![(OutboxId(id), content)],
+                deletes: vec![],
+                cursor: None,
+                next_id: OutboxId(id + 1),
+            };
+            store.commit(batch_of(&change)).expect("commit");
+        }
+        let restored = restore(&store, Path::new("/state/agent"), OutboxId(1)).expect("restore");
+        assert_eq!(restored.entries.len() as u64, MESSAGES);
+        let label = Content::Message(draft).label();
+        assert!(
+            restored
+                .entries
+                .values()
+                .all(|kept| *kept == Kept::Message(label))
+        );
+        let largest = store.largest.load(Ordering::Relaxed);
+        assert!(largest < 8 << 20, "{largest} bytes at once");
+    }
 
     #[test]
     fn a_newer_entry_keeps_the_outbox_closed_and_stays_while_a_malformed_one_is_taken_out() {
