@@ -1,22 +1,27 @@
-//! Carries out one operation through the runtime's client.
+//! Carries out one operation through the runtime's client, and finds out what became of it where the answer is missing.
 //!
 //! Each of the three may be repeated: a snapshot is taken again, a deployment that is there already is left as it is, a stop
 //! finds nothing left.
+//!
+//! Invariants: a command is told to have failed only when the runtime refused it, was away for [`Deadlines::away`], or did not show for
+//! [`Deadlines::aftermath`] after its silence that it was done. All of it is bounded, so that the next command gets its turn. What the
+//! runtime may be at still is asked for and not begun a second time.
+//!
+//! [`Deadlines::away`]: crate::runtime_client::Deadlines::away
+//! [`Deadlines::aftermath`]: crate::runtime_client::Deadlines::aftermath
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep, timeout};
 use watchkeeper_contract::command::Operation;
+use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 
 use super::CommandKey;
 use crate::backoff::Backoff;
 use crate::runtime_client::{ClientError, RuntimeClient};
 
-/// How long a runtime that is away or silent is waited for, whatever the single attempts take. The command fails after it, and what comes
-/// behind it gets its turn.
-pub const PATIENCE: Duration = Duration::from_secs(30);
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_CEILING: Duration = Duration::from_secs(4);
 
@@ -29,7 +34,8 @@ pub struct Outcome {
     pub result: Result<Value, String>,
 }
 
-/// Does `operation` for command `key`. A runtime that is restarting is waited for; a refusal is final.
+/// Does `operation` for command `key`. A runtime that is restarting is waited for; a refusal is final. `resumed`: it may have been done, in
+/// part or whole, before a restart of this process.
 pub async fn execute(
     runtime: RuntimeClient,
     key: CommandKey,
@@ -37,65 +43,121 @@ pub async fn execute(
     resumed: bool,
     seed: u64,
 ) -> Outcome {
-    let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, seed);
-    let give_up = Instant::now() + PATIENCE;
-    // After an attempt that broke half-way, its work may be done.
-    let mut may_be_done = resumed;
-    loop {
-        let error = match attempt(&runtime, &operation, may_be_done).await {
-            Ok(result) => {
-                return Outcome {
-                    key,
-                    result: Ok(result),
-                };
-            }
-            Err(error) => error,
-        };
-        let pause = backoff.next_delay();
-        if !error.is_transient() || Instant::now() + pause >= give_up {
-            let reason = error.to_string();
-            return Outcome {
-                key,
-                result: Err(reason),
+    let mut work = Work {
+        runtime: &runtime,
+        operation: &operation,
+        backoff: Backoff::new(RETRY_FIRST, RETRY_CEILING, seed),
+    };
+    let result = work.carry_out(resumed).await;
+    Outcome { key, result }
+}
+
+struct Work<'a> {
+    runtime: &'a RuntimeClient,
+    operation: &'a Operation,
+    backoff: Backoff,
+}
+
+impl Work<'_> {
+    async fn carry_out(&mut self, resumed: bool) -> Result<Value, String> {
+        let mut may_be_done = resumed;
+        let mut give_up = None;
+        loop {
+            let error = match self.find_done(may_be_done).await {
+                Ok(Some(answer)) => return Ok(answer),
+                Ok(None) => match self.begin(may_be_done).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(silence @ ClientError::Timeout { .. }) => {
+                        return self.wait_on(&silence).await;
+                    }
+                    Err(error) => error,
+                },
+                Err(error) => error,
             };
+            let now = Instant::now();
+            let give_up = *give_up.get_or_insert(now + self.runtime.deadlines().away);
+            let pause = self.backoff.next_delay();
+            if !error.is_transient() || now + pause >= give_up {
+                return Err(error.to_string());
+            }
+            // The connection broke half-way: nobody knows how far it came. Any other failure began nothing.
+            may_be_done |= matches!(error, ClientError::Broken { .. });
+            sleep(pause).await;
         }
-        may_be_done = true;
-        tokio::time::sleep(pause).await;
+    }
+
+    /// What is there of an operation that may have been done already, as its answer.
+    async fn find_done(&self, may_be_done: bool) -> Result<Option<Value>, ClientError> {
+        match self.operation {
+            Operation::Deploy { pipeline } if may_be_done => {
+                let there = find_deployed(self.runtime, pipeline).await?;
+                Ok(there.as_ref().map(deployed))
+            }
+            Operation::Deploy { .. } | Operation::Snapshot { .. } | Operation::Stop { .. } => {
+                Ok(None)
+            }
+        }
+    }
+
+    async fn begin(&self, may_be_done: bool) -> Result<Value, ClientError> {
+        match self.operation {
+            Operation::Snapshot { source } => {
+                let media = self.runtime.snapshot(source).await?;
+                // Plain data with string keys: serde_json can't fail on it.
+                Ok(serde_json::to_value(media).unwrap_or_default())
+            }
+            Operation::Deploy { pipeline } => {
+                Ok(deployed(&self.runtime.put_pipeline(pipeline).await?))
+            }
+            Operation::Stop { pipeline } => self.stop(pipeline, may_be_done).await,
+        }
+    }
+
+    async fn stop(&self, pipeline: &PipelineId, may_be_done: bool) -> Result<Value, ClientError> {
+        match self.runtime.delete_pipeline(pipeline).await {
+            Err(error) if !(may_be_done && error.is_not_found()) => Err(error),
+            Ok(()) | Err(_) => Ok(json!({ "pipeline": pipeline })),
+        }
+    }
+
+    /// The runtime did not answer in time and may be at it still: asks what became of it. `silence` is why.
+    async fn wait_on(&mut self, silence: &ClientError) -> Result<Value, String> {
+        if let Operation::Snapshot { .. } = self.operation {
+            // Nobody could find the picture, and a camera is never waited for that long.
+            return Err(silence.to_string());
+        }
+        let patience = self.runtime.deadlines().aftermath;
+        let asking = async {
+            loop {
+                sleep(self.backoff.next_delay()).await;
+                let found = match self.operation {
+                    // It is answered when its turn comes, after the first one; then there is nothing left or it is stopped.
+                    Operation::Stop { pipeline } => self.stop(pipeline, true).await.map(Some),
+                    Operation::Deploy { .. } | Operation::Snapshot { .. } => {
+                        self.find_done(true).await
+                    }
+                };
+                match found {
+                    Ok(Some(answer)) => return Ok(answer),
+                    Err(error) if !error.is_transient() => return Err(error.to_string()),
+                    Ok(None) | Err(_) => {}
+                }
+            }
+        };
+        match timeout(patience, asking).await {
+            Ok(told) => told,
+            Err(_) => Err(format!(
+                "{silence}; it was not done {} s later either",
+                patience.as_secs()
+            )),
+        }
     }
 }
 
-async fn attempt(
-    runtime: &RuntimeClient,
-    operation: &Operation,
-    may_be_done: bool,
-) -> Result<Value, ClientError> {
-    match operation {
-        Operation::Snapshot { source } => {
-            let media = runtime.snapshot(source).await?;
-            // Plain data with string keys: serde_json can't fail on it.
-            Ok(serde_json::to_value(media).unwrap_or_default())
-        }
-        Operation::Deploy { pipeline } => {
-            let there = if may_be_done {
-                find_deployed(runtime, pipeline).await?
-            } else {
-                None
-            };
-            let status = match there {
-                Some(status) => status,
-                None => runtime.put_pipeline(pipeline).await?,
-            };
-            let state = serde_json::to_value(status.state).unwrap_or_default();
-            Ok(json!({ "pipeline": status.spec.id, "state": state["state"] }))
-        }
-        Operation::Stop { pipeline } => match runtime.delete_pipeline(pipeline).await {
-            Ok(()) => Ok(json!({ "pipeline": pipeline })),
-            Err(error) if may_be_done && error.is_not_found() => {
-                Ok(json!({ "pipeline": pipeline }))
-            }
-            Err(error) => Err(error),
-        },
-    }
+/// What a deployment answers.
+fn deployed(status: &PipelineStatus) -> Value {
+    let state = serde_json::to_value(&status.state).unwrap_or_default();
+    json!({ "pipeline": status.spec.id, "state": state["state"] })
 }
 
 /// The pipeline as it was asked for, where it is there and works: to put it again would begin its counts anew and end the

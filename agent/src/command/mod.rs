@@ -13,7 +13,7 @@ pub use board::{
     CLOCK_PATIENCE, CommandBoard, Input, LEDGER_DAYS, LEDGER_ENTRIES, MAX_OPEN, Output,
     REJECTED_ENTRIES, refusal,
 };
-pub use execute::{Outcome, PATIENCE, execute};
+pub use execute::{Outcome, execute};
 pub use key::{CommandKey, InvalidCommandKey};
 pub use ledger::{Record, Restored, restore, rider};
 pub use replies::{MAX_PENDING, Replies, Reply};

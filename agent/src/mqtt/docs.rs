@@ -24,6 +24,7 @@ use super::payload::{
 };
 use super::topics::{CommandId, MAX_COMMAND_ID_LEN, OperationName, Topics};
 use crate::outbox::{ClassStats, Limits, Loss, LossFrom, OutboxId, Stats};
+use crate::runtime_client::Deadlines;
 
 /// One kind of message as the document shows it.
 struct Section {
@@ -139,8 +140,10 @@ fn commands_note() -> String {
          - `stop` ends a pipeline and forgets it. One that the box's configuration file declares stays listed as stopped, over restarts \
          too, until somebody resumes it, deploys it again or edits its section. What `deploy` puts in the place of such a pipeline holds \
          over restarts as well, until its section is edited.\n\
-         - One command runs at a time, in the order in which they were accepted. A runtime that is away or silent is waited for up \
-         to {} s; then the command fails with the reason, and the next one gets its turn. What the runtime refuses fails at once.\n\
+         - One command runs at a time, in the order in which they were accepted. A runtime that is away is waited for up \
+         to {} s, and one that is at it (it may load models first) up to {} s. Where no answer comes in that time, the box asks for another {} s \
+         whether it was done after all. Then the command fails with the reason, and the next one gets its turn. What the runtime refuses \
+         fails at once.\n\
          - A restart resumes what was executing: all three operations may be repeated without harm, and a deployment that is \
          there already as it was asked for is left as it is. Where `expires_at` has passed meanwhile, or the clock is not set, \
          the command fails instead.\n\
@@ -156,7 +159,9 @@ fn commands_note() -> String {
         crate::command::LEDGER_ENTRIES,
         crate::command::REJECTED_ENTRIES,
         crate::command::LEDGER_DAYS,
-        crate::command::PATIENCE.as_secs(),
+        Deadlines::USUAL.away.as_secs(),
+        Deadlines::USUAL.slow_answer.as_secs(),
+        Deadlines::USUAL.aftermath.as_secs(),
         crate::command::MAX_OPEN,
         MAX_PAYLOAD >> 10,
         crate::command::MAX_PENDING,

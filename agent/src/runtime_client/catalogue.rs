@@ -8,7 +8,7 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::workflow::{BlockDetails, BlockSummary, ValidateReport};
 
-use super::{ANSWER, Call, ClientError, EventFeed, RuntimeClient};
+use super::{Call, ClientError, EventFeed, RuntimeClient};
 
 impl RuntimeClient {
     /// How the runtime is (`GET /v1/health`).
@@ -68,8 +68,13 @@ impl RuntimeClient {
         definition: &serde_json::Value,
     ) -> Result<ValidateReport, ClientError> {
         let path = ["workflows", "validate"];
-        self.json(Method::POST, Call::to(&path), Some(definition), ANSWER)
-            .await
+        self.json(
+            Method::POST,
+            Call::to(&path),
+            Some(definition),
+            self.deadlines.answer,
+        )
+        .await
     }
 
     /// The block catalogue (`GET /v1/blocks`).

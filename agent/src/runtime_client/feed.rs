@@ -15,7 +15,7 @@ use reqwest::Method;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 
-use super::{Call, ClientError, RuntimeClient, STREAM_SILENCE};
+use super::{Call, ClientError, RuntimeClient};
 use crate::backoff::Backoff;
 use crate::one_line::one_line;
 
@@ -139,9 +139,10 @@ impl State {
             .streams
             .get(call.url()?)
             .header("accept", "text/event-stream");
+        let silence = self.client.deadlines.stream_silence;
         let response = self
             .client
-            .send(&call.name(&Method::GET), request, STREAM_SILENCE)
+            .send(&call.name(&Method::GET), request, silence)
             .await?;
         Ok(response
             .bytes_stream()

@@ -1,6 +1,6 @@
 //! The typed client of the runtime: HTTP/JSON over its Unix socket, one method a route.
 //!
-//! Invariant: no request waits for ever. Every answer has a deadline; streams have one for silence. The authority is
+//! Invariant: no request waits for ever. Every answer has a deadline; streams have one for silence ([`Deadlines`]). The authority is
 //! the permission of the socket file, so there is no credential here.
 //!
 //! Not here: any decision about what to ask. The daemon, the command line and the tests share this one client.
@@ -16,6 +16,7 @@
 //! ```
 
 mod catalogue;
+mod deadlines;
 mod error;
 mod feed;
 mod pipelines;
@@ -34,16 +35,10 @@ use watchkeeper_contract::problem::{Problem, ProblemCode};
 
 use crate::one_line::one_line;
 
+pub use deadlines::Deadlines;
 pub use error::ClientError;
 pub use feed::{EventFeed, FeedItem};
 
-/// Deadline of an ordinary request.
-const ANSWER: Duration = Duration::from_secs(10);
-/// Deadline of a request that may load models, open a camera or wait for the end of a pipeline before it answers. The runtime gives one network
-/// two minutes and the end of a pipeline 40 s.
-const SLOW_ANSWER: Duration = Duration::from_secs(180);
-/// Longest silence in a stream. The runtime sends a comment at least every 15 s, so three missing ones mean that it hangs.
-const STREAM_SILENCE: Duration = Duration::from_secs(45);
 /// Most bytes of an answer that is kept in memory.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
@@ -51,6 +46,7 @@ const MAX_ANSWER: usize = 64 * 1024 * 1024;
 #[derive(Debug, Clone)]
 pub struct RuntimeClient {
     socket: PathBuf,
+    deadlines: Deadlines,
     http: reqwest::Client,
     /// For answers that have no end, of which only a silence says that something is wrong.
     streams: reqwest::Client,
@@ -62,6 +58,17 @@ impl RuntimeClient {
     /// # Errors
     /// [`ClientError::Setup`] when the HTTP client can't be made.
     pub fn new(socket: impl Into<PathBuf>) -> Result<Self, ClientError> {
+        Self::with_deadlines(socket, Deadlines::USUAL)
+    }
+
+    /// The same with deadlines of one's own.
+    ///
+    /// # Errors
+    /// [`ClientError::Setup`] when the HTTP client can't be made.
+    pub fn with_deadlines(
+        socket: impl Into<PathBuf>,
+        deadlines: Deadlines,
+    ) -> Result<Self, ClientError> {
         let socket = socket.into();
         let builder = || {
             reqwest::Client::builder()
@@ -75,14 +82,21 @@ impl RuntimeClient {
         let setup = |error: reqwest::Error| ClientError::Setup(one_line(&error));
         let http = builder().build().map_err(setup)?;
         let streams = builder()
-            .read_timeout(STREAM_SILENCE)
+            .read_timeout(deadlines.stream_silence)
             .build()
             .map_err(setup)?;
         Ok(Self {
             socket,
+            deadlines,
             http,
             streams,
         })
+    }
+
+    /// How long it waits.
+    #[must_use]
+    pub fn deadlines(&self) -> Deadlines {
+        self.deadlines
     }
 
     /// Socket this client talks to.
@@ -92,7 +106,8 @@ impl RuntimeClient {
     }
 
     async fn get<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
-        self.json(Method::GET, call, None::<&()>, ANSWER).await
+        self.json(Method::GET, call, None::<&()>, self.deadlines.answer)
+            .await
     }
 
     async fn json<B: Serialize + ?Sized, T: DeserializeOwned>(
@@ -124,14 +139,14 @@ impl RuntimeClient {
 
     async fn bytes(&self, call: Call<'_>) -> Result<Bytes, ClientError> {
         let (_, bytes) = self
-            .exchange(Method::GET, call, None::<&()>, ANSWER)
+            .exchange(Method::GET, call, None::<&()>, self.deadlines.answer)
             .await?;
         Ok(bytes)
     }
 
     async fn text(&self, call: Call<'_>) -> Result<String, ClientError> {
         let (name, bytes) = self
-            .exchange(Method::GET, call, None::<&()>, ANSWER)
+            .exchange(Method::GET, call, None::<&()>, self.deadlines.answer)
             .await?;
         String::from_utf8(bytes.into()).map_err(|error| ClientError::Answer {
             request: name,
@@ -177,12 +192,13 @@ impl RuntimeClient {
     ) -> Result<u64, ClientError> {
         let name = call.name(&Method::GET);
         let request = self.streams.get(call.url()?);
-        let mut response = self.send(&name, request, STREAM_SILENCE).await?;
+        let silence = self.deadlines.stream_silence;
+        let mut response = self.send(&name, request, silence).await?;
         let mut written = 0;
         while let Some(chunk) = response
             .chunk()
             .await
-            .map_err(|error| self.transport(&name, &error, STREAM_SILENCE))?
+            .map_err(|error| self.transport(&name, &error, silence))?
         {
             out.write_all(&chunk)
                 .await

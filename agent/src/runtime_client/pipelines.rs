@@ -6,7 +6,7 @@ use tokio::io::AsyncWrite;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 
-use super::{ANSWER, Call, ClientError, RuntimeClient, SLOW_ANSWER};
+use super::{Call, ClientError, RuntimeClient};
 
 impl RuntimeClient {
     /// Every pipeline (`GET /v1/pipelines`).
@@ -37,7 +37,7 @@ impl RuntimeClient {
             Method::POST,
             Call::to(&["pipelines"]),
             Some(spec),
-            SLOW_ANSWER,
+            self.deadlines.slow_answer,
         )
         .await
     }
@@ -48,8 +48,13 @@ impl RuntimeClient {
     /// [`ClientError`], as every request.
     pub async fn put_pipeline(&self, spec: &PipelineSpec) -> Result<PipelineStatus, ClientError> {
         let path = ["pipelines", spec.id.as_str()];
-        self.json(Method::PUT, Call::to(&path), Some(spec), SLOW_ANSWER)
-            .await
+        self.json(
+            Method::PUT,
+            Call::to(&path),
+            Some(spec),
+            self.deadlines.slow_answer,
+        )
+        .await
     }
 
     /// Stops taking frames and keeps everything else (`POST /v1/pipelines/{id}/pause`).
@@ -58,8 +63,13 @@ impl RuntimeClient {
     /// [`ClientError`], as every request.
     pub async fn pause_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, ClientError> {
         let path = ["pipelines", id.as_str(), "pause"];
-        self.json(Method::POST, Call::to(&path), None::<&()>, ANSWER)
-            .await
+        self.json(
+            Method::POST,
+            Call::to(&path),
+            None::<&()>,
+            self.deadlines.answer,
+        )
+        .await
     }
 
     /// Takes frames again (`POST /v1/pipelines/{id}/resume`).
@@ -68,8 +78,13 @@ impl RuntimeClient {
     /// [`ClientError`], as every request.
     pub async fn resume_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, ClientError> {
         let path = ["pipelines", id.as_str(), "resume"];
-        self.json(Method::POST, Call::to(&path), None::<&()>, SLOW_ANSWER)
-            .await
+        self.json(
+            Method::POST,
+            Call::to(&path),
+            None::<&()>,
+            self.deadlines.slow_answer,
+        )
+        .await
     }
 
     /// Stops and forgets a pipeline (`DELETE /v1/pipelines/{id}`).
@@ -78,8 +93,13 @@ impl RuntimeClient {
     /// [`ClientError`], as every request.
     pub async fn delete_pipeline(&self, id: &PipelineId) -> Result<(), ClientError> {
         let path = ["pipelines", id.as_str()];
-        self.done(Method::DELETE, Call::to(&path), None::<&()>, SLOW_ANSWER)
-            .await
+        self.done(
+            Method::DELETE,
+            Call::to(&path),
+            None::<&()>,
+            self.deadlines.slow_answer,
+        )
+        .await
     }
 
     /// What it has seen so far (`GET /v1/pipelines/{id}/results`).

@@ -6,7 +6,7 @@ use watchkeeper_contract::event::Media;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::{SourceSpec, SourceStatus};
 
-use super::{ANSWER, Call, ClientError, RuntimeClient, SLOW_ANSWER};
+use super::{Call, ClientError, RuntimeClient};
 
 impl RuntimeClient {
     /// Every source (`GET /v1/sources`).
@@ -31,8 +31,13 @@ impl RuntimeClient {
     /// [`ClientError`], as every request.
     pub async fn put_source(&self, spec: &SourceSpec) -> Result<SourceStatus, ClientError> {
         let path = ["sources", spec.id.as_str()];
-        self.json(Method::PUT, Call::to(&path), Some(spec), SLOW_ANSWER)
-            .await
+        self.json(
+            Method::PUT,
+            Call::to(&path),
+            Some(spec),
+            self.deadlines.slow_answer,
+        )
+        .await
     }
 
     /// Removes a source (`DELETE /v1/sources/{id}`); refused while a pipeline watches it.
@@ -41,8 +46,13 @@ impl RuntimeClient {
     /// [`ClientError`], as every request.
     pub async fn delete_source(&self, id: &SourceId) -> Result<(), ClientError> {
         let path = ["sources", id.as_str()];
-        self.done(Method::DELETE, Call::to(&path), None::<&()>, ANSWER)
-            .await
+        self.done(
+            Method::DELETE,
+            Call::to(&path),
+            None::<&()>,
+            self.deadlines.answer,
+        )
+        .await
     }
 
     /// Latest frame as JPEG (`GET /v1/sources/{id}/frame.jpg`).
@@ -60,7 +70,12 @@ impl RuntimeClient {
     /// [`ClientError`], as every request.
     pub async fn snapshot(&self, id: &SourceId) -> Result<Media, ClientError> {
         let path = ["sources", id.as_str(), "snapshot"];
-        self.json(Method::POST, Call::to(&path), None::<&()>, SLOW_ANSWER)
-            .await
+        self.json(
+            Method::POST,
+            Call::to(&path),
+            None::<&()>,
+            self.deadlines.slow_answer,
+        )
+        .await
     }
 }

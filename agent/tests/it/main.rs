@@ -3,5 +3,6 @@
 mod commands;
 mod delivery;
 mod embedded;
+mod execute;
 mod runtime_client;
 mod support;

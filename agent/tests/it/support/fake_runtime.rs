@@ -36,6 +36,8 @@ struct Script {
     calls: Vec<String>,
     /// Answers to `PUT /v1/pipelines/{id}` wait this long.
     deploy_takes: Duration,
+    /// A pipeline that is to be changed is changed so late, and answered then, whoever still waits for it.
+    works_for: Duration,
     refuse_deploy: Option<Problem>,
     /// Pipelines as they were deployed.
     pipelines: BTreeMap<String, Value>,
@@ -135,6 +137,11 @@ impl FakeRuntime {
         self.script.lock().expect("script").deploy_takes = time;
     }
 
+    /// Makes it work this long on a change of a pipeline before it is done and answered. A client that goes away does not end it.
+    pub(crate) fn works_for(&self, time: Duration) {
+        self.script.lock().expect("script").works_for = time;
+    }
+
     /// Makes deployments fail with this problem.
     pub(crate) fn refuse_deploy(&self, problem: Option<Problem>) {
         self.script.lock().expect("script").refuse_deploy = problem;
@@ -223,19 +230,37 @@ async fn deploy(
     UrlPath(id): UrlPath<String>,
     Json(spec): Json<Value>,
 ) -> Response {
-    let (pause, refusal) = {
-        let mut script = shared.script.lock().expect("script");
-        script.calls.push(format!("PUT pipelines/{id}"));
-        if script.refuse_deploy.is_none() {
-            script.pipelines.insert(id, spec.clone());
+    detached(async move {
+        begin(&shared, format!("PUT pipelines/{id}")).await;
+        let (pause, refusal) = {
+            let mut script = shared.script.lock().expect("script");
+            if script.refuse_deploy.is_none() {
+                script.pipelines.insert(id, spec.clone());
+            }
+            (script.deploy_takes, script.refuse_deploy.clone())
+        };
+        tokio::time::sleep(pause).await;
+        if let Some(refusal) = refusal {
+            return problem(refusal);
         }
-        (script.deploy_takes, script.refuse_deploy.clone())
+        Json(pipeline(&spec)).into_response()
+    })
+    .await
+}
+
+/// Notes the call and takes as long as the script says.
+async fn begin(shared: &Shared, call: String) {
+    let works_for = {
+        let mut script = shared.script.lock().expect("script");
+        script.calls.push(call);
+        script.works_for
     };
-    tokio::time::sleep(pause).await;
-    if let Some(refusal) = refusal {
-        return problem(refusal);
-    }
-    Json(pipeline(&spec)).into_response()
+    tokio::time::sleep(works_for).await;
+}
+
+/// Goes on when the client is gone, as the real one does.
+async fn detached(work: impl Future<Output = Response> + Send + 'static) -> Response {
+    tokio::spawn(work).await.expect("the work ends")
 }
 
 async fn deployed(State(shared): State<Shared>, UrlPath(id): UrlPath<String>) -> Response {
@@ -261,11 +286,14 @@ fn pipeline(spec: &Value) -> Value {
     })
 }
 
-async fn delete(State(shared): State<Shared>, UrlPath(id): UrlPath<String>) -> StatusCode {
-    let mut script = shared.script.lock().expect("script");
-    script.calls.push(format!("DELETE pipelines/{id}"));
-    script.pipelines.remove(&id);
-    StatusCode::NO_CONTENT
+async fn delete(State(shared): State<Shared>, UrlPath(id): UrlPath<String>) -> Response {
+    detached(async move {
+        begin(&shared, format!("DELETE pipelines/{id}")).await;
+        let mut script = shared.script.lock().expect("script");
+        script.pipelines.remove(&id);
+        StatusCode::NO_CONTENT.into_response()
+    })
+    .await
 }
 
 async fn block(UrlPath(name): UrlPath<String>) -> Json<Value> {

@@ -1,0 +1,131 @@
+//! What becomes of a command whose answer does not come in time.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::net::UnixListener;
+use watchkeeper_agent::command::{Outcome, execute};
+use watchkeeper_agent::runtime_client::{Deadlines, RuntimeClient};
+use watchkeeper_contract::command::Operation;
+use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+
+use crate::support::fake_runtime::FakeRuntime;
+
+/// An answer is given up long before the work is done, which takes this long.
+const WORK: Duration = Duration::from_millis(1500);
+const IMPATIENT: Deadlines = Deadlines {
+    slow_answer: Duration::from_millis(100),
+    aftermath: Duration::from_secs(30),
+    ..Deadlines::USUAL
+};
+
+fn deploy() -> Operation {
+    let pipeline = PipelineSpec {
+        id: PipelineId::new("door").expect("name"),
+        source: SourceId::new("gate").expect("name"),
+        workflow: json!({"version": "1.0"}),
+        parameters: Default::default(),
+        model: None,
+        rules: None,
+        detect: DetectMode::Always,
+        record: false,
+        show: false,
+        stop_after_s: None,
+        paused: false,
+    };
+    serde_json::from_value(json!({"op": "deploy", "pipeline": pipeline})).expect("an operation")
+}
+
+fn stop() -> Operation {
+    Operation::Stop {
+        pipeline: PipelineId::new("door").expect("name"),
+    }
+}
+
+async fn carry_out(runtime: &FakeRuntime, operation: Operation, deadlines: Deadlines) -> Outcome {
+    let client = RuntimeClient::with_deadlines(runtime.socket(), deadlines).expect("client");
+    let key = "deploy/1".parse().expect("a key");
+    execute(client, key, operation, false, 7).await
+}
+
+#[tokio::test]
+async fn a_deployment_that_is_done_after_its_deadline_is_successful_and_begun_once() {
+    let dir = tempfile::tempdir().expect("dir");
+    let runtime = FakeRuntime::start(dir.path());
+    runtime.works_for(WORK);
+    let outcome = carry_out(&runtime, deploy(), IMPATIENT).await;
+    let answer = outcome.result.expect("it was done");
+    assert_eq!(answer, json!({"pipeline": "door", "state": "starting"}));
+    assert_eq!(runtime.calls(), ["PUT pipelines/door"]);
+}
+
+#[tokio::test]
+async fn a_stop_that_is_done_after_its_deadline_is_successful() {
+    let dir = tempfile::tempdir().expect("dir");
+    let runtime = FakeRuntime::start(dir.path());
+    carry_out(&runtime, deploy(), Deadlines::USUAL).await;
+    runtime.works_for(WORK);
+    let deadlines = Deadlines {
+        slow_answer: WORK - Duration::from_millis(500),
+        ..IMPATIENT
+    };
+    let asked = tokio::spawn({
+        let runtime = RuntimeClient::with_deadlines(runtime.socket(), deadlines).expect("client");
+        execute(runtime, "stop/1".parse().expect("a key"), stop(), false, 7)
+    });
+    // The runtime has nothing to wait for any more when it is asked again.
+    while runtime.calls().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    runtime.works_for(Duration::ZERO);
+    let outcome = asked.await.expect("it ends");
+    assert_eq!(outcome.result, Ok(json!({"pipeline": "door"})));
+}
+
+#[tokio::test]
+async fn what_never_shows_up_fails_after_a_bounded_time_and_says_so() {
+    let dir = tempfile::tempdir().expect("dir");
+    let runtime = FakeRuntime::start(dir.path());
+    runtime.works_for(Duration::from_secs(600));
+    let deadlines = Deadlines {
+        aftermath: Duration::from_secs(2),
+        ..IMPATIENT
+    };
+    let reason = carry_out(&runtime, deploy(), deadlines).await.result;
+    let reason = reason.expect_err("it is nowhere");
+    assert!(
+        reason.contains("did not answer PUT") && reason.ends_with("not done 2 s later either"),
+        "{reason}"
+    );
+    assert_eq!(runtime.calls(), ["PUT pipelines/door"]);
+}
+
+#[tokio::test]
+async fn a_runtime_that_breaks_off_late_is_waited_for_as_long_as_any_other() {
+    let dir = tempfile::tempdir().expect("dir");
+    let socket = dir.path().join("runtime.sock");
+    let dying = UnixListener::bind(&socket).expect("bind");
+    let deadlines = Deadlines {
+        away: Duration::from_secs(3),
+        ..Deadlines::USUAL
+    };
+    let asked = tokio::spawn({
+        let runtime = RuntimeClient::with_deadlines(&socket, deadlines).expect("client");
+        execute(
+            runtime,
+            "deploy/1".parse().expect("a key"),
+            deploy(),
+            false,
+            7,
+        )
+    });
+    let connection = dying.accept().await.expect("a client");
+    // It dies at work, when the command has been running for longer than a runtime may be away.
+    tokio::time::sleep(deadlines.away + Duration::from_secs(1)).await;
+    drop((connection, dying));
+    std::fs::remove_file(&socket).expect("its socket");
+    let _runtime = FakeRuntime::start(dir.path());
+    let outcome = asked.await.expect("it ends");
+    outcome.result.expect("it was done after the restart");
+}
