@@ -42,7 +42,8 @@ use crate::clock::wall_now;
 use crate::command::{self, CommandBoard, CommandKey, Outcome, Replies};
 use crate::mqtt::hearing::Hearing;
 use crate::mqtt::link::{Broker, Link, LinkEvent, Refused, Token};
-use crate::mqtt::payload::{self, LossMessage, Presence, event_draft, outage_alarm};
+use crate::mqtt::newer::newer_draft;
+use crate::mqtt::payload::{self, LossMessage, Presence, TooLarge, event_draft, outage_alarm};
 use crate::mqtt::session::{self, Session};
 use crate::mqtt::{Inbound, Retained, Topics};
 use crate::outbox::{self, Change, Class, Content, Draft, Outbox, OutboxId, TelemetryRing};
@@ -305,6 +306,14 @@ impl Agent {
                 Ok(())
             }
             FeedItem::Record(record) => self.on_record(&record),
+            FeedItem::Newer(record) => {
+                tracing::info!(
+                    seq = record.seq.0,
+                    kind = record.kind,
+                    "an event in words of a newer runtime is told as it came"
+                );
+                self.tell_record(record.seq, newer_draft(&record))
+            }
             FeedItem::Unreadable { seq, cause } => {
                 tracing::warn!(seq = seq.0, cause, "journal record can't be read");
                 self.tell_outbox(outbox::Input::Unreadable { seq })
@@ -336,14 +345,20 @@ impl Agent {
             self.retained.set(self.topics.outage_alarm(source), text);
             self.status_due = Instant::now();
         }
-        let input = match event_draft(record) {
-            Ok(draft) => outbox::Input::Record {
-                seq: record.seq,
-                draft,
-            },
+        self.tell_record(record.seq, event_draft(record))
+    }
+
+    /// The record of number `seq` goes into the outbox, as a message or as a loss.
+    fn tell_record(
+        &mut self,
+        seq: EventSeq,
+        draft: Result<Draft, TooLarge>,
+    ) -> Result<(), AgentError> {
+        let input = match draft {
+            Ok(draft) => outbox::Input::Record { seq, draft },
             Err(error) => {
                 tracing::warn!(%error, "event can't be told");
-                outbox::Input::Unreadable { seq: record.seq }
+                outbox::Input::Unreadable { seq }
             }
         };
         self.tell_outbox(input)

@@ -9,7 +9,7 @@ use watchkeeper_contract::rule::Severity;
 use super::args::{EventAction, EventArgs};
 use super::exit::{Exit, Failure};
 use super::output::Output;
-use crate::runtime_client::{FeedItem, RuntimeClient};
+use crate::runtime_client::{FeedItem, NewerRecord, RuntimeClient};
 
 /// Records that one request checks.
 const VERIFY_PAGE: u32 = 1000;
@@ -214,6 +214,7 @@ pub(super) async fn run(
         };
         match item {
             Some(FeedItem::Record(event)) => show(&event, Clock::Wall, out),
+            Some(FeedItem::Newer(record)) => out.note(newer(&record)),
             Some(FeedItem::Unreadable { seq, cause }) => {
                 out.note(format!("event {seq} can't be read: {cause}"));
             }
@@ -233,6 +234,14 @@ pub(super) async fn run(
             return Ok(());
         }
     }
+}
+
+/// What a person is told of an event in words that only a newer runtime has.
+pub(super) fn newer(record: &NewerRecord) -> String {
+    format!(
+        "event {} ({}) is in words of a newer runtime than this program knows: update the agent",
+        record.seq, record.kind
+    )
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::LossCause;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
+use super::newer::NewerEventMessage;
 use super::payload::{
     AgentMessage, AlarmMessage, BirthMessage, CapabilityMessage, CountsMessage, EventMessage,
     FramesMessage, HealthMessage, LossMessage, MAX_PAYLOAD, Presence, SCHEMA, ServiceState,
@@ -24,7 +25,7 @@ use super::payload::{
 };
 use super::topics::{CommandId, MAX_COMMAND_ID_LEN, OperationName, Topics};
 use crate::outbox::{ClassStats, Limits, Loss, LossFrom, OutboxId, Stats};
-use crate::runtime_client::Deadlines;
+use crate::runtime_client::{Deadlines, NewerRecord};
 
 /// One kind of message as the document shows it.
 struct Section {
@@ -243,6 +244,18 @@ pub(crate) fn example_event() -> Event {
         }],
         hash: "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752".to_owned(),
     }
+}
+
+/// A record with a kind that nobody here knows.
+fn example_newer_record() -> NewerRecord {
+    let event = Event {
+        evidence: vec![],
+        media: vec![],
+        ..example_event()
+    };
+    let mut record = json(&event);
+    record["body"] = serde_json::json!({ "kind": "door_forced", "door": "north" });
+    NewerRecord::read(&record.to_string()).expect("the record of the example is one")
 }
 
 fn json(value: &impl serde::Serialize) -> Value {
@@ -519,6 +532,34 @@ fn event_sections() -> Vec<Section> {
                     "late",
                     "`true` when it waited since before the present session",
                 ),
+            ],
+        },
+        Section {
+            title: "Events of a newer runtime",
+            topic: topics.event(Some(&source), "door_forced"),
+            how: "QoS 1 through the outbox; `ev/<kind>` without `cam/…` where no source is named",
+            about: "While a box is updated, its runtime may have words that its agent does not know. Such an event is told all the same: \
+                    `record` is what the runtime wrote (as in `GET /v1/events`, docs/api.md), and of the rest there is what the agent understands.",
+            example: json(&NewerEventMessage::of(&example_newer_record())),
+            members: &[
+                SCHEMA_ROW,
+                ("id", "identity over the event's life"),
+                ("seq", "number in the box's journal, as of any other event"),
+                TS_ROW,
+                ("cam", "source; absent where none is named"),
+                (
+                    "kind",
+                    "last level of the topic; `other` where the kind can't be one",
+                ),
+                (
+                    "phase",
+                    "`new`, `update` or `end`; absent where it is another",
+                ),
+                (
+                    "severity",
+                    "`info`, `warning` or `critical`; absent where it is another",
+                ),
+                ("record", "the record, to the byte; here shortened"),
             ],
         },
         Section {

@@ -497,7 +497,8 @@ fn kind_of(event: &Event) -> &str {
     }
 }
 
-fn is_level(text: &str) -> bool {
+/// Whether `text` may be the last level of an event's topic.
+pub(super) fn is_level(text: &str) -> bool {
     (1..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
 }
 

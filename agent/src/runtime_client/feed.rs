@@ -15,7 +15,7 @@ use reqwest::Method;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 
-use super::{Call, ClientError, RuntimeClient};
+use super::{Call, ClientError, NewerRecord, RuntimeClient};
 use crate::backoff::Backoff;
 use crate::one_line::one_line;
 
@@ -34,7 +34,9 @@ pub enum FeedItem {
     },
     /// One record of the journal.
     Record(Box<Event>),
-    /// A record that this version can't read. It counts as given.
+    /// A record in words that only a newer runtime has.
+    Newer(Box<NewerRecord>),
+    /// A record that can't be read at all. It counts as given.
     Unreadable {
         /// Its number.
         seq: EventSeq,
@@ -156,25 +158,27 @@ impl State {
         if frame.data.is_empty() {
             return None;
         }
-        let parsed = serde_json::from_str::<Event>(&frame.data);
-        let seq = match (&parsed, frame.id.parse::<u64>()) {
-            (Ok(event), _) => event.seq,
-            (Err(_), Ok(id)) => EventSeq(id),
-            // Neither a record nor a number: nothing a cursor could move to.
-            (Err(_), Err(_)) => return None,
+        let (seq, item) = match serde_json::from_str::<Event>(&frame.data) {
+            Ok(event) => (event.seq, FeedItem::Record(Box::new(event))),
+            Err(error) => match (
+                NewerRecord::read(&frame.data),
+                frame.id.parse().map(EventSeq),
+            ) {
+                (Some(record), _) => (record.seq, FeedItem::Newer(Box::new(record))),
+                (None, Ok(seq)) => {
+                    let cause = error.to_string();
+                    (seq, FeedItem::Unreadable { seq, cause })
+                }
+                // Neither a record nor a number: nothing a cursor could move to.
+                (None, Err(_)) => return None,
+            },
         };
         if seq <= self.after {
             return None;
         }
         self.after = seq;
         self.backoff.reset();
-        Some(match parsed {
-            Ok(event) => FeedItem::Record(Box::new(event)),
-            Err(error) => FeedItem::Unreadable {
-                seq,
-                cause: error.to_string(),
-            },
-        })
+        Some(item)
     }
 
     fn lose(&mut self, error: ClientError) -> FeedItem {

@@ -19,6 +19,7 @@ mod catalogue;
 mod deadlines;
 mod error;
 mod feed;
+mod newer;
 mod pipelines;
 mod sources;
 
@@ -38,6 +39,7 @@ use crate::one_line::one_line;
 pub use deadlines::Deadlines;
 pub use error::ClientError;
 pub use feed::{EventFeed, FeedItem};
+pub use newer::NewerRecord;
 
 /// Most bytes of an answer that is kept in memory.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;

@@ -276,6 +276,26 @@ async fn an_agent_that_starts_while_the_runtime_is_away_says_that_nobody_knows()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_only_a_newer_runtime_knows_is_told_as_it_came_and_no_loss() {
+    let test = "an_event_that_only_a_newer_runtime_knows_is_told_as_it_came_and_no_loss";
+    let Some(mut house) = House::build(test, Memory::Nothing) else {
+        return;
+    };
+    house.append(1);
+    let mut newer = serde_json::to_value(crossing(Severity::Warning)).expect("an event");
+    newer["seq"] = 2.into();
+    newer["body"] = serde_json::json!({"kind": "door_forced", "door": "north"});
+    house.runtime.append_raw(newer.clone());
+    house.append(1);
+    let told = house
+        .subscriber
+        .expect("/cam/gate/ev/door_forced", |_| true);
+    assert_eq!((&told["seq"], &told["id"]), (&newer["seq"], &newer["id"]));
+    assert_eq!(told["record"], newer);
+    house.subscriber.expect_no_hole(3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_cannot_be_read_is_told_as_a_loss() {
     let test = "a_record_that_cannot_be_read_is_told_as_a_loss";
     let Some(mut house) = House::build(test, Memory::Nothing) else {

@@ -362,6 +362,10 @@ fn show(item: FeedItem, last_seq: &mut EventSeq, printer: &mut Printer<'_>) {
             *last_seq = event.seq;
             printer.event(&event);
         }
+        FeedItem::Newer(record) => {
+            *last_seq = record.seq;
+            printer.out.note(events::newer(&record));
+        }
         FeedItem::Unreadable { seq, cause } => {
             *last_seq = seq;
             printer
