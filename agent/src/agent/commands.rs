@@ -2,13 +2,14 @@
 //!
 //! Invariant: what the outside can make the box say is bounded. A status that is stored goes through the outbox; an answer that
 //! needs no storing waits in [`crate::command::Replies`] and leaves a few at a time, so a broker full of requests costs time,
-//! never the session.
+//! never the session. A refusal is cleared again, sooner or later ([`crate::command::Refusals`]).
 
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use watchkeeper_contract::command::{CommandReport, CommandStatus};
 use watchkeeper_contract::rule::Severity;
+use watchkeeper_store::{Batch, Store as _};
 
 use super::{Agent, AgentError};
 use crate::clock::wall_now;
@@ -31,6 +32,10 @@ impl Agent {
     ) -> Result<(), AgentError> {
         // An empty payload is a requester that cleans up.
         if payload.is_empty() {
+            let status = Topics::status_below(raw_operation, &id);
+            if self.refusals.taken_back(&status) {
+                self.retained.set(self.topics.at(&status), Vec::new());
+            }
             return Ok(());
         }
         match operation {
@@ -117,7 +122,8 @@ impl Agent {
             // What became of it since it was asked for counts; where that is being stored, the report of it follows.
             let report = match known {
                 Some(key) => self.board.answer(&key),
-                None => reply.refusal,
+                None if self.may_refuse(&reply) => reply.refusal,
+                None => None,
             };
             let (Some(report), Some(link)) = (report, &mut self.link) else {
                 continue;
@@ -129,6 +135,48 @@ impl Agent {
             }
         }
         Ok(())
+    }
+
+    /// Whether this refusal may be told. From now on it counts as standing at the broker, until it is cleared.
+    fn may_refuse(&mut self, reply: &Reply) -> bool {
+        let status = Topics::status_below(&reply.operation, &reply.id);
+        match self.refusals.stands(&status, wall_now()) {
+            Ok(oldest) => {
+                self.retained.leave(&self.topics.at(&status));
+                if let Some(oldest) = oldest {
+                    self.retained.set(self.topics.at(&oldest), Vec::new());
+                }
+                true
+            }
+            Err(command::TooMany) => {
+                let name = format!("{}/{}", reply.operation, reply.id);
+                self.grumble(&name, "too many refusals wait to be cleared");
+                false
+            }
+        }
+    }
+
+    /// Clears the refusals that have stood for long enough, and stores what is not stored yet.
+    pub(super) fn age_refusals(&mut self) -> Result<(), AgentError> {
+        for status in self.refusals.age(wall_now()) {
+            self.retained.set(self.topics.at(&status), Vec::new());
+        }
+        match self.refusals.is_changed() {
+            true => self.tell_outbox(outbox::Input::Carry),
+            false => Ok(()),
+        }
+    }
+
+    /// Stores before the end what nothing has carried along.
+    pub(super) fn keep_refusals(&mut self) {
+        let mut batch = Batch::new();
+        for op in self.refusals.riders() {
+            batch.push(op);
+        }
+        // At worst a refusal stands for longer than it should.
+        if let Err(error) = self.store.write(batch) {
+            tracing::warn!(%error, "what was refused last is not remembered");
+        }
     }
 
     fn refuse(&mut self, operation: &str, id: CommandId, report: CommandReport) {
@@ -172,10 +220,14 @@ impl Agent {
     }
 
     fn queue_status(&mut self, key: &CommandKey, payload: Vec<u8>) -> Result<(), AgentError> {
+        let topic = Topics::status_below(key.operation.as_str(), &key.id);
+        // It may have said `rejected`, before the request was corrected.
+        self.refusals.gone(&topic);
+        self.retained.leave(&self.topics.at(&topic));
         self.tell_outbox(outbox::Input::Own(Draft {
             class: Class::Assured,
             severity: Severity::Info,
-            topic: Topics::status_below(key.operation.as_str(), &key.id),
+            topic,
             retain: true,
             seq: None,
             payload,

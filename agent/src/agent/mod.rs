@@ -39,7 +39,7 @@ use status::StatusReport;
 pub use watchdog::Watchdog;
 
 use crate::clock::wall_now;
-use crate::command::{self, CommandBoard, CommandKey, Outcome, Replies};
+use crate::command::{self, CommandBoard, CommandKey, Outcome, Refusals, Replies};
 use crate::mqtt::hearing::Hearing;
 use crate::mqtt::link::{Broker, Link, LinkEvent, Refused, Token};
 use crate::mqtt::newer::newer_draft;
@@ -110,6 +110,7 @@ pub struct Agent {
     session: Session,
     retained: Retained,
     replies: Replies,
+    refusals: Refusals,
     hearing: Hearing,
     ring: TelemetryRing,
 
@@ -253,6 +254,7 @@ impl Agent {
             self.ledger_due = now + LEDGER_EVERY;
             self.board.handle(wall_now(), command::Input::Tick);
             self.drain_board()?;
+            self.age_refusals()?;
         }
         self.listen_when_due(now)?;
         if self.status_due <= now {
@@ -386,12 +388,10 @@ impl Agent {
                 self.farewell_acked = true;
                 Ok(())
             }
-            LinkEvent::Acked(Token::Retained(ticket)) => {
-                if self.retained.acked(ticket) {
-                    self.forget_cleared()?;
-                }
-                Ok(())
-            }
+            LinkEvent::Acked(Token::Retained(ticket)) => match self.retained.acked(ticket) {
+                Some(topic) => self.forget_cleared(&topic),
+                None => Ok(()),
+            },
             LinkEvent::Acked(Token::Reply) => {
                 self.replies.acked();
                 Ok(())
@@ -504,7 +504,8 @@ impl Agent {
     fn write(&mut self, change: &Change) {
         let mut batch = outbox::store::batch_of(change);
         let must_sync = change.must_sync() || !self.riders.is_empty();
-        for op in self.riders.drain(..) {
+        // Nothing waits for the refusals: they make no change durable.
+        for op in self.riders.drain(..).chain(self.refusals.riders()) {
             batch.push(op);
         }
         self.boarded = std::mem::take(&mut self.riding);
@@ -586,6 +587,7 @@ impl Agent {
                 ),
             }
         }
+        self.keep_refusals();
         self.reports.left(&self.outbox);
         let left = self.outbox.stats();
         tracing::info!(

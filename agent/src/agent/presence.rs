@@ -162,8 +162,11 @@ impl Agent {
         Ok(())
     }
 
-    /// The broker has a clearing: what need not be remembered any more is not.
-    pub(super) fn forget_cleared(&mut self) -> Result<(), AgentError> {
+    /// The broker knows that nothing is on `topic`: what need not be remembered any more is not.
+    pub(super) fn forget_cleared(&mut self, topic: &str) -> Result<(), AgentError> {
+        if let Some(below) = self.topics.below(topic) {
+            self.refusals.gone(below);
+        }
         let (retained, topics) = (&self.retained, &self.topics);
         let changed = self.sources.settle(|source| {
             let state = retained.is_cleared(&topics.source_state(source));

@@ -17,7 +17,7 @@ use super::report::Reports;
 use super::shown::ShownSources;
 use super::{Agent, Identity, LEDGER_EVERY, Watchdog};
 use crate::clock::wall_now;
-use crate::command::{self, CommandBoard, Replies};
+use crate::command::{self, CommandBoard, Refusals, Replies};
 use crate::mqtt::hearing::Hearing;
 use crate::mqtt::link::Broker;
 use crate::mqtt::session::Session;
@@ -122,6 +122,7 @@ impl Agent {
         let folder = setup.state_dir.join(FOLDER);
         let mut restored = outbox::store::restore(&*store, &folder, first_id(wall))?;
         let ledger = command::restore(&*store, &folder)?;
+        let refusals = Refusals::restore(&*store, &folder)?;
         let (sources, taken_over) = ShownSources::restore(&*store, &folder)?;
         // Nothing is written before all of it is known to be readable.
         for batch in ledger.rewrites.into_iter().chain(taken_over) {
@@ -136,6 +137,9 @@ impl Agent {
         let topics = Topics::new(&setup.site, &setup.box_id);
         for (source, payload) in sources.alarms() {
             retained.set(topics.outage_alarm(source), payload);
+        }
+        for topic in refusals.clearing() {
+            retained.set(topics.at(topic), Vec::new());
         }
         let runtime = RuntimeClient::new(&setup.runtime_socket)?;
         let cursor = outbox.cursor();
@@ -167,6 +171,7 @@ impl Agent {
             session: Session::new(now, starts, fastrand::u64(..)),
             retained,
             replies: Replies::default(),
+            refusals,
             hearing: Hearing::new(setup.flood_pause),
             ring: TelemetryRing::new(RING_CAPACITY, RING_SPACING),
             feed,

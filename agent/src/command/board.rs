@@ -43,7 +43,7 @@ pub const CLOCK_PATIENCE: Duration = Duration::from_secs(300);
 /// Longest reason of a rejection or a failure, in bytes.
 pub(super) const MAX_REASON: usize = 1024;
 
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+pub(super) const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 const CLOCK_UNSET: &str = "the clock of this box is not set, so expires_at can't be judged; set the clock or leave it out";
 

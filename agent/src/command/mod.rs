@@ -1,12 +1,14 @@
 //! Commands from outside: received, answered, carried out once.
 //!
-//! `key` names a command, `board` decides (sans-IO), `replies` bounds the answers that need no decision, `ledger` is the
+//! `key` names a command, `board` decides (sans-IO), `replies` bounds the answers that need no decision, `refusals` knows which of
+//! them have to be cleared again, `ledger` is the
 //! stored form, `execute` calls the runtime.
 
 mod board;
 mod execute;
 mod key;
 mod ledger;
+mod refusals;
 mod replies;
 
 pub use board::{
@@ -16,4 +18,5 @@ pub use board::{
 pub use execute::{Outcome, execute};
 pub use key::{CommandKey, InvalidCommandKey};
 pub use ledger::{Record, Restored, restore, rider};
+pub use refusals::{MAX_STANDING, Refusals, TooMany};
 pub use replies::{MAX_PENDING, Replies, Reply};

@@ -150,7 +150,8 @@ fn commands_note() -> String {
          the command fails instead.\n\
          - `rejected` is an end like the others: the command is not carried out later, ask again under another id. One too many \
          ({} may be open) is rejected. What is not understood (malformed, larger than {} KiB, an operation the box does not \
-         have) is rejected too and not remembered: the corrected request may have the same id.\n\
+         have) is rejected too and not remembered: the corrected request may have the same id. That status is cleared when its request \
+         is, after {} days, and when {} later ones were refused like it.\n\
          - Answers that need no storing leave a few at a time. Where more than {} requests wait for one, or {} rejections are \
          remembered, the rest stay unanswered until they come again with the next session; clear what is done.\n\
          - While the box's clock is not set, a request with `expires_at` waits, and what follows waits behind it. Where the clock \
@@ -165,6 +166,8 @@ fn commands_note() -> String {
         Deadlines::USUAL.aftermath.as_secs(),
         crate::command::MAX_OPEN,
         MAX_PAYLOAD >> 10,
+        crate::command::LEDGER_DAYS,
+        crate::command::MAX_STANDING,
         crate::command::MAX_PENDING,
         crate::command::REJECTED_ENTRIES,
         crate::command::CLOCK_PATIENCE.as_secs() / 60,

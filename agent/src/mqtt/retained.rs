@@ -48,6 +48,13 @@ impl Retained {
         }
     }
 
+    /// Wants nothing on `topic` any more, not even that it is clear: somebody else writes it.
+    pub fn leave(&mut self, topic: &str) {
+        self.wanted.remove(topic);
+        self.dirty.remove(topic);
+        self.cleared.retain(|cleared| cleared != topic);
+    }
+
     /// Publishes `topic` again although nothing changed: somebody else overwrote it.
     pub fn repeat(&mut self, topic: &str) {
         if self.wanted.contains_key(topic) {
@@ -83,23 +90,21 @@ impl Retained {
         })
     }
 
-    /// The broker has a publication, or it can never have it. True when a topic is cleared by it.
-    pub fn acked(&mut self, ticket: u64) -> bool {
-        let Some((topic, has_cleared)) = self.in_flight.remove(&ticket) else {
-            return false;
-        };
-        if !has_cleared || !self.is_cleared(&topic) {
-            return false;
+    /// The broker has a publication, or it can never have it. Answers the topic that is cleared by it.
+    pub fn acked(&mut self, ticket: u64) -> Option<String> {
+        let (topic, has_cleared) = self.in_flight.remove(&ticket)?;
+        if !has_cleared || !self.wanted.contains_key(&topic) || !self.is_cleared(&topic) {
+            return None;
         }
         self.cleared.retain(|cleared| *cleared != topic);
-        self.cleared.push_back(topic);
+        self.cleared.push_back(topic.clone());
         while self.cleared.len() > CLEARED_KEPT {
             if let Some(oldest) = self.cleared.pop_front() {
                 self.wanted.remove(&oldest);
                 self.dirty.remove(&oldest);
             }
         }
-        true
+        Some(topic)
     }
 
     /// Whether the broker knows that nothing is to be on `topic`: its clearing was acknowledged, or it was never written.
@@ -156,9 +161,9 @@ mod tests {
         assert!(!retained.is_cleared("a"));
         // The session breaks before the acknowledgement.
         retained.begin_session();
-        assert!(!retained.acked(lost.ticket));
+        assert_eq!(retained.acked(lost.ticket), None);
         let next = retained.take_next().expect("the clearing again");
-        assert!(retained.acked(next.ticket));
+        assert_eq!(retained.acked(next.ticket).as_deref(), Some("a"));
         assert!(retained.is_cleared("a"));
     }
 
@@ -169,8 +174,25 @@ mod tests {
         let clearing = retained.take_next().expect("the clearing");
         retained.set("a".into(), vec![1]);
         assert_eq!(retained.take_next(), None, "not two of one topic at a time");
-        assert!(!retained.acked(clearing.ticket));
+        assert_eq!(retained.acked(clearing.ticket), None);
         assert_eq!(drain(&mut retained), [("a".to_owned(), vec![1])]);
+    }
+
+    #[test]
+    fn a_topic_that_is_left_is_not_cleared_behind_anybodys_back() {
+        let mut retained = Retained::default();
+        for topic in ["cleared", "under way", "waiting"] {
+            retained.set(topic.into(), vec![]);
+        }
+        let cleared = retained.take_next().expect("a clearing");
+        assert_eq!(retained.acked(cleared.ticket).as_deref(), Some("cleared"));
+        let under_way = retained.take_next().expect("a clearing");
+        for topic in ["cleared", "under way", "waiting"] {
+            retained.leave(topic);
+        }
+        assert_eq!(retained.acked(under_way.ticket), None);
+        retained.begin_session();
+        assert_eq!(retained.take_next(), None);
     }
 
     #[test]

@@ -184,6 +184,12 @@ impl Topics {
         format!("{}/{below}", self.root)
     }
 
+    /// The reverse of [`Self::at`]; `None` for what is not this box's.
+    #[must_use]
+    pub fn below<'a>(&self, topic: &'a str) -> Option<&'a str> {
+        topic.strip_prefix(&self.root)?.strip_prefix('/')
+    }
+
     /// `state`: online, stopped or offline.
     #[must_use]
     pub fn state(&self) -> String {

@@ -123,6 +123,32 @@ async fn a_malformed_an_unknown_and_an_expired_request_never_reach_the_runtime()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_is_cleared_with_its_request_also_over_a_restart() {
+    let test = "a_refusal_is_cleared_with_its_request_also_over_a_restart";
+    let Some(mut desk) = Desk::open(test) else {
+        return;
+    };
+    let topic = "watchkeeper/v1/s/b/cmd/reboot/1/req";
+    desk.request("reboot", "1", &json!({}));
+    desk.status("reboot", "1", "rejected");
+    desk.agent.terminate();
+    desk.agent.restart();
+    desk.status("reboot", "1", "rejected");
+    publish(desk.broker.port, topic, "", true);
+    desk.subscriber
+        .expect("/cmd/reboot/1/st", serde_json::Value::is_null);
+    // The same name may be used again, and what is said then stands.
+    desk.request("reboot", "1", &json!({}));
+    desk.status("reboot", "1", "rejected");
+    desk.agent.crash_and_restart();
+    desk.status("reboot", "1", "rejected");
+    desk.request("stop", "1", &json!({"pipeline": "door"}));
+    desk.status("stop", "1", "successful");
+    let shown = desk.subscriber.shown("/cmd/reboot/1/st");
+    assert_eq!(shown["status"], "rejected");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_agent_killed_while_a_command_runs_resumes_it_and_tells_one_end() {
     let Some(mut desk) =
         Desk::open("an_agent_killed_while_a_command_runs_resumes_it_and_tells_one_end")
