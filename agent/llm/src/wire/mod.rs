@@ -9,6 +9,7 @@ mod decode;
 mod gemini;
 mod head;
 mod openai;
+mod refusal;
 
 use serde::{Deserialize, Serialize};
 
@@ -196,8 +197,12 @@ fn body(of: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(of).unwrap_or_default()
 }
 
-/// The start of a body that is no JSON, as text.
-fn beginning(body: &[u8]) -> String {
-    let start = body.get(..body.len().min(2_048)).unwrap_or_default();
-    String::from_utf8_lossy(start).into_owned()
+/// The header that says how the answer is to come: event by event, or whole.
+fn accept(ask: &Ask) -> (&'static str, &'static str) {
+    let form = if ask.stream {
+        "text/event-stream"
+    } else {
+        "application/json"
+    };
+    ("accept", form)
 }

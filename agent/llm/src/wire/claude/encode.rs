@@ -14,7 +14,7 @@ use crate::catalogue::{Capability, Model, ThinkingStyle};
 use crate::conversation::{
     AssistantPart, AssistantTurn, Conversation, Picture, ToolResult, Turn, UserPart,
 };
-use crate::wire::{HttpCall, Protocol, body};
+use crate::wire::{HttpCall, Protocol, accept, body};
 
 /// Least that may be set aside for thinking.
 const MIN_THINKING: u32 = 1_024;
@@ -171,17 +171,12 @@ pub(in crate::wire) fn encode(model: &Model, conversation: &Conversation, ask: &
         }),
         stream: ask.stream,
     };
-    let accept = if ask.stream {
-        "text/event-stream"
-    } else {
-        "application/json"
-    };
     HttpCall {
         path: "/v1/messages".to_owned(),
         headers: vec![
             ("anthropic-version", "2023-06-01"),
             ("content-type", "application/json"),
-            ("accept", accept),
+            accept(ask),
         ],
         body: body(&request),
     }

@@ -3,14 +3,7 @@
 use serde::Deserialize;
 
 use crate::fault::{Fault, FaultKind};
-use crate::wire::beginning;
-
-#[derive(Deserialize)]
-struct ErrorBody {
-    error: ErrorWords,
-    #[serde(default)]
-    request_id: Option<String>,
-}
+use crate::wire::refusal::{self, Words};
 
 /// Some servers of this protocol answer with a bare text.
 #[derive(Deserialize)]
@@ -24,6 +17,18 @@ enum ErrorWords {
     Text(String),
 }
 
+impl Words for ErrorWords {
+    fn fault(&self, otherwise: FaultKind) -> Fault {
+        match self {
+            Self::Text(message) => Fault::new(otherwise, message.as_str()),
+            Self::Full { r#type, message } => {
+                let kind = kind(r#type, message).unwrap_or(otherwise);
+                Fault::new(kind, format!("{}: {message}", r#type))
+            }
+        }
+    }
+}
+
 /// Reads the body of a refusal.
 pub(in crate::wire) fn fault(status: u16, body: &[u8]) -> Fault {
     said(Some(status), body)
@@ -33,18 +38,7 @@ pub(in crate::wire) fn fault(status: u16, body: &[u8]) -> Fault {
 pub(super) fn said(status: Option<u16>, body: &[u8]) -> Fault {
     // In the middle of a stream there is no status: an error of an unknown kind is a failure of the server.
     let by_status = status.map_or(FaultKind::Server, FaultKind::of_status);
-    let Ok(ErrorBody { error, request_id }) = serde_json::from_slice(body) else {
-        return Fault::new(by_status, beginning(body));
-    };
-    let mut fault = match error {
-        ErrorWords::Text(message) => Fault::new(by_status, message),
-        ErrorWords::Full { r#type, message } => {
-            let kind = kind(&r#type, &message).unwrap_or(by_status);
-            Fault::new(kind, format!("{}: {message}", r#type))
-        }
-    };
-    fault.request_id = request_id;
-    fault
+    refusal::read::<ErrorWords>(by_status, body)
 }
 
 fn kind(word: &str, message: &str) -> Option<FaultKind> {

@@ -5,12 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::fault::{Fault, FaultKind};
-use crate::wire::beginning;
-
-#[derive(Deserialize)]
-struct ErrorBody {
-    error: ErrorWords,
-}
+use crate::wire::refusal::{self, Words};
 
 /// What the provider says about an error.
 #[derive(Debug, Deserialize)]
@@ -32,9 +27,8 @@ struct Detail {
     reason: Option<String>,
 }
 
-impl ErrorWords {
-    /// As a fault; of the kind `otherwise` where the words say nothing.
-    pub(super) fn fault(&self, otherwise: FaultKind) -> Fault {
+impl Words for ErrorWords {
+    fn fault(&self, otherwise: FaultKind) -> Fault {
         // A wrong key comes as an invalid argument.
         let is_key = self
             .details
@@ -63,9 +57,5 @@ impl ErrorWords {
 
 /// Reads the body of a refusal.
 pub(in crate::wire) fn fault(status: u16, body: &[u8]) -> Fault {
-    let by_status = FaultKind::of_status(status);
-    match serde_json::from_slice::<ErrorBody>(body) {
-        Ok(ErrorBody { error }) => error.fault(by_status),
-        Err(_) => Fault::new(by_status, beginning(body)),
-    }
+    refusal::read::<ErrorWords>(FaultKind::of_status(status), body)
 }

@@ -15,6 +15,7 @@ use crate::reply::{Reply, Stop};
 use crate::usage::Usage;
 use crate::wire::Protocol;
 use crate::wire::decode::{Piece, not_understood};
+use crate::wire::refusal::Words as _;
 
 /// Most parts in one answer.
 const MAX_PARTS: usize = 100_000;

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::ask::{Ask, ToolChoice};
 use crate::catalogue::{Capability, Model, ThinkingStyle};
 use crate::conversation::{AssistantPart, AssistantTurn, Conversation, Turn, UserPart};
-use crate::wire::{HttpCall, Protocol, body};
+use crate::wire::{HttpCall, Protocol, accept, body};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -143,14 +143,9 @@ pub(in crate::wire) fn encode(model: &Model, conversation: &Conversation, ask: &
         include: ["reasoning.encrypted_content"],
         stream: ask.stream,
     };
-    let accept = if ask.stream {
-        "text/event-stream"
-    } else {
-        "application/json"
-    };
     HttpCall {
         path: "/v1/responses".to_owned(),
-        headers: vec![("content-type", "application/json"), ("accept", accept)],
+        headers: vec![("content-type", "application/json"), accept(ask)],
         body: body(&request),
     }
 }

@@ -3,12 +3,7 @@
 use serde::Deserialize;
 
 use crate::fault::{Fault, FaultKind};
-use crate::wire::beginning;
-
-#[derive(Deserialize)]
-struct ErrorBody {
-    error: ErrorWords,
-}
+use crate::wire::refusal::{self, Words};
 
 /// What the provider says about an error.
 #[derive(Debug, Default, Deserialize)]
@@ -21,9 +16,8 @@ pub(super) struct ErrorWords {
     code: Option<String>,
 }
 
-impl ErrorWords {
-    /// As a fault; of the kind `otherwise` where the words say nothing.
-    pub(super) fn fault(&self, otherwise: FaultKind) -> Fault {
+impl Words for ErrorWords {
+    fn fault(&self, otherwise: FaultKind) -> Fault {
         let code = self.code.as_deref().unwrap_or_default();
         let r#type = self.r#type.as_deref().unwrap_or_default();
         let kind = kind(code, r#type).unwrap_or(otherwise);
@@ -35,11 +29,7 @@ impl ErrorWords {
 
 /// Reads the body of a refusal.
 pub(in crate::wire) fn fault(status: u16, body: &[u8]) -> Fault {
-    let by_status = FaultKind::of_status(status);
-    match serde_json::from_slice::<ErrorBody>(body) {
-        Ok(ErrorBody { error }) => error.fault(by_status),
-        Err(_) => Fault::new(by_status, beginning(body)),
-    }
+    refusal::read::<ErrorWords>(FaultKind::of_status(status), body)
 }
 
 pub(super) fn kind(code: &str, r#type: &str) -> Option<FaultKind> {

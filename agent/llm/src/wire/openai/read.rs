@@ -11,6 +11,7 @@ use crate::reply::{Reply, Stop};
 use crate::usage::Usage;
 use crate::wire::Protocol;
 use crate::wire::decode::not_understood;
+use crate::wire::refusal::Words as _;
 
 /// The object `response`.
 #[derive(Debug, Deserialize)]

@@ -14,6 +14,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::reply::Reply;
 use crate::usage::Usage;
 use crate::wire::decode::{Piece, not_understood};
+use crate::wire::refusal::Words as _;
 
 /// Most items in one answer.
 const MAX_ITEMS: u32 = 1_000;
