@@ -9,9 +9,10 @@ use crate::hours;
 use crate::intent::{Edit, Intent, Objects};
 use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras, Stand};
+use crate::need::{Need, Notes};
 use crate::pieces::Asks;
-use crate::reader::Reader;
-use crate::request::{Need, Notes, confidence, left_over};
+use crate::reader::{Reader, left_over};
+use crate::request::confidence;
 use crate::scene::{Deployed, Scene, quoted};
 
 /// Words that mean a pipeline and say nothing else.
@@ -73,18 +74,7 @@ pub(crate) fn control(
             }
             targets
         }
-        (_, _, Cameras::Unknown(written)) => {
-            let near = names::nearest_camera(&written, scene);
-            let hint = near
-                .map(|c| format!(" Did you mean {c}?"))
-                .unwrap_or_default();
-            let text = format!(
-                "There is no camera {}.{hint} The cameras are: {}.",
-                quoted(&written),
-                names::listed(scene)
-            );
-            return Err(Need::new(Missing::Camera, text).with(names::choices(scene)));
-        }
+        (_, _, Cameras::Unknown(written)) => return Err(names::no_such_camera(&written, scene)),
         _ => match scene.pipelines.as_slice() {
             [only] => {
                 notes

@@ -7,49 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use crate::data::{self, DataError, DataFile};
 use crate::token::tokens;
 
 /// Most tokens in a word of the lexicon or a label.
 pub(crate) const LONGEST: usize = 4;
 /// The lexicon that the program carries.
 const BUILTIN: &str = include_str!("lexicon.toml");
-/// Form of the file that is understood.
-const FORMAT: u32 = 1;
-
-/// What is wrong with a data file.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DataError {
-    /// It is no TOML, or not of the right form.
-    #[error("{file} can't be read: {message}")]
-    Form {
-        /// Which file.
-        file: &'static str,
-        /// What the reader says.
-        message: String,
-    },
-    /// It was written for another version.
-    #[error("{file} has format {found}; this version reads format {wanted}")]
-    Format {
-        /// Which file.
-        file: &'static str,
-        /// What it says.
-        found: u32,
-        /// What is read.
-        wanted: u32,
-    },
-    /// An entry makes no sense.
-    #[error("{file}: {what}: {value:?} {message}")]
-    Entry {
-        /// Which file.
-        file: &'static str,
-        /// Which entry.
-        what: &'static str,
-        /// What stands there.
-        value: String,
-        /// What is wrong and what to write.
-        message: &'static str,
-    },
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,6 +23,15 @@ struct File {
     occupants: Vec<Classes>,
     words: Words,
     verbs: Verbs,
+}
+
+impl DataFile for File {
+    const NAME: &'static str = "lexicon.toml";
+    const FORMAT: u32 = 1;
+
+    fn format(&self) -> u32 {
+        self.format
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -120,24 +93,13 @@ impl Lexicon {
     }
 
     fn read(text: &str) -> Result<Self, DataError> {
-        const FILE: &str = "lexicon.toml";
-        let file: File = toml::from_str(text).map_err(|e| DataError::Form {
-            file: FILE,
-            message: e.to_string(),
-        })?;
-        if file.format != FORMAT {
-            return Err(DataError::Format {
-                file: FILE,
-                found: file.format,
-                wanted: FORMAT,
-            });
-        }
+        let file: File = data::read(text)?;
         let mut classes: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for entry in file.classes {
             for word in entry.words {
                 if word != word.to_lowercase() || tokens(&word).len() > LONGEST {
                     return Err(DataError::Entry {
-                        file: FILE,
+                        file: File::NAME,
                         what: "classes.words",
                         value: word,
                         message: "has to be lower case and at most four words",

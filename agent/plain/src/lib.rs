@@ -15,11 +15,13 @@
 
 pub mod answer;
 mod control;
+mod data;
 mod hours;
 pub mod intent;
 mod lexicon;
 mod look;
 mod names;
+mod need;
 mod pieces;
 mod place;
 mod propose;
@@ -33,7 +35,7 @@ mod understand;
 pub mod watch;
 
 pub use answer::{Answer, Change, Missing, Proposal, Question};
-pub use lexicon::DataError;
+pub use data::DataError;
 pub use scene::Scene;
 pub use token::MAX_CHARS;
 pub use understand::{Plain, TooLong};

@@ -7,8 +7,8 @@ use crate::hours::{self, Range};
 use crate::intent::{EventsWanted, Look};
 use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras};
-use crate::reader::Reader;
-use crate::request::{Notes, left_over};
+use crate::need::Notes;
+use crate::reader::{Reader, left_over};
 use crate::scene::Scene;
 
 /// What a question is about, and the text that goes with it; nothing where it isn't understood.

@@ -7,7 +7,9 @@ use std::ops::Range;
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
+use crate::answer::Missing;
 use crate::lexicon::{LONGEST, Lexicon, folded, singulars};
+use crate::need::Need;
 use crate::reader::Reader;
 use crate::scene::{Camera, Place, Scene, nearest, quoted};
 use crate::token::number_word;
@@ -109,6 +111,20 @@ pub(crate) fn camera_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lex
     [at, skip]
         .iter()
         .any(|i| camera_names(reader, *i, scene, lexicon).is_some())
+}
+
+/// The question that a camera which isn't there leads to, with the one that may be meant.
+pub(crate) fn no_such_camera(written: &str, scene: &Scene) -> Need {
+    let near = nearest_camera(written, scene);
+    let hint = near
+        .map(|c| format!(" Did you mean {c}?"))
+        .unwrap_or_default();
+    let text = format!(
+        "There is no camera {}.{hint} The cameras are: {}.",
+        quoted(written),
+        listed(scene)
+    );
+    Need::new(Missing::Camera, text).with(choices(scene))
 }
 
 /// Whether a camera is named anywhere.

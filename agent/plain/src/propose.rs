@@ -13,7 +13,8 @@ use watchkeeper_contract::rule::{
 
 use crate::answer::{Change, Missing, Proposal};
 use crate::intent::{Edit, Intent, NamedPlace, WatchFor, What};
-use crate::request::{Need, Notes, seconds, slug};
+use crate::need::{Need, Notes};
+use crate::request::{seconds, slug};
 use crate::scene::{Scene, Shape};
 use crate::shape::{NamedLine, NamedZone};
 use crate::watch::{self, NamedCount, TRACKED, Watch};

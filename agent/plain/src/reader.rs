@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 
+use crate::lexicon::Lexicon;
 use crate::token::{Kind, Token, number_word};
 
 /// Tokens with a note of which ones are used.
@@ -263,6 +264,32 @@ fn unit(word: &str) -> Option<f64> {
         "week" | "weeks" => 604_800.0,
         _ => return None,
     })
+}
+
+/// Words that no phrase used and that mean something.
+pub(crate) fn left_over(r: &Reader, lexicon: &Lexicon) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut start = None;
+    for i in 0..=r.tokens.len() {
+        let content = r.tokens.get(i).is_some_and(|t| {
+            let counts = t.is_word()
+                || t.text
+                    .chars()
+                    .all(|c| c.is_ascii_digit() || c == '.' || c == ':')
+                    && t.text != "."
+                    && t.text != ":";
+            counts && !r.word(i).is_empty() && !lexicon.is_filler(&t.text)
+        });
+        match (content, start) {
+            (true, None) => start = Some(i),
+            (false, Some(from)) => {
+                found.push(r.written(from..i));
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -7,15 +7,13 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::lexicon::DataError;
+use crate::data::{self, DataError, DataFile};
 use crate::place::{place, way};
 use crate::reader::Reader;
 use crate::scene::Shape;
 use crate::token::{Token, tokens};
 
 const BUILTIN: &str = include_str!("templates.toml");
-const FILE: &str = "templates.toml";
-const FORMAT: u32 = 1;
 /// Longest value of a parameter in characters.
 const MAX_VALUE: usize = 200;
 
@@ -24,6 +22,15 @@ const MAX_VALUE: usize = 200;
 struct File {
     format: u32,
     templates: Vec<Template>,
+}
+
+impl DataFile for File {
+    const NAME: &'static str = "templates.toml";
+    const FORMAT: u32 = 1;
+
+    fn format(&self) -> u32 {
+        self.format
+    }
 }
 
 /// One template.
@@ -123,24 +130,14 @@ impl Templates {
     }
 
     fn read(text: &str) -> Result<Self, DataError> {
-        let file: File = toml::from_str(text).map_err(|e| DataError::Form {
-            file: FILE,
-            message: e.to_string(),
-        })?;
-        if file.format != FORMAT {
-            return Err(DataError::Format {
-                file: FILE,
-                found: file.format,
-                wanted: FORMAT,
-            });
-        }
+        let file: File = data::read(text)?;
         for template in &file.templates {
             let mut rest = template.request.clone();
             for name in template.parameters.keys() {
                 let hole = format!("{{{name}}}");
                 if !rest.contains(&hole) {
                     return Err(DataError::Entry {
-                        file: FILE,
+                        file: File::NAME,
                         what: "templates.parameters",
                         value: format!("{}.{name}", template.name),
                         message: "has no hole in the request",
@@ -150,7 +147,7 @@ impl Templates {
             }
             if rest.contains(['{', '}']) {
                 return Err(DataError::Entry {
-                    file: FILE,
+                    file: File::NAME,
                     what: "templates.request",
                     value: template.request.clone(),
                     message: "has a hole without a parameter",

@@ -4,13 +4,15 @@
 
 use crate::answer::{Answer, Looked, Missing, Question, Unknown};
 use crate::control;
+use crate::data::DataError;
 use crate::intent::{Intent, Look};
-use crate::lexicon::{DataError, Lexicon};
+use crate::lexicon::Lexicon;
 use crate::look;
+use crate::need::{Need, Notes};
 use crate::pieces::{self, Asks, Request};
 use crate::propose::propose;
-use crate::reader::Reader;
-use crate::request::{self, Need, Notes, left_over};
+use crate::reader::{Reader, left_over};
+use crate::request;
 use crate::scene::Scene;
 use crate::templates::Templates;
 use crate::token::{MAX_CHARS, tokens};

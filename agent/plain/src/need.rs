@@ -1,0 +1,37 @@
+//! What stands between a request and its intent: what has to be known first, and what is told beside what was understood.
+//!
+//! Invariant: nothing here reads a request. A [`Need`] is one question with the answers that are known to fit, and becomes a
+//! [`Question`](crate::answer::Question); [`Notes`] only grow.
+
+use crate::answer::Missing;
+
+/// What has to be known first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Need {
+    pub(crate) about: Missing,
+    pub(crate) text: String,
+    pub(crate) choices: Vec<String>,
+}
+
+impl Need {
+    pub(crate) fn new(about: Missing, text: impl Into<String>) -> Self {
+        Self {
+            about,
+            text: text.into(),
+            choices: Vec::new(),
+        }
+    }
+
+    pub(crate) fn with(mut self, choices: Vec<String>) -> Self {
+        self.choices = choices;
+        self
+    }
+}
+
+/// What is told beside what was understood.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Notes {
+    pub(crate) assumed: Vec<String>,
+    pub(crate) not_possible: Vec<String>,
+    pub(crate) not_understood: Vec<String>,
+}

@@ -1,0 +1,182 @@
+//! The numbers of a request: durations by what they are for, a confidence, how many.
+//!
+//! Invariant: a number is used by one phrase only, and one that is out of its range is asked about, never bent.
+
+use watchkeeper_contract::rule::CountBound;
+
+use crate::answer::Missing;
+use crate::need::{Need, Notes};
+use crate::reader::Reader;
+
+/// Durations by what they are for.
+#[derive(Debug, Default)]
+pub(super) struct Spans {
+    pub(super) cooldown_s: f64,
+    pub(super) hold_s: Option<f64>,
+    pub(super) stop_after_s: Option<f64>,
+}
+
+pub(super) fn spans(r: &mut Reader, notes: &mut Notes) -> Spans {
+    const COOLDOWN: [&str; 10] = [
+        "at|no|not|max|maximum? most|more? than? once|one|1 alert|message|event|notification|warning? every|each|per|in|an|a <u>",
+        "no|not more often|frequently than? once? every|each|per <u>",
+        "cooldown|cool-down of|is|to|:? <d>",
+        "cool down of|is|to? <d>",
+        "<d> cooldown|cool-down",
+        "with? <d> between alerts|events|messages|warnings|notifications",
+        "wait <d> between|before alerts|events|messages|warnings|notifying|alerting|telling?",
+        "quiet|silent for <d>",
+        "not|don't|no? again for|within|before <d>",
+        "once an|a? <u>",
+    ];
+    let mut spans = Spans::default();
+    if let Some(found) = r.take(&COOLDOWN) {
+        spans.cooldown_s = found.value(0);
+    }
+    // `every day` is about days, not about how often something is sent.
+    let often = r.find(&["every|each|per <u>"]);
+    if let Some(found) = often.filter(|found| found.value(0) < 86_400.0) {
+        r.mark(found.at.clone());
+        notes.not_possible.push(format!(
+            "Nothing is sent every {}: the number stands in the pipeline's results at any time.",
+            seconds(found.value(0))
+        ));
+    }
+    if let Some(found) = r.take(&["for|during the? next <u>", "only for the? next <u>"]) {
+        spans.stop_after_s = Some(found.value(0));
+    }
+    let hold = r.take(&[
+        "for? at|more|over|longer|exceeding|exceeds|beyond least|than? <d>",
+        "for|after|within|during|lasting a|full? <d>",
+        "<d> or more|longer",
+        "> <d>",
+        "<d>",
+    ]);
+    spans.hold_s = hold.map(|found| found.value(0));
+    spans
+}
+
+/// Seconds as a person says them.
+pub(crate) fn seconds(seconds: f64) -> String {
+    let (count, unit) = match seconds {
+        s if s >= 3600.0 && s % 3600.0 == 0.0 => (s / 3600.0, "hour"),
+        s if s >= 60.0 && s % 60.0 == 0.0 => (s / 60.0, "minute"),
+        s => (s, "second"),
+    };
+    format!("{count} {unit}{}", if count == 1.0 { "" } else { "s" })
+}
+
+pub(crate) fn confidence(r: &mut Reader, notes: &mut Notes) -> Result<Option<f64>, Need> {
+    let found = r.take(&[
+        "minimum|min? confidence|certainty|score|threshold of|at|over|above|is|to|from|=|:|>? least|than|equal|=? <p>",
+        "at|over|above|with? least? <p> confidence|certainty|sure|certain|confident|score|probability",
+    ]);
+    let Some(found) = found else {
+        return Ok(None);
+    };
+    let value = found.value(0);
+    if !(0.0..=1.0).contains(&value) {
+        let written = r.written(found.at);
+        return Err(Need::new(
+            Missing::Number,
+            format!(
+                "A confidence lies between 0 and 1 or 0 % and 100 %; \"{written}\" does not. Which one shall it be?"
+            ),
+        ));
+    }
+    if value == 0.0 {
+        notes
+            .assumed
+            .push("A confidence of 0 lets everything through.".to_owned());
+    }
+    Ok(Some(value))
+}
+
+/// How many of them there have to be. `None`: nothing was said about that.
+pub(super) fn bound(r: &mut Reader) -> Result<Option<CountBound>, Need> {
+    const BOUNDS: [(&[&str], i64, bool); 6] = [
+        (
+            &[
+                "no more than <n>",
+                "not more than <n>",
+                "at most <n>",
+                "up to <n>",
+                "maximum of? <n>",
+            ],
+            1,
+            false,
+        ),
+        (
+            &[
+                "fewer|less than <n>",
+                "drops|falls? under|below <n>",
+                "< <n>",
+            ],
+            0,
+            false,
+        ),
+        (
+            &[
+                "at least <n>",
+                "<n> or more",
+                "minimum of? <n>",
+                "reaches|reach|hits <n>",
+            ],
+            -1,
+            true,
+        ),
+        (
+            &[
+                "more than <n>",
+                "exceeds|exceed|exceeding|over|above|beyond <n>",
+                "> <n>",
+            ],
+            0,
+            true,
+        ),
+        (&["fewer|less than"], 0, false),
+        (&["there are <n>", "<n>"], -1, true),
+    ];
+    for (patterns, shift, over) in BOUNDS {
+        let Some(found) = r.find(patterns) else {
+            continue;
+        };
+        if found.held.is_empty() {
+            return Err(Need::new(
+                Missing::Number,
+                "How many? Say for example \"fewer than 3\".",
+            ));
+        }
+        let number = found.value(0);
+        let written = r.written(found.at.clone());
+        // `one` is a pronoun too.
+        if patterns.contains(&"<n>")
+            && (written.eq_ignore_ascii_case("one") || number.fract() != 0.0)
+        {
+            return Ok(None);
+        }
+        r.mark(found.at);
+        let wrong = || {
+            Need::new(
+                Missing::Number,
+                format!(
+                    "\"{written}\" is no number of objects. How many shall it be? Say for example \"more than 5\"."
+                ),
+            )
+        };
+        if number.fract() != 0.0 || !(0.0..=1e6).contains(&number) {
+            return Err(wrong());
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a whole number up to a million"
+        )]
+        let limit = u32::try_from(number as i64 + shift).map_err(|_| wrong())?;
+        return Ok(Some(if over {
+            CountBound::Over(limit)
+        } else {
+            CountBound::Under(limit)
+        }));
+    }
+    Ok(None)
+}

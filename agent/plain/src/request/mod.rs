@@ -1,0 +1,227 @@
+//! One request to watch → one [`WatchFor`] for each camera, or what has to be known first.
+//!
+//! Owns: the order in which the phrases of a request are read, and what follows from them together. The phrases themselves: `acts` (verbs),
+//! `amounts` (numbers), `spot` (where), `objects` (what).
+//!
+//! Invariant: camera, objects and place are what the person said or what the notes say was assumed; a place that was named and
+//! isn't known is asked for, never guessed.
+
+mod acts;
+mod amounts;
+mod objects;
+mod spot;
+
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::rule::{CountBound, Severity};
+
+pub(crate) use amounts::{confidence, seconds};
+pub(crate) use spot::slug;
+
+use crate::answer::Missing;
+use crate::hours;
+use crate::intent::{WatchFor, What};
+use crate::lexicon::Lexicon;
+use crate::names::{self, Cameras};
+use crate::need::{Need, Notes};
+use crate::place::{self, Said, Way};
+use crate::reader::{Reader, left_over};
+use crate::scene::{Scene, Shape, quoted};
+use acts::{acts, verbs, wishes};
+use amounts::{bound, spans};
+use objects::objects;
+use spot::{
+    LINE_REMEDY, direction, geometry, mark_words, named_place, unknown_place, where_is,
+    whole_picture,
+};
+
+/// Understands one request to watch. `before` is the camera of the request before it.
+pub(crate) fn watch(
+    mut r: Reader,
+    scene: &Scene,
+    lexicon: &Lexicon,
+    before: Option<&SourceId>,
+    notes: &mut Notes,
+) -> Result<Vec<WatchFor>, Need> {
+    let heading: Vec<usize> = match r.tokens.iter().position(|t| t.text == ":") {
+        Some(end) => (0..end).collect(),
+        None => Vec::new(),
+    };
+    let severity = if r
+        .find(&["critical|critically|urgent|urgently|emergency"])
+        .is_some()
+    {
+        r.take_all(&["critical|critically|urgent|urgently|emergency"]);
+        Severity::Critical
+    } else if r.find(&["warn|warning|alarm|alert|alerts"]).is_some() {
+        Severity::Warning
+    } else {
+        Severity::Info
+    };
+    let wished = wishes(&mut r, notes);
+    let (told, counted) = verbs(&mut r, lexicon);
+    let told = told || wished;
+    let cameras = cameras_of(&mut r, scene, lexicon, before, notes)?;
+    let known: Vec<_> = cameras.iter().filter_map(|id| scene.camera(id)).collect();
+    let named = names::known_place(&mut r, &known).map(|(_, place)| place.clone());
+    let way = place::way(&mut r);
+    let spans = spans(&mut r, notes);
+    let confidence = confidence(&mut r, notes)?;
+    let schedules = hours::schedules(&mut r, &mut notes.assumed);
+    let mut place = match named {
+        Some(known) => Some(Said {
+            text: format!("the place {}", quoted(&known.name)),
+            name: Some(known.name),
+            shape: known.shape,
+        }),
+        None => geometry(&mut r, &known, notes)?,
+    };
+    let bound = bound(&mut r)?;
+    let mentions = names::classes(&mut r, scene, lexicon);
+    let acts = acts(&mut r);
+    let unknown_place = unknown_place(&r, &heading, lexicon);
+    let (model, objects, none) = objects(
+        &mut r,
+        &mentions,
+        unknown_place.as_deref(),
+        scene,
+        lexicon,
+        notes,
+        acts.empty || acts.occupied,
+    )?;
+    if let Some(written) = &unknown_place {
+        match &mut place {
+            // What was asked for was answered: the words are its name.
+            Some(place) => place.name = place.name.take().or_else(|| Some(written.clone())),
+            None => return Err(where_is(written, &known, &acts, scene)),
+        }
+        mark_words(&mut r, written);
+    }
+    let empty = acts.empty || none;
+    let bound = match (bound, empty, acts.occupied) {
+        (Some(bound), ..) => Some(bound),
+        (None, true, _) => Some(CountBound::Under(1)),
+        (None, false, true) => Some(CountBound::Over(0)),
+        (None, false, false) => None,
+    };
+    let is_line = matches!(&place, Some(p) if matches!(p.shape, Shape::Line(..)));
+    let mut conditions = Vec::new();
+    if acts.crosses || is_line {
+        let Some(line) = place.as_ref().and_then(|p| match p.shape {
+            Shape::Line(a, b) => Some((a, b)),
+            Shape::Zone(_) => None,
+        }) else {
+            return Err(Need::new(
+                Missing::Line,
+                format!("Where is the line that they cross? {LINE_REMEDY}"),
+            ));
+        };
+        let direction = direction(way, line, notes)?;
+        if told || !counted {
+            conditions.push(What::Crosses(direction));
+        }
+    } else if let Some(bound) = bound {
+        conditions.push(What::Count(bound, spans.hold_s.unwrap_or(0.0)));
+    } else if acts.stays || (spans.hold_s.is_some() && told) {
+        let Some(for_s) = spans.hold_s else {
+            return Err(Need::new(
+                Missing::Duration,
+                "How long shall they stay before it counts? Say for example \"two minutes\".",
+            ));
+        };
+        conditions.push(What::Stays(for_s));
+    } else if told {
+        if acts.enters {
+            conditions.push(What::Enters);
+        }
+        if acts.leaves {
+            conditions.push(What::Leaves);
+        }
+        if conditions.is_empty() {
+            conditions.push(if place.is_some() {
+                What::Enters
+            } else {
+                What::Appears
+            });
+        }
+    }
+    // These need a place; without one it is the whole picture.
+    let needs_zone = conditions
+        .iter()
+        .any(|c| matches!(c, What::Leaves | What::Stays(_)));
+    if place.is_none() && needs_zone {
+        place = Some(whole_picture());
+        notes
+            .assumed
+            .push("No place was said: the whole picture.".to_owned());
+    } else if place.is_none() && conditions.contains(&What::Enters) {
+        conditions = vec![What::Appears];
+        notes
+            .assumed
+            .push("No place was said: whoever is seen for the first time has entered.".to_owned());
+    }
+    if let Some(way) = way
+        && !acts.crosses
+        && !is_line
+        && way != Way::Any
+    {
+        notes
+            .not_understood
+            .push("the direction: there is no line".to_owned());
+    }
+    notes.not_understood.extend(left_over(&r, lexicon));
+    let place = place.map(|said| named_place(said, is_line));
+    let watch = |camera: SourceId| WatchFor {
+        camera,
+        model: model.clone(),
+        objects: objects.clone(),
+        conditions: conditions.clone(),
+        place: place.clone(),
+        counts: counted,
+        confidence,
+        schedules: schedules.clone(),
+        cooldown_s: spans.cooldown_s,
+        severity,
+        stop_after_s: spans.stop_after_s,
+    };
+    Ok(cameras.into_iter().map(watch).collect())
+}
+
+/// The cameras that are meant: those that are named, the one of a place that is named, the one of the request before, or the only one.
+fn cameras_of(
+    r: &mut Reader,
+    scene: &Scene,
+    lexicon: &Lexicon,
+    before: Option<&SourceId>,
+    notes: &mut Notes,
+) -> Result<Vec<SourceId>, Need> {
+    let all = || scene.cameras.iter().map(|c| c.id.clone()).collect();
+    if scene.cameras.is_empty() {
+        return Err(Need::new(
+            Missing::Camera,
+            "There is no camera yet. Add one, then ask again.",
+        ));
+    }
+    match names::cameras(r, scene, lexicon) {
+        Cameras::These(cameras) => Ok(cameras),
+        Cameras::All => Ok(all()),
+        Cameras::Unknown(written) => Err(names::no_such_camera(&written, scene)),
+        Cameras::None => {
+            // A place with a name is on one camera, which is meant then.
+            let known: Vec<_> = scene.cameras.iter().collect();
+            let with_place =
+                names::known_place(&mut r.clone(), &known).map(|(camera, _)| camera.id.clone());
+            if let Some(camera) = with_place.as_ref().or(before) {
+                return Ok(vec![camera.clone()]);
+            }
+            if let [only] = scene.cameras.as_slice() {
+                notes.assumed.push(format!(
+                    "The camera is {}, the only one.",
+                    names::shown(only)
+                ));
+                return Ok(vec![only.id.clone()]);
+            }
+            let text = format!("On which camera? There are {}.", names::listed(scene));
+            Err(Need::new(Missing::Camera, text).with(names::choices(scene)))
+        }
+    }
+}

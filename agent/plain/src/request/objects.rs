@@ -1,0 +1,250 @@
+//! What a request looks for: classes of one model, from the words that stand for them.
+//!
+//! Invariant: every class is one that the model knows; a word that may be a class and that no model knows is asked about, never left out.
+
+use crate::answer::Missing;
+use crate::intent::Objects;
+use crate::lexicon::{Lexicon, folded};
+use crate::names::{self, Mention, Stand};
+use crate::need::{Need, Notes};
+use crate::reader::Reader;
+use crate::scene::{Model, Scene, quoted};
+
+/// The objects, the model that knows them, and whether there are to be none of them.
+pub(super) fn objects(
+    r: &mut Reader,
+    mentions: &[Mention],
+    place: Option<&str>,
+    scene: &Scene,
+    lexicon: &Lexicon,
+    notes: &mut Notes,
+    occupancy: bool,
+) -> Result<(String, Objects, bool), Need> {
+    let Some(first) = scene.models.first() else {
+        return Err(Need::new(
+            Missing::Class,
+            "There is no model to look with. Add one, then ask again.",
+        ));
+    };
+    let mentions = missing_equipment(r, mentions, scene)?;
+    let none = mentions.iter().any(|m| {
+        m.stand == Stand::None
+            || matches!(
+                m.said.to_lowercase().as_str(),
+                "nobody" | "no one" | "noone"
+            )
+    });
+    let (excluded, wanted): (Vec<&Mention>, Vec<&Mention>) =
+        mentions.iter().partition(|m| m.stand == Stand::Excluded);
+    if let Some(vague) = (0..r.tokens.len()).find(|i| lexicon.is_vague(r.word(*i))) {
+        let text = format!(
+            "What do you mean by \"{}\"? Say what to look for and what it does, such as \"a person enters at night\".",
+            r.written(vague..vague + 1)
+        );
+        return Err(Need::new(Missing::Meaning, text));
+    }
+    if let Some(unknown) = coordinated(r, &mentions, lexicon) {
+        return Err(unknown_class(&unknown, scene, lexicon));
+    }
+    if wanted.is_empty() && excluded.is_empty() {
+        let usual = (0..r.tokens.len()).find_map(|i| lexicon.occupants(r.any_word(i)));
+        if let (Some(labels), true) = (usual, occupancy) {
+            let known = |m: &&Model| labels.iter().any(|l| m.labels.contains(l));
+            let model = scene.models.iter().find(known).unwrap_or(first);
+            let labels: Vec<String> = labels
+                .iter()
+                .filter(|l| model.labels.contains(l))
+                .cloned()
+                .collect();
+            let said = labels.join(", ");
+            notes.assumed.push(format!(
+                "What takes the place was not said: {}.",
+                if said.is_empty() { "anything" } else { &said }
+            ));
+            return Ok((model.name.clone(), Objects { labels, said }, none));
+        }
+        let in_place =
+            |word: &str| place.is_some_and(|p| p.to_lowercase().split(' ').any(|w| w == word));
+        let strange = (0..r.tokens.len()).find(|i| {
+            let word = r.word(*i);
+            !word.is_empty()
+                && r.tokens.get(*i).is_some_and(|t| t.is_word())
+                && !lexicon.is_filler(word)
+                && !in_place(word)
+        });
+        return Err(match strange {
+            Some(i) => unknown_class(&r.written(i..i + 1), scene, lexicon),
+            None => Need::new(
+                Missing::Class,
+                "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".",
+            ),
+        });
+    }
+    let said: Vec<String> = wanted.iter().map(|m| m.said.to_lowercase()).collect();
+    let mut said = dedup(said).join(" or ");
+    if first.labels.is_empty() && scene.models.len() == 1 {
+        notes.assumed.push(format!(
+            "The model {} tells no classes apart: everything that moves counts.",
+            first.name
+        ));
+        return Ok((
+            first.name.clone(),
+            Objects {
+                labels: Vec::new(),
+                said: "anything".to_owned(),
+            },
+            none,
+        ));
+    }
+    let all = wanted.iter().all(|m| m.labels.is_empty());
+    let pick = |model: &Model, mention: &Mention| -> Vec<String> {
+        let has = |label: &&String| mention.labels.iter().any(|l| folded(l) == folded(label));
+        model.labels.iter().filter(has).cloned().collect()
+    };
+    let knows = |model: &&Model| {
+        let named: Vec<_> = mentions.iter().filter(|m| !m.labels.is_empty()).collect();
+        named.iter().all(|m| !pick(model, m).is_empty())
+    };
+    let Some(model) = scene.models.iter().find(knows) else {
+        let missing = mentions.iter().find(|m| {
+            !m.labels.is_empty() && scene.models.iter().all(|model| pick(model, m).is_empty())
+        });
+        return Err(match missing {
+            Some(mention) => unknown_class(&mention.said, scene, lexicon),
+            None => Need::new(
+                Missing::Class,
+                "No single model knows all of these. Ask for them one at a time.",
+            ),
+        });
+    };
+    let mut labels: Vec<String> = if all && excluded.is_empty() {
+        Vec::new()
+    } else if all {
+        model.labels.clone()
+    } else {
+        wanted.iter().flat_map(|m| pick(model, m)).collect()
+    };
+    let left_out: Vec<String> = excluded.iter().flat_map(|m| pick(model, m)).collect();
+    labels.retain(|l| !left_out.contains(l));
+    if !left_out.is_empty() {
+        if labels.is_empty() {
+            return Err(Need::new(
+                Missing::Class,
+                "Nothing is left to watch for. What shall be watched for?",
+            ));
+        }
+        said = format!(
+            "{} but not {}",
+            if all { "anything" } else { &said },
+            left_out.join(" or ")
+        );
+    }
+    Ok((
+        model.name.clone(),
+        Objects {
+            labels: dedup(labels),
+            said,
+        },
+        none,
+    ))
+}
+
+fn dedup(words: Vec<String>) -> Vec<String> {
+    let mut seen = Vec::new();
+    for word in words {
+        if !seen.contains(&word) {
+            seen.push(word);
+        }
+    }
+    seen
+}
+
+/// `without a helmet` and `needs a helmet` → the class that stands for its absence, where a model has one.
+fn missing_equipment(
+    r: &mut Reader,
+    mentions: &[Mention],
+    scene: &Scene,
+) -> Result<Vec<Mention>, Need> {
+    let required = r
+        .take_all(&["needs|need|must|required|mandatory|compulsory|missing|without wear|wearing?"])
+        || mentions.iter().any(|m| m.stand == Stand::Missing);
+    if !required {
+        return Ok(mentions.to_vec());
+    }
+    let labels: Vec<&String> = scene.models.iter().flat_map(|m| &m.labels).collect();
+    let absent = |mention: &Mention| -> Vec<String> {
+        let is_absence = |label: &&&String| {
+            let label = folded(label);
+            let of = label
+                .strip_prefix("no ")
+                .or_else(|| label.strip_prefix("without "));
+            of.is_some_and(|of| mention.labels.iter().any(|l| folded(l) == of))
+        };
+        labels
+            .iter()
+            .filter(is_absence)
+            .map(|l| (*l).clone())
+            .collect()
+    };
+    let turned: Vec<Mention> = mentions
+        .iter()
+        .filter_map(|mention| {
+            let labels = absent(mention);
+            let said = format!("no {}", mention.said);
+            (!labels.is_empty()).then(|| Mention {
+                said,
+                labels,
+                stand: Stand::Wanted,
+                ..mention.clone()
+            })
+        })
+        .collect();
+    if let Some(lost) = mentions
+        .iter()
+        .find(|m| m.stand == Stand::Missing && absent(m).is_empty())
+    {
+        return Err(Need::new(
+            Missing::Class,
+            format!(
+                "No model here sees that something is missing on somebody (\"without {}\"). What shall be watched for instead?",
+                lost.said
+            ),
+        ));
+    }
+    if turned.is_empty() {
+        return Ok(mentions.to_vec());
+    }
+    Ok(turned)
+}
+
+/// A word that stands beside a class as if it were one: `a dog or a forklift`.
+fn coordinated(r: &Reader, mentions: &[Mention], lexicon: &Lexicon) -> Option<String> {
+    mentions.iter().find_map(|mention| {
+        let at = mention.at.end;
+        if !matches!(r.any_word(at), "or" | "and") {
+            return None;
+        }
+        let article = matches!(r.any_word(at + 1), "a" | "an");
+        let next = at + 1 + usize::from(article);
+        let word = r.word(next);
+        let strange = r.tokens.get(next).is_some_and(|t| t.is_word())
+            && !word.is_empty()
+            && !lexicon.is_filler(word);
+        strange.then(|| r.written(next..next + 1))
+    })
+}
+
+fn unknown_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> Need {
+    let near = names::nearest_class(&written.to_lowercase(), scene, lexicon);
+    let hint = near
+        .as_ref()
+        .map(|n| format!(" Did you mean \"{n}\"?"))
+        .unwrap_or_default();
+    let models: Vec<&str> = scene.models.iter().map(|m| m.name.as_str()).collect();
+    let text = format!(
+        "No model here ({}) knows {}.{hint} What shall be watched for? Ask \"what objects can you detect\" for all classes.",
+        models.join(", "),
+        quoted(written)
+    );
+    Need::new(Missing::Class, text).with(near.into_iter().collect())
+}

@@ -1,0 +1,237 @@
+//! Where in the picture a request looks: the geometry it draws, the place it names, the line it crosses and which way.
+//!
+//! Invariant: a place that was named and isn't known is asked for, never guessed; the name a place gets may be a step's of a workflow.
+
+use watchkeeper_contract::rule::CrossDirection;
+
+use super::acts::Acts;
+use crate::answer::Missing;
+use crate::intent::NamedPlace;
+use crate::lexicon::Lexicon;
+use crate::names;
+use crate::need::{Need, Notes};
+use crate::place::{self, Said, Way, Wrong};
+use crate::reader::Reader;
+use crate::scene::{Camera, Scene, Shape, nearest, quoted};
+use crate::shape::{RESERVED, RESERVED_PREFIX};
+
+const PLACE_REMEDY: &str = "Say it as a part of the picture (\"the left half\", \"the top right corner\", \"the whole picture\") or as \
+    \"rectangle 10%,20% to 50%,80%\".";
+pub(super) const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line at 40%\" or \"line from 10%,50% to 90%,50%\".";
+
+/// The part of the picture that the request draws. `None`: it draws none.
+pub(super) fn geometry(
+    r: &mut Reader,
+    cameras: &[&Camera],
+    notes: &mut Notes,
+) -> Result<Option<Said>, Need> {
+    let size = cameras.first().and_then(|c| c.size);
+    if cameras.iter().any(|c| c.size != size) {
+        // Pixels mean another place on each.
+        return place::place(r, None, &mut notes.assumed).map_err(|wrong| match wrong {
+            Wrong::Text(text) => place_wrong(text),
+            Wrong::NoSize => place_wrong(
+                "these cameras have pictures of different sizes, so pixels don't fit all of them"
+                    .to_owned(),
+            ),
+        });
+    }
+    place::place(r, size, &mut notes.assumed).map_err(|wrong| match wrong {
+        Wrong::Text(text) => place_wrong(text),
+        Wrong::NoSize => place_wrong(
+            "the size of the picture isn't known yet, so pixels can't be used".to_owned(),
+        ),
+    })
+}
+
+fn place_wrong(text: String) -> Need {
+    let mut chars = text.chars();
+    let first: String = chars
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .collect();
+    Need::new(
+        Missing::Meaning,
+        format!(
+            "{first}{}. Please say all of it again. {PLACE_REMEDY}",
+            chars.as_str()
+        ),
+    )
+}
+
+/// Words that name a place nobody has drawn: behind a preposition, before `is free`, or before a colon.
+pub(super) fn unknown_place(r: &Reader, heading: &[usize], lexicon: &Lexicon) -> Option<String> {
+    let content = |i: usize| {
+        let token = r.tokens.get(i).filter(|t| t.is_word());
+        token.is_some_and(|_| !r.word(i).is_empty() && !lexicon.is_filler(r.word(i)))
+    };
+    let vague = |i: usize| lexicon.is_vague(r.any_word(i));
+    let run = |start: usize| {
+        let end = (start..r.tokens.len())
+            .find(|i| !content(*i))
+            .unwrap_or(r.tokens.len());
+        (end > start && !(start..end).any(vague)).then(|| r.written(start..end))
+    };
+    if let Some(first) = heading.iter().copied().find(|i| content(*i)) {
+        return run(first);
+    }
+    (0..r.tokens.len()).find_map(|i| {
+        let preposition = matches!(
+            r.any_word(i),
+            "at" | "in"
+                | "inside"
+                | "into"
+                | "on"
+                | "near"
+                | "by"
+                | "through"
+                | "within"
+                | "around"
+                | "behind"
+                | "beside"
+                | "outside"
+                | "onto"
+                | "towards"
+                | "front"
+        );
+        let article = matches!(
+            r.any_word(i + 1),
+            "the" | "my" | "our" | "a" | "an" | "this" | "that" | "his" | "its" | "of"
+        );
+        if preposition {
+            let skip = i + 1 + usize::from(article);
+            let skip =
+                skip + usize::from(article && matches!(r.any_word(skip), "the" | "my" | "our"));
+            return run(skip);
+        }
+        // `watch the left parking bay`, `when the desk is empty`
+        let the = matches!(r.any_word(i), "the" | "my" | "our");
+        the.then(|| run(i + 1)).flatten()
+    })
+}
+
+/// Marks the words of a place as used.
+pub(super) fn mark_words(r: &mut Reader, written: &str) {
+    let count = written.split(' ').count();
+    let at = (0..r.tokens.len()).find(|i| r.written(*i..*i + count) == written);
+    if let Some(at) = at {
+        r.mark(at..at + count);
+    }
+}
+
+/// The question where that place is.
+pub(super) fn where_is(written: &str, cameras: &[&Camera], acts: &Acts, scene: &Scene) -> Need {
+    let places = cameras
+        .iter()
+        .flat_map(|c| &c.places)
+        .map(|p| p.name.as_str());
+    let choices: Vec<String> = places.clone().map(str::to_owned).collect();
+    let near = nearest(&written.to_lowercase(), places).map(quoted);
+    let camera = names::nearest_camera(written, scene).map(|c| format!("the camera {c}"));
+    let hint = near
+        .or(camera)
+        .map(|n| format!(" Did you mean {n}?"))
+        .unwrap_or_default();
+    if acts.crosses {
+        let text = format!("Where is {}?{hint} {LINE_REMEDY}", quoted(written));
+        return Need::new(Missing::Line, text).with(choices);
+    }
+    let text = format!(
+        "Where in the picture is {}?{hint} {PLACE_REMEDY}",
+        quoted(written)
+    );
+    Need::new(Missing::Place, text).with(choices)
+}
+
+/// The direction of a crossing, of which a line knows in and out.
+pub(super) fn direction(
+    way: Option<Way>,
+    (a, b): ([f64; 2], [f64; 2]),
+    notes: &mut Notes,
+) -> Result<CrossDirection, Need> {
+    let [x, y] = match way {
+        None | Some(Way::Any) => return Ok(CrossDirection::Any),
+        Some(Way::In) => {
+            notes.assumed.push(
+                "In is to the left hand, looking from the line's start to its end.".to_owned(),
+            );
+            return Ok(CrossDirection::In);
+        }
+        Some(Way::Out) => {
+            notes.assumed.push(
+                "Out is to the right hand, looking from the line's start to its end.".to_owned(),
+            );
+            return Ok(CrossDirection::Out);
+        }
+        Some(Way::Along(way)) => way,
+    };
+    // The left hand of a line, in a picture whose y grows downwards: to it is in.
+    let (left_x, left_y) = (b[1] - a[1], -(b[0] - a[0]));
+    let along = x * left_x + y * left_y;
+    if along.abs() < 1e-9 {
+        return Err(Need::new(
+            Missing::Direction,
+            "That direction runs along the line, so nothing crosses it that way. Which way shall count: left to right, right to left, upwards or downwards?",
+        ));
+    }
+    Ok(if along > 0.0 {
+        CrossDirection::In
+    } else {
+        CrossDirection::Out
+    })
+}
+
+pub(super) fn whole_picture() -> Said {
+    Said {
+        shape: Shape::Zone(vec![[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]),
+        text: "the whole picture".to_owned(),
+        name: Some("picture".to_owned()),
+    }
+}
+
+pub(super) fn named_place(said: Said, is_line: bool) -> NamedPlace {
+    let fallback = if is_line { "line" } else { "zone" };
+    NamedPlace {
+        name: said
+            .name
+            .as_deref()
+            .map_or_else(|| fallback.to_owned(), |name| step_name(name, fallback)),
+        said: said.text,
+        shape: said.shape,
+    }
+}
+
+/// A name that a step of a workflow may have.
+fn step_name(name: &str, fallback: &str) -> String {
+    let slug = slug(name);
+    let head_ok = slug.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
+    if !head_ok {
+        return fallback.to_owned();
+    }
+    let taken = RESERVED.contains(&slug.as_str())
+        || slug.starts_with(RESERVED_PREFIX)
+        || slug.starts_with("count-")
+        || matches!(slug.as_str(), "tracked" | "annotated");
+    if taken {
+        format!("{fallback}-{slug}")
+    } else {
+        slug
+    }
+}
+
+/// Lower case letters and digits with hyphens between, at most 30.
+pub(crate) fn slug(text: &str) -> String {
+    let mut slug = String::new();
+    for c in text.to_lowercase().chars() {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+        if slug.len() >= 30 {
+            break;
+        }
+    }
+    slug.trim_end_matches('-').to_owned()
+}
