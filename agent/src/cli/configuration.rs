@@ -137,19 +137,8 @@ fn error_object(error: &ConfigError) -> Value {
 
 /// What holds in the end, in the shape of the file; secrets are `***`.
 fn shown(config: &Config) -> Value {
-    let mut inference = json!({
-        "backend": match config.inference.backend {
-            Backend::Auto => "auto",
-            Backend::Rten => "rten",
-            Backend::Ort => "ort",
-        },
-    });
-    set(&mut inference, "threads", config.inference.threads);
-    set(
-        &mut inference,
-        "ort_library",
-        config.inference.ort_library.as_ref(),
-    );
+    let library = config.inference.ort_library.as_deref();
+    let inference = inference_section(config, library);
     let mut shown = json!({
         "box": {"site": config.site, "id": config.box_id},
         "runtime": {
@@ -220,6 +209,20 @@ pub(super) fn mqtt_section(mqtt: &MqttConfig) -> Value {
 /// A path as it is found from anywhere: what is relative begins where the command runs, and a file may be read elsewhere.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// `[runtime.inference]` in the shape of the file, with the library at this path.
+pub(super) fn inference_section(config: &Config, library: Option<&Path>) -> Value {
+    let mut section = json!({
+        "backend": match config.inference.backend {
+            Backend::Auto => "auto",
+            Backend::Rten => "rten",
+            Backend::Ort => "ort",
+        },
+    });
+    set(&mut section, "threads", config.inference.threads);
+    set(&mut section, "ort_library", library);
+    section
 }
 
 /// Sets a key unless there is no value: TOML has no null.

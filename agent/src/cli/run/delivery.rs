@@ -30,7 +30,6 @@ pub(super) struct Delivery {
 /// What the agent said so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Heard {
-    connected: bool,
     ever_connected: bool,
     reason: Option<String>,
     delivered: EventSeq,
@@ -44,12 +43,10 @@ impl Heard {
     fn take(&mut self, report: Report) {
         match report {
             Report::Connected => {
-                self.connected = true;
                 self.ever_connected = true;
                 self.reason = None;
             }
             Report::Unreachable { reason } => {
-                self.connected = false;
                 self.reason = Some(own_words(&reason));
             }
             Report::Delivered { through } => self.delivered = through,

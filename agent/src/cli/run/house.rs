@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use watchkeeper_board::storage;
-use watchkeeper_config::{Backend, Config};
+use watchkeeper_config::Config;
 use watchkeeper_contract::health::Health;
 use watchkeeper_store::Options;
 
 use super::children::{Program, find, free_port};
 use super::delivery::Delivery;
-use crate::cli::configuration::{RUN_SITE, absolute, mqtt_section};
+use crate::cli::configuration::{RUN_SITE, absolute, inference_section, mqtt_section};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::output::Output;
 use crate::runtime_client::RuntimeClient;
@@ -293,19 +293,8 @@ fn start_broker(dir: &Path, verbose: bool) -> Result<(Program, u16), Failure> {
 
 /// Writes the configuration of the run: the box's own engine and models, everything else in the state folder.
 fn write_config(dir: &Path, config: &Config, broker: Option<Value>) -> Result<PathBuf, Failure> {
-    let mut inference = json!({
-        "backend": match config.inference.backend {
-            Backend::Auto => "auto",
-            Backend::Rten => "rten",
-            Backend::Ort => "ort",
-        },
-    });
-    if let Some(threads) = config.inference.threads {
-        inference["threads"] = json!(threads);
-    }
-    if let Some(library) = &config.inference.ort_library {
-        inference["ort_library"] = json!(absolute(library));
-    }
+    let library = config.inference.ort_library.as_deref().map(absolute);
+    let inference = inference_section(config, library.as_deref());
     let mut file = json!({
         "box": {"site": RUN_SITE, "id": config.box_id},
         "runtime": {
