@@ -16,6 +16,8 @@ use crate::support::fake_runtime::FakeRuntime;
 const WORK: Duration = Duration::from_millis(1500);
 const IMPATIENT: Deadlines = Deadlines {
     slow_answer: Duration::from_millis(100),
+    // As on a box, an answer may take longer than a runtime may be away.
+    away: Duration::from_millis(50),
     aftermath: Duration::from_secs(30),
     ..Deadlines::USUAL
 };
