@@ -1,0 +1,478 @@
+//! The life of commands, told by what the board wants done.
+
+use proptest::prelude::*;
+use watchkeeper_contract::id::SourceId;
+
+use super::*;
+
+fn at(unix_ms: i64) -> Wall {
+    Wall {
+        unix_ms,
+        quality: TimeQuality::Synced,
+    }
+}
+
+fn snapshot(expires_ms: Option<i64>) -> Box<CommandRequest> {
+    Box::new(CommandRequest {
+        operation: Operation::Snapshot {
+            source: SourceId::new("gate").expect("name"),
+        },
+        expires_at: expires_ms.map(|ms| jiff::Timestamp::from_millisecond(ms).expect("time")),
+    })
+}
+
+/// Long before this box could know the time.
+fn unset(unix_ms: i64) -> Wall {
+    Wall {
+        unix_ms,
+        quality: TimeQuality::Unsynced,
+    }
+}
+
+/// A clock that runs free.
+fn free(unix_ms: i64) -> Wall {
+    Wall {
+        unix_ms,
+        quality: TimeQuality::Estimated,
+    }
+}
+
+fn key(id: &str) -> CommandKey {
+    format!("snapshot/{id}").parse().expect("a key")
+}
+
+fn received(id: &str) -> Input {
+    asked(id, Ok(snapshot(None)))
+}
+
+fn asked(id: &str, request: Result<Box<CommandRequest>, String>) -> Input {
+    let key = key(id);
+    Input::Received { key, request }
+}
+
+/// Plays the shell: stores at once, and gives what was told and what was started.
+fn settle(board: &mut CommandBoard, now: Wall) -> Vec<String> {
+    let mut story = Vec::new();
+    while let Some(output) = board.poll() {
+        match output {
+            Output::Save { key, report, .. } => {
+                story.push(format!("{} {}", report.id, word(&report.status)));
+                let version = report.version;
+                board.handle(now, Input::Saved { key, version });
+            }
+            Output::Reply { key } => {
+                let report = board.answer(&key).expect("it is stored");
+                story.push(format!("{} again {}", report.id, word(&report.status)));
+            }
+            Output::Refuse { report, .. } => {
+                story.push(format!("{} refused", report.id));
+            }
+            Output::LeaveUnanswered { key } => story.push(format!("{} unanswered", key.id)),
+            Output::Start { key, resumed, .. } => {
+                let verb = if resumed { "resumes" } else { "starts" };
+                story.push(format!("{} {verb}", key.id));
+            }
+            Output::Forget { key } => story.push(format!("{} forgotten", key.id)),
+        }
+    }
+    story
+}
+
+fn word(status: &CommandStatus) -> &'static str {
+    match status {
+        CommandStatus::Accepted => "accepted",
+        CommandStatus::Executing => "executing",
+        CommandStatus::Successful { .. } => "successful",
+        CommandStatus::Failed { .. } => "failed",
+        CommandStatus::Rejected { .. } => "rejected",
+        CommandStatus::Expired => "expired",
+    }
+}
+
+fn done(id: &str) -> Input {
+    Input::Finished {
+        key: key(id),
+        outcome: Ok(serde_json::Value::Null),
+    }
+}
+
+/// A board on which `a` waits until `expires_ms`, as a good clock left it in the ledger.
+fn left_waiting(expires_ms: i64) -> BTreeMap<CommandKey, Record> {
+    let mut board = CommandBoard::new(at(1), BTreeMap::new());
+    board.handle(at(1), asked("a", Ok(snapshot(Some(expires_ms)))));
+    assert!(matches!(board.poll(), Some(Output::Save { .. })));
+    board.ledger
+}
+
+#[test]
+fn a_command_is_accepted_then_executing_then_started_then_successful() {
+    let mut board = CommandBoard::default();
+    board.handle(at(1), received("a"));
+    assert_eq!(
+        settle(&mut board, at(1)),
+        ["a accepted", "a executing", "a starts"]
+    );
+    board.handle(at(2), done("a"));
+    assert_eq!(settle(&mut board, at(2)), ["a successful"]);
+}
+
+#[test]
+fn a_known_id_is_answered_again_and_not_run_again() {
+    let mut board = CommandBoard::default();
+    board.handle(at(1), received("a"));
+    settle(&mut board, at(1));
+    board.handle(at(1), received("a"));
+    assert_eq!(settle(&mut board, at(1)), ["a again executing"]);
+    board.handle(at(2), done("a"));
+    settle(&mut board, at(2));
+    board.handle(at(3), received("a"));
+    assert_eq!(settle(&mut board, at(3)), ["a again successful"]);
+}
+
+#[test]
+fn nothing_starts_before_it_is_stored() {
+    let mut board = CommandBoard::default();
+    board.handle(at(1), received("a"));
+    assert!(matches!(board.poll(), Some(Output::Save { .. })));
+    assert_eq!(board.poll(), None);
+}
+
+#[test]
+fn the_second_command_waits_for_the_first() {
+    let mut board = CommandBoard::default();
+    board.handle(at(1), received("a"));
+    board.handle(at(1), received("b"));
+    let story = settle(&mut board, at(1));
+    assert_eq!(
+        story,
+        ["a accepted", "b accepted", "a executing", "a starts"]
+    );
+    board.handle(at(2), done("a"));
+    assert_eq!(
+        settle(&mut board, at(2)),
+        ["a successful", "b executing", "b starts"]
+    );
+}
+
+#[test]
+fn an_expired_command_never_starts() {
+    let mut board = CommandBoard::default();
+    let request = Ok(snapshot(Some(10)));
+    board.handle(at(10), asked("a", request));
+    assert_eq!(settle(&mut board, at(10)), ["a expired"]);
+}
+
+#[test]
+fn a_command_that_expires_while_it_waits_never_starts() {
+    let mut board = CommandBoard::default();
+    board.handle(at(1), received("a"));
+    let request = Ok(snapshot(Some(10)));
+    board.handle(at(1), asked("b", request));
+    settle(&mut board, at(1));
+    board.handle(at(20), done("a"));
+    assert_eq!(settle(&mut board, at(20)), ["a successful", "b expired"]);
+}
+
+#[test]
+fn the_same_id_on_another_operation_is_another_command() {
+    let mut board = CommandBoard::default();
+    board.handle(at(1), received("7"));
+    settle(&mut board, at(1));
+    board.handle(at(1), done("7"));
+    settle(&mut board, at(1));
+    let key: CommandKey = "stop/7".parse().expect("a key");
+    let stop = CommandRequest {
+        operation: Operation::Stop {
+            pipeline: watchkeeper_contract::id::PipelineId::new("door").expect("name"),
+        },
+        expires_at: None,
+    };
+    let request = Ok(Box::new(stop));
+    board.handle(at(1), Input::Received { key, request });
+    assert_eq!(
+        settle(&mut board, at(1)),
+        ["7 accepted", "7 executing", "7 starts"]
+    );
+}
+
+#[test]
+fn a_command_that_depends_on_the_clock_waits_until_it_is_set_and_so_does_what_follows() {
+    let mut board = CommandBoard::new(unset(5), BTreeMap::new());
+    board.handle(unset(6), asked("a", Ok(snapshot(Some(1_000_000)))));
+    board.handle(unset(6), asked("b", Ok(snapshot(Some(3_000_000)))));
+    board.handle(unset(6), received("c"));
+    assert_eq!(
+        settle(&mut board, unset(7)),
+        ["a accepted", "b accepted", "c accepted"]
+    );
+    assert!(board.waits_for_clock());
+    board.handle(unset(8), Input::Tick);
+    assert_eq!(settle(&mut board, unset(8)), [""; 0]);
+    board.handle(free(2_000_000), Input::Tick);
+    assert_eq!(
+        settle(&mut board, free(2_000_000)),
+        ["a expired", "b executing", "b starts"]
+    );
+    assert!(!board.waits_for_clock());
+}
+
+#[test]
+fn a_clock_that_is_never_set_holds_nothing_up_for_ever() {
+    let mut board = CommandBoard::new(unset(0), BTreeMap::new());
+    board.handle(unset(1), asked("a", Ok(snapshot(Some(10)))));
+    board.handle(unset(1), received("b"));
+    settle(&mut board, unset(1));
+    let late = unset(i64::try_from(CLOCK_PATIENCE.as_millis()).expect("small"));
+    board.handle(late, Input::Tick);
+    assert_eq!(
+        settle(&mut board, late),
+        ["a rejected", "b executing", "b starts"]
+    );
+    // Whoever comes now is told at once.
+    board.handle(late, asked("d", Ok(snapshot(Some(10)))));
+    assert_eq!(settle(&mut board, late), ["d rejected"]);
+}
+
+#[test]
+fn a_command_accepted_by_a_good_clock_does_not_start_by_one_that_was_lost_since() {
+    let mut board = CommandBoard::new(unset(5), left_waiting(1_000_000));
+    assert_eq!(settle(&mut board, unset(5)), [""; 0]);
+    board.handle(at(1_000_000), Input::Tick);
+    assert_eq!(settle(&mut board, at(1_000_000)), ["a expired"]);
+}
+
+#[test]
+fn what_was_executing_fails_when_nobody_can_tell_whether_its_time_is_over() {
+    let mut board = CommandBoard::new(at(1), left_waiting(1_000_000));
+    settle(&mut board, at(1));
+    let mut board = CommandBoard::new(unset(5), board.ledger);
+    assert_eq!(settle(&mut board, unset(5)), ["a failed"]);
+}
+
+#[test]
+fn a_malformed_request_is_rejected_and_may_be_mended_under_the_same_id() {
+    let mut board = CommandBoard::default();
+    let request = Err("not JSON".to_owned());
+    board.handle(at(1), asked("a", request));
+    assert_eq!(settle(&mut board, at(1)), ["a refused"]);
+    board.handle(at(1), received("a"));
+    assert_eq!(
+        settle(&mut board, at(1)),
+        ["a accepted", "a executing", "a starts"]
+    );
+}
+
+#[test]
+fn one_open_command_too_many_is_rejected_for_good_also_after_a_restart() {
+    let mut board = CommandBoard::default();
+    for n in 0..MAX_OPEN {
+        board.handle(at(1), received(&n.to_string()));
+    }
+    settle(&mut board, at(1));
+    board.handle(at(1), received("x"));
+    assert_eq!(settle(&mut board, at(1)), ["x rejected"]);
+    let mut board = CommandBoard::new(at(2), board.ledger);
+    settle(&mut board, at(2));
+    board.handle(at(2), done("0"));
+    settle(&mut board, at(2));
+    // There is room now, and the request is still retained.
+    board.handle(at(3), received("x"));
+    assert_eq!(settle(&mut board, at(3)), ["x again rejected"]);
+}
+
+#[test]
+fn a_rejection_that_can_not_be_remembered_is_not_told() {
+    let mut board = CommandBoard::default();
+    for n in 0..MAX_OPEN + REJECTED_ENTRIES {
+        board.handle(at(1), received(&n.to_string()));
+    }
+    let story = settle(&mut board, at(1));
+    let rejected = story.iter().filter(|s| s.ends_with(" rejected")).count();
+    assert_eq!(rejected, REJECTED_ENTRIES);
+    board.handle(at(1), received("x"));
+    assert_eq!(settle(&mut board, at(1)), ["x unanswered"]);
+}
+
+#[test]
+fn what_is_on_its_way_to_the_store_is_not_told() {
+    let mut board = CommandBoard::default();
+    board.handle(at(1), received("a"));
+    assert_eq!(board.answer(&key("a")), None);
+    settle(&mut board, at(1));
+    let report = board.answer(&key("a")).expect("stored");
+    assert_eq!(word(&report.status), "executing");
+    board.handle(at(2), done("a"));
+    assert_eq!(board.answer(&key("a")), None);
+}
+
+#[test]
+fn commands_wait_in_the_order_in_which_they_came_whatever_the_clock_said() {
+    let mut board = CommandBoard::default();
+    board.handle(at(1), received("first"));
+    settle(&mut board, at(1));
+    // The clock is set back while they come, and their names sort the other way round.
+    for (id, ms) in [("z", 900), ("m", 500), ("a", 100)] {
+        board.handle(free(ms), received(id));
+    }
+    settle(&mut board, free(100));
+    let mut board = CommandBoard::new(at(2), board.ledger);
+    settle(&mut board, at(2));
+    let mut ran = Vec::new();
+    for id in ["first", "z", "m", "a"] {
+        board.handle(at(3), done(id));
+        ran.extend(settle(&mut board, at(3)));
+    }
+    ran.retain(|said| said.ends_with(" starts"));
+    assert_eq!(ran, ["z starts", "m starts", "a starts"]);
+}
+
+#[test]
+fn a_finished_command_keeps_no_request() {
+    let mut board = CommandBoard::default();
+    board.handle(at(1), received("a"));
+    settle(&mut board, at(1));
+    assert!(board.ledger[&key("a")].request.is_some());
+    board.handle(at(1), done("a"));
+    settle(&mut board, at(1));
+    assert_eq!(board.ledger[&key("a")].request, None);
+}
+
+#[test]
+fn a_restart_resumes_what_was_executing_and_then_what_was_accepted() {
+    let mut board = CommandBoard::default();
+    board.handle(at(1), received("a"));
+    board.handle(at(1), received("b"));
+    settle(&mut board, at(1));
+    let mut board = CommandBoard::new(at(2), board.ledger);
+    assert_eq!(settle(&mut board, at(2)), ["a resumes"]);
+    board.handle(at(3), done("a"));
+    assert_eq!(
+        settle(&mut board, at(3)),
+        ["a successful", "b executing", "b starts"]
+    );
+}
+
+#[test]
+fn a_restart_fails_what_was_executing_when_its_time_is_over() {
+    let mut board = CommandBoard::default();
+    let request = Ok(snapshot(Some(10)));
+    board.handle(at(1), asked("a", request));
+    settle(&mut board, at(1));
+    let mut board = CommandBoard::new(at(20), board.ledger);
+    assert_eq!(settle(&mut board, at(20)), ["a failed"]);
+}
+
+#[test]
+fn finished_commands_are_forgotten_by_age() {
+    let mut board = CommandBoard::default();
+    board.handle(at(1), received("a"));
+    settle(&mut board, at(1));
+    board.handle(at(1), done("a"));
+    settle(&mut board, at(1));
+    board.handle(at(LEDGER_DAYS * DAY_MS), Input::Tick);
+    assert_eq!(settle(&mut board, at(1)), [""; 0]);
+    board.handle(at(LEDGER_DAYS * DAY_MS + 2), Input::Tick);
+    assert_eq!(settle(&mut board, at(1)), ["a forgotten"]);
+}
+
+#[test]
+fn a_reason_is_cut_at_a_character_whoever_wrote_it() {
+    let mut board = CommandBoard::default();
+    board.handle(at(1), received("a"));
+    settle(&mut board, at(1));
+    let outcome = Err("ü".repeat(100_000));
+    let key = key("a");
+    board.handle(at(2), Input::Finished { key, outcome });
+    let Some(Output::Save { report, .. }) = board.poll() else {
+        panic!("it is told");
+    };
+    let CommandStatus::Failed { reason } = report.status else {
+        panic!("it failed");
+    };
+    assert!(reason.len() <= MAX_REASON && reason.len() > MAX_REASON - 8);
+    assert!(reason.ends_with("ü…"));
+}
+
+#[test]
+fn a_command_done_by_a_clock_that_nobody_vouched_for_is_remembered_after_it_is_set() {
+    // In 1970, and by a clock that runs a month behind.
+    let today = LEDGER_DAYS * DAY_MS * 600;
+    for before in [unset(5), free(today - (LEDGER_DAYS + 1) * DAY_MS)] {
+        let mut board = CommandBoard::new(before, BTreeMap::new());
+        board.handle(before, received("a"));
+        settle(&mut board, before);
+        board.handle(before, done("a"));
+        settle(&mut board, before);
+        // A free clock that jumps makes nothing old.
+        board.handle(free(today), Input::Tick);
+        assert_eq!(settle(&mut board, free(today)), [""; 0]);
+        board.handle(at(today), received("a"));
+        assert_eq!(settle(&mut board, at(today)), ["a again successful"]);
+        board.handle(at(today), Input::Tick);
+        assert_eq!(settle(&mut board, at(today)), [""; 0]);
+        let much_later = today + LEDGER_DAYS * DAY_MS + 1;
+        board.handle(at(much_later), Input::Tick);
+        assert_eq!(settle(&mut board, at(much_later)), ["a forgotten"]);
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_comes_and_whenever_it_restarts_every_id_has_one_end_and_starts_only_when_stored(
+        steps in proptest::collection::vec((0_u8..6, 0_u8..5), 0..120),
+    ) {
+        let mut stored: BTreeMap<CommandKey, Record> = BTreeMap::new();
+        let mut board = CommandBoard::default();
+        let mut to_save: VecDeque<(CommandKey, Box<Record>, CommandReport)> = VecDeque::new();
+        let mut running: Vec<CommandKey> = Vec::new();
+        let mut ends: BTreeMap<CommandKey, CommandStatus> = BTreeMap::new();
+        for (time, (kind, n)) in steps.into_iter().enumerate() {
+            let now = at(i64::try_from(time).expect("small"));
+            let id = n.to_string();
+            match kind {
+                0 | 1 => board.handle(now, received(&id)),
+                2 | 3 => {
+                    if let Some((key, record, report)) = to_save.pop_front() {
+                        if report.status.is_terminal() {
+                            let before = ends.insert(key.clone(), report.status.clone());
+                            prop_assert!(before.is_none(), "{key} ended twice");
+                        }
+                        stored.insert(key.clone(), *record);
+                        let version = report.version;
+                        board.handle(now, Input::Saved { key, version });
+                    }
+                }
+                4 => {
+                    if let Some(key) = running.pop() {
+                        let outcome = Ok(serde_json::Value::Null);
+                        board.handle(now, Input::Finished { key, outcome });
+                    }
+                }
+                _ => {
+                    to_save.clear();
+                    running.clear();
+                    board = CommandBoard::new(now, stored.clone());
+                }
+            }
+            while let Some(output) = board.poll() {
+                match output {
+                    Output::Save { key, record, report } => to_save.push_back((key, record, report)),
+                    Output::Start { key, .. } => {
+                        let is_stored = stored.get(&key).is_some_and(|r| r.status == CommandStatus::Executing);
+                        prop_assert!(is_stored, "{key} starts before that is stored");
+                        prop_assert!(running.is_empty(), "two at a time");
+                        running.push(key);
+                    }
+                    Output::Reply { key } => {
+                        if let Some(told) = board.answer(&key) {
+                            let stored = stored.get(&key).map(|r| &r.status);
+                            prop_assert_eq!(Some(&told.status), stored, "told before it was stored");
+                        }
+                    }
+                    Output::Refuse { .. } | Output::LeaveUnanswered { .. } | Output::Forget { .. } => {}
+                }
+            }
+            board.check();
+        }
+    }
+}
