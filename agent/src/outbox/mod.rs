@@ -18,7 +18,9 @@
 //!                                                              forgotten (Persist, no sync) ◄─ handle(Acked)
 //! ```
 
+mod bounds;
 mod entry;
+mod io;
 pub mod on_disk;
 #[cfg(test)]
 mod sim;
@@ -26,186 +28,15 @@ pub mod store;
 mod telemetry;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
+pub use bounds::{ClassLimits, ClassStats, Limits, Stats};
 pub use entry::{Class, Content, Draft, Kept, Label, Loss, LossFrom, MAX_RANGES, OutboxId};
+pub use io::{Change, Input, Output, Restored};
 pub use telemetry::{Measurement, TelemetryRing};
-
-/// Bounds of one class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClassLimits {
-    /// Most entries.
-    pub entries: usize,
-    /// Most bytes of payloads and topics.
-    pub bytes: u64,
-}
-
-/// Bounds of the outbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Of [`Class::Assured`].
-    pub assured: ClassLimits,
-    /// Of [`Class::Event`].
-    pub events: ClassLimits,
-    /// Most messages that were published and not acknowledged.
-    pub window: usize,
-    /// Most entries that wait to be stored; beyond that [`Outbox::wants_more`] is false.
-    pub staged: usize,
-    /// An acknowledgement that takes longer means that the link is stuck.
-    pub ack_timeout: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            assured: ClassLimits {
-                entries: 10_000,
-                bytes: 16 << 20,
-            },
-            events: ClassLimits {
-                entries: 100_000,
-                bytes: 256 << 20,
-            },
-            window: 32,
-            staged: 256,
-            ack_timeout: Duration::from_secs(30),
-        }
-    }
-}
-
-/// What happens to the outbox.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
-    /// The next record of the journal, made into a message.
-    Record {
-        /// Its number.
-        seq: EventSeq,
-        /// The message.
-        draft: Draft,
-    },
-    /// A record of the journal that can't be made into a message.
-    Unreadable {
-        /// Its number.
-        seq: EventSeq,
-    },
-    /// A message of the agent's own.
-    Own(Draft),
-    /// The shell has something of its own to store, which rides along with the next change: there has to be one.
-    Carry,
-    /// The journal begins again below the cursor: its files were lost.
-    JournalBeganAnew,
-    /// Change number `batch` is on stable storage.
-    Stored {
-        /// Number of the change.
-        batch: u64,
-    },
-    /// A new session with the broker.
-    LinkUp {
-        /// Its number.
-        session: u64,
-    },
-    /// The session is over.
-    LinkDown,
-    /// The broker has an entry.
-    Acked {
-        /// Session in which it was published.
-        session: u64,
-        /// Which entry.
-        id: OutboxId,
-    },
-    /// An entry that was to be published turned out to be damaged in the store.
-    Damaged {
-        /// Which entry.
-        id: OutboxId,
-    },
-    /// A deadline passed.
-    Tick,
-}
-
-/// What the shell has to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Output {
-    /// Apply a change whole or not at all, then answer [`Input::Stored`]; when it is [`Change::must_sync`], only once
-    /// it is durable.
-    Persist(Change),
-    /// Publish an entry at QoS 1.
-    Publish {
-        /// Session to publish in.
-        session: u64,
-        /// Which entry.
-        id: OutboxId,
-        /// Whether it waited since before this session.
-        late: bool,
-    },
-    /// The broker did not acknowledge in time: end the session and begin another.
-    LinkStuck {
-        /// Which session.
-        session: u64,
-    },
-}
-
-/// A change to what is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// Number of the change; changes are made one after the other.
-    pub batch: u64,
-    /// Entries to write, replacing those of the same id.
-    pub puts: Vec<(OutboxId, Content)>,
-    /// Entries to remove.
-    pub deletes: Vec<OutboxId>,
-    /// Last journal record that has been dealt with once this is stored; `None` before the first one.
-    pub cursor: Option<EventSeq>,
-    /// First id that has never been given away.
-    pub next_id: OutboxId,
-}
-
-impl Change {
-    /// Whether it says something new; a change that only forgets may be repeated after a crash.
-    #[must_use]
-    pub fn must_sync(&self) -> bool {
-        !self.puts.is_empty()
-    }
-}
-
-/// What the store held at the start.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Restored {
-    /// Entries.
-    pub entries: BTreeMap<OutboxId, Kept>,
-    /// Last journal record that was dealt with.
-    pub cursor: Option<EventSeq>,
-    /// First id that had never been given away.
-    pub next_id: OutboxId,
-    /// Entries that were there and could not be read.
-    pub damaged: u64,
-}
-
-/// Numbers of one class, for telemetry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct ClassStats {
-    /// Entries that wait or are in flight.
-    pub entries: usize,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Entries dropped since the start, each counted in a loss record.
-    pub dropped: u64,
-}
-
-/// Numbers of the outbox, for telemetry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Stats {
-    /// Of [`Class::Assured`], loss records included.
-    pub assured: ClassStats,
-    /// Of [`Class::Event`].
-    pub events: ClassStats,
-    /// Published and not acknowledged.
-    pub in_flight: usize,
-    /// Acknowledged since the start.
-    pub acked: u64,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
