@@ -42,8 +42,9 @@ use crate::clock::wall_now;
 use crate::command::{self, CommandBoard, CommandKey, Outcome, Refusals, Replies};
 use crate::mqtt::hearing::Hearing;
 use crate::mqtt::link::{Broker, Link, LinkEvent, Refused, Token};
-use crate::mqtt::newer::newer_draft;
-use crate::mqtt::payload::{self, LossMessage, Presence, TooLarge, event_draft, outage_alarm};
+use crate::mqtt::payload::{
+    self, LossMessage, Presence, TooLarge, event_draft, newer_draft, outage_alarm,
+};
 use crate::mqtt::session::{self, Session};
 use crate::mqtt::{Inbound, Retained, Topics};
 use crate::outbox::{self, Change, Class, Content, Draft, Outbox, OutboxId, TelemetryRing};

@@ -1,14 +1,12 @@
 //! MQTT: what a box says, where, and over which session.
 //!
-//! `topics` is the only place that knows topic strings, [`payload`] the only one that knows what a message holds
-//! ([`newer`]: of an event in words that only a newer runtime has),
+//! `topics` is the only place that knows topic strings, [`payload`] the only one that knows what a message holds,
 //! [`session`] decides when to connect, [`hearing`] whether requests are listened to, `retained` keeps what the broker shall
 //! hold, [`link`] is the shell around `rumqttc`, [`tls`] makes its set-up, `reason` says why there is none.
 
 mod docs;
 pub mod hearing;
 pub mod link;
-pub mod newer;
 pub mod payload;
 mod reason;
 mod request;

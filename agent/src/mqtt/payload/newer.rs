@@ -9,8 +9,9 @@ use watchkeeper_contract::event::Phase;
 use watchkeeper_contract::id::{EventId, EventSeq, SourceId};
 use watchkeeper_contract::rule::Severity;
 
-use super::payload::{self, MAX_PAYLOAD, SCHEMA, TooLarge};
-use super::topics::Topics;
+use super::event::{TooLarge, is_level};
+use super::{MAX_PAYLOAD, SCHEMA, encode};
+use crate::mqtt::topics::Topics;
 use crate::outbox::{Class, Draft};
 use crate::runtime_client::NewerRecord;
 
@@ -51,7 +52,7 @@ impl<'a> NewerEventMessage<'a> {
             seq: record.seq,
             ts: record.at.map(|at| at.unix_ms),
             cam: record.source.as_ref(),
-            kind: match payload::is_level(&record.kind) {
+            kind: match is_level(&record.kind) {
                 true => &record.kind,
                 false => "other",
             },
@@ -69,7 +70,7 @@ impl<'a> NewerEventMessage<'a> {
 /// [`TooLarge`] when it does not fit into [`MAX_PAYLOAD`].
 pub fn newer_draft(record: &NewerRecord) -> Result<Draft, TooLarge> {
     let message = NewerEventMessage::of(record);
-    let payload = payload::encode(&message);
+    let payload = encode(&message);
     if payload.len() > MAX_PAYLOAD {
         return Err(TooLarge {
             seq: record.seq,

@@ -1,0 +1,170 @@
+//! What happened: events of the journal, and the record of what was lost.
+
+use serde_json::Value;
+use watchkeeper_contract::source::LossCause;
+
+use super::Section;
+use super::names::{
+    NOW, SCHEMA_ROW, TS_QUALITY_ROW, TS_ROW, example_event, example_newer_record, json, names,
+};
+use crate::mqtt::payload::{EventMessage, LossMessage, NewerEventMessage};
+use crate::outbox::{Loss, LossFrom, OutboxId};
+
+pub(super) fn sections() -> Vec<Section> {
+    let (topics, _, _, source, _, _) = names();
+    let event = example_event();
+    let mut message = EventMessage::of(&event);
+    // The example shows every member once, also those that belong to other kinds.
+    message.cause = Some(LossCause::Refused);
+    message.lasted_s = Some(12.5);
+    message.from = Some("journal");
+    message.count = Some(4);
+    let mut example = json(&message);
+    if let Some(object) = example.as_object_mut() {
+        object.insert("late".to_owned(), Value::Bool(true));
+    }
+    let mut loss = Loss::new(LossFrom::Outbox);
+    loss.add(1190, 1192);
+    loss.add(1201, 1201);
+    vec![
+        Section {
+            title: "Events",
+            topic: topics.event(Some(&source), "crosses"),
+            how: "QoS 1 through the outbox; `ev/<kind>` without `cam/…` for events about the box",
+            about: "The last level is the kind: `appears`, `enters`, `leaves`, `stays`, `crosses`, `count`, `value` (what the rule \
+                    waits for), `source_outage`, `pipeline_held` or `loss`. The example shows every member at once; an absent member does not apply.",
+            example,
+            members: &[
+                ("schema", "version of the event"),
+                (
+                    "id",
+                    "identity over the event's life: `new`, `update` and `end` share it (ULID)",
+                ),
+                (
+                    "seq",
+                    "number in the box's journal: use it to tell repetitions and holes",
+                ),
+                ("boot_id", "run of the runtime that wrote it"),
+                ("mono_ms", "milliseconds since that run began; monotonic"),
+                TS_ROW,
+                TS_QUALITY_ROW,
+                ("cam", "source"),
+                ("pipeline", "pipeline"),
+                ("kind", "last level of the topic"),
+                ("phase", "`new`, `update` or `end`"),
+                ("severity", "`info`, `warning` or `critical`"),
+                (
+                    "reason",
+                    "one sentence: what happened and which bound was passed",
+                ),
+                ("rule", "name of the rule"),
+                ("label", "class of the object"),
+                ("track_ids", "tracks it is about"),
+                ("zone", "zone it is about"),
+                ("line", "line it is about"),
+                ("direction", "`in` or `out`, for crossings"),
+                ("number", "number that was compared"),
+                ("dwell_s", "seconds in the zone so far, or in all"),
+                ("score", "best score of the object so far, 0 to 1"),
+                (
+                    "box",
+                    "box of the object in 0 to 1 of the picture: left, top, right, bottom",
+                ),
+                ("frame", "number of the frame in its source, from 1"),
+                ("pts_s", "presentation time of that frame, in seconds"),
+                (
+                    "held_back",
+                    "events that the cool-down held back since the last one",
+                ),
+                (
+                    "cause",
+                    "`source_outage`: why; absent when frames come but show nothing",
+                ),
+                ("lasted_s", "`source_outage`: seconds it lasted, at the end"),
+                ("from", "`loss`: which queue or store"),
+                ("count", "`loss`: how many entries"),
+                (
+                    "decision",
+                    "what the box decided (`verdict`: `escalate`, `review`, `record`, `act`), its weighted `confidence` and the `reason`",
+                ),
+                (
+                    "evidence",
+                    "what the decision rests on; left out when the message would be too large",
+                ),
+                (
+                    "media",
+                    "pictures that were kept: on the box `watchkeeper media ID -o FILE`, or `GET /v1/media/{id}` (docs/api.md)",
+                ),
+                (
+                    "hash",
+                    "SHA-256 over the journal record and its predecessor's",
+                ),
+                (
+                    "late",
+                    "`true` when it waited since before the present session",
+                ),
+            ],
+        },
+        Section {
+            title: "Events of a newer runtime",
+            topic: topics.event(Some(&source), "door_forced"),
+            how: "QoS 1 through the outbox; `ev/<kind>` without `cam/…` where no source is named",
+            about: "While a box is updated, its runtime may have words that its agent does not know. Such an event is told all the same: \
+                    `record` is what the runtime wrote (as in `GET /v1/events`, docs/api.md), and of the rest there is what the agent understands.",
+            example: json(&NewerEventMessage::of(&example_newer_record())),
+            members: &[
+                SCHEMA_ROW,
+                ("id", "identity over the event's life"),
+                ("seq", "number in the box's journal, as of any other event"),
+                TS_ROW,
+                ("cam", "source; absent where none is named"),
+                (
+                    "kind",
+                    "last level of the topic; `other` where the kind can't be one",
+                ),
+                (
+                    "phase",
+                    "`new`, `update` or `end`; absent where it is another",
+                ),
+                (
+                    "severity",
+                    "`info`, `warning` or `critical`; absent where it is another",
+                ),
+                ("record", "the record, to the byte; here shortened"),
+            ],
+        },
+        Section {
+            title: "A hole",
+            topic: topics.event(None, "loss"),
+            how: "QoS 1 through the outbox",
+            about: "Something that was promised could not be kept. Losses that the runtime notices come as ordinary events on the \
+                    same topic (they have a `seq` of their own).",
+            example: json(&LossMessage::of(OutboxId(1_798_761_605_310), &loss, NOW)),
+            members: &[
+                SCHEMA_ROW,
+                (
+                    "id",
+                    "identity of this record; the same when it is sent again",
+                ),
+                ("kind", "`loss`"),
+                ("phase", "`new`"),
+                ("severity", "`critical`"),
+                (
+                    "from",
+                    "`outbox` (it was full), `journal` (records were gone before they were read), `unreadable`, or `store` (files were damaged)",
+                ),
+                ("count", "how many messages were lost"),
+                (
+                    "seqs",
+                    "their journal numbers, first and last of each range; messages without a number are only counted",
+                ),
+                (
+                    "exact",
+                    "`false` when ranges were joined and cover numbers that did arrive",
+                ),
+                ("reason", "one sentence"),
+                TS_ROW,
+            ],
+        },
+    ]
+}

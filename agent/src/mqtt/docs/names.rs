@@ -1,0 +1,118 @@
+//! What the examples of the document are about: one box, one camera, one pipeline, one event, one moment.
+//!
+//! Invariant: every example says the same about them, so that a reader can follow one event through the document.
+
+use serde_json::Value;
+use watchkeeper_contract::event::{
+    Decision, EVENT_SCHEMA, Event, EventBody, Evidence, Media, MediaKind, Phase, RuleEvent, Verdict,
+};
+use watchkeeper_contract::id::{BoxId, EventId, EventSeq, PipelineId, SiteId, SourceId, TrackId};
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::time::{TimeQuality, Wall};
+
+use crate::mqtt::topics::{CommandId, Topics};
+use crate::runtime_client::NewerRecord;
+
+/// Example names; they are valid by inspection, and the tests below use every one of them.
+pub(super) fn names() -> (Topics, SiteId, BoxId, SourceId, PipelineId, CommandId) {
+    fn ok<T, E: std::fmt::Debug>(name: Result<T, E>) -> T {
+        name.expect("the names of the example are valid")
+    }
+    let (site, box_id) = (ok(SiteId::new("north")), ok(BoxId::new("box-7")));
+    (
+        Topics::new(&site, &box_id),
+        site,
+        box_id,
+        ok(SourceId::new("gate")),
+        ok(PipelineId::new("gate-people")),
+        ok(CommandId::new("7f3a")),
+    )
+}
+
+/// When the examples happen.
+pub(super) const NOW: Wall = Wall {
+    unix_ms: 1_798_761_600_000,
+    quality: TimeQuality::Synced,
+};
+/// Identity of a run in the examples.
+pub(super) const BOOT: &str = "01KDVDNA000000000000000001";
+
+/// An event with every member that a rule can set.
+pub(crate) fn example_event() -> Event {
+    let (_, _, _, source, pipeline, _) = names();
+    Event {
+        schema: EVENT_SCHEMA,
+        id: EventId(ulid::Ulid::from_parts(1_798_761_600_000, 42)),
+        seq: EventSeq(1207),
+        boot_id: BOOT.to_owned(),
+        mono_ms: 86_412,
+        at: NOW,
+        phase: Phase::New,
+        source: Some(source),
+        pipeline: Some(pipeline),
+        severity: Severity::Warning,
+        body: EventBody::Rule(Box::new(RuleEvent {
+            rule: "entering".to_owned(),
+            condition: "crosses".to_owned(),
+            reason: "a person crossed the line door inwards".to_owned(),
+            label: Some("person".to_owned()),
+            tracks: vec![TrackId(17)],
+            zone: Some("yard".to_owned()),
+            line: Some("door".to_owned()),
+            direction: Some("in".to_owned()),
+            number: Some(3.0),
+            dwell_s: Some(4.2),
+            score: Some(0.91),
+            bbox: Some([0.41, 0.22, 0.48, 0.61]),
+            frame: 2604,
+            pts_s: 104.16,
+            held_back: 2,
+        })),
+        decision: Decision {
+            verdict: Verdict::Act,
+            confidence: 0.93,
+            reason: "0.93 is at or above the gate to act (0.90)".to_owned(),
+        },
+        evidence: vec![Evidence {
+            source: "detector_score".to_owned(),
+            confidence: 0.91,
+            weight: 0.5,
+            note: "best score of the track".to_owned(),
+        }],
+        media: vec![Media {
+            id: "01KDVDNA0000000000000001AB".to_owned(),
+            kind: MediaKind::Clean,
+            content_type: "image/jpeg".to_owned(),
+            bytes: 81_022,
+            sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".to_owned(),
+        }],
+        hash: "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752".to_owned(),
+    }
+}
+
+/// A record with a kind that nobody here knows.
+pub(super) fn example_newer_record() -> NewerRecord {
+    let event = Event {
+        evidence: vec![],
+        media: vec![],
+        ..example_event()
+    };
+    let mut record = json(&event);
+    record["body"] = serde_json::json!({ "kind": "door_forced", "door": "north" });
+    NewerRecord::read(&record.to_string()).expect("the record of the example is one")
+}
+
+/// An example as it is printed.
+pub(super) fn json(value: &impl serde::Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// Lines of members that many messages have.
+pub(super) const SCHEMA_ROW: (&str, &str) = ("schema", "version of the payload");
+/// As above.
+pub(super) const TS_ROW: (&str, &str) = ("ts", "UTC milliseconds since 1970");
+/// As above.
+pub(super) const TS_QUALITY_ROW: (&str, &str) = (
+    "ts_quality",
+    "`synced`, `estimated` (the clock runs free) or `unsynced` (the clock was never set)",
+);

@@ -1,0 +1,43 @@
+//! What leaves the box: every MQTT payload as a type, and how an event of the journal becomes one.
+//!
+//! Map: `presence` what is retained, `event` what happened (`newer`: in words that only a newer runtime has), `measurement` telemetry; here what all of them share.
+//!
+//! Invariants: a payload is one flat JSON object with its `schema`; it holds no picture and no credential; it is at most
+//! [`MAX_PAYLOAD`] bytes. `docs/mqtt.md` is generated from these types (see `docs`).
+
+mod event;
+mod measurement;
+mod newer;
+mod presence;
+
+use serde::Serialize;
+
+pub use event::{EventMessage, LossMessage, TooLarge, event_draft};
+pub use measurement::{AgentMessage, CountsMessage, FramesMessage, ZoneCount};
+pub use newer::{NewerEventMessage, newer_draft};
+pub use presence::{
+    AlarmMessage, BirthMessage, CapabilityMessage, HealthMessage, Presence, ServiceState,
+    SourceStateMessage, StateMessage, outage_alarm,
+};
+
+/// Largest payload in bytes, both ways.
+pub const MAX_PAYLOAD: usize = 256 * 1024;
+
+/// Version of every payload below.
+pub const SCHEMA: u16 = 1;
+
+/// The JSON of a message.
+#[must_use]
+pub fn encode(message: &impl Serialize) -> Vec<u8> {
+    // Plain data with string keys: serde_json can't fail on it.
+    serde_json::to_vec(message).unwrap_or_default()
+}
+
+/// The same object with `"late":true` at its beginning: it waited for the link.
+#[must_use]
+pub fn mark_late(payload: Vec<u8>) -> Vec<u8> {
+    match payload.strip_prefix(b"{") {
+        Some(rest) if rest.first() != Some(&b'}') => [b"{\"late\":true,", rest].concat(),
+        _ => payload,
+    }
+}
