@@ -37,12 +37,22 @@ const NAME: &str = "starts.json";
 /// Version of [`Record`].
 const FORMAT: u16 = 1;
 
+/// How fingerprints are made; to be raised when that changes, so that an update is not taken for an edit of everything.
+const FINGERPRINT: &str = "2:";
+
 /// Fingerprint of what was written: equal ones run the same. The order of keys says nothing.
 #[must_use]
 pub fn fingerprint(of: &impl Serialize) -> String {
     let json = serde_json::to_value(of).unwrap_or_default();
     let hash = Sha256::digest(canonical(&json));
-    hash.iter().take(16).map(|b| format!("{b:02x}")).collect()
+    let hex = hash.iter().take(16).map(|b| format!("{b:02x}"));
+    std::iter::once(FINGERPRINT.to_owned()).chain(hex).collect()
+}
+
+/// Whether a fingerprint was made in another way than today's, so that it can't be compared.
+#[must_use]
+pub fn is_of_another_version(fingerprint: &str) -> bool {
+    !fingerprint.starts_with(FINGERPRINT)
 }
 
 /// How far a run of the runtime came.

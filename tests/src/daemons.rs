@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -159,9 +160,21 @@ impl Process {
     /// # Errors
     /// When it is gone.
     pub fn terminate(&self) -> anyhow::Result<()> {
+        self.signal(Signal::TERM)
+    }
+
+    /// Sends it SIGINT and does not wait.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn interrupt(&self) -> anyhow::Result<()> {
+        self.signal(Signal::INT)
+    }
+
+    fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         let pid = i32::try_from(self.child.id())?;
         let pid = rustix::process::Pid::from_raw(pid).context("no process id")?;
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+        rustix::process::kill_process(pid, signal)?;
         Ok(())
     }
 

@@ -37,6 +37,31 @@ fn is_running(bench: &Bench) -> Option<Value> {
 }
 
 #[test]
+fn whoever_interrupts_a_second_time_does_not_wait_for_a_camera_that_hangs() -> anyhow::Result<()> {
+    let bench = bench("")?;
+    // A pipe into which nobody writes: whoever opens it hangs.
+    let modes = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, bench.path("camera.mp4"), modes)?;
+    let file = fs::read_to_string(bench.config())?;
+    let camera = "[sources.street]\nuri = \"camera.mp4\"\n\n[pipelines.watch]\nsource = \"street\"\nworkflow = \"watch.json\"\n";
+    fs::write(bench.config(), format!("{file}\n{camera}"))?;
+    let runtime = bench.runtime()?;
+    wait_for("the source to open the pipe", || {
+        let status = bench.get("/v1/sources/street").ok()?;
+        (text(&status, "/state/state") == "connecting").then_some(())
+    })?;
+    runtime.terminate()?;
+    wait_for("the word to be heard", || {
+        runtime.log_text().contains("stopping").then_some(())
+    })?;
+    runtime.interrupt()?;
+    let (code, log) = runtime.ended(std::time::Duration::from_secs(60))?;
+    assert_eq!(code, None, "killed: {log}");
+    assert!(log.contains("interrupted again"), "{log}");
+    Ok(())
+}
+
+#[test]
 fn a_runtime_that_dies_three_times_holds_its_pipeline_until_a_person_resumes_it()
 -> anyhow::Result<()> {
     let bench = bench("")?;

@@ -1,4 +1,6 @@
-//! Pipelines: a workflow deployed on a source.
+//! Pipelines: a workflow deployed on a source, as both daemons and the HTTP API v1 write it.
+//!
+//! Invariant: only data. What is added has a default and is not written while it has it, so that neither side and no stored record breaks over it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
-//! Sources: where frames come from, and how each one is doing.
+//! Sources: where frames come from, and how each one is doing, as both daemons and the HTTP API v1 write it.
+//!
+//! Invariant: only data, and no answer carries a credential. What is added has a default and is not written while it has it.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,8 @@
 //!
 //! Two pipelines that ask for the same file, back end and number of threads get two detectors over one session. Invariant:
 //! a network is loaded once and stays loaded exactly as long as a detector uses it; of two requests for the same one at the same time the
-//! second waits for the first one's loading, and nobody else does.
+//! second waits for the first one's loading. Networks are loaded one after the other, because loading takes more memory than running; whoever asks for
+//! one that is there waits for none.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -51,6 +52,7 @@ pub enum OpenError {
 #[derive(Debug, Clone, Default)]
 pub struct DetectorPool {
     places: Arc<Mutex<BTreeMap<Key, Place>>>,
+    loading: Arc<Mutex<()>>,
 }
 
 /// Where a network is once it is loaded; locked while it is being loaded.
@@ -84,6 +86,7 @@ impl DetectorPool {
         let network = match place.upgrade() {
             Some(network) => network,
             None => {
+                let _loading = self.loading.lock();
                 let network =
                     backend::load(request.backend, &key.0, &manifest, threads, &request.ort)?;
                 tracing::info!(

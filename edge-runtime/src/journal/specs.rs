@@ -1,6 +1,7 @@
-//! Sources and pipelines as deployed, so that they run again after a restart.
+//! Sources and pipelines as deployed, so that they run again after a restart, and the last words said about what the file names.
 //!
-//! Format 1 of both is JSON. The records are types of their own: what a person may write can grow without making the
+//! Invariants: what belongs together is written in one batch; a record that can't be read is listed and left where it is, never taken for none; which of
+//! them hold is not decided here. Format 1 of both is JSON. The records are types of their own: what a person may write can grow without making the
 //! disk unreadable. Workflow, rules and detect mode are kept in the words of the HTTP API v1, which keep their meaning
 //! within that version. A source's address is stored with its credential; the state folder is for this user only.
 
@@ -199,6 +200,29 @@ impl Specs {
         Ok(self
             .store
             .commit(Batch::new().put(S::WORDS, name.as_bytes(), &record))?)
+    }
+
+    /// Stores specifications and words in the place of those of their names, and forgets nothing; all or nothing, durable on return.
+    ///
+    /// # Errors
+    /// When the store refuses; nothing was changed then.
+    pub fn renew<S: Kind>(
+        &self,
+        specs: &[Kept<S>],
+        words: &[LastWord<S::Id>],
+    ) -> Result<(), JournalError> {
+        let mut batch = Batch::new();
+        for Kept { spec, over } in specs {
+            let name = spec.id().to_string();
+            let record = spec.encode(over.as_deref());
+            let record = record.map_err(|e| unwritable::<S>(&name, &e))?;
+            batch = batch.put(S::SPECS, name.as_bytes(), &record);
+        }
+        for word in words {
+            let record = encode_word::<S>(word)?;
+            batch = batch.put(S::WORDS, word.id.to_string().as_bytes(), &record);
+        }
+        Ok(self.store.commit(batch)?)
     }
 
     /// Forgets specifications and words that no longer hold; durable on return.

@@ -185,11 +185,6 @@ impl Sink {
         })
     }
 
-    /// Width and height of the pictures.
-    pub(super) fn size(&self) -> [u32; 2] {
-        self.size
-    }
-
     /// GStreamer's RGB rows begin at multiples of four bytes.
     fn padded(&self, picture: RgbImage) -> gst::Buffer {
         let row = self.size[0] as usize * 3;

@@ -1,7 +1,7 @@
 //! Annotated videos: RGB pictures to an MP4 or WebM file.
 //!
-//! Invariants: memory is bounded, [`VideoWriter::push`] waits while the encoder is behind; the file can be played once
-//! [`VideoWriter::finish`] has returned; a writer that is dropped unfinished finishes too, and logs when that fails.
+//! Invariants: memory is bounded, [`VideoWriter::push`] waits while the encoder is behind; everything is written to the file that was asked for and
+//! nowhere else, while it goes on; the file can be played once [`VideoWriter::finish`] has returned, and up to its last seconds after a crash; a writer that is dropped unfinished finishes too, and logs when that fails.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +16,9 @@ pub use super::sink::SinkError as VideoError;
 
 /// Longest wait for the last pictures to be written.
 pub const FINISH_WITHIN: Duration = Duration::from_secs(30);
+
+/// What a crash may cost, in milliseconds of video; fragments begin with a key frame, so it is more where those are rare.
+const FRAGMENT_MS: u32 = 1000;
 
 /// An encoder that would do: element, its settings, parser, container and file extension.
 struct Choice {
@@ -35,6 +38,7 @@ const CHOICES: [Choice; 4] = [
             ("pass", "qual"),
             ("quantizer", "23"),
             ("threads", "1"),
+            ("key-int-max", "50"),
         ],
         parser: Some("h264parse"),
         container: "mp4mux",
@@ -77,6 +81,8 @@ pub fn is_extension(extension: &str) -> bool {
 #[derive(Debug)]
 pub struct VideoWriter {
     sink: Sink,
+    /// Width and height of the pictures; those of the video are rounded up ([`coded`]).
+    size: [u32; 2],
     path: PathBuf,
     interval: Duration,
     finished: bool,
@@ -135,16 +141,20 @@ impl VideoWriter {
             rest.push(make(parser)?);
         }
         let container = make(choice.container)?;
-        if choice.container == "mp4mux" && container.find_property("faststart").is_some() {
-            container.set_property("faststart", true);
+        // Fragments, which become a plain file in the end: what was written so far can be played after a crash, and it lies where its size is looked
+        // at. (`faststart` would gather everything in a file of the system's temporary folder first.)
+        if choice.container == "mp4mux" && container.find_property("fragment-mode").is_some() {
+            container.set_property_from_str("fragment-mode", "first-moov-then-finalise");
+            container.set_property("fragment-duration", FRAGMENT_MS);
         }
         rest.push(container);
         let file = make("filesink")?;
         file.set_property("location", &path);
         rest.push(file);
-        let sink = Sink::open(size, fps, &rest, false, "writing the video")?;
+        let sink = Sink::open(coded(size), fps, &rest, false, "writing the video")?;
         Ok(Self {
             sink,
+            size,
             path,
             interval: Duration::from_secs_f64(1.0 / fps),
             finished: false,
@@ -160,7 +170,7 @@ impl VideoWriter {
     /// Width and height that every picture must have.
     #[must_use]
     pub fn size(&self) -> [u32; 2] {
-        self.sink.size()
+        self.size
     }
 
     /// Appends a picture that is shown from `pts` on; times must grow. Waits while the encoder is behind.
@@ -168,7 +178,11 @@ impl VideoWriter {
     /// # Errors
     /// [`VideoError`]; the file is then of no use.
     pub fn push(&mut self, picture: RgbImage, pts: Duration) -> Result<(), VideoError> {
-        self.sink.push(picture, pts, self.interval)
+        let (got, expected) = ([picture.width(), picture.height()], self.size);
+        if got != expected {
+            return Err(VideoError::Size { got, expected });
+        }
+        self.sink.push(whole(picture), pts, self.interval)
     }
 
     /// Writes what is still in the encoder and closes the file.
@@ -180,6 +194,23 @@ impl VideoWriter {
         self.sink.finish(FINISH_WITHIN)?;
         Ok(self.path.clone())
     }
+}
+
+/// The size of a video of pictures of `size`: even, because a sample of colour stands for two by two pixels, and no less than a block.
+fn coded(size: [u32; 2]) -> [u32; 2] {
+    size.map(|side| side.max(16).next_multiple_of(2))
+}
+
+/// The picture at the size of its video; what is added repeats the last row and column.
+fn whole(picture: RgbImage) -> RgbImage {
+    let (width, height) = picture.dimensions();
+    let [w, h] = coded([width, height]);
+    if [w, h] == [width, height] || width == 0 || height == 0 {
+        return picture;
+    }
+    RgbImage::from_fn(w, h, |x, y| {
+        *picture.get_pixel(x.min(width - 1), y.min(height - 1))
+    })
 }
 
 impl Drop for VideoWriter {
@@ -271,6 +302,49 @@ pub(crate) mod tests {
                 choice.encoder
             );
         }
+    }
+
+    #[test]
+    fn pictures_of_any_size_can_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        for (size, coded) in [
+            ([161, 90], [162, 90]),
+            ([160, 91], [160, 92]),
+            ([641, 361], [642, 362]),
+            ([1, 1], [16, 16]),
+        ] {
+            let path = folder.path().join(format!("{size:?}.mp4"));
+            let mut writer = VideoWriter::create(&path, size, 10.0).unwrap();
+            for n in 0..3 {
+                let picture = RgbImage::from_pixel(size[0], size[1], image::Rgb([n as u8, 0, 9]));
+                writer
+                    .push(picture, Duration::from_millis(n * 100))
+                    .unwrap();
+            }
+            let path = writer.finish().unwrap();
+            assert_eq!(read_back(&path), (3, Some(coded)), "{size:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_written_before_a_crash_can_be_played() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.mp4");
+        let mut writer = VideoWriter::create(&path, [162, 90], 25.0).unwrap();
+        let path = writer.path().to_owned();
+        let mut n = 0;
+        // The encoder holds some back, so it takes a while until the first fragments are there.
+        while n < 250 || std::fs::metadata(&path).map_or(0, |m| m.len()) < 20_000 {
+            assert!(n < 5000, "nothing is written");
+            let pts = Duration::from_millis(u64::from(n) * 40);
+            writer.push(moving(n), pts).unwrap();
+            n += 1;
+        }
+        let crashed = folder.path().join("crashed.mp4");
+        std::fs::copy(&path, &crashed).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(read_back(&path).0, n as usize);
+        assert!(read_back(&crashed).0 > 0);
     }
 
     #[test]

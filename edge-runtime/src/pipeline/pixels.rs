@@ -1,4 +1,4 @@
-//! A frame's pixels as the workflow sees them: converted to RGB only when a step asks, and then once.
+//! A frame's pixels as the workflow sees them, converted to RGB only when a step asks, and then once; and as the encoders take them.
 //!
 //! Invariant: a workflow that draws nothing costs no colour conversion.
 

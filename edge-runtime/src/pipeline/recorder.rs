@@ -9,11 +9,11 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::time::Wall;
@@ -33,9 +33,6 @@ pub const QUEUE: usize = 16;
 
 /// At most this many events share one sync of the disk.
 const GROUP: usize = 16;
-
-/// Pause between two looks at a full queue.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// Pause before the journal is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -75,22 +72,43 @@ pub enum Flushed {
     Lost,
 }
 
-enum Item {
-    Event(Box<Event>, Option<Pictures>),
-    Flush(Waiting),
+/// An event on its way, with its pictures.
+type Item = (Box<Event>, Option<Pictures>);
+
+/// How far the thread is with what was handed over.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Events that were handed over, those that wait for a place in the queue included.
+    handed: u64,
+    /// Events of which the thread knows what becomes of them. The queue keeps the order, so everything that stood in it when `handed` was read has
+    /// been dealt with once `done` is as much.
+    done: u64,
+    /// Events were given up without a record of their loss.
+    gave_up: bool,
+    /// Pipelines among those that lost them, as long as they have not been told.
+    untold: BTreeSet<PipelineId>,
+    /// The thread has ended.
+    is_over: bool,
 }
 
-/// Somebody who waits for a flush.
+#[derive(Debug, Default)]
 struct Waiting {
-    /// The pipeline whose events are meant; none: those of all.
-    of: Option<PipelineId>,
-    done: SyncSender<Flushed>,
+    progress: Mutex<Progress>,
+    moved: Condvar,
+}
+
+impl Waiting {
+    fn change(&self, change: impl FnOnce(&mut Progress)) {
+        change(&mut self.progress.lock());
+        self.moved.notify_all();
+    }
 }
 
 /// Way to the thread. Clones share it; the thread ends when the last one is gone.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     queue: SyncSender<Item>,
+    waiting: Arc<Waiting>,
     trouble: Arc<Mutex<Option<String>>>,
     end: Arc<OnceLock<Instant>>,
     broken: Arc<OnceLock<&'static str>>,
@@ -110,6 +128,7 @@ impl Recorder {
         let (queue, items) = mpsc::sync_channel(QUEUE);
         let recorder = Self {
             queue,
+            waiting: Arc::default(),
             trouble: Arc::default(),
             end: Arc::default(),
             broken: Arc::default(),
@@ -123,8 +142,7 @@ impl Recorder {
             end: Arc::clone(&recorder.end),
             broken: Arc::clone(&recorder.broken),
             lost: Arc::clone(&recorder.lost),
-            gave_up: false,
-            untold: BTreeSet::new(),
+            waiting: Arc::clone(&recorder.waiting),
         };
         let thread = Thread::spawn("recorder".to_owned(), move || {
             if catch_unwind(AssertUnwindSafe(|| worker.run(&items))).is_err() {
@@ -133,38 +151,42 @@ impl Recorder {
                 worker.trouble.lock().replace(message.to_owned());
                 worker.broken.get_or_init(|| message);
             }
+            worker.waiting.change(|progress| progress.is_over = true);
         })?;
         Ok((recorder, thread))
     }
 
     /// Hands an event over; waits while the queue is full. False when the recorder has stopped.
     pub fn record(&self, event: Event, pictures: Option<Pictures>) -> bool {
-        self.queue
-            .send(Item::Event(Box::new(event), pictures))
-            .is_ok()
+        self.waiting.progress.lock().handed += 1;
+        self.queue.send((Box::new(event), pictures)).is_ok()
     }
 
     /// Waits until everything handed over before by the pipeline `of`, or by everybody, is durable or given up; at most for `timeout`.
     #[must_use]
     pub fn flush(&self, of: Option<&PipelineId>, timeout: Duration) -> Flushed {
         let until = Instant::now() + timeout;
-        let (done, wait) = mpsc::sync_channel(1);
-        let of = of.cloned();
-        let mut item = Item::Flush(Waiting { of, done });
-        // The queue may be full for as long as the disk refuses.
-        while let Err(refused) = self.queue.try_send(item) {
-            item = match refused {
-                TrySendError::Full(_) if Instant::now() >= until => return Flushed::NotYet,
-                TrySendError::Full(item) => item,
-                TrySendError::Disconnected(_) => return Flushed::Lost,
+        let mut progress = self.waiting.progress.lock();
+        let handed = progress.handed;
+        let waits = |progress: &mut Progress| progress.done < handed && !progress.is_over;
+        let moved = &self.waiting.moved;
+        moved.wait_while_until(&mut progress, waits, until);
+        if progress.done < handed {
+            return if progress.is_over {
+                Flushed::Lost
+            } else {
+                Flushed::NotYet
             };
-            std::thread::sleep(LOOK);
         }
-        let left = until.saturating_duration_since(Instant::now());
-        wait.recv_timeout(left).unwrap_or_else(|why| match why {
-            RecvTimeoutError::Timeout => Flushed::NotYet,
-            RecvTimeoutError::Disconnected => Flushed::Lost,
-        })
+        let is_lost = match of {
+            Some(of) => progress.untold.remove(of),
+            None => progress.gave_up,
+        };
+        if is_lost {
+            Flushed::Lost
+        } else {
+            Flushed::Durable
+        }
     }
 
     /// Why events are not being stored now, if they are not.
@@ -201,55 +223,35 @@ struct Worker {
     end: Arc<OnceLock<Instant>>,
     broken: Arc<OnceLock<&'static str>>,
     lost: Arc<AtomicU64>,
-    /// Events were given up without a record of their loss.
-    gave_up: bool,
-    /// Pipelines among those that lost them, as long as they have not been told.
-    untold: BTreeSet<PipelineId>,
+    waiting: Arc<Waiting>,
 }
 
 impl Worker {
     fn run(&mut self, items: &Receiver<Item>) {
         while let Ok(first) = items.recv() {
             let mut group = Vec::with_capacity(GROUP);
-            let mut flushes = Vec::new();
-            self.take(first, &mut group, &mut flushes);
-            while group.len() < GROUP {
-                match items.recv_timeout(Duration::ZERO) {
-                    Ok(item) => self.take(item, &mut group, &mut flushes),
-                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-                }
+            group.push(self.take(first));
+            while group.len() < GROUP
+                && let Ok(item) = items.try_recv()
+            {
+                group.push(self.take(item));
             }
             self.store(&group);
-            for Waiting { of, done } in flushes {
-                let is_lost = of.map_or(self.gave_up, |of| self.untold.remove(&of));
-                let flushed = if is_lost {
-                    Flushed::Lost
-                } else {
-                    Flushed::Durable
-                };
-                // Whoever waited may have given up; that is theirs to know.
-                if done.try_send(flushed).is_err() {
-                    tracing::debug!("nobody waits for the flush any more");
-                }
-            }
+            let stored = group.len() as u64;
+            self.waiting.change(|progress| progress.done += stored);
         }
     }
 
-    fn take(&self, item: Item, group: &mut Vec<Event>, flushes: &mut Vec<Waiting>) {
-        match item {
-            Item::Event(mut event, pictures) => {
-                if let Some(pictures) = pictures {
-                    // Drawing and encoding see what every workflow made of every picture; events must get past a fault there.
-                    let kept = catch_unwind(AssertUnwindSafe(|| self.keep(event.at, &pictures)));
-                    event.media = kept.unwrap_or_else(|_| {
-                        tracing::error!(id = %event.id, "a fault of ours: the event goes without its pictures");
-                        Vec::new()
-                    });
-                }
-                group.push(*event);
-            }
-            Item::Flush(waiting) => flushes.push(waiting),
+    fn take(&self, (mut event, pictures): Item) -> Event {
+        if let Some(pictures) = pictures {
+            // Drawing and encoding see what every workflow made of every picture; events must get past a fault there.
+            let kept = catch_unwind(AssertUnwindSafe(|| self.keep(event.at, &pictures)));
+            event.media = kept.unwrap_or_else(|_| {
+                tracing::error!(id = %event.id, "a fault of ours: the event goes without its pictures");
+                Vec::new()
+            });
         }
+        *event
     }
 
     fn keep(&self, at: Wall, pictures: &Pictures) -> Vec<Media> {
@@ -329,10 +331,12 @@ impl Worker {
         }
     }
 
-    fn lost_without_record(&mut self, group: &[Event]) {
-        self.gave_up = true;
+    fn lost_without_record(&self, group: &[Event]) {
         let pipelines = group.iter().filter_map(|event| event.pipeline.clone());
-        self.untold.extend(pipelines);
+        self.waiting.change(|progress| {
+            progress.gave_up = true;
+            progress.untold.extend(pipelines);
+        });
     }
 }
 
@@ -495,23 +499,36 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_flush_waits_no_longer_than_it_was_told_although_the_queue_is_full() {
+    fn a_loss_is_told_also_to_whoever_asked_in_vain_before() {
         let state = tempfile::tempdir().unwrap();
         let store = Arc::new(FaultyStore::new(MemoryStore::new()));
         let (recorder, _journal) =
             recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+        let gate = PipelineId::new("gate").unwrap();
         store.writes.blow_at(1);
-        assert!(recorder.record(outage("waits"), None));
-        while recorder
-            .queue
-            .try_send(Item::Event(Box::new(outage("waits too")), None))
-            .is_ok()
-        {}
-        // Would wait for ever if it waited for its place in the queue.
-        let flushed = recorder.flush(None, Duration::from_millis(20));
-        assert_eq!(flushed, Flushed::NotYet);
+        // More than the queue has places.
+        let handing = recorder.clone();
+        let of = Some(gate.clone());
+        let handing = std::thread::spawn(move || {
+            for _ in 0..3 * QUEUE {
+                let pipeline = of.clone();
+                let event = Event {
+                    pipeline,
+                    ..outage("waits")
+                };
+                assert!(handing.record(event, None));
+            }
+        });
+        while recorder.trouble().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for _ in 0..3 * QUEUE {
+            assert_eq!(recorder.flush(Some(&gate), Duration::ZERO), Flushed::NotYet);
+        }
         recorder.end_by(Instant::now());
-        assert_eq!(recorder.flush(None, LONG), Flushed::Lost);
+        handing.join().unwrap();
+        assert_eq!(recorder.flush(Some(&gate), LONG), Flushed::Lost);
+        assert_eq!(recorder.lost(), 3 * QUEUE as u64);
     }
 
     /// A store with a fault of ours in it.

@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 use watchkeeper_board::clock::{self, ClockState};
@@ -22,8 +22,8 @@ use crate::media::video::is_extension;
 /// Frames between two looks at the size of the part and at the disk; a few seconds of video.
 const LOOK_EVERY: u32 = 64;
 
-/// Pause before a full disk is looked at again, in frames.
-const RETRY_EVERY: u32 = 256;
+/// Pause before a part is tried again after one could not be begun or written.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// The parts that are being written share one part in so many of the bound, so that deleting the oldest one keeps most of what there is.
 const SHARE: u64 = 4;
@@ -130,7 +130,7 @@ impl Recordings {
             current: None,
             trouble: None,
             frames: 0,
-            waits: 0,
+            retry_at: None,
         }
     }
 
@@ -245,17 +245,17 @@ pub struct Recording {
     current: Option<PathBuf>,
     trouble: Option<String>,
     frames: u32,
-    waits: u32,
+    retry_at: Option<Instant>,
 }
 
 impl Recording {
     /// Path of the next part, which counts as being written from now on; none while the disk has no room to spare or refuses, which is logged and tried again later.
     pub fn next_part(&mut self) -> Option<PathBuf> {
         self.done();
-        if self.waits > 0 {
-            self.waits -= 1;
+        if self.retry_at.is_some_and(|at| Instant::now() < at) {
             return None;
         }
+        self.retry_at = None;
         let all = Arc::clone(&self.all);
         let beginning = all.beginning.lock();
         let why = match all.make_room() {
@@ -278,12 +278,24 @@ impl Recording {
         None
     }
 
-    /// The part could not be begun or written: nothing is recorded for a while, then the next part is tried.
+    /// The part could not be begun, written or completed: nothing is recorded for a while, then the next part is tried. A file in which nothing is
+    /// would only be in the way.
     pub fn failed(&mut self, why: String) {
         tracing::warn!(pipeline = %self.stem, why, "not recording now");
+        if let Some(path) = &self.current
+            && fs::metadata(path).is_ok_and(|m| m.len() == 0)
+            && let Err(error) = fs::remove_file(path)
+        {
+            tracing::warn!(part = %path.display(), %error, "an empty recording is not removed");
+        }
         self.done();
         self.trouble = Some(why);
-        self.waits = RETRY_EVERY;
+        self.retry_at = Some(Instant::now() + RETRY_AFTER);
+    }
+
+    /// Nothing more is recorded: what kept it from that is no matter any more.
+    pub fn end(&mut self) {
+        self.trouble = None;
     }
 
     /// Why nothing is being recorded, if nothing is.
@@ -443,7 +455,7 @@ mod tests {
         };
         let mut recording = recordings(folder.path(), full).of(&pipeline("p"));
         assert_eq!(recording.next_part(), None);
-        assert_eq!(recording.waits, RETRY_EVERY);
+        assert!(recording.retry_at.is_some() && recording.trouble().is_some());
         assert_eq!(names(folder.path()), [""; 0]);
     }
 

@@ -39,6 +39,9 @@ use crate::thread::Thread;
 /// How long the thread waits for a frame before it looks whether it should stop.
 const PATIENCE: Duration = Duration::from_millis(250);
 
+/// How long a source may be away while it is replaced.
+const GONE: Duration = Duration::from_secs(30);
+
 /// How long a pipeline that was told to stop waits for its last events to be durable.
 const LAST_FLUSH: Duration = Duration::from_secs(8);
 
@@ -470,10 +473,6 @@ impl Body {
         }
         self.over();
         tracing::error!(pipeline = %self.spec.id, "a fault of ours ended the pipeline; the others go on");
-        // What was left behind may be in any state. An event that is not ended now is ended at the next start.
-        if catch_unwind(AssertUnwindSafe(|| self.leave())).is_err() {
-            tracing::error!(pipeline = %self.spec.id, "nor could its events be ended");
-        }
         set_state(
             &self.shared,
             PipelineState::Failed {
@@ -481,6 +480,10 @@ impl Body {
                     .to_owned(),
             },
         );
+        // What was left behind may be in any state. An event that is not ended now is ended at the next start.
+        if catch_unwind(AssertUnwindSafe(|| self.leave())).is_err() {
+            tracing::error!(pipeline = %self.spec.id, "nor could its events be ended");
+        }
     }
 
     fn main(&mut self) {
@@ -510,24 +513,36 @@ impl Body {
         self.over();
         let changes = self.run.finish(&mut new_id);
         self.hand_over(changes, None);
-        self.publish();
+        if let Some(recording) = &mut self.recording {
+            recording.end();
+        }
         self.end_of_video();
+        self.publish();
         self.screen.close();
         self.flush()
     }
 
     fn frames(&mut self) -> End {
+        let mut gone_since = None;
         loop {
             match self.next_wish() {
                 Wish::Run => {}
-                Wish::Pause => continue,
+                Wish::Pause => {
+                    gone_since = None;
+                    continue;
+                }
                 Wish::Stop | Wish::Over => return End::Stopped,
             }
             let Some(receiver) = self.services.sources.subscribe(&self.spec.source) else {
-                // The source was deleted under us, which the manager refuses; a replacement is on its way.
+                // The manager deletes no source that is watched; a replacement is on its way.
+                let since = *gone_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > GONE {
+                    return End::SourceFailed("its source is not there any more".to_owned());
+                }
                 std::thread::sleep(PATIENCE);
                 continue;
             };
+            gone_since = None;
             let end = self.take_from(&receiver);
             drop(receiver);
             if let Some(end) = end {
@@ -723,13 +738,13 @@ impl Body {
             return;
         };
         match video.finish() {
-            Ok(path) => self.shared.recorded.lock().push(path),
-            Err(error) => {
-                tracing::warn!(pipeline = %self.spec.id, %error, "the annotated video is not complete");
+            Ok(path) => {
+                self.shared.recorded.lock().push(path);
+                if let Some(recording) = &mut self.recording {
+                    recording.done();
+                }
             }
-        }
-        if let Some(recording) = &mut self.recording {
-            recording.done();
+            Err(error) => self.not_recording(format!("a part could not be completed: {error}")),
         }
     }
 

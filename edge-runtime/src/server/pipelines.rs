@@ -1,4 +1,6 @@
-//! Routes about pipelines.
+//! Routes about pipelines: requests become calls of [`super::Runtime`], answers become JSON, pictures or a video in pieces.
+//!
+//! Invariant: nothing is decided here, and no answer is held in memory as a whole whose size somebody else chose.
 
 use axum::Json;
 use axum::body::Body;
@@ -130,7 +132,8 @@ pub(super) async fn frame(
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PartQuery {
-    /// Number of the part, from 1; default: the last one that is complete.
+    /// Number of the part, from 1 since the pipeline was begun by a deployment, a resume after its end, or a start of the runtime; default: the last
+    /// one that is complete.
     #[param(value_type = Option<u64>)]
     part: Option<String>,
 }

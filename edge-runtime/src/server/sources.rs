@@ -1,4 +1,6 @@
-//! Routes about sources.
+//! Routes about sources: requests become calls of [`super::Runtime`], answers become JSON or pictures.
+//!
+//! Invariant: nothing is decided here, and no answer carries a credential.
 
 use axum::Json;
 use axum::extract::State;

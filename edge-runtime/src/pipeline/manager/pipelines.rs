@@ -217,27 +217,37 @@ impl Manager {
         let worker = match deployed {
             Deployed::Running(worker) if paused || !worker.is_over() => worker,
             Deployed::Idle { .. } if paused => deployed.worker()?,
-            Deployed::Running(_) | Deployed::Idle { .. } => {
-                // A model may take minutes to load, which only changes of this pipeline wait for.
-                let prepared = self.prepare(&spec)?;
-                let change = self.changes.lock();
-                self.keep(&spec)?;
-                self.release(id);
-                drop(change);
-                // The last events of one that is over may not be durable yet.
-                self.end(id);
-                return self.run(spec, prepared);
-            }
+            Deployed::Running(_) | Deployed::Idle { .. } => return self.begin_anew(spec),
         };
-        let _change = self.changes.lock();
+        let change = self.changes.lock();
         self.keep(&spec)?;
         if paused {
             worker.pause();
-        } else {
-            worker.resume();
-            self.watched_now(id);
+            return Ok(self.told(worker.status()));
         }
+        worker.resume();
+        drop(change);
+        if worker.is_over() {
+            // It came to its end meanwhile.
+            return self.begin_anew(spec);
+        }
+        self.watched_now(id);
         Ok(self.told(worker.status()))
+    }
+
+    /// Runs a pipeline in the place of the one of its name, which is over or never ran.
+    fn begin_anew(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
+        // A model may take minutes to load, which only changes of this pipeline wait for.
+        let prepared = self.prepare(&spec)?;
+        let change = self.changes.lock();
+        // Asked again: it may have been deleted meanwhile.
+        self.has_source(&spec)?;
+        self.keep(&spec)?;
+        self.release(&spec.id);
+        drop(change);
+        // The last events of one that is over may not be durable yet.
+        self.end(&spec.id);
+        self.run(spec, prepared)
     }
 
     /// Begins anew what could not run or has failed, because something changed that it needs. What goes on failing is listed with the reason.

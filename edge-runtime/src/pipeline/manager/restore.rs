@@ -78,6 +78,12 @@ impl Manager {
         {
             tracing::warn!(%error, "what no longer holds is not forgotten");
         }
+        let (renewed_specs, renewed_words) = (&settled.renewed_specs, &settled.renewed_words);
+        if !(renewed_specs.is_empty() && renewed_words.is_empty())
+            && let Err(error) = specs.renew::<S>(renewed_specs, renewed_words)
+        {
+            tracing::warn!(%error, "what an older version stored is not stored anew; the next start tries again");
+        }
         settled
     }
 

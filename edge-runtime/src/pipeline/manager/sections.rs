@@ -2,11 +2,12 @@
 //!
 //! Sans-IO: [`settle`] takes what the file says and what was stored, and answers what shall be there. Invariants: the latest word holds. What a
 //! person deployed, paused, resumed or deleted stands over a section of the file until that section is edited; an edited section wins, and what
-//! stood over it is forgotten, so that it can't come back later; a section that can't be read just now was not edited.
+//! stood over it is forgotten, so that it can't come back later; a section that can't be read just now was not edited, and an update of the program edits
+//! none: what has a fingerprint of another version is taken for the same, and gets a new one.
 
 use std::collections::BTreeMap;
 
-use crate::guard::fingerprint;
+use crate::guard::{fingerprint, is_of_another_version};
 use crate::journal::{Kept, Kind, LastWord, Word};
 
 /// What a status says of a specification that stands over a section that can be read.
@@ -94,6 +95,10 @@ pub(super) struct Settled<S: Kind> {
     pub(super) stale_specs: Vec<S::Id>,
     /// Words about sections that were edited since.
     pub(super) stale_words: Vec<S::Id>,
+    /// What stands over a section by a fingerprint of another version: to be stored with that of today.
+    pub(super) renewed_specs: Vec<Kept<S>>,
+    /// The same of words.
+    pub(super) renewed_words: Vec<LastWord<S::Id>>,
 }
 
 /// Brings together what the file says and what was deployed and said before.
@@ -107,6 +112,8 @@ pub(super) fn settle<S: Kind>(
         sections: Sections::default(),
         stale_specs: Vec::new(),
         stale_words: Vec::new(),
+        renewed_specs: Vec::new(),
+        renewed_words: Vec::new(),
     };
     let Sections(sections) = &mut settled.sections;
     for spec in file {
@@ -126,6 +133,13 @@ pub(super) fn settle<S: Kind>(
             (Some(section), Some(over)) if section.fingerprint == over => {
                 section.is_replaced = true;
             }
+            (Some(section), Some(over)) if is_of_another_version(&over) => {
+                section.is_replaced = true;
+                settled.renewed_specs.push(Kept {
+                    spec: spec.clone(),
+                    over: Some(section.fingerprint.clone()),
+                });
+            }
             (Some(_), _) => {
                 settled.stale_specs.push(id);
                 continue;
@@ -142,12 +156,16 @@ pub(super) fn settle<S: Kind>(
         }
         settled.wanted.insert(id, Wanted { spec, word: None });
     }
-    for word in words {
+    for mut word in words {
         let section = sections.entry(word.id.clone()).or_insert_with(|| Section {
             fingerprint: word.fingerprint.clone(),
             spec: None,
             is_replaced: false,
         });
+        if section.spec.is_some() && is_of_another_version(&word.fingerprint) {
+            word.fingerprint.clone_from(&section.fingerprint);
+            settled.renewed_words.push(word.clone());
+        }
         if section.fingerprint != word.fingerprint {
             settled.stale_words.push(word.id);
         } else if let Some(wanted) = settled.wanted.get_mut(&word.id) {
@@ -270,8 +288,8 @@ mod tests {
             "id": PipelineId::new("p").unwrap(), "source": "gate", "workflow": {"version": "1.0"},
         }))
         .unwrap();
-        assert_eq!(fingerprint(&pipeline), "07e7b7d4cea5a958d8bfc8edd50360f8");
-        assert_eq!(fingerprint(&at("a")), "8e989e257b4d162bef5fa584a9d57cbc");
+        assert_eq!(fingerprint(&pipeline), "2:07e7b7d4cea5a958d8bfc8edd50360f8");
+        assert_eq!(fingerprint(&at("a")), "2:8e989e257b4d162bef5fa584a9d57cbc");
 
         // With everything in it that the file can say, for what is added inside.
         let conditions = [
@@ -296,12 +314,30 @@ mod tests {
             "rules": rules, "detect": {"mode": "on_motion"}, "stop_after_s": 5.0,
         }))
         .unwrap();
-        assert_eq!(fingerprint(&pipeline), "ba33d667b3a5da1136153999e3e7fc6f");
+        assert_eq!(fingerprint(&pipeline), "2:ba33d667b3a5da1136153999e3e7fc6f");
         let source: SourceSpec = serde_json::from_value(json!({
             "id": "gate", "uri": "rtsp://camera/1", "pace": "native", "max_fps": 5.0, "stall_s": 60.0,
         }))
         .unwrap();
-        assert_eq!(fingerprint(&source), "e8b42a25df3489594bcddef4b394d963");
+        assert_eq!(fingerprint(&source), "2:e8b42a25df3489594bcddef4b394d963");
+    }
+
+    #[test]
+    fn a_fingerprint_of_another_version_is_taken_for_the_same_and_renewed() {
+        let file = at("a");
+        let stored = vec![Kept {
+            spec: at("b"),
+            over: Some("7726730e3a008421aa212ae881ee2445".to_owned()),
+        }];
+        let mut word = said(Word::Pause, &file);
+        let today = word.clone();
+        word[0].fingerprint = "7726730e3a008421aa212ae881ee2445".to_owned();
+        let settled = settle(std::slice::from_ref(&file), stored, word);
+        assert_eq!(uri(&settled), Some("b"));
+        assert_eq!(settled.wanted[&id()].word, Some((Word::Pause, 7)));
+        assert!(settled.stale_specs.is_empty() && settled.stale_words.is_empty());
+        assert_eq!(settled.renewed_specs, deployed("b", Some(&file)));
+        assert_eq!(settled.renewed_words, today);
     }
 
     #[test]

@@ -274,25 +274,25 @@ fn a_model_that_takes_long_to_load_keeps_nobody_from_changing_something_else() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
     manager.put_source(spec("gate", "demo:")).unwrap();
-    // A pipe into which nothing is written for now: whoever reads the model hangs.
-    let model = state.path().join("slow.onnx");
+    // A package with a pipe into which nothing is written for now: whoever reads it hangs.
+    let model = state.path().join("package");
+    std::fs::create_dir(&model).unwrap();
+    std::fs::write(model.join("weights.onnx"), "").unwrap();
+    let config = r#"{"model_architecture": "a", "task_type": "t", "backend_type": "b"}"#;
+    std::fs::write(model.join("model_config.json"), config).unwrap();
+    let pipe = model.join("inference_config.json");
     let modes = rustix::fs::Mode::from_raw_mode(0o600);
-    rustix::fs::mkfifoat(rustix::fs::CWD, &model, modes).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, modes).unwrap();
     std::thread::scope(|scope| {
         let deploying =
             scope.spawn(|| manager.create_pipeline(watching(model.to_str().unwrap()), false));
         // Ready as soon as somebody reads.
-        let pipe = std::fs::OpenOptions::new()
-            .write(true)
-            .open(&model)
-            .unwrap();
+        let pipe = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
         manager.put_source(spec("yard", "demo:")).unwrap();
         manager.delete_source(&id("yard")).unwrap();
         // What is read is no model, and the source is not there any more.
         manager.delete_source(&id("gate")).unwrap();
         assert!(!deploying.is_finished());
-        // Gone first, or it might be opened a second time and hang again.
-        std::fs::remove_file(&model).unwrap();
         drop(pipe);
         assert!(deploying.join().unwrap().is_err());
     });

@@ -26,9 +26,16 @@ impl Subscribe for OneSource {
     }
 }
 
+/// Bound of all annotated videos.
+const MAX_BYTES: u64 = 2_000_000;
+
 /// Where the frames of a test come from.
 fn source(uri: &str) -> SourceHandle {
-    let source = json!({"id": "cam", "uri": uri});
+    paced(uri, "fast")
+}
+
+fn paced(uri: &str, pace: &str) -> SourceHandle {
+    let source = json!({"id": "cam", "uri": uri, "pace": pace});
     Source::spawn(serde_json::from_value(source).unwrap(), Deps::default())
 }
 
@@ -53,7 +60,7 @@ fn pipeline(
     let detectors = Detectors::open(&spec, &plan, &|_| Ok(pool.open(&motion).unwrap())).unwrap();
     let run = Run::new(plan, DetectHost::new(detectors, 1), &spec);
     let limits = Limits {
-        max_bytes: 64 << 20,
+        max_bytes: MAX_BYTES,
         max_age: Duration::MAX,
         min_free_bytes: 0,
     };
@@ -102,16 +109,12 @@ fn until(worker: &Worker, what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Files of the annotated video, in their order, with frames and size.
-fn parts(state: &Path) -> Vec<(PathBuf, (usize, Option<[u32; 2]>))> {
+/// Files of the annotated video, in their order.
+fn parts(state: &Path) -> Vec<PathBuf> {
     let parts = std::fs::read_dir(state.join("recordings")).unwrap();
     let mut parts: Vec<PathBuf> = parts.map(|part| part.unwrap().path()).collect();
     parts.sort();
-    let read = parts.into_iter().map(|part| {
-        let seen = read_back(&part);
-        (part, seen)
-    });
-    read.collect()
+    parts
 }
 
 /// Three pictures of 64 x 48, then four of 96 x 64.
@@ -133,10 +136,9 @@ fn a_folder_of_pictures_of_several_sizes_is_one_video() {
         worker.state() == PipelineState::Ended
     });
     let parts = parts(state.path());
-    let [(path, (7, Some([64, 48])))] = &parts[..] else {
-        panic!("{parts:?}");
-    };
-    assert_eq!(worker.recording(None).as_ref(), Ok(path));
+    assert_eq!(parts.len(), 1);
+    assert_eq!(read_back(&parts[0]), (7, Some([64, 48])));
+    assert_eq!(worker.recording(None).as_ref(), Ok(&parts[0]));
 }
 
 #[test]
@@ -153,12 +155,11 @@ fn a_camera_that_is_set_to_another_size_goes_on_in_a_part_of_its_own() {
     }
     worker.stop();
     let parts = parts(state.path());
-    let [(first, (3, Some([64, 48]))), (second, (4, Some([96, 64])))] = &parts[..] else {
-        panic!("{parts:?}");
-    };
-    assert_eq!(worker.recording(Some(1)).as_ref(), Ok(first));
-    assert_eq!(worker.recording(Some(2)).as_ref(), Ok(second));
-    assert_eq!(worker.recording(None).as_ref(), Ok(second));
+    let seen: Vec<_> = parts.iter().map(|part| read_back(part)).collect();
+    assert_eq!(seen, [(3, Some([64, 48])), (4, Some([96, 64]))]);
+    for (number, part) in [(Some(1), 0), (Some(2), 1), (None, 1)] {
+        assert_eq!(worker.recording(number).as_ref(), Ok(&parts[part]));
+    }
     for number in [0, 3, usize::MAX] {
         let refused = worker.recording(Some(number)).unwrap_err();
         assert_eq!(refused.field.as_deref(), Some("part"), "{refused:?}");
@@ -171,7 +172,8 @@ fn a_video_that_can_not_be_written_is_told_and_tried_again() {
     // A file where the folder of the recordings should be.
     let folder = state.path().join("recordings");
     std::fs::write(&folder, "").unwrap();
-    let source = OneSource(source("demo:?seconds=60"));
+    // It must still run when it is tried again.
+    let source = OneSource(paced("demo:?seconds=60", "native"));
     let (worker, _) = pipeline(recording(), source, state.path());
     let not_recording = || {
         worker
@@ -185,6 +187,29 @@ fn a_video_that_can_not_be_written_is_told_and_tried_again() {
     until(&worker, "the video", || !not_recording());
     worker.stop();
     assert!(worker.recording(None).unwrap().starts_with(&folder));
+}
+
+#[test]
+fn annotated_videos_stay_within_their_bound_while_they_are_written() {
+    let state = tempfile::tempdir().unwrap();
+    let source = OneSource(source("demo:?seconds=90"));
+    let (worker, _) = pipeline(recording(), source, state.path());
+    let folder = state.path().join("recordings");
+    let bytes = || -> u64 {
+        let Ok(files) = std::fs::read_dir(&folder) else {
+            return 0;
+        };
+        // One that is deleted meanwhile takes no room.
+        files
+            .map(|f| f.unwrap().metadata().map_or(0, |m| m.len()))
+            .sum()
+    };
+    until(&worker, "the end", || {
+        // What is written between two looks comes on top.
+        assert!(bytes() < 2 * MAX_BYTES, "{}", bytes());
+        worker.state() == PipelineState::Ended
+    });
+    assert!(worker.recording(Some(3)).is_ok(), "few parts for so much");
 }
 
 /// Frames once, and a fault of ours the second time.
@@ -216,6 +241,8 @@ fn a_fault_of_ours_ends_the_events_of_its_pipeline() {
     worker.resume();
     let failed = || matches!(worker.state(), PipelineState::Failed { .. });
     until(&worker, "the fault", failed);
+    // Its last events come after the word.
+    worker.stop();
     let mut open = std::collections::BTreeSet::new();
     let page = journal.read_after(EventSeq(0), 1000).unwrap();
     for event in page.events {
