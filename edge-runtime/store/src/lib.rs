@@ -8,7 +8,8 @@
 //! - a [`Batch`] is applied whole or not at all, over keyspaces too;
 //! - a damaged record is reported and skipped, never returned and never a panic;
 //! - what a newer version wrote is refused and left as it is, never taken for damage ([`NewerFormat`]);
-//! - acknowledged records that are gone after damage are noticed at opening ([`OpenOutcome`]), so that a loss is a record;
+//! - acknowledged records that are gone after damage are noticed at opening ([`OpenOutcome`]), so that a loss is a record; what the
+//!   opener notes of it ([`SledStore::open_noting`]) is stored in one step with the repair;
 //! - after a failed sync nothing more is acknowledged until the store is opened again, because the kernel may have
 //!   dropped the pages that it could not write and would report the next sync as a success
 //!   (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).

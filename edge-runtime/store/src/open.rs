@@ -178,7 +178,9 @@ pub(crate) fn open(
 
     let before =
         guard::call(|| db.size_on_disk()).map_err(|f| fault_to_error(&data, "measure", f))?;
-    if compact::is_worth_it(before, report.live_bytes, options) {
+    // The copy would leave damaged records out before anybody has noted them; once they are taken out, the next opening compacts.
+    let is_sound = report.corrupt.is_empty();
+    if is_sound && compact::is_worth_it(before, report.live_bytes, options) {
         match compact::run(root, &db, options) {
             Ok(()) => {
                 drop(db);
@@ -192,8 +194,8 @@ pub(crate) fn open(
                 if !checked.outcome.is_clean() {
                     report.outcome = checked.outcome;
                 }
-                // The copy holds sound records only.
-                report.corrupt_raw.clear();
+                report.corrupt = checked.corrupt;
+                report.corrupt_raw = checked.corrupt_raw;
             }
             // Not worth failing over: the store works, it is only large.
             Err(fault) => {

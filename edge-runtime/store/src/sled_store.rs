@@ -63,6 +63,20 @@ impl SledStore {
     /// When the folder is in use, can't be written, was written by a newer version (nothing in it is changed then), or the
     /// disk is full. Damage is no error: it is repaired or set aside, and [`OpenReport::outcome`] says so.
     pub fn open(root: &Path, options: &Options) -> Result<(Self, OpenReport), StoreError> {
+        Self::open_noting(root, options, |_, _| Ok(Batch::new()))
+    }
+
+    /// As [`Self::open`], with a note of what was found: what `note` makes of the store and the report is written in the one batch that
+    /// takes damaged records out, and is durable before the witness forgets what is missing. So whatever happens to the caller from
+    /// here on, a loss that the next opening can't find any more is in the note.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`], and those of `note`: nothing was taken out then.
+    pub fn open_noting(
+        root: &Path,
+        options: &Options,
+        note: impl FnOnce(&dyn Store, &OpenReport) -> Result<Batch, StoreError>,
+    ) -> Result<(Self, OpenReport), StoreError> {
         let lock = open::take_folder(root, options)?;
         let (db, data, mut report) = open::open(root, options)?;
         let db_path = data.join("db");
@@ -86,22 +100,25 @@ impl SledStore {
             poison: OnceLock::new(),
             _lock: lock,
         };
-        store.remove_corrupt(&mut report)?;
+        let note = note(&store, &report)?;
+        store.remove_corrupt(&mut report, &note)?;
         // A run that was killed may have left writes that are only in the kernel's cache.
         store.check()?;
         Ok((store, report))
     }
 
-    /// Takes damaged records out, so that they are reported once and not at every read.
-    fn remove_corrupt(&self, report: &mut OpenReport) -> Result<(), StoreError> {
-        if report.corrupt_raw.is_empty() {
+    /// Takes damaged records out, so that they are reported once and not at every read, and writes the `note` of it.
+    fn remove_corrupt(&self, report: &mut OpenReport, note: &Batch) -> Result<(), StoreError> {
+        if report.corrupt_raw.is_empty() && note.is_empty() {
             return Ok(());
         }
-        let mut batch = sled::Batch::default();
+        note.check()?;
+        let mut writes = sled::Batch::default();
         for key in report.corrupt_raw.drain(..) {
-            batch.remove(key);
+            writes.remove(key);
         }
-        self.apply(batch)
+        encode(note, &mut writes);
+        self.apply(writes)
     }
 
     fn apply(&self, mut batch: sled::Batch) -> Result<(), StoreError> {
@@ -202,6 +219,24 @@ pub(crate) fn split_key(full: &[u8]) -> (String, Vec<u8>) {
     )
 }
 
+/// Adds `batch` to sled's.
+fn encode(batch: &Batch, writes: &mut sled::Batch) {
+    for op in batch.ops() {
+        match op {
+            Op::Put {
+                keyspace,
+                key,
+                value,
+            } => {
+                let full = full_key(keyspace.name(), key);
+                let stored = record::encode(&full, value);
+                writes.insert(full, stored);
+            }
+            Op::Delete { keyspace, key } => writes.remove(full_key(keyspace.name(), key)),
+        }
+    }
+}
+
 /// The first key after every key of `keyspace`.
 fn end_of(keyspace: Keyspace) -> Vec<u8> {
     let mut end = keyspace.name().as_bytes().to_vec();
@@ -295,20 +330,7 @@ impl Store for SledStore {
         };
         open::check_free(&self.data, floor.saturating_add(batch.bytes()))?;
         let mut writes = sled::Batch::default();
-        for op in batch.ops() {
-            match op {
-                Op::Put {
-                    keyspace,
-                    key,
-                    value,
-                } => {
-                    let full = full_key(keyspace.name(), key);
-                    let stored = record::encode(&full, value);
-                    writes.insert(full, stored);
-                }
-                Op::Delete { keyspace, key } => writes.remove(full_key(keyspace.name(), key)),
-            }
-        }
+        encode(&batch, &mut writes);
         self.apply(writes)
     }
 

@@ -297,20 +297,51 @@ fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
+/// Turns a bit of record `seq` behind the store's back, as a bug or a bad memory cell would.
+fn damage(root: &Path, seq: u64) {
+    let db = sled::open(root.join("data")).unwrap();
+    let mut key = b"log\0".to_vec();
+    key.extend_from_slice(&log_key(seq));
+    let mut value = db.get(&key).unwrap().unwrap().to_vec();
+    value[40] ^= 1;
+    db.insert(key, value).unwrap();
+    db.flush().unwrap();
+}
+
+#[test]
+fn a_damaged_record_stays_until_the_note_of_its_loss_is_stored() {
+    // Every opening would compact, and a copy holds no damaged record.
+    let eager = Options {
+        compact_floor_bytes: 0,
+        compact_ratio: 0.0,
+        ..Options::default()
+    };
+    let root = tempfile::tempdir().unwrap();
+    filled(root.path(), 3);
+    damage(root.path(), 2);
+    let failed = SledStore::open_noting(root.path(), &eager, |_, report| {
+        assert_eq!(report.corrupt.len(), 1);
+        // No store takes an empty key.
+        Ok(Batch::new().put(MAP, b"", b"lost"))
+    });
+    assert!(matches!(failed, Err(StoreError::BadKey { .. })));
+    drop(failed);
+    let noted = SledStore::open_noting(root.path(), &eager, |_, report| {
+        let lost = u8::try_from(report.corrupt.len()).unwrap();
+        Ok(Batch::new().put(MAP, b"lost", &[lost]))
+    });
+    drop(noted.unwrap());
+    let (store, report) = SledStore::open(root.path(), &eager).unwrap();
+    assert_eq!(report.corrupt, []);
+    assert_eq!(store.get(MAP, b"lost").unwrap(), Some(vec![1]));
+    assert_eq!(everything(&store, LOG).len(), 2);
+}
+
 #[test]
 fn a_damaged_record_is_reported_once_skipped_and_taken_out() {
     let root = tempfile::tempdir().unwrap();
     filled(root.path(), 3);
-    {
-        // Behind the store's back, as a bug or a bad memory cell would.
-        let db = sled::open(root.path().join("data")).unwrap();
-        let mut key = b"log\0".to_vec();
-        key.extend_from_slice(&log_key(2));
-        let mut value = db.get(&key).unwrap().unwrap().to_vec();
-        value[40] ^= 1;
-        db.insert(key, value).unwrap();
-        db.flush().unwrap();
-    }
+    damage(root.path(), 2);
     let (store, report) = open(root.path());
     assert!(report.outcome.is_clean());
     assert_eq!(report.corrupt.len(), 1);
