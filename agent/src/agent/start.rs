@@ -111,25 +111,24 @@ impl Agent {
     /// # Errors
     /// [`StartError`], in a sentence a person can act upon.
     pub fn start(setup: Setup) -> Result<Self, StartError> {
-        let (store, report) = SledStore::open(&setup.state_dir.join(FOLDER), &Options::default())?;
-        let lost = count_lost(&report);
-        Self::on_store(setup, Arc::new(store), lost)
+        let folder = setup.state_dir.join(FOLDER);
+        let (store, _) = SledStore::open_noting(&folder, &Options::default(), note_lost)?;
+        Self::on_store(setup, Arc::new(store))
     }
 
-    fn on_store(setup: Setup, store: Arc<dyn Store>, lost: u64) -> Result<Self, StartError> {
+    fn on_store(setup: Setup, store: Arc<dyn Store>) -> Result<Self, StartError> {
         let now = Instant::now();
         let wall = wall_now();
         let folder = setup.state_dir.join(FOLDER);
-        let mut restored = outbox::store::restore(&*store, &folder, first_id(wall))?;
+        let (restored, damaged) = outbox::store::restore(&*store, &folder, first_id(wall))?;
         let ledger = command::restore(&*store, &folder)?;
         let refusals = Refusals::restore(&*store, &folder)?;
         let (sources, taken_over) = ShownSources::restore(&*store, &folder)?;
         // Nothing is written before all of it is known to be readable.
-        for batch in ledger.rewrites.into_iter().chain(taken_over) {
+        for batch in ledger.rewrites.into_iter().chain(taken_over).chain(damaged) {
             store.write(batch)?;
         }
         let starts = count_start(&*store, wall)?;
-        restored.damaged += lost;
         let entries = restored.entries.len();
         let outbox = Outbox::new(setup.limits, restored);
         let board = CommandBoard::new(wall, ledger.records);
@@ -230,6 +229,14 @@ fn set_ms(now: Wall) -> u64 {
     }
 }
 
+/// Counts what opening the store could not save, in the batch that takes it out: it is told when the agent runs, and a start may fail.
+fn note_lost(store: &dyn Store, report: &OpenReport) -> Result<Batch, StoreError> {
+    match count_lost(report) {
+        0 => Ok(Batch::new()),
+        lost => outbox::store::note_damaged(store, lost).map(|(_, batch)| batch),
+    }
+}
+
 /// Entries that opening the store could not save.
 fn count_lost(report: &OpenReport) -> u64 {
     let damaged = report.corrupt.len() as u64;
@@ -287,7 +294,8 @@ mod tests {
         let restore = |now| {
             let first = first_id(now);
             let folder = Path::new("/state/agent");
-            outbox::store::restore(&MemoryStore::new(), folder, first).expect("empty")
+            let restored = outbox::store::restore(&MemoryStore::new(), folder, first);
+            restored.expect("empty").0
         };
         let early = restore(at(1_798_761_600_000, TimeQuality::Estimated)).next_id;
         let late = restore(at(1_798_848_000_000, TimeQuality::Estimated)).next_id;

@@ -111,6 +111,6 @@ pub struct Restored {
     pub cursor: Option<EventSeq>,
     /// First id that had never been given away.
     pub next_id: OutboxId,
-    /// Entries that were there and could not be read.
+    /// Entries that were there and could not be read, and of which no loss record is stored yet.
     pub damaged: u64,
 }

@@ -1,6 +1,7 @@
 //! The outbox on a [`Store`]: restores at the start, applies changes, loads what is to be sent.
 //!
-//! No policy here: it moves records and says what the store said. Memory holds at most [`PAGE`] messages at a time, whatever the store
+//! No policy here: it moves records and says what the store said. Invariant: what is damaged is taken out in the one batch that counts it
+//! ([`note_damaged`]), and the count goes in the one that stores the loss record. Memory holds at most [`PAGE`] messages at a time, whatever the store
 //! holds: what waits is known by its label, and a message is read when it leaves.
 
 use std::ops::Bound;
@@ -10,12 +11,14 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_store::{Batch, Keyspace, NewerFormat, Op, Store, StoreError, log_key, log_seq};
 
 use super::on_disk::{DecodeError, VERSION, decode, encode};
-use super::{Change, Content, Kept, OutboxId, Restored};
+use super::{Change, Content, Kept, LossFrom, OutboxId, Restored};
 
 const ENTRIES: Keyspace = Keyspace::new("outbox");
 const META: Keyspace = Keyspace::new("outbox_meta");
 const CURSOR: &[u8] = b"cursor";
 const NEXT_ID: &[u8] = b"next_id";
+/// How many entries were found damaged and taken out of which no loss record is stored yet.
+const DAMAGED: &[u8] = b"damaged";
 /// Entries read at a time while restoring. A message takes up to a quarter of a megabyte.
 const PAGE: usize = 16;
 
@@ -24,8 +27,13 @@ const PAGE: usize = 16;
 ///
 /// # Errors
 /// When the store can't be read, or holds an entry of a newer version, which is left as it is. A damaged entry is
-/// counted and taken out, not an error.
-pub fn restore(store: &dyn Store, folder: &Path, first: OutboxId) -> Result<Restored, StoreError> {
+/// counted, and the change, where there is one, takes it out; nothing is written here.
+pub fn restore(
+    store: &dyn Store,
+    folder: &Path,
+    first: OutboxId,
+) -> Result<(Restored, Option<Batch>), StoreError> {
+    let mut damaged = Vec::new();
     let mut restored = Restored {
         cursor: number(store, CURSOR)?.map(EventSeq),
         next_id: number(store, NEXT_ID)?.map_or(first, OutboxId),
@@ -36,9 +44,9 @@ pub fn restore(store: &dyn Store, folder: &Path, first: OutboxId) -> Result<Rest
         let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let page = store.scan(ENTRIES, bound, PAGE)?;
         let full = page.entries.len() + page.corrupt.len() == PAGE;
-        restored.damaged += page.corrupt.len() as u64;
         let last_sound = page.entries.last().map(|entry| entry.key.clone());
         let last_corrupt = page.corrupt.last().map(|record| record.key.clone());
+        damaged.extend(page.corrupt.into_iter().map(|record| record.key));
         for entry in page.entries {
             match (log_seq(&entry.key), decode(&entry.value)) {
                 (Some(id), Ok(content)) => {
@@ -50,17 +58,39 @@ pub fn restore(store: &dyn Store, folder: &Path, first: OutboxId) -> Result<Rest
                 }
                 (_, Err(error @ DecodeError::Malformed(_))) => {
                     tracing::warn!(%error, key = ?entry.key, "outbox entry can't be read");
-                    restored.damaged += 1;
-                    store.write(Batch::new().delete(ENTRIES, &entry.key))?;
+                    damaged.push(entry.key);
                 }
-                (None, Ok(_)) => restored.damaged += 1,
+                (None, Ok(_)) => damaged.push(entry.key),
             }
         }
         if !full {
-            return Ok(restored);
+            break;
         }
         from = last_sound.max(last_corrupt);
     }
+    if damaged.is_empty() {
+        restored.damaged = number(store, DAMAGED)?.unwrap_or(0);
+        return Ok((restored, None));
+    }
+    let (count, mut change) = note_damaged(store, damaged.len() as u64)?;
+    restored.damaged = count;
+    for key in damaged {
+        change.push(Op::Delete {
+            keyspace: ENTRIES,
+            key,
+        });
+    }
+    Ok((restored, Some(change)))
+}
+
+/// The batch that counts `more` damaged entries with those of which no loss record is stored yet, and the count.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn note_damaged(store: &dyn Store, more: u64) -> Result<(u64, Batch), StoreError> {
+    let count = number(store, DAMAGED)?.unwrap_or(0).saturating_add(more);
+    let batch = Batch::new().put(META, DAMAGED, &count.to_be_bytes());
+    Ok((count, batch))
 }
 
 /// The batch that makes `change` true. The caller may add more to it.
@@ -79,6 +109,12 @@ pub fn batch_of(change: &Change) -> Batch {
             keyspace: ENTRIES,
             key: log_key(id.0).to_vec(),
         });
+    }
+    // The first change after a start holds the loss record of all that was noted before it.
+    let tells_damage =
+        |content: &Content| matches!(content, Content::Loss(loss) if loss.from == LossFrom::Store);
+    if change.puts.iter().any(|(_, content)| tells_damage(content)) {
+        batch = batch.delete(META, DAMAGED);
     }
     if change.must_sync() {
         if let Some(cursor) = change.cursor {
@@ -118,11 +154,12 @@ fn number(store: &dyn Store, key: &[u8]) -> Result<Option<u64>, StoreError> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Instant;
 
     use watchkeeper_contract::rule::Severity;
     use watchkeeper_store::{Entry, MemoryStore, Page};
 
-    use super::super::{Class, Draft};
+    use super::super::{Class, Draft, Input, Limits, Outbox, Output};
     use super::*;
 
     /// Notes the largest page that was ever read.
@@ -198,7 +235,9 @@ mod tests {
             };
             store.commit(batch_of(&change)).expect("commit");
         }
-        let restored = restore(&store, Path::new("/state/agent"), OutboxId(1)).expect("restore");
+        let (restored, change) =
+            restore(&store, Path::new("/state/agent"), OutboxId(1)).expect("restore");
+        assert_eq!(change, None);
         assert_eq!(restored.entries.len() as u64, MESSAGES);
         let label = Content::Message(draft).label();
         assert!(
@@ -212,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_entry_keeps_the_outbox_closed_and_stays_while_a_malformed_one_is_taken_out() {
+    fn a_newer_entry_keeps_the_outbox_closed_and_everything_as_it_is() {
         let store = MemoryStore::new();
         let entries = Batch::new().put(ENTRIES, &log_key(1), &[VERSION]).put(
             ENTRIES,
@@ -228,6 +267,45 @@ mod tests {
             "{said}"
         );
         assert!(matches!(store.get(ENTRIES, &log_key(2)), Ok(Some(_))));
+        assert!(matches!(store.get(ENTRIES, &log_key(1)), Ok(Some(_))));
+    }
+
+    #[test]
+    fn a_damaged_entry_stays_counted_over_every_start_until_its_loss_record_is_stored() {
+        let start = |store: &MemoryStore| {
+            let (restored, change) =
+                restore(store, Path::new("/state/agent"), OutboxId(1)).expect("restore");
+            if let Some(change) = change {
+                store.commit(change).expect("commit");
+            }
+            restored
+        };
+        let store = MemoryStore::new();
+        let malformed =
+            Batch::new()
+                .put(ENTRIES, &log_key(1), &[VERSION])
+                .put(ENTRIES, b"odd", &[VERSION]);
+        store.commit(malformed).expect("commit");
+        assert_eq!(start(&store).damaged, 2);
         assert!(matches!(store.get(ENTRIES, &log_key(1)), Ok(None)));
+        // That start failed; opening the store before the next one finds another.
+        let (_, opened) = note_damaged(&store, 1).expect("a note");
+        store.commit(opened).expect("commit");
+        let restored = start(&store);
+        assert_eq!(restored.damaged, 3);
+        let mut outbox = Outbox::new(Limits::default(), restored);
+        outbox.handle(Instant::now(), Input::Tick);
+        let Some(Output::Persist(change)) = outbox.poll() else {
+            panic!("the loss is not stored");
+        };
+        store.commit(batch_of(&change)).expect("commit");
+        let restored = start(&store);
+        assert_eq!(restored.damaged, 0);
+        let count = |kept: &Kept| match kept {
+            Kept::Loss(loss) => loss.count,
+            Kept::Message(_) => 0,
+        };
+        let counts: Vec<_> = restored.entries.values().map(count).collect();
+        assert_eq!(counts, [3]);
     }
 }
