@@ -3,9 +3,10 @@
 //! Each of the three may be repeated: a snapshot is taken again, a deployment that is there already is left as it is, a stop
 //! finds nothing left.
 //!
-//! Invariants: a command is told to have failed only when the runtime refused it, was away for [`Deadlines::away`], or did not show for
-//! [`Deadlines::aftermath`] after its silence that it was done. All of it is bounded, so that the next command gets its turn. What the
-//! runtime may be at still is asked for and not begun a second time.
+//! Invariants: a command is told to have failed only when the runtime refused it, was away for [`Deadlines::away`] before it could be begun,
+//! or did not show for [`Deadlines::aftermath`] that it was done although it was begun. All of it is bounded, so that the next command gets
+//! its turn. What the runtime may be at still is asked for and not begun a second time. A snapshot is not asked for: nobody could tell one
+//! picture from another, so one without its answer has failed and may have been taken.
 //!
 //! [`Deadlines::away`]: crate::runtime_client::Deadlines::away
 //! [`Deadlines::aftermath`]: crate::runtime_client::Deadlines::aftermath
@@ -61,6 +62,7 @@ struct Work<'a> {
 impl Work<'_> {
     async fn carry_out(&mut self, resumed: bool) -> Result<Value, String> {
         let mut may_be_done = resumed;
+        let mut broke = false;
         let mut give_up = None;
         loop {
             let error = match self.find_done(may_be_done).await {
@@ -70,18 +72,31 @@ impl Work<'_> {
                     Err(silence @ ClientError::Timeout { .. }) => {
                         return self.wait_on(&silence).await;
                     }
+                    Err(error @ ClientError::Broken { .. }) => {
+                        // The connection broke half-way: nobody knows how far it came. Any other failure began nothing. The runtime was there
+                        // until now, so it is away from now on; only the first time, or one that dies of this command would be asked for ever.
+                        may_be_done = true;
+                        if !std::mem::replace(&mut broke, true) {
+                            give_up = None;
+                        }
+                        error
+                    }
                     Err(error) => error,
                 },
                 Err(error) => error,
             };
+            if !error.is_transient() {
+                return Err(error.to_string());
+            }
             let now = Instant::now();
             let give_up = *give_up.get_or_insert(now + self.runtime.deadlines().away);
             let pause = self.backoff.next_delay();
-            if !error.is_transient() || now + pause >= give_up {
-                return Err(error.to_string());
+            if now + pause >= give_up {
+                return match may_be_done {
+                    true => self.wait_on(&error).await,
+                    false => Err(error.to_string()),
+                };
             }
-            // The connection broke half-way: nobody knows how far it came. Any other failure began nothing.
-            may_be_done |= matches!(error, ClientError::Broken { .. });
             sleep(pause).await;
         }
     }
@@ -91,7 +106,9 @@ impl Work<'_> {
         match self.operation {
             Operation::Deploy { pipeline } if may_be_done => {
                 let there = find_deployed(self.runtime, pipeline).await?;
-                Ok(there.as_ref().map(deployed))
+                // To put what works again would begin its counts anew and end the visits of everybody it sees.
+                let works = there.filter(|status| !has_failed(status));
+                Ok(works.as_ref().map(deployed))
             }
             Operation::Deploy { .. } | Operation::Snapshot { .. } | Operation::Stop { .. } => {
                 Ok(None)
@@ -120,36 +137,46 @@ impl Work<'_> {
         }
     }
 
-    /// The runtime did not answer in time and may be at it still: asks what became of it. `silence` is why.
+    /// The runtime gave no answer and may be at it still: asks what became of it. `silence` is why.
     async fn wait_on(&mut self, silence: &ClientError) -> Result<Value, String> {
         if let Operation::Snapshot { .. } = self.operation {
-            // Nobody could find the picture, and a camera is never waited for that long.
             return Err(silence.to_string());
         }
         let patience = self.runtime.deadlines().aftermath;
-        let asking = async {
-            loop {
-                sleep(self.backoff.next_delay()).await;
-                let found = match self.operation {
-                    // It is answered when its turn comes, after the first one; then there is nothing left or it is stopped.
-                    Operation::Stop { pipeline } => self.stop(pipeline, true).await.map(Some),
-                    Operation::Deploy { .. } | Operation::Snapshot { .. } => {
-                        self.find_done(true).await
-                    }
-                };
-                match found {
-                    Ok(Some(answer)) => return Ok(answer),
-                    Err(error) if !error.is_transient() => return Err(error.to_string()),
-                    Ok(None) | Err(_) => {}
-                }
-            }
-        };
-        match timeout(patience, asking).await {
-            Ok(told) => told,
-            Err(_) => Err(format!(
+        let mut failed = None;
+        let told = timeout(patience, self.ask_after(&mut failed)).await;
+        match (told, failed) {
+            (Ok(told), _) => told,
+            (Err(_), Some(there)) => Ok(deployed(&there)),
+            (Err(_), None) => Err(format!(
                 "{silence}; it was not done {} s later either",
                 patience.as_secs()
             )),
+        }
+    }
+
+    /// Asks until there is an answer. A pipeline that was found as it was asked for but `failed` is done too, only not known to be this
+    /// command's: until the runtime has put the new one in its place, the one before it is shown.
+    async fn ask_after(&mut self, failed: &mut Option<PipelineStatus>) -> Result<Value, String> {
+        loop {
+            sleep(self.backoff.next_delay()).await;
+            let found = match self.operation {
+                // It is answered when its turn comes, after the first one; then there is nothing left or it is stopped.
+                Operation::Stop { pipeline } => self.stop(pipeline, true).await.map(Some),
+                Operation::Deploy { pipeline } => {
+                    find_deployed(self.runtime, pipeline).await.map(|there| {
+                        *failed = there.clone().filter(has_failed);
+                        let works = there.filter(|_| failed.is_none());
+                        works.as_ref().map(deployed)
+                    })
+                }
+                Operation::Snapshot { .. } => Ok(None),
+            };
+            match found {
+                Ok(Some(answer)) => return Ok(answer),
+                Err(error) if !error.is_transient() => return Err(error.to_string()),
+                Ok(None) | Err(_) => {}
+            }
         }
     }
 }
@@ -160,8 +187,7 @@ fn deployed(status: &PipelineStatus) -> Value {
     json!({ "pipeline": status.spec.id, "state": state["state"] })
 }
 
-/// The pipeline as it was asked for, where it is there and works: to put it again would begin its counts anew and end the
-/// visits of everybody it sees.
+/// The pipeline as it was asked for, where it is there, whether it works or failed.
 async fn find_deployed(
     runtime: &RuntimeClient,
     wanted: &PipelineSpec,
@@ -169,13 +195,19 @@ async fn find_deployed(
     match runtime.pipeline(&wanted.id).await {
         Ok(status) => {
             let is_as_asked = match status.state {
-                PipelineState::Starting | PipelineState::Running | PipelineState::Ended => true,
+                PipelineState::Starting
+                | PipelineState::Running
+                | PipelineState::Ended
+                | PipelineState::Failed { .. } => true,
                 PipelineState::Paused => wanted.paused,
-                PipelineState::Failed { .. } => false,
             };
             Ok(Some(status).filter(|status| is_as_asked && status.spec == *wanted))
         }
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+fn has_failed(status: &PipelineStatus) -> bool {
+    matches!(status.state, PipelineState::Failed { .. })
 }

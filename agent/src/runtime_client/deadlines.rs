@@ -1,6 +1,7 @@
-//! How long the runtime is waited for: every figure in one place, with its reason.
+//! How long a request to the runtime is waited for, and a command of which it is a part: every figure in one place, with its reason.
 //!
-//! Invariant: nothing waits for the runtime without one of these, and none of them is known anywhere else.
+//! Invariant: no request waits for the runtime without one of these. Not here: how long `watchkeeper run` waits for the processes and the
+//! video that it has begun itself, over many requests.
 
 use std::time::Duration;
 
@@ -14,10 +15,11 @@ pub struct Deadlines {
     pub slow_answer: Duration,
     /// Longest silence in a stream. The runtime sends a comment at least every 15 s, so three missing ones mean that it hangs.
     pub stream_silence: Duration,
-    /// For how long a command tries again while the runtime is away or too busy, counted from the first attempt that failed for it: a
-    /// restart takes seconds. What comes behind the command gets its turn then.
+    /// For how long a command tries again while the runtime is away or too busy, counted from the first attempt that failed for it, and
+    /// anew from the first that broke half-way: a restart takes seconds. What comes behind the command gets its turn then.
     pub away: Duration,
-    /// For how long a command whose answer did not come within [`Self::slow_answer`] asks what became of it. The runtime goes on
+    /// For how long a command that was begun and whose answer did not come, within [`Self::slow_answer`] or because the connection broke
+    /// and [`Self::away`] is over, asks what became of it. The runtime goes on
     /// with what it has begun, whoever waits for it; two minutes are the longest step it may have begun last.
     pub aftermath: Duration,
 }

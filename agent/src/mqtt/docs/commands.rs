@@ -107,16 +107,17 @@ pub(super) fn note() -> String {
          too, until somebody resumes it, deploys it again or edits its section. What `deploy` puts in the place of such a pipeline holds \
          over restarts as well, until its section is edited.\n\
          - One command runs at a time, in the order in which they were accepted. A runtime that is away is waited for up \
-         to {} s, and one that is at it (it may load models first) up to {} s. Where no answer comes in that time, the box asks for another {} s \
-         whether it was done after all. Then the command fails with the reason, and the next one gets its turn. What the runtime refuses \
-         fails at once.\n\
+         to {} s, and one that is at it (it may load models first) up to {} s. Where a deployment or a stop was begun and no answer comes in that time, \
+         the box asks for another {} s whether it was done after all. Then the command fails with the reason, and the next one gets its \
+         turn. What the runtime refuses fails at once. A snapshot is not asked after: one that failed may have been taken all the same, \
+         request another.\n\
          - A restart resumes what was executing: all three operations may be repeated without harm, and a deployment that is \
          there already as it was asked for is left as it is. Where `expires_at` has passed meanwhile, or the clock is not set, \
          the command fails instead.\n\
          - `rejected` is an end like the others: the command is not carried out later, ask again under another id. One too many \
          ({} may be open) is rejected. What is not understood (malformed, larger than {} KiB, an operation the box does not \
          have) is rejected too and not remembered: the corrected request may have the same id. That status is cleared when its request \
-         is, after {} days, and when {} later ones were refused like it.\n\
+         is while the box is connected, after {} days, and when {} later ones were refused like it.\n\
          - Answers that need no storing leave a few at a time. Where more than {} requests wait for one, or {} rejections are \
          remembered, the rest stay unanswered until they come again with the next session; clear what is done.\n\
          - While the box's clock is not set, a request with `expires_at` waits, and what follows waits behind it. Where the clock \

@@ -120,7 +120,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ("cam", "source; absent where none is named"),
                 (
                     "kind",
-                    "last level of the topic; `other` where the kind can't be one",
+                    "last level of the topic: the condition of a rule as in other events, else the runtime's word; `other` where that can't be one",
                 ),
                 (
                     "phase",

@@ -39,6 +39,8 @@ struct Script {
     /// A pipeline that is to be changed is changed so late, and answered then, whoever still waits for it.
     works_for: Duration,
     refuse_deploy: Option<Problem>,
+    /// State of every pipeline that is shown.
+    pipeline_state: Option<Value>,
     /// Pipelines as they were deployed.
     pipelines: BTreeMap<String, Value>,
     /// Sources it has besides `gate`.
@@ -147,6 +149,11 @@ impl FakeRuntime {
         self.script.lock().expect("script").refuse_deploy = problem;
     }
 
+    /// Shows every pipeline in this state; `starting` without it.
+    pub(crate) fn pipelines_are(&self, state: Value) {
+        self.script.lock().expect("script").pipeline_state = Some(state);
+    }
+
     /// `METHOD path` of everything that was asked to change, in order.
     pub(crate) fn calls(&self) -> Vec<String> {
         self.script.lock().expect("script").calls.clone()
@@ -176,6 +183,7 @@ fn router(shared: Shared) -> Router {
         .route("/v1/blocks/{type}", get(block))
         .route("/v1/events", get(page))
         .route("/v1/events/stream", get(events))
+        .route("/v1/events/verify", get(verify))
         .with_state(shared)
 }
 
@@ -232,18 +240,19 @@ async fn deploy(
 ) -> Response {
     detached(async move {
         begin(&shared, format!("PUT pipelines/{id}")).await;
-        let (pause, refusal) = {
+        let (pause, refusal, answer) = {
             let mut script = shared.script.lock().expect("script");
             if script.refuse_deploy.is_none() {
                 script.pipelines.insert(id, spec.clone());
             }
-            (script.deploy_takes, script.refuse_deploy.clone())
+            let answer = pipeline(&script, &spec);
+            (script.deploy_takes, script.refuse_deploy.clone(), answer)
         };
         tokio::time::sleep(pause).await;
         if let Some(refusal) = refusal {
             return problem(refusal);
         }
-        Json(pipeline(&spec)).into_response()
+        Json(answer).into_response()
     })
     .await
 }
@@ -266,7 +275,7 @@ async fn detached(work: impl Future<Output = Response> + Send + 'static) -> Resp
 async fn deployed(State(shared): State<Shared>, UrlPath(id): UrlPath<String>) -> Response {
     let script = shared.script.lock().expect("script");
     match script.pipelines.get(&id) {
-        Some(spec) => Json(pipeline(spec)).into_response(),
+        Some(spec) => Json(pipeline(&script, spec)).into_response(),
         None => problem(Problem::new(
             404,
             ProblemCode::NotFound,
@@ -275,9 +284,10 @@ async fn deployed(State(shared): State<Shared>, UrlPath(id): UrlPath<String>) ->
     }
 }
 
-fn pipeline(spec: &Value) -> Value {
+fn pipeline(script: &Script, spec: &Value) -> Value {
+    let starting = json!({"state": "starting"});
     json!({
-        "spec": spec, "state": {"state": "starting"},
+        "spec": spec, "state": script.pipeline_state.as_ref().unwrap_or(&starting),
         "since": {"unix_ms": 0, "quality": "unsynced"},
         "results": {
             "frames": 0, "source_s": 0.0, "elapsed_s": 0.0, "tracks": 0, "lines": {}, "zones": {},
@@ -314,6 +324,12 @@ async fn page(State(shared): State<Shared>, Query(cursor): Query<Cursor>) -> Jso
             .cloned()
             .collect(),
     )
+}
+
+/// Every chain holds.
+async fn verify(State(shared): State<Shared>) -> Json<Value> {
+    let last = shared.script.lock().expect("script").journal.len();
+    Json(json!({"first": 1, "last": last, "checked": last, "next_after": last}))
 }
 
 async fn events(State(shared): State<Shared>, Query(cursor): Query<Cursor>) -> Response {
@@ -384,6 +400,13 @@ pub(crate) fn crossing(severity: Severity) -> Event {
         media: vec![],
         hash: "00".to_owned(),
     }
+}
+
+/// Record number `seq` in words that only a newer runtime has.
+pub(crate) fn newer(seq: u64) -> Value {
+    json!({
+        "schema": 2, "id": "01MB78QN00000000000000001A", "seq": seq, "body": {"kind": "door_forced", "door": 3}, "hash": "ab12",
+    })
 }
 
 /// The begin or end of an outage of the source `gate`.
