@@ -7,7 +7,7 @@
 //! Invariant: the loop never waits for anything but the next event. The store is written on a blocking thread, one change
 //! at a time; the runtime is asked by futures that the loop polls; the broker is driven by [`Link::next`].
 //!
-//! What may be down, and what happens then: the runtime – the feed reconnects, commands wait half a minute, its health says
+//! What may be down, and what happens then: the runtime – the feed reconnects, a command waits as long as [`crate::runtime_client::Deadlines`] says, its health says
 //! `down`; the broker – the outbox collects; both – nothing, until they are back.
 
 mod commands;
@@ -48,7 +48,7 @@ use crate::mqtt::payload::{
 use crate::mqtt::session::{self, Session};
 use crate::mqtt::{Inbound, Retained, Topics};
 use crate::outbox::{self, Change, Class, Content, Draft, Outbox, OutboxId, TelemetryRing};
-use crate::runtime_client::{EventFeed, FeedItem, RuntimeClient};
+use crate::runtime_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
 use crate::seldom::Seldom;
 use shown::ShownSources;
 
@@ -308,8 +308,8 @@ impl Agent {
                 self.status_due = Instant::now();
                 Ok(())
             }
-            FeedItem::Record(record) => self.on_record(&record),
-            FeedItem::Newer(record) => {
+            FeedItem::Record(JournalRecord::Known(record)) => self.on_record(&record),
+            FeedItem::Record(JournalRecord::Newer(record)) => {
                 tracing::info!(
                     seq = record.seq.0,
                     kind = record.kind,
@@ -317,7 +317,7 @@ impl Agent {
                 );
                 self.tell_record(record.seq, newer_draft(&record))
             }
-            FeedItem::Unreadable { seq, cause } => {
+            FeedItem::Record(JournalRecord::Unreadable { seq, cause }) => {
                 tracing::warn!(seq = seq.0, cause, "journal record can't be read");
                 self.tell_outbox(outbox::Input::Unreadable { seq })
             }

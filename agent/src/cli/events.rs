@@ -1,6 +1,7 @@
 //! Events as lines for people, and the command that prints them.
 
 use futures_util::StreamExt;
+use serde::Serialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::event::{Event, EventBody, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::EventSeq;
@@ -9,7 +10,7 @@ use watchkeeper_contract::rule::Severity;
 use super::args::{EventAction, EventArgs};
 use super::exit::{Exit, Failure};
 use super::output::Output;
-use crate::runtime_client::{FeedItem, NewerRecord, RuntimeClient};
+use crate::runtime_client::{FeedItem, JournalRecord, NewerRecord, RuntimeClient};
 
 /// Records that one request checks.
 const VERIFY_PAGE: u32 = 1000;
@@ -32,9 +33,22 @@ pub(super) fn show(event: &Event, clock: Clock, out: &Output) {
     }
 }
 
+/// Prints a record of the journal. One in words that only a newer runtime has is printed as it came for programs, and for people a line
+/// says so.
+pub(super) fn show_record(record: &JournalRecord, clock: Clock, out: &Output) {
+    match record {
+        JournalRecord::Known(event) => show(event, clock, out),
+        JournalRecord::Newer(record) if out.is_json() => out.object(&object(&record.raw)),
+        JournalRecord::Newer(record) => out.note(newer(record)),
+        JournalRecord::Unreadable { seq, cause } => {
+            out.note(format!("event {seq} can't be read: {cause}"));
+        }
+    }
+}
+
 /// The record with `"type": "event"`.
-fn object(event: &Event) -> Value {
-    let mut value = serde_json::to_value(event).unwrap_or_default();
+fn object(record: &impl Serialize) -> Value {
+    let mut value = serde_json::to_value(record).unwrap_or_default();
     value["type"] = Value::from("event");
     value
 }
@@ -162,7 +176,7 @@ async fn verify(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
     }
     let last = report.next_after;
     let newest = client.events(EventSeq(last.0.saturating_sub(1)), 1).await?;
-    let hash = newest.first().map(|event| event.hash.clone());
+    let hash = newest.first().and_then(JournalRecord::hash);
     let answer =
         json!({"type": "verified", "first": first, "last": last, "checked": checked, "hash": hash});
     out.both(&answer, || match &hash {
@@ -196,10 +210,10 @@ pub(super) async fn run(
         let Some(end) = page.last() else {
             break;
         };
-        last = end.seq;
+        last = end.seq();
         wanted = wanted.saturating_sub(u32::try_from(page.len()).unwrap_or(u32::MAX));
-        for event in &page {
-            show(event, Clock::Wall, out);
+        for record in &page {
+            show_record(record, Clock::Wall, out);
         }
     }
     if !args.follow {
@@ -213,11 +227,7 @@ pub(super) async fn run(
             _ = tokio::signal::ctrl_c() => None,
         };
         match item {
-            Some(FeedItem::Record(event)) => show(&event, Clock::Wall, out),
-            Some(FeedItem::Newer(record)) => out.note(newer(&record)),
-            Some(FeedItem::Unreadable { seq, cause }) => {
-                out.note(format!("event {seq} can't be read: {cause}"));
-            }
+            Some(FeedItem::Record(record)) => show_record(&record, Clock::Wall, out),
             Some(FeedItem::Connected { .. }) => {
                 if std::mem::take(&mut is_lost) {
                     out.note("connected again");
@@ -237,7 +247,7 @@ pub(super) async fn run(
 }
 
 /// What a person is told of an event in words that only a newer runtime has.
-pub(super) fn newer(record: &NewerRecord) -> String {
+fn newer(record: &NewerRecord) -> String {
     format!(
         "event {} ({}) is in words of a newer runtime than this program knows: update the agent",
         record.seq, record.kind

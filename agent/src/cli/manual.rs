@@ -132,7 +132,7 @@ const JSON: &str = r#"
 With `--json` standard output holds one object a line and nothing else. `run` prints
 
     {"type":"note","message":…}                      something worth knowing
-    {"type":"event","id":…,"seq":…,"phase":…,…}      a record of the journal, as it happens
+    {"type":"event","id":…,"seq":…,"phase":…,…}      a record of the journal, as the runtime wrote it
     {"type":"summary","frames":…,"seconds":…,"fps":…,"tracks":…,
      "lines":{NAME:{"in":…,"out":…}},
      "zones":{NAME:{"visits":[{"track":…,"enter_s":…,"dwell_s":…}]}},

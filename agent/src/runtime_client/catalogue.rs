@@ -2,13 +2,14 @@
 
 use bytes::Bytes;
 use reqwest::Method;
-use watchkeeper_contract::event::{ChainReport, Event};
+use serde_json::value::RawValue;
+use watchkeeper_contract::event::ChainReport;
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::workflow::{BlockDetails, BlockSummary, ValidateReport};
 
-use super::{Call, ClientError, EventFeed, RuntimeClient};
+use super::{Call, ClientError, EventFeed, JournalRecord, RuntimeClient};
 
 impl RuntimeClient {
     /// How the runtime is (`GET /v1/health`).
@@ -22,11 +23,16 @@ impl RuntimeClient {
     /// Up to `limit` records of the journal after `after`, oldest first (`GET /v1/events?after=&limit=`).
     ///
     /// # Errors
-    /// [`ClientError`], as every request.
-    pub async fn events(&self, after: EventSeq, limit: u32) -> Result<Vec<Event>, ClientError> {
-        let (after, limit) = (after.to_string(), limit.to_string());
-        let query = [("after", after.as_str()), ("limit", limit.as_str())];
-        self.get(Call::to(&["events"]).with(&query)).await
+    /// [`ClientError`], as every request. A record that this version does not know is no error.
+    pub async fn events(
+        &self,
+        after: EventSeq,
+        limit: u32,
+    ) -> Result<Vec<JournalRecord>, ClientError> {
+        let (from, limit) = (after.to_string(), limit.to_string());
+        let query = [("after", from.as_str()), ("limit", limit.as_str())];
+        let page: Vec<Box<RawValue>> = self.get(Call::to(&["events"]).with(&query)).await?;
+        Ok(JournalRecord::read_page(&page, after))
     }
 
     /// Checks the hash chain of up to `limit` records after `after` (`GET /v1/events/verify?after=&limit=`).

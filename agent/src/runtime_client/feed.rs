@@ -12,10 +12,9 @@ use eventsource_stream::Eventsource;
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt};
 use reqwest::Method;
-use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 
-use super::{Call, ClientError, NewerRecord, RuntimeClient};
+use super::{Call, ClientError, JournalRecord, RuntimeClient};
 use crate::backoff::Backoff;
 use crate::one_line::one_line;
 
@@ -32,17 +31,8 @@ pub enum FeedItem {
         /// Cursor that was asked for.
         after: EventSeq,
     },
-    /// One record of the journal.
-    Record(Box<Event>),
-    /// A record in words that only a newer runtime has.
-    Newer(Box<NewerRecord>),
-    /// A record that can't be read at all. It counts as given.
-    Unreadable {
-        /// Its number.
-        seq: EventSeq,
-        /// What was wrong with it.
-        cause: String,
-    },
+    /// One record of the journal. One that can't be read counts as given.
+    Record(JournalRecord),
     /// The connection failed or broke; the feed tries again by itself.
     Lost {
         /// Why.
@@ -158,27 +148,15 @@ impl State {
         if frame.data.is_empty() {
             return None;
         }
-        let (seq, item) = match serde_json::from_str::<Event>(&frame.data) {
-            Ok(event) => (event.seq, FeedItem::Record(Box::new(event))),
-            Err(error) => match (
-                NewerRecord::read(&frame.data),
-                frame.id.parse().map(EventSeq),
-            ) {
-                (Some(record), _) => (record.seq, FeedItem::Newer(Box::new(record))),
-                (None, Ok(seq)) => {
-                    let cause = error.to_string();
-                    (seq, FeedItem::Unreadable { seq, cause })
-                }
-                // Neither a record nor a number: nothing a cursor could move to.
-                (None, Err(_)) => return None,
-            },
-        };
-        if seq <= self.after {
+        // Neither a number on the frame nor one in the record: nothing a cursor could move to.
+        let number = frame.id.parse().map_or(self.after, EventSeq);
+        let record = JournalRecord::read(&frame.data, number);
+        if record.seq() <= self.after {
             return None;
         }
-        self.after = seq;
+        self.after = record.seq();
         self.backoff.reset();
-        Some(item)
+        Some(FeedItem::Record(record))
     }
 
     fn lose(&mut self, error: ClientError) -> FeedItem {

@@ -21,6 +21,7 @@ mod error;
 mod feed;
 mod newer;
 mod pipelines;
+mod record;
 mod sources;
 
 use std::path::{Path, PathBuf};
@@ -40,6 +41,7 @@ pub use deadlines::Deadlines;
 pub use error::ClientError;
 pub use feed::{EventFeed, FeedItem};
 pub use newer::NewerRecord;
+pub use record::JournalRecord;
 
 /// Most bytes of an answer that is kept in memory.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;

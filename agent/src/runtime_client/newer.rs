@@ -29,6 +29,10 @@ pub struct NewerRecord {
     pub severity: Option<Severity>,
     /// When it happened, where that is readable.
     pub at: Option<Wall>,
+    /// Of a rule's event its condition, where it has one.
+    pub condition: Option<String>,
+    /// Its hash, where it has one.
+    pub hash: Option<String>,
     /// The record as the runtime wrote it.
     pub raw: Box<RawValue>,
 }
@@ -46,11 +50,15 @@ struct Parts {
     severity: Value,
     #[serde(default)]
     at: Value,
+    #[serde(default)]
+    hash: Value,
 }
 
 #[derive(Deserialize)]
 struct Body {
     kind: String,
+    #[serde(default)]
+    condition: Value,
 }
 
 impl NewerRecord {
@@ -61,11 +69,16 @@ impl NewerRecord {
         Some(Self {
             seq: parts.seq,
             id: parts.id,
+            condition: match parts.body.kind == "rule" {
+                true => known(parts.body.condition),
+                false => None,
+            },
             kind: parts.body.kind,
             source: known(parts.source),
             phase: known(parts.phase),
             severity: known(parts.severity),
             at: known(parts.at),
+            hash: known(parts.hash),
             raw: RawValue::from_string(text.to_owned()).ok()?,
         })
     }

@@ -2,13 +2,15 @@
 
 use futures_util::StreamExt;
 use serde_json::json;
-use watchkeeper_agent::runtime_client::{ClientError, EventFeed, FeedItem, RuntimeClient};
+use watchkeeper_agent::runtime_client::{
+    ClientError, EventFeed, FeedItem, JournalRecord, RuntimeClient,
+};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::rule::Severity;
 
-use crate::support::fake_runtime::{FakeRuntime, crossing};
+use crate::support::fake_runtime::{FakeRuntime, crossing, newer};
 
 fn client(fake: &FakeRuntime) -> RuntimeClient {
     RuntimeClient::new(fake.socket()).expect("client")
@@ -32,7 +34,7 @@ fn spec() -> PipelineSpec {
 
 async fn next_record(feed: &mut EventFeed) -> EventSeq {
     loop {
-        if let FeedItem::Record(event) = feed.next().await.expect("endless") {
+        if let FeedItem::Record(JournalRecord::Known(event)) = feed.next().await.expect("endless") {
             return event.seq;
         }
     }
@@ -157,10 +159,10 @@ async fn a_record_that_cannot_be_read_is_reported_by_its_number() {
     ));
     assert!(matches!(
         feed.next().await,
-        Some(FeedItem::Unreadable {
+        Some(FeedItem::Record(JournalRecord::Unreadable {
             seq: EventSeq(1),
             ..
-        })
+        }))
     ));
     assert_eq!(next_record(&mut feed).await, EventSeq(2));
 }
@@ -173,5 +175,28 @@ async fn a_page_of_the_journal_begins_after_the_cursor() {
         fake.append(crossing(Severity::Info));
     }
     let page = client(&fake).events(EventSeq(1), 2).await.expect("page");
-    assert_eq!(page.iter().map(|e| e.seq.0).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(page.iter().map(|e| e.seq().0).collect::<Vec<_>>(), [2, 3]);
+}
+
+#[tokio::test]
+async fn a_record_of_a_newer_runtime_costs_no_other_record_of_its_page() {
+    let dir = tempfile::tempdir().expect("dir");
+    let fake = FakeRuntime::start(dir.path());
+    fake.append(crossing(Severity::Info));
+    fake.append_raw(newer(2));
+    fake.append_raw(json!({"schema": 99}));
+    fake.append(crossing(Severity::Info));
+    let page = client(&fake).events(EventSeq(0), 10).await.expect("page");
+    let seen: Vec<_> = page.iter().map(|record| record.seq().0).collect();
+    assert_eq!(seen, [1, 2, 3, 4]);
+    assert!(matches!(
+        &page[..],
+        [
+            JournalRecord::Known(_),
+            JournalRecord::Newer(_),
+            JournalRecord::Unreadable { .. },
+            JournalRecord::Known(_)
+        ]
+    ));
+    assert_eq!(page[1].hash(), Some("ab12"));
 }

@@ -19,7 +19,7 @@ use super::tell::Teller;
 use crate::cli::events;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::output::Output;
-use crate::runtime_client::FeedItem;
+use crate::runtime_client::{FeedItem, JournalRecord};
 
 /// How often the runtime is asked how it goes.
 const ASK: Duration = Duration::from_millis(200);
@@ -329,6 +329,15 @@ struct Printer<'o> {
 }
 
 impl Printer<'_> {
+    fn record(&mut self, record: &JournalRecord) {
+        match record {
+            JournalRecord::Known(event) => self.event(event),
+            JournalRecord::Newer(_) | JournalRecord::Unreadable { .. } => {
+                events::show_record(record, events::Clock::Source, self.out);
+            }
+        }
+    }
+
     /// Shows an event. That the source was lost is told a person by the loop, with what follows from it; its return is told here.
     fn event(&mut self, event: &Event) {
         let is_loss = matches!(event.body, EventBody::SourceOutage { .. })
@@ -358,19 +367,9 @@ impl Printer<'_> {
 
 fn show(item: FeedItem, last_seq: &mut EventSeq, printer: &mut Printer<'_>) {
     match item {
-        FeedItem::Record(event) => {
-            *last_seq = event.seq;
-            printer.event(&event);
-        }
-        FeedItem::Newer(record) => {
-            *last_seq = record.seq;
-            printer.out.note(events::newer(&record));
-        }
-        FeedItem::Unreadable { seq, cause } => {
-            *last_seq = seq;
-            printer
-                .out
-                .note(format!("event {seq} can't be read: {cause}"));
+        FeedItem::Record(record) => {
+            *last_seq = record.seq();
+            printer.record(&record);
         }
         // The feed comes back by itself; a runtime that died is noticed by the loop.
         FeedItem::Connected { .. } | FeedItem::Lost { .. } => {}
@@ -410,9 +409,9 @@ async fn rest(
         let page = client.events(last_seq, PAGE).await;
         match page {
             Ok(page) if !page.is_empty() => {
-                for event in page {
-                    last_seq = event.seq;
-                    printer.event(&event);
+                for record in page {
+                    last_seq = record.seq();
+                    printer.record(&record);
                 }
             }
             Ok(_) => {

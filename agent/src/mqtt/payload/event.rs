@@ -10,7 +10,7 @@ use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::LossCause;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
-use super::{MAX_PAYLOAD, SCHEMA, encode};
+use super::{MAX_PAYLOAD, MAX_STORED, SCHEMA, encode};
 use crate::mqtt::topics::Topics;
 use crate::outbox::{Class, Draft, Loss, OutboxId};
 
@@ -277,11 +277,11 @@ pub struct TooLarge {
 pub fn event_draft(event: &Event) -> Result<Draft, TooLarge> {
     let mut message = EventMessage::of(event);
     let mut payload = encode(&message);
-    if payload.len() > MAX_PAYLOAD {
+    if payload.len() > MAX_STORED {
         message.evidence = &[];
         payload = encode(&message);
     }
-    if payload.len() > MAX_PAYLOAD {
+    if payload.len() > MAX_STORED {
         return Err(TooLarge {
             seq: event.seq,
             bytes: payload.len(),
@@ -331,6 +331,17 @@ mod tests {
         event.evidence[0].note = "x".repeat(MAX_PAYLOAD);
         let draft = event_draft(&event).expect("fits without");
         assert!(draft.payload.len() < MAX_PAYLOAD);
+    }
+
+    #[test]
+    fn an_event_that_only_just_fits_still_does_when_it_is_late() {
+        let mut event = example_event();
+        let bytes = encode(&EventMessage::of(&event)).len();
+        let room = MAX_PAYLOAD - bytes;
+        event.evidence[0].note.push_str(&"x".repeat(room));
+        assert_eq!(encode(&EventMessage::of(&event)).len(), MAX_PAYLOAD);
+        let draft = event_draft(&event).expect("fits");
+        assert!(mark_late(draft.payload).len() <= MAX_PAYLOAD);
     }
 
     #[test]

@@ -23,6 +23,12 @@ pub use presence::{
 /// Largest payload in bytes, both ways.
 pub const MAX_PAYLOAD: usize = 256 * 1024;
 
+/// Largest message that may wait for the link: what waited is marked before it leaves ([`mark_late`]), and is at most [`MAX_PAYLOAD`] then.
+const MAX_STORED: usize = MAX_PAYLOAD - (LATE.len() - 1);
+
+/// What takes the place of the brace that a message begins with.
+const LATE: &[u8] = b"{\"late\":true,";
+
 /// Version of every payload below.
 pub const SCHEMA: u16 = 1;
 
@@ -37,7 +43,7 @@ pub fn encode(message: &impl Serialize) -> Vec<u8> {
 #[must_use]
 pub fn mark_late(payload: Vec<u8>) -> Vec<u8> {
     match payload.strip_prefix(b"{") {
-        Some(rest) if rest.first() != Some(&b'}') => [b"{\"late\":true,", rest].concat(),
+        Some(rest) if rest.first() != Some(&b'}') => [LATE, rest].concat(),
         _ => payload,
     }
 }

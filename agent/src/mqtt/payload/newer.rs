@@ -10,7 +10,7 @@ use watchkeeper_contract::id::{EventId, EventSeq, SourceId};
 use watchkeeper_contract::rule::Severity;
 
 use super::event::{TooLarge, is_level};
-use super::{MAX_PAYLOAD, SCHEMA, encode};
+use super::{MAX_STORED, SCHEMA, encode};
 use crate::mqtt::topics::Topics;
 use crate::outbox::{Class, Draft};
 use crate::runtime_client::NewerRecord;
@@ -52,10 +52,7 @@ impl<'a> NewerEventMessage<'a> {
             seq: record.seq,
             ts: record.at.map(|at| at.unix_ms),
             cam: record.source.as_ref(),
-            kind: match is_level(&record.kind) {
-                true => &record.kind,
-                false => "other",
-            },
+            kind: level_of(record),
             phase: record.phase,
             severity: record.severity,
             record: &record.raw,
@@ -63,15 +60,24 @@ impl<'a> NewerEventMessage<'a> {
     }
 }
 
+/// The condition of a rule, as in every other event of a rule: whoever asked for `ev/crosses` gets this one too. Else the kind.
+fn level_of(record: &NewerRecord) -> &str {
+    let condition = record.condition.as_deref().filter(|c| is_level(c));
+    match condition.unwrap_or(&record.kind) {
+        kind if is_level(kind) => kind,
+        _ => "other",
+    }
+}
+
 /// The message about `record`, ready for the outbox. Every kind that is not a rule's is assured; a severity that this version does not know
 /// may be the greatest.
 ///
 /// # Errors
-/// [`TooLarge`] when it does not fit into [`MAX_PAYLOAD`].
+/// [`TooLarge`] when it does not fit into [`MAX_STORED`].
 pub fn newer_draft(record: &NewerRecord) -> Result<Draft, TooLarge> {
     let message = NewerEventMessage::of(record);
     let payload = encode(&message);
-    if payload.len() > MAX_PAYLOAD {
+    if payload.len() > MAX_STORED {
         return Err(TooLarge {
             seq: record.seq,
             bytes: payload.len(),
@@ -97,6 +103,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::mqtt::payload::MAX_PAYLOAD;
 
     fn draft(kind: &str, severity: &str) -> Draft {
         let record = json!({
@@ -113,6 +120,21 @@ mod tests {
         assert_eq!(odd.topic, "ev/other");
         let payload: Value = serde_json::from_slice(&odd.payload).expect("json");
         assert_eq!(payload["record"]["body"]["kind"], "a/#");
+    }
+
+    #[test]
+    fn a_rules_event_with_one_new_word_is_told_where_its_condition_always_is() {
+        let told = |body: Value| {
+            let record = json!({"id": "01MB78QN00000000000000001A", "seq": 7, "source": "gate", "body": body});
+            let record = NewerRecord::read(&record.to_string()).expect("a record");
+            newer_draft(&record).expect("fits").topic
+        };
+        let crossing = json!({"kind": "rule", "condition": "crosses", "verdict": "ask_twice"});
+        assert_eq!(told(crossing), "cam/gate/ev/crosses");
+        let odd = json!({"kind": "rule", "condition": "a/#"});
+        assert_eq!(told(odd), "cam/gate/ev/rule");
+        let other = json!({"kind": "door_forced", "condition": "crosses"});
+        assert_eq!(told(other), "cam/gate/ev/door_forced");
     }
 
     #[test]
