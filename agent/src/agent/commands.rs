@@ -32,6 +32,7 @@ impl Agent {
     ) -> Result<(), AgentError> {
         // An empty payload is a requester that cleans up.
         if payload.is_empty() {
+            self.replies.take_back(raw_operation, &id);
             let status = Topics::status_below(raw_operation, &id);
             if self.refusals.taken_back(&status) {
                 self.retained.set(self.topics.at(&status), Vec::new());

@@ -4,7 +4,7 @@
 //! nonsense must not push out what was done. But the refusal is a retained status, and somebody has to clear it.
 //!
 //! Invariants:
-//! - at most [`MAX_STANDING`] topics say so, those that were refused last, each for [`LEDGER_DAYS`] days at most by a clock that a time
+//! - at most [`MAX_STANDING`] topics say so; of too many the one that was first refused the longest ago is cleared; each says so for [`LEDGER_DAYS`] days at most by a clock that a time
 //!   source vouches for;
 //! - a topic is remembered until it says something else or the broker has acknowledged that it is cleared;
 //! - at most [`MAX_CLEARING`] wait for that; while they do, nothing more is refused aloud.
@@ -73,9 +73,16 @@ impl Refusals {
             }
             let json = entry.value.strip_prefix(&[VERSION]);
             let mark: Option<Mark> = json.and_then(|json| serde_json::from_slice(json).ok());
-            let (Some(mark), Ok(topic)) = (mark, String::from_utf8(entry.key)) else {
+            let Ok(topic) = String::from_utf8(entry.key) else {
                 continue;
             };
+            // Of a mark that can't be read nobody knows how long it may stand, so it is over.
+            let mark = mark.unwrap_or(Mark {
+                order: 0,
+                since_ms: 0,
+                is_dated: false,
+                is_over: true,
+            });
             refusals.next_order = refusals.next_order.max(mark.order.saturating_add(1));
             let place = match mark.is_over {
                 true => &mut refusals.clearing,
@@ -266,6 +273,18 @@ mod tests {
         // Asked and refused again before the broker had cleared it: it stands.
         assert_eq!(refusals.stands("a", at(1)), Ok(None));
         assert_eq!(refusals.clearing().count(), 0);
+    }
+
+    #[test]
+    fn a_mark_that_can_not_be_read_is_cleared_and_then_forgotten() {
+        let store = MemoryStore::new();
+        let unreadable = Batch::new().put(REFUSALS, b"a", &[VERSION, b'?']);
+        store.commit(unreadable).expect("commit");
+        let mut refusals = restarted(&mut Refusals::default(), &store);
+        assert_eq!(clearing(&refusals), ["a"]);
+        refusals.gone("a");
+        restarted(&mut refusals, &store);
+        assert_eq!(store.get(REFUSALS, b"a").ok(), Some(None));
     }
 
     #[test]

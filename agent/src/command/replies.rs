@@ -55,6 +55,14 @@ impl Replies {
         true
     }
 
+    /// Whoever asked takes the request back: a refusal that has not left is not told any more.
+    pub fn take_back(&mut self, operation: &str, id: &CommandId) {
+        let asked = (operation.to_owned(), id.clone());
+        if let Some(refusal) = self.pending.get_mut(&asked) {
+            *refusal = None;
+        }
+    }
+
     /// The next one to answer; `None` while enough are under way.
     pub fn take_next(&mut self) -> Option<Reply> {
         if self.in_flight >= WINDOW {
@@ -118,6 +126,18 @@ mod tests {
             answered += burst;
         }
         assert_eq!(answered, MAX_PENDING);
+    }
+
+    #[test]
+    fn a_request_that_is_taken_back_while_its_refusal_waits_is_not_refused_any_more() {
+        let refused = super::super::refusal("1".to_owned(), "nonsense".to_owned());
+        let mut replies = Replies::default();
+        for n in [1, 2] {
+            assert!(replies.push(reply(n, Some(refused.clone()))));
+        }
+        replies.take_back("reboot", &reply(1, None).id);
+        assert_eq!(replies.take_next(), Some(reply(1, None)));
+        assert_eq!(replies.take_next(), Some(reply(2, Some(refused))));
     }
 
     #[test]

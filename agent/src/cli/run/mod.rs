@@ -37,9 +37,10 @@ use super::args::{Global, RunArgs};
 use super::configuration::{read_for_run, read_without_broker};
 use super::exit::{Exit, Failure};
 use super::output::Output;
+use crate::runtime_client::ClientError;
 
-/// How long the runtime may take to finish the video file.
-const FINISH_VIDEO: Duration = Duration::from_secs(30);
+/// How long the runtime may take to finish the video file. It gives up by itself after half a minute, and says why.
+const FINISH_VIDEO: Duration = Duration::from_secs(45);
 
 /// The workflow that lines, zones and classes make for a network.
 ///
@@ -197,13 +198,15 @@ async fn fetch_parts(
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    let cannot = |e: std::io::Error| {
+        Failure::new(
+            Exit::Failed,
+            format!("can't write {}: {e}", video.display()),
+        )
+    };
     let mut parts = Vec::new();
     loop {
         let number = parts.len() + 1;
-        let path = part_path(video, number);
-        let cannot = |e: std::io::Error| {
-            Failure::new(Exit::Failed, format!("can't write {}: {e}", path.display()))
-        };
         let part = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
         let mut file = tokio::fs::File::from_std(part.reopen().map_err(cannot)?);
         let fetched = house
@@ -212,17 +215,41 @@ async fn fetch_parts(
             .await;
         match fetched {
             Ok(_) => {}
-            Err(e)
-                if number > 1 && e.problem().is_some_and(|p| p.code == ProblemCode::NotFound) =>
-            {
-                return Ok(parts);
-            }
+            Err(e) if number > 1 && is_no_part(&e) => return Ok(parts),
             Err(e) => return Err(e.into()),
         }
         readable_by_all(part.as_file()).map_err(cannot)?;
-        part.persist(&path).map_err(|e| cannot(e.error))?;
-        parts.push(path);
+        parts.push(keep_part(part, video, number).map_err(cannot)?);
     }
+}
+
+/// Whether the runtime said that there is no such part; a part that is there and can't be read is another matter.
+fn is_no_part(error: &ClientError) -> bool {
+    error
+        .problem()
+        .is_some_and(|p| p.code == ProblemCode::NotFound && p.field.as_deref() == Some("part"))
+}
+
+/// Puts a part where it belongs and answers where that is. The first one takes the place of what is there, as the person who named it asked;
+/// nobody named the others, so each takes the next name that is free.
+fn keep_part(
+    mut part: tempfile::NamedTempFile,
+    video: &Path,
+    number: usize,
+) -> std::io::Result<PathBuf> {
+    if number == 1 {
+        part.persist(video).map_err(|e| e.error)?;
+        return Ok(video.to_owned());
+    }
+    for number in number.. {
+        let path = part_path(video, number);
+        match part.persist_noclobber(&path) {
+            Ok(_) => return Ok(path),
+            Err(e) if e.error.kind() == std::io::ErrorKind::AlreadyExists => part = e.file,
+            Err(e) => return Err(e.error),
+        }
+    }
+    Err(std::io::ErrorKind::AlreadyExists.into())
 }
 
 /// `out.mp4`, then `out-2.mp4` and so on.
@@ -243,7 +270,39 @@ fn readable_by_all(file: &std::fs::File) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use watchkeeper_contract::problem::Problem;
+
     use super::*;
+
+    #[test]
+    fn only_the_file_that_was_named_is_written_over() {
+        let dir = tempfile::tempdir().expect("dir");
+        let video = dir.path().join("gate.mp4");
+        let others = dir.path().join("gate-2.mp4");
+        for path in [&video, &others] {
+            std::fs::write(path, "before").expect("write");
+        }
+        let keep = |number| {
+            let part = tempfile::NamedTempFile::new_in(dir.path()).expect("a part");
+            keep_part(part, &video, number).expect("kept")
+        };
+        assert_eq!(keep(1), video);
+        assert_eq!(keep(2), dir.path().join("gate-3.mp4"));
+        assert_eq!(keep(3), dir.path().join("gate-4.mp4"));
+        assert_eq!(std::fs::read(&video).expect("read"), b"");
+        assert_eq!(std::fs::read(&others).expect("read"), b"before");
+    }
+
+    #[test]
+    fn a_part_that_can_not_be_read_is_no_end_of_the_video() {
+        let not_found = |field: Option<&str>| {
+            let mut problem = Problem::new(404, ProblemCode::NotFound, "gone");
+            problem.field = field.map(str::to_owned);
+            ClientError::Refused(Box::new(problem))
+        };
+        assert!(is_no_part(&not_found(Some("part"))));
+        assert!(!is_no_part(&not_found(None)));
+    }
 
     #[test]
     fn further_parts_of_a_video_lie_beside_the_first() {
