@@ -67,7 +67,8 @@ impl RuntimeClient {
             Method::POST,
             Call::to(&path),
             None::<&()>,
-            self.deadlines.answer,
+            // It waits for its turn, which a model that loads may have.
+            self.deadlines.slow_answer,
         )
         .await
     }
