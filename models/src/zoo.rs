@@ -143,7 +143,7 @@ pub enum ZooError {
     },
     /// Nobody publishes the file.
     #[error(
-        "nobody publishes a file of `{name}`; export one and `watchkeeper models add FILE --like {name}`"
+        "nobody publishes a file of `{name}`; export one and `watchkeeper models add FILE --like {name} --name {name}`"
     )]
     NotPublished {
         /// Which model.
@@ -154,6 +154,16 @@ pub enum ZooError {
     BadName {
         /// The name.
         name: String,
+    },
+    /// The name is that of a model whose files are known, and this is none of them.
+    #[error(
+        "`{name}` is a model whose files are known, and {path} is none of them; give it a name of its own with `--name`"
+    )]
+    Taken {
+        /// The name.
+        name: String,
+        /// The file.
+        path: PathBuf,
     },
     /// There is no models folder to put files into.
     #[error("there is no models folder; set one with `--models-dir`")]
@@ -442,6 +452,9 @@ impl Zoo {
     /// one given, that of the model named by `like`, the one beside the file, that of a known export. A manifest from
     /// outside the zoo is copied too.
     ///
+    /// The name is `name`, else that of the manifest; but a file that is only laid out like a model, and is none of that model's known files, is
+    /// another model: it is named after the file, and gets a manifest of its own.
+    ///
     /// # Errors
     /// [`ZooError`]; nothing is left behind under a final name.
     pub fn add(
@@ -449,6 +462,7 @@ impl Zoo {
         path: &Path,
         manifest: Option<&Path>,
         like: Option<&str>,
+        name: Option<&str>,
     ) -> Result<Resolved, ZooError> {
         let dir = self.dirs.first().cloned().ok_or(ZooError::NoFolder)?;
         let described = match (manifest, like) {
@@ -460,10 +474,29 @@ impl Zoo {
                 .ok_or_else(|| self.unknown(like))?,
             (None, None) => self.resolve_path(path)?.manifest,
         };
-        let name = described.name.clone();
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None if like.is_some() => self.name_for(path, &described)?,
+            None => described.name.clone(),
+        };
         if !raw::is_name(&name) || name == MOTION {
             return Err(ZooError::BadName { name });
         }
+        let beside = path.with_extension("toml");
+        let text = match (manifest, like) {
+            (Some(file), _) => Some(read_text(file)?),
+            (None, None) if beside.is_file() => Some(read_text(&beside)?),
+            _ if name != described.name => Some(self.text_of(&described.name)?),
+            _ => None,
+        };
+        let (described, text) = match text {
+            Some(text) if name != described.name => {
+                let own = dir.join(format!("{name}.toml"));
+                let text = renamed(&text, &described.name, &name);
+                (Arc::new(Manifest::parse(&own, &text)?), Some(text))
+            }
+            text => (described, text),
+        };
         let write = |path: &Path| {
             let path = path.to_owned();
             move |source| ZooError::Write { path, source }
@@ -475,20 +508,12 @@ impl Zoo {
         let file = Leftover(part(&target));
         fs::copy(path, &file.0).map_err(|source| unreadable(path, source))?;
         let (sum, _) = digest::of_file(&file.0).map_err(write(&file.0))?;
-        let beside = path.with_extension("toml");
-        let source = match (manifest, like) {
-            (Some(file), _) => Some(file),
-            (None, None) if beside.is_file() => Some(beside.as_path()),
-            _ => None,
-        };
-        if let Some(source) = source {
+        if let Some(text) = text {
             // Before the file: a manifest without a file is absent, a file without its manifest would be taken for something else.
             let own = dir.join(format!("{name}.toml"));
-            if source != own {
-                let part = Leftover(part(&own));
-                fs::copy(source, &part.0).map_err(write(&part.0))?;
-                fs::rename(&part.0, &own).map_err(write(&own))?;
-            }
+            let part = Leftover(part(&own));
+            fs::write(&part.0, text).map_err(write(&part.0))?;
+            fs::rename(&part.0, &own).map_err(write(&own))?;
             self.entries.insert(name, described.clone());
         }
         download::put_in_place(&file.0, &target, sum).map_err(write(&target))?;
@@ -497,6 +522,54 @@ impl Zoo {
             path: target,
         })
     }
+
+    /// The name of a file that is laid out as `like` says.
+    fn name_for(&self, path: &Path, like: &Manifest) -> Result<String, ZooError> {
+        let (sum, _) = digest::of_file(path).map_err(|source| unreadable(path, source))?;
+        if like.known_file(sum).is_some() {
+            return Ok(like.name.clone());
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let name = name.to_ascii_lowercase();
+        let other = self.entries.get(&name);
+        if other.is_some_and(|other| other.files.iter().any(|file| file.sha256.is_some())) {
+            let path = path.to_owned();
+            return Err(ZooError::Taken { name, path });
+        }
+        Ok(name)
+    }
+
+    /// The manifest of this name as it was written.
+    fn text_of(&self, name: &str) -> Result<String, ZooError> {
+        let is_it = |path: &PathBuf| Manifest::read(path).is_ok_and(|own| own.name == name);
+        let mut own = self.dirs.iter().flat_map(|dir| manifests_in(dir));
+        if let Some(path) = own.find(is_it) {
+            return read_text(&path);
+        }
+        let is_it = |(file, text): &&(&str, &str)| {
+            Manifest::parse(Path::new(file), text).is_ok_and(|own| own.name == name)
+        };
+        let builtin = BUILTIN.iter().find(is_it);
+        builtin
+            .map(|(_, text)| (*text).to_owned())
+            .ok_or_else(|| self.unknown(name))
+    }
+}
+
+/// A manifest that was read already, and is not endless.
+fn read_text(path: &Path) -> Result<String, ZooError> {
+    fs::read_to_string(path).map_err(|source| unreadable(path, source))
+}
+
+/// The manifest `text` for another file of the same layout: what it says of the files, their origin and their licence is not true of that one.
+fn renamed(text: &str, from: &str, to: &str) -> String {
+    let mut table: toml::Table = text.parse().unwrap_or_default();
+    for key in ["file", "origin", "licence"] {
+        table.remove(key);
+    }
+    table.insert("name".to_owned(), to.into());
+    table.insert("summary".to_owned(), format!("Laid out like {from}").into());
+    table.to_string()
 }
 
 /// A file that is removed unless it was renamed.
@@ -659,7 +732,8 @@ mod tests {
         let outside = dir.path().join("export.onnx");
         fs::write(&outside, "weights").unwrap();
         let mut zoo = Zoo::with_dir(dir.path().join("models"));
-        zoo.add(&outside, None, Some("yolov8n")).unwrap();
+        zoo.add(&outside, None, Some("yolov8n"), Some("yolov8n"))
+            .unwrap();
         let listed = zoo
             .list()
             .into_iter()
@@ -677,13 +751,60 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_only_laid_out_like_a_known_one_is_a_model_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let models = dir.path().join("models");
+        for name in ["Mine.onnx", "theirs.onnx"] {
+            let outside = dir.path().join(name);
+            fs::write(&outside, name).unwrap();
+            let mut zoo = Zoo::with_dir(&models);
+            zoo.add(&outside, None, Some("yolox-nano"), None).unwrap();
+        }
+        let zoo = Zoo::with_dir(&models);
+        assert!(zoo.problems().is_empty(), "{:?}", zoo.problems());
+        let known = zoo.manifest("yolox-nano").unwrap();
+        for name in ["mine", "theirs"] {
+            let Resolved { manifest, path } = zoo.resolve(name).unwrap();
+            assert_eq!(path, models.join(format!("{name}.onnx")));
+            assert_eq!(
+                (&manifest.input, &manifest.decode),
+                (&known.input, &known.decode)
+            );
+            assert_eq!(
+                (&manifest.labels, &manifest.nms),
+                (&known.labels, &known.nms)
+            );
+            // Nothing is claimed that is true of the known files only.
+            assert!(manifest.files.is_empty() && manifest.licence.is_none());
+            assert_eq!(zoo.verify(name).unwrap().against, Against::Record);
+        }
+        assert!(matches!(
+            zoo.resolve("yolox-nano"),
+            Err(ZooError::Absent { .. })
+        ));
+
+        let outside = dir.path().join("yolox-nano.onnx");
+        fs::write(&outside, "retrained").unwrap();
+        let mut zoo = Zoo::with_dir(&models);
+        let refused = zoo
+            .add(&outside, None, Some("yolox-nano"), None)
+            .unwrap_err();
+        assert!(refused.to_string().contains("--name"), "{refused}");
+        zoo.add(&outside, None, Some("mine"), Some("night"))
+            .unwrap();
+        assert!(Zoo::with_dir(&models).resolve("night").is_ok());
+    }
+
+    #[test]
     fn added_manifest_is_there_after_a_restart() {
         let dir = tempfile::tempdir().unwrap();
         let outside = dir.path().join("mine.onnx");
         fs::write(&outside, "weights").unwrap();
         fs::write(dir.path().join("mine.toml"), own("mine")).unwrap();
         let models = dir.path().join("models");
-        Zoo::with_dir(&models).add(&outside, None, None).unwrap();
+        Zoo::with_dir(&models)
+            .add(&outside, None, None, None)
+            .unwrap();
         let resolved = Zoo::with_dir(&models).resolve("mine").unwrap();
         assert_eq!(resolved.path, models.join("mine.onnx"));
     }
@@ -696,7 +817,7 @@ mod tests {
         let models = dir.path().join("models");
         let add = |weights: &str| {
             fs::write(&outside, weights).unwrap();
-            Zoo::with_dir(&models).add(&outside, None, None)
+            Zoo::with_dir(&models).add(&outside, None, None, None)
         };
         add("weights").unwrap();
         // A folder stands where the file goes, so it never comes there.

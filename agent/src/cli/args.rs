@@ -332,9 +332,12 @@ pub enum ModelAction {
         /// Its manifest [default: the .toml beside it, or a known export].
         #[arg(long, value_name = "FILE")]
         manifest: Option<PathBuf>,
-        /// Model of the zoo that has the same layout.
+        /// Model of the zoo that has the same layout and classes.
         #[arg(long, value_name = "NAME", conflicts_with = "manifest")]
         like: Option<String>,
+        /// Its name [default: that of its manifest; with --like that of the file].
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
     },
 }
 

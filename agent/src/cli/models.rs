@@ -63,9 +63,10 @@ pub(super) async fn run(
             file,
             manifest,
             like,
+            name,
         } => {
             let added = zoo
-                .add(&file, manifest.as_deref(), like.as_deref())
+                .add(&file, manifest.as_deref(), like.as_deref(), name.as_deref())
                 .map_err(bad_input)?;
             let name = &added.manifest.name;
             let value = json!({"model": name, "file": added.path});
@@ -128,13 +129,16 @@ fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
                 bytes,
                 against,
             }) => {
-                let against = match against {
-                    Against::Manifest => "the zoo",
-                    Against::Record => "when it was put here",
-                    Against::Nothing => "nothing: its checksum is not known",
+                let (against, said) = match against {
+                    Against::Manifest => ("the zoo", "as the zoo knows it"),
+                    Against::Record => ("when it was put here", "unchanged since it was put here"),
+                    Against::Nothing => (
+                        "nothing: its checksum is not known",
+                        "with which nothing can be compared: its checksum is not known",
+                    ),
                 };
                 let value = json!({"model": name, "file": path, "sha256": sha256.to_string(), "bytes": bytes, "against": against});
-                out.both(&value, || format!("{name}: {sha256}, as in {against}"));
+                out.both(&value, || format!("{name}: {sha256}, {said}"));
             }
             Err(e) => wrong.push(e.to_string()),
         }

@@ -324,7 +324,7 @@ pub const KEYS: &[Key] = &[
         Some("false"),
         "",
         "Writes every annotated frame to `<state_dir>/recordings/NAME.N.mp4`, in parts that `recording_bytes` and \
-         `recording_days` bound; a part can be played when it is complete.",
+         `recording_days` bound; a part can be played when it is complete, and after a crash up to its last seconds.",
     ),
     key(
         "pipelines.*.show",
