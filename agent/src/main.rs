@@ -85,10 +85,11 @@ fn load(args: &Args) -> Result<Config, Vec<ConfigError>> {
     Ok(config)
 }
 
-/// Resolves on SIGTERM, SIGINT or, where asked for, at the end of standard input.
+/// Resolves on SIGTERM, SIGINT, SIGHUP (its terminal was closed) or, where asked for, at the end of standard input.
 fn stop_signal(exit_with_parent: bool) -> anyhow::Result<impl Future<Output = ()>> {
     let mut term = signal(SignalKind::terminate()).context("SIGTERM can't be caught")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT can't be caught")?;
+    let mut hangup = signal(SignalKind::hangup()).context("SIGHUP can't be caught")?;
     let parent = exit_with_parent.then(watch_parent).transpose()?;
     Ok(async move {
         let parent_gone = async {
@@ -101,6 +102,7 @@ fn stop_signal(exit_with_parent: bool) -> anyhow::Result<impl Future<Output = ()
         tokio::select! {
             _ = term.recv() => {}
             _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
             () = parent_gone => {}
         }
     })

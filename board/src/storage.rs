@@ -28,7 +28,12 @@ pub struct StorageError {
 /// # Errors
 /// [`StorageError`] when the file system does not answer.
 pub fn space(path: &Path) -> Result<Space, StorageError> {
-    let existing = path.ancestors().find(|p| p.exists()).unwrap_or(path);
+    // Above the first part of a relative path is the folder in which the program runs.
+    let here = |p: &'_ Path| p.as_os_str().is_empty();
+    let mut above = path
+        .ancestors()
+        .map(|p| if here(p) { Path::new(".") } else { p });
+    let existing = above.find(|p| p.exists()).unwrap_or(path);
     let stat = rustix::fs::statvfs(existing).map_err(|e| StorageError {
         path: path.to_owned(),
         source: e.into(),
@@ -49,6 +54,7 @@ mod tests {
         let here = space(dir.path()).expect("an answer");
         let below = space(&dir.path().join("a/b")).expect("an answer");
         assert_eq!(here.total, below.total);
+        assert!(space(Path::new("not-here/yet")).is_ok());
         assert!(here.free <= here.total && here.total > 0);
     }
 }

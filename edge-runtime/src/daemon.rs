@@ -101,6 +101,10 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
             )
         })?;
 
+    // What the guard keeps is that of the process that has the journal.
+    if let Some(another) = watchkeeper_store::in_use(&Journal::folder(&config.state_dir)) {
+        return Err(another.into());
+    }
     let guard = Arc::new(GuardFile::open(&config.state_dir, config.hold_after)?);
     // At once, not at the end of the start: a model that takes long to load must not make a stop look like a crash.
     let told = Arc::clone(&guard);
@@ -153,7 +157,7 @@ fn live(
         opened => opened,
     }?;
     let journal = Arc::new(journal);
-    keep_private(&config.state_dir.join("journal"));
+    keep_private(&Journal::folder(&config.state_dir));
     let media = open_media()?;
     let room = Arc::new(room_for(&media));
     let metrics = Arc::new(Metrics::new());

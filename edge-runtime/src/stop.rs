@@ -1,6 +1,6 @@
 //! Being told to stop: by a signal, or by the end of the parent process. Heard from the first moment on.
 //!
-//! Owns the handlers of SIGTERM and SIGINT. Invariant: whoever asks after the word came knows of it, however often and late; what has to be done
+//! Owns the handlers of SIGTERM, SIGINT and SIGHUP: a terminal that is closed ends what was started in it in order. Invariant: whoever asks after the word came knows of it, however often and late; what has to be done
 //! about it is done when it comes, not when a start that takes long gets round to asking. A person who interrupts a second time wants no orderly end and
 //! gets none: the process ends as by `kill -9`, which the store survives.
 
@@ -30,12 +30,14 @@ impl Stop {
         let entered = listening.enter();
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hangup = signal(SignalKind::hangup())?;
         drop(entered);
         let (tell, told) = watch::channel(false);
         let listen = async move {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
+                _ = hangup.recv() => {}
                 () = parent_gone(exit_with_parent) => {}
             }
             tell.send_replace(true);

@@ -171,6 +171,14 @@ impl Process {
         self.signal(Signal::INT)
     }
 
+    /// Sends it SIGHUP, as a terminal that is closed does, and does not wait.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn hang_up(&self) -> anyhow::Result<()> {
+        self.signal(Signal::HUP)
+    }
+
     fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         let pid = i32::try_from(self.child.id())?;
         let pid = rustix::process::Pid::from_raw(pid).context("no process id")?;

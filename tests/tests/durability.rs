@@ -137,6 +137,7 @@ fn what_a_newer_version_wrote_is_refused_after_a_rollback_and_is_there_when_it_c
 fn a_second_runtime_on_the_same_state_is_refused_with_one_sentence() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let _first = bench.runtime()?;
+    let starts = std::fs::read(bench.path("state/starts.json"))?;
     let second = bench.runtime();
     let said = match second {
         // It answered, because the first one did; its own process must have ended all the same.
@@ -150,6 +151,9 @@ fn a_second_runtime_on_the_same_state_is_refused_with_one_sentence() -> anyhow::
     };
     assert!(said.contains("in use"), "{said}");
     assert!(!said.contains("panicked"), "{said}");
+    // Nor does it count as a death of the first, or wipe out that one's own.
+    assert!(!said.contains("deaths"), "{said}");
+    assert_eq!(std::fs::read(bench.path("state/starts.json"))?, starts);
     Ok(())
 }
 

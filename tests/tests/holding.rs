@@ -62,6 +62,24 @@ fn whoever_interrupts_a_second_time_does_not_wait_for_a_camera_that_hangs() -> a
 }
 
 #[test]
+fn a_terminal_that_is_closed_ends_both_daemons_in_order() -> anyhow::Result<()> {
+    let bench = bench("")?;
+    let (runtime, agent) = (bench.runtime()?, bench.agent()?);
+    wait_for("the agent to be at work", || {
+        agent
+            .log_text()
+            .contains("following the journal")
+            .then_some(())
+    })?;
+    for daemon in [agent, runtime] {
+        daemon.hang_up()?;
+        let (code, log) = daemon.ended(std::time::Duration::from_secs(60))?;
+        assert_eq!(code, Some(0), "{log}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_runtime_that_dies_three_times_holds_its_pipeline_until_a_person_resumes_it()
 -> anyhow::Result<()> {
     let bench = bench("")?;

@@ -141,7 +141,11 @@ pub(super) async fn pipelines(
         format!(
             "pipeline {} is {}",
             changed.spec.id,
-            pipeline_state(&changed.state)
+            match changed.state {
+                PipelineState::Starting | PipelineState::Running if changed.spec.paused =>
+                    "being paused".to_owned(),
+                ref state => pipeline_state(state),
+            }
         )
     });
     Ok(())

@@ -24,7 +24,7 @@ mod specs;
 mod unended;
 
 use std::ops::Bound;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -71,7 +71,7 @@ pub enum JournalError {
     #[error("{path} can't be written: {source}")]
     Reservation {
         /// The file.
-        path: std::path::PathBuf,
+        path: PathBuf,
         /// What the system said.
         source: std::io::Error,
     },
@@ -143,6 +143,12 @@ struct Writer {
 }
 
 impl Journal {
+    /// Where the journal of the state folder `state` lies.
+    #[must_use]
+    pub fn folder(state: &Path) -> PathBuf {
+        state.join(FOLDER)
+    }
+
     /// Opens the journal in the folder `state` and tells what was lost since it was closed.
     ///
     /// Blocks for as long as reading every record once takes.
@@ -150,7 +156,7 @@ impl Journal {
     /// # Errors
     /// When the folder is in use by another process, can't be written, was written by a newer version, or the disk is full.
     pub fn open(state: &Path, limits: Limits) -> Result<(Self, Vec<Loss>), JournalError> {
-        let (store, report) = SledStore::open(&state.join(FOLDER), &Options::default())?;
+        let (store, report) = SledStore::open(&Self::folder(state), &Options::default())?;
         Self::over(
             Arc::new(store),
             state,

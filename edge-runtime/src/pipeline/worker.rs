@@ -48,6 +48,9 @@ const LAST_FLUSH: Duration = Duration::from_secs(8);
 /// How long whoever ends a pipeline waits for it: its frame, its video ([`crate::media::video::FINISH_WITHIN`]) and its last events.
 pub const STOPPING: Duration = Duration::from_secs(40);
 
+/// Pause between two looks at whether a pipeline does what was wished.
+const SETTLE_LOOK: Duration = Duration::from_millis(5);
+
 /// How often is said that the last events still wait.
 const REPEAT: Duration = Duration::from_secs(30);
 
@@ -398,6 +401,19 @@ impl Worker {
     pub fn resume(&self) {
         self.rests.store(false, Ordering::Relaxed);
         self.wish(Wish::Run);
+    }
+
+    /// Waits until it rests, or no longer does, as was wished; not longer than a frame takes, as a rule, and at most for `patience`.
+    pub fn settle(&self, patience: Duration) {
+        let until = Instant::now() + patience;
+        let is_settled = |state: &PipelineState| match state {
+            PipelineState::Starting | PipelineState::Running => !self.rests(),
+            PipelineState::Paused => self.rests(),
+            PipelineState::Ended | PipelineState::Failed { .. } => true,
+        };
+        while !is_settled(&self.state()) && Instant::now() < until {
+            std::thread::sleep(SETTLE_LOOK);
+        }
     }
 
     /// Whether it shall take no frames for now, also after its end.

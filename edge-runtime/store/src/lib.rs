@@ -55,6 +55,7 @@ pub use batch::{Batch, Keyspace, MAX_KEY_BYTES, MAX_VALUE_BYTES, Op, log_key, lo
 pub use error::StoreError;
 pub use faulty::{FaultyStore, Fuse};
 pub use format::NewerFormat;
+pub use lock::in_use;
 pub use memory::MemoryStore;
 pub use open::{Compaction, OpenOutcome, OpenReport, Options};
 pub use record::BadRecord;

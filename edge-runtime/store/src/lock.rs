@@ -28,18 +28,7 @@ impl FolderLock {
             .map_err(|e| StoreError::from_io(folder, "open the lock file", e))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                // Best effort: without a readable pid the error only says "another process".
-                let pid = file
-                    .read_to_string(&mut text)
-                    .ok()
-                    .and_then(|_| text.trim().parse().ok());
-                return Err(StoreError::InUse {
-                    path: folder.to_owned(),
-                    pid,
-                });
-            }
+            Err(TryLockError::WouldBlock) => return Err(in_use_by(folder, &mut file)),
             Err(TryLockError::Error(e)) => {
                 return Err(StoreError::from_io(folder, "lock the folder", e));
             }
@@ -53,6 +42,27 @@ impl FolderLock {
     }
 }
 
+/// Says who has the store in `folder`, if somebody has: for whoever keeps files beside it and must not touch those of another process.
+#[must_use]
+pub fn in_use(folder: &Path) -> Option<StoreError> {
+    // No lock file: nobody has it, or it can't be told, which taking it will say.
+    let mut file = File::open(folder.join("lock")).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Some(in_use_by(folder, &mut file)),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
+}
+
+fn in_use_by(folder: &Path, file: &mut File) -> StoreError {
+    let mut text = String::new();
+    // Best effort: without a readable pid the error only says "another process".
+    let read = file.read_to_string(&mut text).ok();
+    StoreError::InUse {
+        path: folder.to_owned(),
+        pid: read.and_then(|_| text.trim().parse().ok()),
+    }
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
@@ -61,7 +71,9 @@ mod tests {
     #[test]
     fn a_second_holder_is_told_the_pid_of_the_first() {
         let dir = tempfile::tempdir().unwrap();
+        assert!(in_use(dir.path()).is_none());
         let first = FolderLock::take(dir.path()).unwrap();
+        let seen = in_use(dir.path()).unwrap().to_string();
         let refused = FolderLock::take(dir.path()).unwrap_err().to_string();
         assert!(
             refused.ends_with(&format!(
@@ -70,7 +82,9 @@ mod tests {
             )),
             "{refused}"
         );
+        assert_eq!(seen, refused);
         drop(first);
+        assert!(in_use(dir.path()).is_none());
         assert!(FolderLock::take(dir.path()).is_ok());
     }
 }

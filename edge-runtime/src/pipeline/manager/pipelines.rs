@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::id::PipelineId;
@@ -22,6 +23,9 @@ use crate::pipeline::host::DetectHost;
 use crate::pipeline::plan::{self, Plan};
 use crate::pipeline::run::Run;
 use crate::pipeline::worker::{Services, Subscribe, Worker};
+
+/// How long the answer to a pause or resume waits for the pipeline to do it, so that it tells what is and not what was.
+const SETTLING: Duration = Duration::from_secs(2);
 
 /// Pipelines that are being changed.
 #[derive(Debug, Default)]
@@ -223,10 +227,14 @@ impl Manager {
         self.keep(&spec)?;
         if paused {
             worker.pause();
+        } else {
+            worker.resume();
+        }
+        drop(change);
+        worker.settle(SETTLING);
+        if paused {
             return Ok(self.told(worker.status()));
         }
-        worker.resume();
-        drop(change);
         if worker.is_over() {
             // It came to its end meanwhile.
             return self.begin_anew(spec);

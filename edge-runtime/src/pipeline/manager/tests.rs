@@ -260,13 +260,14 @@ fn a_paused_pipeline_is_answered_as_paused_so_that_deploying_the_answer_does_not
     let manager = manager(state.path());
     manager.put_source(spec("gate", "demo:")).unwrap();
     let id = watch(&manager);
-    manager.pause(&id).unwrap();
-    let answered = manager.pipeline(&id).unwrap().spec;
-    assert!(answered.paused);
-    manager.create_pipeline(answered, true).unwrap();
+    let answered = manager.pause(&id).unwrap();
+    assert_eq!(answered.state, PipelineState::Paused);
+    assert!(answered.spec.paused);
+    manager.create_pipeline(answered.spec, true).unwrap();
     until("the pause", || is_in(&manager, &id, "paused"));
-    manager.resume(&id).unwrap();
-    assert!(!manager.pipeline(&id).unwrap().spec.paused);
+    let answered = manager.resume(&id).unwrap();
+    assert_ne!(answered.state, PipelineState::Paused);
+    assert!(!answered.spec.paused);
 }
 
 #[test]
