@@ -114,6 +114,13 @@ impl RuntimeClient {
             .await
     }
 
+    /// Asks for something to be done that may have to wait for its turn.
+    async fn act<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, ClientError> {
+        let deadline = self.deadlines.slow_answer;
+        self.json(Method::POST, Call::to(path), None::<&()>, deadline)
+            .await
+    }
+
     async fn json<B: Serialize + ?Sized, T: DeserializeOwned>(
         &self,
         method: Method,

@@ -62,15 +62,7 @@ impl RuntimeClient {
     /// # Errors
     /// [`ClientError`], as every request.
     pub async fn pause_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, ClientError> {
-        let path = ["pipelines", id.as_str(), "pause"];
-        self.json(
-            Method::POST,
-            Call::to(&path),
-            None::<&()>,
-            // It waits for its turn, which a model that loads may have.
-            self.deadlines.slow_answer,
-        )
-        .await
+        self.act(&["pipelines", id.as_str(), "pause"]).await
     }
 
     /// Takes frames again (`POST /v1/pipelines/{id}/resume`).
@@ -78,14 +70,7 @@ impl RuntimeClient {
     /// # Errors
     /// [`ClientError`], as every request.
     pub async fn resume_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, ClientError> {
-        let path = ["pipelines", id.as_str(), "resume"];
-        self.json(
-            Method::POST,
-            Call::to(&path),
-            None::<&()>,
-            self.deadlines.slow_answer,
-        )
-        .await
+        self.act(&["pipelines", id.as_str(), "resume"]).await
     }
 
     /// Stops and forgets a pipeline (`DELETE /v1/pipelines/{id}`).

@@ -69,13 +69,6 @@ impl RuntimeClient {
     /// # Errors
     /// [`ClientError`], as every request.
     pub async fn snapshot(&self, id: &SourceId) -> Result<Media, ClientError> {
-        let path = ["sources", id.as_str(), "snapshot"];
-        self.json(
-            Method::POST,
-            Call::to(&path),
-            None::<&()>,
-            self.deadlines.slow_answer,
-        )
-        .await
+        self.act(&["sources", id.as_str(), "snapshot"]).await
     }
 }

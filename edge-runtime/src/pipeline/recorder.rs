@@ -531,14 +531,26 @@ pub(super) mod tests {
         assert_eq!(recorder.lost(), 3 * QUEUE as u64);
     }
 
-    /// A store with a fault of ours in it.
-    #[derive(Debug, Default)]
-    struct Panics {
+    /// A store in which something happens before each write.
+    pub(in crate::pipeline) struct BeforeWrites<F> {
         inner: MemoryStore,
-        now: AtomicBool,
+        before: F,
     }
 
-    impl Store for Panics {
+    impl<F> BeforeWrites<F> {
+        pub(in crate::pipeline) fn new(before: F) -> Self {
+            let inner = MemoryStore::new();
+            Self { inner, before }
+        }
+    }
+
+    impl<F> std::fmt::Debug for BeforeWrites<F> {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.debug_tuple("BeforeWrites").field(&self.inner).finish()
+        }
+    }
+
+    impl<F: Fn(&Batch) + Send + Sync> Store for BeforeWrites<F> {
         fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
             self.inner.get(keyspace, key)
         }
@@ -554,7 +566,7 @@ pub(super) mod tests {
             self.inner.last(keyspace)
         }
         fn write(&self, batch: Batch) -> Result<(), StoreError> {
-            assert!(!self.now.load(Ordering::Relaxed), "on purpose");
+            (self.before)(&batch);
             self.inner.write(batch)
         }
         fn sync(&self) -> Result<(), StoreError> {
@@ -574,10 +586,12 @@ pub(super) mod tests {
     #[test]
     fn a_fault_of_ours_while_storing_is_not_passed_over() {
         let state = tempfile::tempdir().unwrap();
-        let store = Arc::new(Panics::default());
-        let (recorder, _journal) =
-            recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
-        store.now.store(true, Ordering::Relaxed);
+        let has_fault = Arc::new(AtomicBool::new(false));
+        let now = Arc::clone(&has_fault);
+        let store =
+            BeforeWrites::new(move |_: &Batch| assert!(!now.load(Ordering::Relaxed), "on purpose"));
+        let (recorder, _journal) = recorder_over(Arc::new(store), state.path());
+        has_fault.store(true, Ordering::Relaxed);
         assert!(recorder.record(outage("the last one"), None));
         assert_eq!(recorder.flush(None, LONG), Flushed::Lost);
         // Said before whoever waits is let go.

@@ -262,10 +262,7 @@ impl Recording {
             Ok(true) => match all.next_number() {
                 Ok(number) => {
                     let path = all.folder.join(format!("{}.{number}.mp4", self.stem));
-                    let trouble = self.trouble.take();
-                    self.writing(&path);
-                    // Until it is known that it can be written.
-                    self.trouble = trouble;
+                    self.opened(&path);
                     return Some(path);
                 }
                 Err(error) => error.to_string(),
@@ -304,14 +301,19 @@ impl Recording {
         self.trouble.as_deref()
     }
 
-    /// Says that the part is being written at `path`, where that is another one than was given.
+    /// Says that the part is being written at `path`, which may be another one than was given.
     pub fn writing(&mut self, path: &Path) {
+        self.opened(path);
+        self.trouble = None;
+    }
+
+    /// The part at `path` counts as being written; that it can be is not known yet.
+    fn opened(&mut self, path: &Path) {
         let before = self.current.replace(path.to_owned());
         let mut open = self.all.open.lock();
         open.retain(|open| Some(open) != before.as_ref());
         open.push(path.to_owned());
         self.frames = 0;
-        self.trouble = None;
     }
 
     /// Whether the part that is being written is long enough, or the disk runs out of room. To be asked before each frame.

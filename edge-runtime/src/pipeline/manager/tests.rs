@@ -8,9 +8,7 @@ use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::source::{LossCause, SourceSpec};
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_store::{
-    Batch, Entry, Keyspace, MemoryStore, Op, OpenOutcome, Page, Store, StoreError,
-};
+use watchkeeper_store::{Batch, MemoryStore, Op, OpenOutcome, Store};
 
 use super::*;
 use crate::capture::notices::{Noticed, SourceNotice};
@@ -18,6 +16,7 @@ use crate::journal::Limits;
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::pipeline::outage::OutageRecord;
 use crate::pipeline::recorder::QUEUE;
+use crate::pipeline::recorder::tests::BeforeWrites;
 use crate::pipeline::recordings;
 use crate::pipeline::room::Room;
 use crate::pipeline::worker::new_id;
@@ -300,10 +299,9 @@ fn a_model_that_takes_long_to_load_keeps_nobody_from_changing_something_else() {
     assert!(manager.pipelines().is_empty());
 }
 
-/// A store in whose writes of events somebody can hang, without an error.
+/// A gate at which writes of events hang while it is shut, without an error.
 #[derive(Debug, Default)]
 struct Gate {
-    inner: MemoryStore,
     shut: Mutex<bool>,
     opened: parking_lot::Condvar,
 }
@@ -313,56 +311,29 @@ impl Gate {
         *self.shut.lock() = shut;
         self.opened.notify_all();
     }
-}
 
-impl Store for Gate {
-    fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.inner.get(keyspace, key)
-    }
-    fn scan(
-        &self,
-        keyspace: Keyspace,
-        from: std::ops::Bound<&[u8]>,
-        limit: usize,
-    ) -> Result<Page, StoreError> {
-        self.inner.scan(keyspace, from, limit)
-    }
-    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
-        self.inner.last(keyspace)
-    }
-    fn write(&self, batch: Batch) -> Result<(), StoreError> {
+    fn pass(&self, batch: &Batch) {
         let is_event =
             |op: &Op| matches!(op, Op::Put { keyspace, .. } if keyspace.name() == "events");
         if batch.ops().iter().any(is_event) {
             let mut shut = self.shut.lock();
             self.opened.wait_while(&mut shut, |shut| *shut);
         }
-        self.inner.write(batch)
-    }
-    fn sync(&self) -> Result<(), StoreError> {
-        self.inner.sync()
-    }
-    fn check(&self) -> Result<(), StoreError> {
-        self.inner.check()
-    }
-    fn poison(&self) -> Option<String> {
-        self.inner.poison()
-    }
-    fn size_on_disk(&self) -> Result<u64, StoreError> {
-        self.inner.size_on_disk()
     }
 }
 
 #[test]
 fn a_pipeline_that_hangs_is_replaced_deleted_and_left_at_the_end_and_nobody_else_waits_for_it() {
     let state = tempfile::tempdir().unwrap();
-    let store = Arc::new(Gate::default());
-    let manager = manager_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+    let gate = Arc::new(Gate::default());
+    let at = Arc::clone(&gate);
+    let store = BeforeWrites::new(move |batch: &Batch| at.pass(batch));
+    let manager = manager_over(Arc::new(store), state.path());
     // One for each: a recording waits for whoever takes its frames, also for one that hangs.
     for name in ["gate", "yard", "hall"] {
         manager.put_source(spec(name, "demo:?seconds=120")).unwrap();
     }
-    store.set(true);
+    gate.set(true);
     // More than may wait, so that every pipeline has to wait with its next event.
     let recorder = manager.parts.recorder.clone();
     let filling = std::thread::spawn(move || {
@@ -420,7 +391,7 @@ fn a_pipeline_that_hangs_is_replaced_deleted_and_left_at_the_end_and_nobody_else
         assert_eq!(worker.state(), PipelineState::Running, "{n} hangs still");
     }
     // Or the end of the test would wait for them.
-    store.set(false);
+    gate.set(false);
     filling.join().unwrap();
     for worker in &left {
         worker.stop_within(Duration::from_secs(60));
