@@ -15,3 +15,4 @@ pub mod one_line;
 pub mod outbox;
 pub mod runtime_client;
 pub mod seldom;
+pub mod service;

@@ -32,6 +32,10 @@ struct Args {
     #[arg(long)]
     report: bool,
 
+    /// Clears at its end what it retained at the broker, but for the state `stopped`: for a box that never comes back.
+    #[arg(long)]
+    clear_at_end: bool,
+
     /// Writes the log as one JSON object a line. RUST_LOG chooses what is logged (default: info).
     #[arg(long)]
     log_json: bool,
@@ -69,6 +73,9 @@ fn run(args: &Args, config: &Config) -> anyhow::Result<()> {
         let mut agent = Agent::start(agent_parts)?;
         if args.report {
             agent = agent.with_reports();
+        }
+        if args.clear_at_end {
+            agent = agent.clearing_at_end();
         }
         agent.run(stop).await.map_err(anyhow::Error::from)
     });

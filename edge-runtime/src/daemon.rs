@@ -173,9 +173,13 @@ fn live(
         tracing::info!(id = %end.id, "open when the last run died; ended now");
         recorder.record(end, None);
     }
-    for loss in losses {
+    for loss in &losses {
         tracing::error!(from = loss.from, count = loss.count, "{}", loss.message);
-        for event in loss.events(&stamp()) {
+    }
+    if let Err(error) = journal.append_losses(&losses, &stamp) {
+        tracing::error!(%error, "what was lost is not in the journal yet");
+        // It waits there for what is in the way; what the store's note has of it, the next start tells again.
+        for event in losses.iter().flat_map(|loss| loss.events(&stamp())) {
             recorder.record(event, None);
         }
     }

@@ -144,6 +144,8 @@ pub struct Agent {
     ledger_due: Instant,
     watchdog: Watchdog,
     is_stopping: bool,
+    /// Whether nothing but its state is to stay at the broker when it stops.
+    clears_at_end: bool,
     farewell_acked: bool,
     reports: Reports,
 }
@@ -162,6 +164,13 @@ impl Agent {
     #[must_use]
     pub fn with_reports(mut self) -> Self {
         self.reports = Reports::wanted();
+        self
+    }
+
+    /// Makes it clear at its end what it retained at the broker, but for its state.
+    #[must_use]
+    pub fn clearing_at_end(mut self) -> Self {
+        self.clears_at_end = true;
         self
     }
 
@@ -560,8 +569,12 @@ impl Agent {
     async fn farewell(mut self) -> Result<(), AgentError> {
         self.is_stopping = true;
         self.feed = None;
+        if self.clears_at_end {
+            self.retained.clear_all_but(&self.topics.state());
+            self.flush_retained()?;
+        }
         let until = tokio::time::Instant::now() + FLUSH_PATIENCE;
-        while self.session.up().is_some() && !self.outbox.is_idle() {
+        while self.session.up().is_some() && !self.has_left() {
             let Ok(event) = tokio::time::timeout_at(until, self.next_event()).await else {
                 break;
             };
@@ -597,6 +610,11 @@ impl Agent {
             "stopped; what is left goes out after the next start"
         );
         Ok(())
+    }
+
+    /// Whether a stopping agent has delivered everything.
+    fn has_left(&self) -> bool {
+        self.outbox.is_idle() && (!self.clears_at_end || self.retained.is_settled())
     }
 
     fn say_stopped(&mut self) -> Result<(), AgentError> {

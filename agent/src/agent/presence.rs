@@ -1,4 +1,7 @@
 //! What the box shows of itself: state, birth, health, sources, alarms, telemetry.
+//!
+//! Owns when each is written. Invariants: what is retained is written through [`Retained`](crate::mqtt::Retained), so that a new session shows all of it; telemetry is never
+//! waited for and never kept for long. Not here: events of the journal, which go through the outbox.
 
 use std::time::Instant;
 

@@ -1,4 +1,7 @@
 //! How an agent comes to be: store, cores, clients, in this order.
+//!
+//! Invariants: nothing is written before all that the store holds is known to be readable, but the note of what opening it took out; nothing is connected
+//! here.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -194,6 +197,7 @@ impl Agent {
             ledger_due: now + LEDGER_EVERY,
             watchdog: Watchdog::from_env(now),
             is_stopping: false,
+            clears_at_end: false,
             farewell_acked: false,
             reports: Reports::default(),
         })

@@ -26,12 +26,13 @@ pub struct Cli {
 
 /// Flags that every command takes.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of every command")]
 pub struct Global {
     /// Write one JSON object a line for programs, and nothing else, to standard output.
     #[arg(long, global = true)]
     pub json: bool,
-    /// Configuration file [default: /etc/watchkeeper/watchkeeper.toml where it exists].
-    #[arg(long, global = true, value_name = "FILE", env = "WATCHKEEPER_CONFIG")]
+    /// Configuration file [default: WATCHKEEPER_CONFIG, else /etc/watchkeeper/watchkeeper.toml where it exists].
+    #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Unix socket of the runtime [default: from the configuration].
     #[arg(long, global = true, value_name = "PATH")]

@@ -1,4 +1,7 @@
 //! The configuration for the command: read, checked, shown.
+//!
+//! Invariant: what is shown can be read again as a configuration, and holds no secret. Not here: what is right (`watchkeeper-config`), and whether what it
+//! names is there ([`inspect`](super::inspect)).
 
 use std::path::{Path, PathBuf};
 
@@ -88,9 +91,17 @@ fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
     let watchkeeper_config::Report {
         errors,
         warnings,
-        notes,
+        mut notes,
+        file,
         config,
     } = watchkeeper_config::check(request, &super::inspect::look);
+    if file.is_none() {
+        notes.insert(
+            0,
+            "there is no configuration file; what is checked is the default and the environment"
+                .to_owned(),
+        );
+    }
     for note in &notes {
         out.note(note);
     }
@@ -99,13 +110,16 @@ fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
         "errors": errors.iter().map(error_object).collect::<Vec<_>>(),
         "warnings": warnings.iter().map(error_object).collect::<Vec<_>>(),
         "notes": notes,
+        "file": file,
     });
     out.object(&report);
     match config {
         None => Err(wrong(errors.into_iter().chain(warnings).collect())),
         Some(config) if warnings.is_empty() => {
+            let file = file.map(|file| format!(" ({})", file.display()));
             out.line(format!(
-                "the configuration is right: box {} at {}; sources: {}, pipelines: {}",
+                "the configuration is right{}: box {} at {}; sources: {}, pipelines: {}",
+                file.unwrap_or_default(),
                 config.box_id,
                 config.site,
                 config.sources.len(),

@@ -14,6 +14,10 @@ use watchkeeper_models::Zoo;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::run::find;
+use crate::service;
+
+/// The daemon whose folder and socket are looked at.
+const RUNTIME: &str = "watchkeeper-runtime";
 
 /// Free space below which the journal and pictures are in danger, in bytes.
 const LITTLE_SPACE: u64 = 1 << 30;
@@ -289,9 +293,18 @@ fn folder(what: &str, path: &Path) -> Finding {
             Ok(()) => Finding::ok(format!("{what} {shown}: writable")),
             Err(_) => match owner_of(path) {
                 // Its daemons run as that user; this one only looks on.
-                Some(other) if other != rustix::process::getuid().as_raw() => Finding::ok(format!(
-                    "{what} {shown}: belongs to user {other}, and so do the daemons that use it"
-                )),
+                Some(other) if other != rustix::process::getuid().as_raw() => {
+                    let whose = format!(
+                        "{what} {shown} belongs to user {other}, and so must daemons that use it"
+                    );
+                    if service::is_installed(Path::new("/"), RUNTIME) {
+                        Finding::ok(whose)
+                    } else {
+                        let remedy = "start them as that user, or give runtime.state_dir a folder of this user's    \
+                                      (`watchkeeper run` needs none)";
+                        Finding::advice(whose, remedy)
+                    }
+                }
                 _ => Finding::problem(
                     format!("{what} {shown} can't be written by its owner, who is this user"),
                     format!("chmod u+rwx {shown}"),
@@ -319,7 +332,10 @@ fn socket(path: &Path) -> Finding {
     if !path.exists() {
         return Finding::advice(
             format!("socket {shown}: no runtime is running"),
-            "sudo systemctl start watchkeeper-runtime    (`watchkeeper run` needs none)",
+            format!(
+                "{}    (`watchkeeper run` needs none)",
+                service::start(Path::new("/"), RUNTIME)
+            ),
         );
     }
     if access(path, Access::READ_OK | Access::WRITE_OK).is_err() {
@@ -332,7 +348,7 @@ fn socket(path: &Path) -> Finding {
         Ok(_) => Finding::ok(format!("socket {shown}: a runtime listens")),
         Err(e) => Finding::problem(
             format!("socket {shown} is there, but nobody listens: {e}"),
-            "sudo systemctl restart watchkeeper-runtime",
+            service::start(Path::new("/"), RUNTIME),
         ),
     }
 }

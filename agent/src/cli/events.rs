@@ -1,4 +1,6 @@
 //! Events as lines for people, and the command that prints them.
+//!
+//! Invariant: a record that this version does not know is shown as such and ends nothing.
 
 use futures_util::StreamExt;
 use serde::Serialize;

@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use watchkeeper_config::address::Address;
-use watchkeeper_config::{Config, ConfigError, Findings, Origin, redact};
+use watchkeeper_config::{Config, ConfigError, Findings, LeftOut, Origin, redact};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
@@ -20,8 +20,8 @@ use crate::mqtt::tls::{self, TlsError};
 /// Name of the detector that needs no model file.
 const MOTION: &str = "motion";
 
-/// Looks at everything that a good configuration names.
-pub(super) fn look(config: &Config) -> Findings {
+/// Looks at everything that a configuration names, also in what is left out of it.
+pub(super) fn look(config: &Config, left_out: &LeftOut) -> Findings {
     let mut findings = Findings::default();
     let mut wrong = |key: String, found: Option<String>, problem: String| {
         let mut error = ConfigError::new(key, problem, Origin::Default);
@@ -44,7 +44,11 @@ pub(super) fn look(config: &Config) -> Findings {
             format!("can't read the file: {error}"),
         );
     }
-    for source in &config.sources {
+    if let Some(problem) = no_folder(&config.state_dir) {
+        let found = config.state_dir.display().to_string();
+        wrong("runtime.state_dir".to_owned(), Some(found), problem);
+    }
+    for source in config.sources.iter().chain(&left_out.sources) {
         if let Some(error) = unusable(source) {
             let key = format!("sources.{}.uri", source.id);
             wrong(key, Some(redact::uri(&source.uri)), error);
@@ -57,7 +61,10 @@ pub(super) fn look(config: &Config) -> Findings {
         wrong("models.default".to_owned(), Some(model.clone()), error);
     }
     for spec in &config.pipelines {
-        pipeline(spec, &zoo, &mut findings);
+        pipeline(spec, None, &zoo, &mut findings);
+    }
+    for draft in &left_out.pipelines {
+        pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
     }
     findings
 }
@@ -95,6 +102,32 @@ fn of_tls(error: &TlsError) -> (&'static str, Option<String>, String) {
     }
 }
 
+/// Why the daemons can keep nothing in this folder, whoever runs them.
+fn no_folder(path: &Path) -> Option<String> {
+    let existing = path.ancestors().find(|above| above.exists())?;
+    if !existing.is_dir() {
+        let what = if existing == path {
+            "it".to_owned()
+        } else {
+            existing.display().to_string()
+        };
+        return Some(format!(
+            "{what} is no folder; name one that the daemons may write"
+        ));
+    }
+    // Neither has room for a file of ours: `proc` says so by its type, a disk by the way it is mounted.
+    let is_proc =
+        rustix::fs::statfs(existing).is_ok_and(|fs| fs.f_type == rustix::fs::PROC_SUPER_MAGIC);
+    let is_read_only = rustix::fs::statvfs(existing)
+        .is_ok_and(|fs| fs.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
+    (is_proc || is_read_only).then(|| {
+        format!(
+            "nothing can be written into {}; name a folder on a disk that can be written",
+            existing.display()
+        )
+    })
+}
+
 /// Why no picture can ever come from the address of a source: it is none, or its file, folder or device is not there.
 fn unusable(source: &SourceSpec) -> Option<String> {
     let path = match Address::parse(&source.uri) {
@@ -116,28 +149,37 @@ fn known(zoo: &Zoo, model: &str) -> Result<ModelFacts, String> {
     Ok(ModelFacts::network(labels))
 }
 
-fn pipeline(spec: &PipelineSpec, zoo: &Zoo, findings: &mut Findings) {
+/// Looks at one pipeline. `rules` are the positions of its rules where some of those that were written are missing.
+fn pipeline(spec: &PipelineSpec, rules: Option<&[usize]>, zoo: &Zoo, findings: &mut Findings) {
     let section = format!("pipelines.{}", spec.id);
     let mut wrong = |field: &str, mut error: ConfigError| {
-        error.key = format!("{section}.{field}");
+        error.key = format!("{section}.{}", as_written(field, rules));
         findings.errors.push(error);
     };
     let plan = match deploy::plan(spec) {
-        Ok(plan) => plan,
+        // Why it could not be read is told already.
+        Err(_) if spec.workflow.is_null() => None,
         Err(errors) => {
             for error in &errors {
                 wrong(error.field(), told(error));
             }
-            return;
+            // Without its rules it may hold together, and its models can be looked at.
+            let rest = PipelineSpec {
+                rules: Some(Vec::new()),
+                ..spec.clone()
+            };
+            deploy::plan(&rest).ok()
         }
+        Ok(plan) => Some(plan),
     };
-    let models = match &spec.model {
-        Some(model) => vec![("model", model.clone())],
-        None => plan
+    let models = match (&spec.model, &plan) {
+        (Some(model), _) => vec![("model", model.clone())],
+        (None, Some(plan)) => plan
             .models
             .iter()
             .map(|m| ("workflow", m.clone()))
             .collect(),
+        (None, None) => Vec::new(),
     };
     let mut facts = BTreeMap::new();
     for (field, model) in models {
@@ -157,9 +199,15 @@ fn pipeline(spec: &PipelineSpec, zoo: &Zoo, findings: &mut Findings) {
             ConfigError::new("", problem, Origin::Default).found(model),
         );
     }
+    let Some(plan) = plan else {
+        return;
+    };
     let fit = deploy::fit(spec, &plan, &facts);
     for error in &fit.errors {
         wrong(error.field(), told(error));
+    }
+    if rules.is_some() {
+        return;
     }
     let warnings = fit.warnings.into_iter();
     findings
@@ -170,6 +218,16 @@ fn pipeline(spec: &PipelineSpec, zoo: &Zoo, findings: &mut Findings) {
             .notes
             .push(format!("{section}: no rules: no events"));
     }
+}
+
+/// The path of a field as it was written, where `rules` are the positions of the rules that are left.
+fn as_written(field: &str, rules: Option<&[usize]>) -> String {
+    let written = || {
+        let (number, rest) = field.strip_prefix("rules[")?.split_once(']')?;
+        let position = rules?.get(number.parse::<usize>().ok()?)?;
+        Some(format!("rules[{position}]{rest}"))
+    };
+    written().unwrap_or_else(|| field.to_owned())
 }
 
 fn told(error: &SpecError) -> ConfigError {
@@ -258,6 +316,43 @@ mod tests {
             rule.contains("did you mean road?") && rule.ends_with(":24)"),
             "{rule}"
         );
+    }
+
+    #[test]
+    fn one_mistake_in_a_section_hides_no_other_there_and_none_in_what_names_it() {
+        let report = checked(
+            "[sources.a]\nuri = \"rtps://cam/1\"\nmax_fps = -1\n\n[sources.b]\nuri = \"missing.mp4\"\n\n\
+             [pipelines.p]\nsource = \"a\"\nworkflow = \"road.json\"\nmodel = \"yolo\"\n\
+             rules = [{ name = \"x\", when = { kind = \"crossed\" } }, { name = \"y\", when = { kind = \"crosses\", line = \"raod\" } }]\n\n\
+             [pipelines.q]\nsource = \"bb\"\nworkflow = \"none.json\"\nmodel = \"yolo\"\ndetect = { mode = \"sometimes\" }\n\n\
+             [runtime]\nstate_dir = \"/proc/nope\"\n",
+        );
+        let mut keys: Vec<&str> = report.warnings.iter().map(|w| w.key.as_str()).collect();
+        keys.sort_unstable();
+        assert_eq!(
+            keys,
+            [
+                "pipelines.p.model",
+                "pipelines.p.rules[0].when",
+                "pipelines.p.rules[1].when.line",
+                "pipelines.p.source",
+                "pipelines.q.detect",
+                "pipelines.q.model",
+                "pipelines.q.source",
+                "pipelines.q.workflow",
+                "runtime.state_dir",
+                "sources.a.max_fps",
+                "sources.a.uri",
+                "sources.b.uri",
+            ]
+        );
+        let said = |key: &str| {
+            let error = report.warnings.iter().find(|w| w.key == key);
+            error.map(ToString::to_string).unwrap_or_default()
+        };
+        assert!(said("sources.a.uri").contains("did you mean rtsp?"));
+        assert!(said("pipelines.p.source").contains("left out for what is wrong in [sources.a]"));
+        assert!(said("pipelines.q.source").contains("allowed: a, b"));
     }
 
     #[test]

@@ -140,6 +140,7 @@ With `--json` standard output holds one object a line and nothing else. `run` pr
 
 `seconds` is source time, `fps` are frames a second of processing. A crossing is `in` when it leads from the right hand of
 the line to its left hand, looking from its start to its end. A zone lists its latest 1000 visits; `enter_s` is source time.
+With `--workflow` the summary also has `"outputs":{NAME:…}`: the workflow's outputs at the last frame, boxes and all, pictures by their size.
 A run that fails before the first frame prints no summary; the sentence on standard error and the exit code say why.
 
 `workflow validate` prints one object, `workflow run` one list with an object for each picture, `workflow replay` one list

@@ -1,7 +1,9 @@
 //! Commands that ask the runtime of this box: status, sources, pipelines, frames, blocks.
 
 use serde_json::json;
+use watchkeeper_config::address::Address;
 use watchkeeper_contract::health::HealthState;
+use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 use watchkeeper_contract::source::{
     Blindness, Pace, RtspTransport, SourceSpec, SourceState, SourceStatus,
@@ -67,7 +69,7 @@ pub(super) async fn sources(
         } => {
             let spec = SourceSpec {
                 id,
-                uri: absolute(uri),
+                uri: absolute(uri, out)?,
                 pace: if native { Pace::Native } else { Pace::Fast },
                 max_fps,
                 rtsp_transport: if udp {
@@ -94,10 +96,18 @@ pub(super) async fn sources(
 }
 
 /// The runtime has another working folder: a file of ours needs its whole path.
-fn absolute(uri: String) -> String {
-    match std::fs::canonicalize(&uri) {
-        Ok(path) if !uri.starts_with("/dev/") => path.display().to_string(),
-        Ok(_) | Err(_) => uri,
+fn absolute(uri: String, out: &Output) -> Result<String, Failure> {
+    match (std::fs::canonicalize(&uri), Address::parse(&uri)) {
+        (Ok(path), _) if !uri.starts_with("/dev/") => Ok(path.display().to_string()),
+        // Another folder than the runtime's would be meant.
+        (Err(error), Ok(Address::Path(path))) if path.is_relative() => Err(Failure::input(
+            format!("can't find {uri} from this folder: {error}"),
+        )),
+        (Err(error), Ok(Address::Path(_) | Address::V4l2 { .. })) => {
+            out.note(format!("{uri}: {error}; the source waits for it"));
+            Ok(uri)
+        }
+        _ => Ok(uri),
     }
 }
 
@@ -159,7 +169,18 @@ pub(super) async fn frame(
 ) -> Result<(), Failure> {
     let bytes = match (&args.source, &args.pipeline) {
         (_, Some(pipeline)) => client.pipeline_frame(pipeline).await?,
-        (Some(source), None) => client.source_frame(source).await?,
+        (Some(source), None) => match client.source_frame(source).await {
+            Err(error) if error.is_not_found() => {
+                let name = PipelineId::new(source.as_str());
+                let is_pipeline = match name {
+                    Ok(name) => client.pipeline(&name).await.is_ok(),
+                    Err(_) => false,
+                };
+                let hint = format!("there is a pipeline of this name: --pipeline {source}");
+                return Err(Failure::from(error).with(is_pipeline.then_some(hint)));
+            }
+            answer => answer?,
+        },
         (None, None) => {
             return Err(Failure::input(
                 "name a source, or a pipeline with --pipeline",
@@ -224,10 +245,13 @@ fn source_table(sources: &[SourceStatus], out: &Output) {
             .map_or_else(|| "–".to_owned(), |[w, h]| format!("{w}x{h}"));
         vec![
             source.spec.id.to_string(),
-            with_note(source_state(&source.state), source.note.as_deref()),
+            short(&source_state(&source.state)),
             local_time(source.since.unix_ms),
             size,
-            format!("{:.1}", source.counters.fps),
+            match source.spec.max_fps {
+                Some(most) => format!("{:.1}, at most {most} taken", source.counters.fps),
+                None => format!("{:.1}", source.counters.fps),
+            },
             source.counters.frames.to_string(),
             source.counters.dropped.to_string(),
             source.spec.uri.clone(),
@@ -237,6 +261,14 @@ fn source_table(sources: &[SourceStatus], out: &Output) {
         "source", "state", "since", "size", "fps", "frames", "dropped", "address",
     ];
     out.table(&headers, rows);
+    let told = sources.iter().map(|source| {
+        (
+            source.spec.id.as_str(),
+            source_state(&source.state),
+            source.note.as_deref(),
+        )
+    });
+    reasons(told, out);
 }
 
 fn source_state(state: &SourceState) -> String {
@@ -272,15 +304,21 @@ fn pipeline_state(state: &PipelineState) -> String {
     }
 }
 
-/// The state, and what a person should know about it.
-fn noted(pipeline: &PipelineStatus) -> String {
-    with_note(pipeline_state(&pipeline.state), pipeline.note.as_deref())
+/// The word of a state, without its reason: a sentence in a cell makes the whole table as wide.
+fn short(state: &str) -> String {
+    state
+        .split_once(": ")
+        .map_or(state, |(word, _)| word)
+        .to_owned()
 }
 
-fn with_note(state: String, note: Option<&str>) -> String {
-    match note {
-        Some(note) => format!("{state}; {note}"),
-        None => state,
+/// Below a table, the reasons of its states and what a person should know about them.
+fn reasons<'a>(told: impl Iterator<Item = (&'a str, String, Option<&'a str>)>, out: &Output) {
+    for (name, state, note) in told {
+        let reason = state.split_once(": ").map(|(_, reason)| reason);
+        for text in reason.into_iter().chain(note) {
+            out.line(format!("  {name}: {text}"));
+        }
     }
 }
 
@@ -288,7 +326,7 @@ fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
     let rows = pipelines.iter().map(|pipeline| {
         vec![
             pipeline.spec.id.to_string(),
-            noted(pipeline),
+            short(&pipeline_state(&pipeline.state)),
             pipeline.spec.source.to_string(),
             pipeline.detector.clone().unwrap_or_else(|| "–".to_owned()),
             pipeline.results.frames.to_string(),
@@ -300,6 +338,14 @@ fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
         "pipeline", "state", "source", "detector", "frames", "tracks", "events",
     ];
     out.table(&headers, rows);
+    let told = pipelines.iter().map(|pipeline| {
+        (
+            pipeline.spec.id.as_str(),
+            pipeline_state(&pipeline.state),
+            pipeline.note.as_deref(),
+        )
+    });
+    reasons(told, out);
 }
 
 fn show_pipeline(status: &PipelineStatus, out: &Output) {

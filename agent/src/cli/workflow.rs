@@ -62,6 +62,10 @@ pub(super) fn run(
     global: &Global,
 ) -> Result<(), Failure> {
     const PROGRAM: &str = "watchkeeper-runtime";
+    for path in images.iter().map(PathBuf::as_path).chain([file]) {
+        std::fs::File::open(path)
+            .map_err(|e| Failure::input(format!("can't read {}: {e}", path.display())))?;
+    }
     let program = run::find(PROGRAM).ok_or_else(|| {
         let sentence = format!("{PROGRAM} is neither beside this program nor on the search path");
         Failure::new(Exit::NoRuntime, sentence)

@@ -86,7 +86,7 @@ impl Work<'_> {
                 Err(error) => error,
             };
             if !error.is_transient() {
-                return Err(error.to_string());
+                return Err(error.in_full());
             }
             let now = Instant::now();
             let give_up = *give_up.get_or_insert(now + self.runtime.deadlines().away);
@@ -94,7 +94,7 @@ impl Work<'_> {
             if now + pause >= give_up {
                 return match may_be_done {
                     true => self.wait_on(&error).await,
-                    false => Err(error.to_string()),
+                    false => Err(error.in_full()),
                 };
             }
             sleep(pause).await;
@@ -140,7 +140,7 @@ impl Work<'_> {
     /// The runtime gave no answer and may be at it still: asks what became of it. `silence` is why.
     async fn wait_on(&mut self, silence: &ClientError) -> Result<Value, String> {
         if let Operation::Snapshot { .. } = self.operation {
-            return Err(silence.to_string());
+            return Err(silence.in_full());
         }
         let patience = self.runtime.deadlines().aftermath;
         let mut failed = None;

@@ -55,6 +55,23 @@ impl Retained {
         self.cleared.retain(|cleared| cleared != topic);
     }
 
+    /// Wants nothing to be left on any topic but `kept`.
+    pub fn clear_all_but(&mut self, kept: &str) {
+        let is_left =
+            |(topic, payload): &(&String, &Vec<u8>)| *topic != kept && !payload.is_empty();
+        let left = self.wanted.iter().filter(is_left);
+        let left: Vec<String> = left.map(|(topic, _)| topic.clone()).collect();
+        for topic in left {
+            self.set(topic, Vec::new());
+        }
+    }
+
+    /// Whether the broker has everything.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.dirty.is_empty() && self.in_flight.is_empty()
+    }
+
     /// Publishes `topic` again although nothing changed: somebody else overwrote it.
     pub fn repeat(&mut self, topic: &str) {
         if self.wanted.contains_key(topic) {
@@ -139,6 +156,21 @@ mod tests {
         assert_eq!(drain(&mut retained).len(), 0);
         retained.begin_session();
         assert_eq!(drain(&mut retained), [("a".to_owned(), vec![1])]);
+    }
+
+    #[test]
+    fn at_the_end_of_a_box_that_never_comes_back_one_topic_stays() {
+        let mut retained = Retained::default();
+        for topic in ["state", "health", "gone"] {
+            retained.set(topic.into(), vec![1]);
+        }
+        retained.set("gone".into(), vec![]);
+        drain(&mut retained);
+        assert!(retained.is_settled());
+        retained.clear_all_but("state");
+        assert!(!retained.is_settled());
+        assert_eq!(drain(&mut retained), [("health".to_owned(), vec![])]);
+        assert!(retained.is_settled());
     }
 
     #[test]

@@ -1,4 +1,6 @@
 //! What waits in the outbox: entries, their class, and the record of what could not wait any longer.
+//!
+//! Invariant: only data; a topic is below the box's root, so that a box which is renamed sends what waits under its new name.
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::EventSeq;

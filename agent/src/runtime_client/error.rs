@@ -1,18 +1,25 @@
 //! What can go wrong between a client and the runtime.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reqwest::StatusCode;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
+
+use crate::service;
+
+/// The daemon that is asked.
+const RUNTIME: &str = "watchkeeper-runtime";
+/// Allowed values that one line shows.
+const ALLOWED_SHOWN: usize = 20;
 
 /// A request to the runtime that brought no answer, or a refusal.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nobody listens on the socket.
     #[error(
-        "the runtime is not reachable at {}: {cause}; start it (`systemctl start watchkeeper-runtime`) \
-         or name the socket of the one that runs", socket.display()
+        "the runtime is not reachable at {}: {cause}; start it (`{}`) or name the socket of the one that runs",
+        socket.display(), service::start(Path::new("/"), RUNTIME)
     )]
     Unreachable {
         /// Socket that was tried.
@@ -34,7 +41,10 @@ pub enum ClientError {
         cause: String,
     },
     /// The runtime is there and keeps silent.
-    #[error("the runtime did not answer {request} within {} s; its log says more (`journalctl -u watchkeeper-runtime`)", after.as_secs())]
+    #[error(
+        "the runtime did not answer {request} within {} s; its log says more ({})",
+        after.as_secs(), service::log(Path::new("/"), RUNTIME)
+    )]
     Timeout {
         /// Method and path.
         request: String,
@@ -76,6 +86,30 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// All of it in one line: what was wrong, where, and what is allowed.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        let mut text = self.to_string();
+        let Some(problem) = self.problem() else {
+            return text;
+        };
+        if let (Some(field), Some(value)) = (&problem.field, &problem.value) {
+            text.push_str(&format!(" ({field} = {value})"));
+        }
+        let shown = problem
+            .allowed
+            .iter()
+            .take(ALLOWED_SHOWN)
+            .map(String::as_str);
+        let shown: Vec<&str> = shown.collect();
+        match problem.allowed.len().saturating_sub(shown.len()) {
+            _ if shown.is_empty() => {}
+            0 => text.push_str(&format!("; allowed: {}", shown.join(", "))),
+            more => text.push_str(&format!("; allowed: {} and {more} more", shown.join(", "))),
+        }
+        text
+    }
+
     /// The refusal, where this is one.
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {

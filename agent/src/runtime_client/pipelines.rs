@@ -1,4 +1,7 @@
 //! Routes about pipelines.
+//!
+//! Owns which of them may have to wait for a model that loads, and so get the longer deadline. Never: repeats a request; whoever asked knows what it
+//! means to ask twice.
 
 use bytes::Bytes;
 use reqwest::Method;

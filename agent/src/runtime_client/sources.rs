@@ -1,4 +1,6 @@
 //! Routes about sources.
+//!
+//! Invariant: an address goes to the runtime with its credential and comes back without.
 
 use bytes::Bytes;
 use reqwest::Method;

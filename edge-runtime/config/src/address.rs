@@ -8,7 +8,11 @@ use std::path::PathBuf;
 use url::Url;
 
 use crate::demo::{DemoOptions, DemoOptionsError};
+use crate::raw;
 use crate::redact::{self, Redactor};
+
+/// What an address may begin with.
+const SCHEMES: [&str; 7] = ["rtsp", "rtsps", "http", "https", "file", "v4l2", "demo"];
 
 /// User name and password of a network source.
 #[derive(Clone, PartialEq, Eq)]
@@ -85,13 +89,16 @@ pub enum AddressError {
     Empty,
     /// The scheme is not one of ours.
     #[error(
-        "source address {uri:?} has the unknown scheme {scheme:?}; allowed are rtsp, rtsps, http, https, file, v4l2 and demo"
+        "source address {uri:?} has the unknown scheme {scheme:?}; allowed are rtsp, rtsps, http, https, file, v4l2 and demo{}",
+        .nearest.map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default()
     )]
     Scheme {
         /// The address, redacted.
         uri: String,
         /// What stands before the colon.
         scheme: String,
+        /// The scheme that was probably meant.
+        nearest: Option<&'static str>,
     },
     /// It looks like an address but isn't one.
     #[error("source address {uri:?} can't be read: {reason}")]
@@ -161,6 +168,7 @@ impl Address {
             }
             _ => Err(AddressError::Scheme {
                 uri: redact::uri(text),
+                nearest: raw::nearest(&scheme, &SCHEMES),
                 scheme,
             }),
         }

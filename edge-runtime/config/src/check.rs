@@ -10,6 +10,7 @@ use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use watchkeeper_contract::id::{BoxId, MAX_NAME_LEN, SiteId};
 use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::source::SourceSpec;
 
 use crate::error::{ConfigError, Origin};
@@ -17,8 +18,8 @@ use crate::keys;
 use crate::layers::LoadRequest;
 use crate::raw::{Found, Read, parse_mode};
 use crate::{
-    AgentConfig, Backend, ClientCert, Config, InferenceConfig, JournalConfig, MediaConfig,
-    ModelsConfig, MqttConfig, RecordingsConfig,
+    AgentConfig, Backend, ClientCert, Config, InferenceConfig, JournalConfig, LeftOut, MediaConfig,
+    ModelsConfig, MqttConfig, PipelineDraft, RecordingsConfig,
 };
 
 /// Folder of a user's own models below that of their data.
@@ -28,6 +29,7 @@ const OWN_MODELS: &str = "watchkeeper/models";
 pub(crate) struct Checked {
     pub(crate) errors: Vec<ConfigError>,
     pub(crate) config: Config,
+    pub(crate) left_out: LeftOut,
 }
 
 /// Where a key was written, else what it is part of.
@@ -60,8 +62,9 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         Some(_) => values.name("box.id", BoxId::new, &mut errors),
         None => BoxId::new(sanitise(&request.hostname)).ok(),
     };
-    let sources = sources(&values, &mut warnings);
-    let pipelines = pipelines(&values, &sources, &mut warnings);
+    let mut left_out = LeftOut::default();
+    let sources = sources(&values, &mut warnings, &mut left_out);
+    let pipelines = pipelines(&values, &sources, &mut warnings, &mut left_out);
     let mqtt = mqtt(&values, site.as_ref(), box_id.as_ref(), &mut errors);
     let mirror = mirror(&values, &mut errors);
 
@@ -116,7 +119,11 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         },
         warnings,
     };
-    Checked { errors, config }
+    Checked {
+        errors,
+        config,
+        left_out,
+    }
 }
 
 /// A name of our own.
@@ -248,30 +255,36 @@ impl Values<'_> {
     }
 }
 
-/// Whether something in the section was already found wrong.
-fn is_spoilt(section: &str, warnings: &[ConfigError]) -> bool {
-    let prefix = format!("{section}.");
-    warnings
-        .iter()
-        .any(|w| w.key == section || w.key.starts_with(&prefix))
+/// Whether `key`, or something in it, was already found wrong.
+fn is_spoilt(key: &str, warnings: &[ConfigError]) -> bool {
+    let is_part = |of: &str| {
+        of.strip_prefix(key)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    warnings.iter().any(|warning| is_part(&warning.key))
 }
 
 fn missing(key: String) -> ConfigError {
     ConfigError::new(key, "is required and missing", Origin::Default)
 }
 
-fn sources(values: &Values<'_>, warnings: &mut Vec<ConfigError>) -> Vec<SourceSpec> {
+fn sources(
+    values: &Values<'_>,
+    warnings: &mut Vec<ConfigError>,
+    left_out: &mut LeftOut,
+) -> Vec<SourceSpec> {
     let mut sources = Vec::new();
     for name in values.names("sources") {
         let section = format!("sources.{name}");
-        if is_spoilt(&section, warnings) {
+        let is_good = !is_spoilt(&section, warnings);
+        let uri = format!("{section}.uri");
+        if values.text(&uri).is_none() {
+            if !is_spoilt(&uri, warnings) {
+                warnings.push(missing(uri));
+            }
             continue;
         }
-        if values.text(&format!("{section}.uri")).is_none() {
-            warnings.push(missing(format!("{section}.uri")));
-            continue;
-        }
-        let origin = values.origin(&format!("{section}.uri"));
+        let origin = values.origin(&uri);
         let mut fields = values.section(&section);
         fields.insert("id".to_owned(), json!(name));
         match serde_json::from_value::<SourceSpec>(Value::Object(fields)) {
@@ -279,7 +292,11 @@ fn sources(values: &Values<'_>, warnings: &mut Vec<ConfigError>) -> Vec<SourceSp
                 if let Origin::File(_) = origin {
                     spec.uri = absolute(&values.base, spec.uri);
                 }
-                sources.push(spec);
+                if is_good {
+                    sources.push(spec);
+                } else {
+                    left_out.sources.push(spec);
+                }
             }
             Err(e) => warnings.push(ConfigError::new(section, e.to_string(), origin)),
         }
@@ -307,49 +324,54 @@ fn pipelines(
     values: &Values<'_>,
     sources: &[SourceSpec],
     warnings: &mut Vec<ConfigError>,
+    left_out: &mut LeftOut,
 ) -> Vec<PipelineSpec> {
     let mut pipelines = Vec::new();
     for name in values.names("pipelines") {
-        let section = format!("pipelines.{name}");
-        if is_spoilt(&section, warnings) {
+        let before = warnings.len();
+        let is_good = !is_spoilt(&format!("pipelines.{name}"), warnings);
+        let Some(draft) = pipeline(values, name, sources, warnings) else {
             continue;
-        }
-        match pipeline(values, &section, name, sources) {
-            Ok(spec) => pipelines.push(spec),
-            Err(errors) => warnings.extend(errors),
+        };
+        if is_good && warnings.len() == before {
+            pipelines.push(draft.spec);
+        } else {
+            left_out.pipelines.push(draft);
         }
     }
     pipelines
 }
 
+/// Reads a pipeline as far as it can be read.
 fn pipeline(
     values: &Values<'_>,
-    section: &str,
     name: &str,
     sources: &[SourceSpec],
-) -> Result<PipelineSpec, Vec<ConfigError>> {
-    let mut fields = values.section(section);
-    let mut errors = Vec::new();
+    warnings: &mut Vec<ConfigError>,
+) -> Option<PipelineDraft> {
+    let section = format!("pipelines.{name}");
+    let mut fields = values.section(&section);
     for required in ["source", "workflow"] {
-        if !fields.contains_key(required) {
-            errors.push(missing(format!("{section}.{required}")));
+        let key = format!("{section}.{required}");
+        if fields.contains_key(required) {
+            continue;
         }
+        if !is_spoilt(&key, warnings) {
+            warnings.push(missing(key));
+        }
+        // Stands in for it, so that the rest can be read.
+        let stand_in = if required == "source" {
+            json!("none")
+        } else {
+            Value::Null
+        };
+        fields.insert(required.to_owned(), stand_in);
     }
     let key = format!("{section}.source");
     if let Some(source) = values.text(&key)
         && !sources.iter().any(|s| s.id.as_str() == source)
     {
-        let known: Vec<&str> = sources.iter().map(|s| s.id.as_str()).collect();
-        let known = if known.is_empty() {
-            "no source is declared well".to_owned()
-        } else {
-            known.join(", ")
-        };
-        errors.push(
-            ConfigError::new(key.clone(), "no such source", values.origin(&key))
-                .found(source)
-                .allowed(known),
-        );
+        warnings.push(no_source(values, &source, key));
     }
     let key = format!("{section}.workflow");
     let origin = values.origin(&key);
@@ -359,34 +381,69 @@ fn pipeline(
             .and_then(|text| {
                 serde_json::from_str(&text).map_err(|e| format!("the workflow is not JSON: {e}"))
             });
-        match read {
-            Ok(workflow) => {
-                fields.insert("workflow".to_owned(), workflow);
-            }
-            Err(problem) => {
-                let found = path.display().to_string();
-                errors.push(ConfigError::new(key, problem, origin.clone()).found(found));
-                // Something stands in for it, so that the rest can be read.
-                fields.insert("workflow".to_owned(), Value::Null);
-            }
-        }
+        let workflow = read.unwrap_or_else(|problem| {
+            let found = path.display().to_string();
+            warnings.push(ConfigError::new(key, problem, origin.clone()).found(found));
+            Value::Null
+        });
+        fields.insert("workflow".to_owned(), workflow);
     }
     fields.insert("id".to_owned(), json!(name));
-    let is_complete = ["source", "workflow"]
-        .iter()
-        .all(|f| fields.contains_key(*f));
-    if !is_complete {
-        return Err(errors);
+    let mut wrong = |path: &serde_path_to_error::Path, below: &str, error: &serde_json::Error| {
+        let path = path.iter().next().map(|_| format!(".{path}"));
+        let key = format!("{section}{below}{}", path.unwrap_or_default());
+        warnings.push(ConfigError::new(key, error.to_string(), origin.clone()));
+    };
+    let mut positions = Vec::new();
+    if let Some(Value::Array(rules)) = fields.get_mut("rules") {
+        let mut position = 0..;
+        rules.retain(|rule| {
+            let position = position.next().unwrap_or_default();
+            match serde_path_to_error::deserialize::<_, RuleSpec>(rule) {
+                Ok(_) => positions.push(position),
+                Err(e) => wrong(e.path(), &format!(".rules[{position}]"), e.inner()),
+            }
+            positions.last() == Some(&position)
+        });
     }
-    match serde_path_to_error::deserialize::<_, PipelineSpec>(Value::Object(fields)) {
-        Ok(spec) if errors.is_empty() => Ok(spec),
-        Ok(_) => Err(errors),
-        Err(e) => {
-            let key = format!("{section}.{}", e.path());
-            errors.push(ConfigError::new(key, e.into_inner().to_string(), origin));
-            Err(errors)
+    // What is wrong is told and taken away, until the rest can be read.
+    loop {
+        let rest = Value::Object(fields.clone());
+        let e = match serde_path_to_error::deserialize::<_, PipelineSpec>(rest) {
+            Ok(spec) => {
+                return Some(PipelineDraft {
+                    spec,
+                    rules: positions,
+                });
+            }
+            Err(e) => e,
+        };
+        wrong(e.path(), "", e.inner());
+        let field = match e.path().iter().next() {
+            Some(serde_path_to_error::Segment::Map { key }) => key,
+            _ => return None,
+        };
+        if ["id", "source", "workflow"].contains(&field.as_str()) || fields.remove(field).is_none()
+        {
+            return None;
         }
     }
+}
+
+/// A pipeline's source that isn't there, or isn't declared well.
+fn no_source(values: &Values<'_>, source: &str, key: String) -> ConfigError {
+    let origin = values.origin(&key);
+    let declared: Vec<&str> = values.names("sources").collect();
+    let error = if declared.contains(&source) {
+        let problem = format!("the source is left out for what is wrong in [sources.{source}]");
+        ConfigError::new(key, problem, origin)
+    } else if declared.is_empty() {
+        let problem = format!("no source is declared; write [sources.{source}]");
+        ConfigError::new(key, problem, origin)
+    } else {
+        ConfigError::new(key, "no such source", origin).allowed(declared.join(", "))
+    };
+    error.found(source)
 }
 
 fn mqtt(

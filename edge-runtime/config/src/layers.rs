@@ -112,7 +112,9 @@ impl LoadRequest {
     /// Folder at which relative paths of the file begin.
     pub(crate) fn base_dir(&self) -> PathBuf {
         let (file, ..) = self.chosen_file();
-        file.parent().map(Path::to_path_buf).unwrap_or_default()
+        let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
+        // Else what is relative would be looked for where each daemon runs. Only an empty path has no absolute one.
+        std::path::absolute(folder.join(".")).unwrap_or(folder)
     }
 }
 

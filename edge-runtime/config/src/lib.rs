@@ -206,7 +206,7 @@ impl ModelsConfig {
 /// Everything that is wrong outside `[sources]` and `[pipelines]`, in the order of the keys. What is wrong inside
 /// those two is in [`Config::warnings`], and the entry is left out.
 pub fn load(request: &LoadRequest) -> Result<Config, Vec<ConfigError>> {
-    let report = report(request, &|_| Findings::default());
+    let report = report(request, &|_, _| Findings::default());
     match report.config {
         Some(config) => Ok(config),
         None => Err(report.errors),
@@ -222,9 +222,32 @@ pub struct Report {
     pub warnings: Vec<ConfigError>,
     /// What is right and may still surprise.
     pub notes: Vec<String>,
+    /// The file that was read; absent when there is none.
+    pub file: Option<PathBuf>,
     /// The configuration, when there are no errors.
     pub config: Option<Config>,
 }
+
+/// What is left out for what is wrong in it, as far as it could be read, so that the rest of it can be looked at too.
+#[derive(Debug, Default)]
+pub struct LeftOut {
+    /// Sources.
+    pub sources: Vec<SourceSpec>,
+    /// Pipelines.
+    pub pipelines: Vec<PipelineDraft>,
+}
+
+/// A pipeline with something wrong in it.
+#[derive(Debug)]
+pub struct PipelineDraft {
+    /// What could be read. A workflow that could not is `null`.
+    pub spec: PipelineSpec,
+    /// Position among the written rules of each rule that could be read.
+    pub rules: Vec<usize>,
+}
+
+/// Looks closer at a configuration and at what is left out of it.
+pub type Look<'l> = &'l dyn Fn(&Config, &LeftOut) -> Findings;
 
 /// What a closer look at a configuration finds.
 #[derive(Debug, Default)]
@@ -238,11 +261,11 @@ pub struct Findings {
 /// As [`load`], and reports all of it at once. `look` looks closer, at what this crate knows nothing about; it sees a configuration in which
 /// defaults stand for what is wrong.
 #[must_use]
-pub fn check(request: &LoadRequest, look: &dyn Fn(&Config) -> Findings) -> Report {
+pub fn check(request: &LoadRequest, look: Look<'_>) -> Report {
     report(request, look)
 }
 
-fn report(request: &LoadRequest, look: &dyn Fn(&Config) -> Findings) -> Report {
+fn report(request: &LoadRequest, look: Look<'_>) -> Report {
     let merged = match layers::merge(request) {
         Ok(merged) => merged,
         Err(error) => {
@@ -257,9 +280,10 @@ fn report(request: &LoadRequest, look: &dyn Fn(&Config) -> Findings) -> Report {
     let mut report = Report {
         errors: checked.errors,
         warnings: checked.config.warnings.clone(),
+        file: merged.file.as_ref().map(|(path, _)| path.clone()),
         ..Report::default()
     };
-    let mut found = look(&checked.config);
+    let mut found = look(&checked.config, &checked.left_out);
     for error in &mut found.errors {
         error.origin = check::origin(&read, &error.key);
     }

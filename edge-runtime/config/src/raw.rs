@@ -100,7 +100,7 @@ fn deepest_origin(merged: &Merged, value: &Value) -> Origin {
 }
 
 /// The nearest of `names`, when one is near enough to be meant.
-fn nearest<'n>(wrong: &str, names: &[&'n str]) -> Option<&'n str> {
+pub(crate) fn nearest<'n>(wrong: &str, names: &[&'n str]) -> Option<&'n str> {
     names
         .iter()
         .map(|name| (strsim::jaro_winkler(wrong, name), *name))

@@ -3,7 +3,7 @@
 //! Owns the two delivery policies and their counters. Invariants: no subscriber ever holds more than [`QUEUE`] waiting
 //! frames; with [`Policy::Newest`] the source never waits and every overwritten frame is counted; with
 //! [`Policy::Lossless`] no frame is lost and the source waits for the slowest subscriber, but only as long as that one
-//! is subscribed: dropping a [`FrameReceiver`] always sets the source free.
+//! is subscribed: dropping a [`FrameReceiver`], or its [`Leave`], always sets the source free, also where whoever holds it hangs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -109,6 +109,21 @@ impl Hub {
         }
     }
 
+    fn leave(&self, id: u64) {
+        let mut state = self.state.lock();
+        let Some(slot) = state.slots.remove(&id) else {
+            return;
+        };
+        slot.arrived.notify_one();
+        if state.slots.is_empty() {
+            state.left += 1;
+            if !state.dead {
+                state.outcome = None;
+            }
+        }
+        self.changed.notify_all();
+    }
+
     pub(super) fn demand(&self) -> Demand {
         demand(&self.state.lock())
     }
@@ -206,16 +221,24 @@ pub struct FrameReceiver {
 }
 
 impl FrameReceiver {
+    /// What ends this subscription while somebody else holds it.
+    #[must_use]
+    pub fn leaving(&self) -> Leave {
+        Leave {
+            hub: Arc::clone(&self.hub),
+            id: self.id,
+        }
+    }
+
     /// The next frame, or why there is none; waits up to `timeout`.
     pub fn recv(&self, timeout: Duration) -> Recv {
         let until = Instant::now() + timeout;
         let mut state = self.hub.state.lock();
         loop {
-            let frame = state
-                .slots
-                .get_mut(&self.id)
-                .and_then(|slot| slot.queue.pop_front());
-            if let Some(frame) = frame {
+            let Some(slot) = state.slots.get_mut(&self.id) else {
+                return Recv::Closed;
+            };
+            if let Some(frame) = slot.queue.pop_front() {
                 self.hub.changed.notify_all();
                 return Recv::Frame(frame);
             }
@@ -241,15 +264,21 @@ impl FrameReceiver {
 
 impl Drop for FrameReceiver {
     fn drop(&mut self) {
-        let mut state = self.hub.state.lock();
-        state.slots.remove(&self.id);
-        if state.slots.is_empty() {
-            state.left += 1;
-            if !state.dead {
-                state.outcome = None;
-            }
-        }
-        self.hub.changed.notify_all();
+        self.hub.leave(self.id);
+    }
+}
+
+/// Ends a subscription from another thread than the one that takes its frames. Using it up more than once changes nothing.
+#[derive(Debug)]
+pub struct Leave {
+    hub: Arc<Hub>,
+    id: u64,
+}
+
+impl Leave {
+    /// From now on the source waits for this subscriber no more, and it gets nothing.
+    pub fn now(self) {
+        self.hub.leave(self.id);
     }
 }
 
@@ -308,6 +337,28 @@ mod tests {
 
     const SOON: Duration = Duration::from_millis(1);
     const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn who_was_made_to_leave_holds_nobody_up_and_leaves_once() {
+        let hub = Arc::new(Hub::default());
+        let (stuck, other) = (hub.subscribe(), hub.subscribe());
+        let leave = stuck.leaving();
+        for seq in 1..=QUEUE as u64 {
+            hub.deliver(&frame(seq), Policy::Lossless, 0);
+            assert!(matches!(other.recv(SOON), Recv::Frame(_)));
+        }
+        std::thread::scope(|scope| {
+            // Waits for the one that takes nothing, until that one is made to leave.
+            scope.spawn(|| hub.deliver(&frame(9), Policy::Lossless, 0));
+            leave.now();
+        });
+        assert_eq!(seq(other.recv(SOON)), Some(9));
+        assert!(matches!(stuck.recv(LONG), Recv::Closed));
+        drop(stuck);
+        assert_eq!(hub.demand().left, 0, "somebody watches still");
+        drop(other);
+        assert_eq!(hub.demand().left, 1);
+    }
 
     fn seq(recv: Recv) -> Option<u64> {
         match recv {

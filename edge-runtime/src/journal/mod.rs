@@ -9,7 +9,7 @@
 //!   set aside (see [`reservation`]);
 //! - from [`Head::first`] to [`Head::last`] nothing is missing. Older records may still be there (critical ones are
 //!   kept longer) and a jump before `first` is what retention or damage left;
-//! - every loss that opening finds is told as a [`Loss`], to be appended as an event;
+//! - every loss that opening finds is told as a [`Loss`] by each opening until it is appended as an event;
 //! - what a newer version wrote keeps the journal closed, and is never passed over, dropped or written over.
 //!
 //! Not here: deciding what is an event (see `pipeline`), HTTP (see `server`).
@@ -32,8 +32,8 @@ use tokio::sync::watch;
 use watchkeeper_contract::event::{ChainBreak, ChainReport, Event};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_store::{
-    BadRecord, Batch, CorruptRecord, Keyspace, NewerFormat, OpenOutcome, Options, SledStore, Store,
-    StoreError, log_key, log_seq,
+    BadRecord, Batch, Keyspace, NewerFormat, OpenOutcome, Options, SledStore, Store, StoreError,
+    log_key, log_seq,
 };
 
 pub use chain::{ChainError, Hash, verify};
@@ -156,17 +156,15 @@ impl Journal {
     /// # Errors
     /// When the folder is in use by another process, can't be written, was written by a newer version, or the disk is full.
     pub fn open(state: &Path, limits: Limits) -> Result<(Self, Vec<Loss>), JournalError> {
-        let (store, report) = SledStore::open(&Self::folder(state), &Options::default())?;
-        Self::over(
-            Arc::new(store),
-            state,
-            limits,
-            &report.outcome,
-            &report.corrupt,
-        )
+        let folder = Self::folder(state);
+        let (store, report) =
+            SledStore::open_noting(&folder, &Options::default(), |store, report| {
+                loss::note(store, &folder, &report.outcome, &report.corrupt)
+            })?;
+        Self::over(Arc::new(store), state, limits, &report.outcome)
     }
 
-    /// Runs over a store that is open. `outcome` and `corrupt` are what opening it found.
+    /// Runs over a store that is open and in which what opening it found is noted. `outcome` is a part of that.
     ///
     /// # Errors
     /// When the store can't be read or holds what a newer version wrote, or the folder `state` can't be read.
@@ -175,7 +173,6 @@ impl Journal {
         state: &Path,
         limits: Limits,
         outcome: &OpenOutcome,
-        corrupt: &[CorruptRecord],
     ) -> Result<(Self, Vec<Loss>), JournalError> {
         let newer = |what: &str, found: u16| {
             let newer = NewerFormat::new(&state.join(FOLDER), what, found, record::FORMAT);
@@ -207,7 +204,7 @@ impl Journal {
             reservation,
             stats: JournalStats::default(),
         };
-        let mut losses = loss::of_store(outcome, corrupt, EVENTS.name());
+        let mut losses = loss::noted(&*store, &Self::folder(state))?;
 
         // Records that were acknowledged may be gone, and their numbers may be out in the world: go on behind every
         // number that can ever have been given.
@@ -250,11 +247,33 @@ impl Journal {
     ///
     /// # Errors
     /// When the store refuses. What was not returned may still be in the journal when only the sync failed.
-    pub fn append(&self, mut events: Vec<Event>) -> Result<Vec<Event>, JournalError> {
+    pub fn append(&self, events: Vec<Event>) -> Result<Vec<Event>, JournalError> {
+        self.append_with(events, Batch::new())
+    }
+
+    /// Appends what opening the journal found lost, with what the events of each are stamped with. The next opening does not tell them again.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn append_losses(
+        &self,
+        losses: &[Loss],
+        stamp: &dyn Fn() -> Stamp,
+    ) -> Result<Vec<Event>, JournalError> {
+        let events = losses.iter().flat_map(|loss| loss.events(&stamp()));
+        self.append_with(events.collect(), loss::told())
+    }
+
+    /// Appends `events` in one batch with what is in `batch`.
+    fn append_with(
+        &self,
+        mut events: Vec<Event>,
+        batch: Batch,
+    ) -> Result<Vec<Event>, JournalError> {
         if events.is_empty() {
             return Ok(events);
         }
-        let result = self.write(&mut events).and_then(|head| {
+        let result = self.write(&mut events, batch).and_then(|head| {
             self.store.sync()?;
             Ok(head)
         });
@@ -277,12 +296,11 @@ impl Journal {
         Ok(events)
     }
 
-    fn write(&self, events: &mut [Event]) -> Result<Head, JournalError> {
+    fn write(&self, events: &mut [Event], mut batch: Batch) -> Result<Head, JournalError> {
         let mut writer = self.writer.lock();
         let (mut last, mut hash) = (writer.last, writer.hash);
         writer.reservation.cover(last + events.len() as u64)?;
 
-        let mut batch = Batch::new();
         let mut items = Vec::with_capacity(events.len());
         for event in events.iter_mut() {
             last += 1;

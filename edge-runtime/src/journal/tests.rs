@@ -50,7 +50,7 @@ fn infos(n: usize) -> Vec<Event> {
 }
 
 fn over(store: Arc<dyn Store>, state: &Path, limits: Limits) -> Journal {
-    let (journal, losses) = Journal::over(store, state, limits, &OpenOutcome::Clean, &[]).unwrap();
+    let (journal, losses) = Journal::over(store, state, limits, &OpenOutcome::Clean).unwrap();
     assert_eq!(losses, []);
     journal
 }
@@ -166,7 +166,6 @@ fn what_a_newer_version_wrote_keeps_the_journal_closed_and_stays() {
             dir.path(),
             Limits::default(),
             &OpenOutcome::Clean,
-            &[],
         );
         let said = refused.unwrap_err().to_string();
         let folder = dir.path().join("journal");
@@ -410,14 +409,7 @@ fn records_missing_from_the_middle_are_counted_once() {
 
     let open = || {
         let store = Arc::clone(&store) as _;
-        Journal::over(
-            store,
-            dir.path(),
-            Limits::default(),
-            &OpenOutcome::Clean,
-            &[],
-        )
-        .unwrap()
+        Journal::over(store, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap()
     };
     let (journal, losses) = open();
     assert_eq!(losses.iter().map(|l| l.count).collect::<Vec<_>>(), [1]);
@@ -473,7 +465,7 @@ proptest! {
     ) {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Arc::new(FaultyStore::new(MemoryStore::new()));
-        let (mut journal, _) = Journal::over(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean, &[]).unwrap();
+        let (mut journal, _) = Journal::over(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap();
         let mut acknowledged: Vec<(u64, EventId)> = Vec::new();
         for action in actions {
             let (n, critical) = match action {
@@ -483,7 +475,7 @@ proptest! {
                 Action::PowerCut => {
                     let left = store.inner().power_cut();
                     store = Arc::new(FaultyStore::new(left));
-                    journal = Journal::over(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean, &[]).unwrap().0;
+                    journal = Journal::over(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap().0;
                     continue;
                 }
             };

@@ -29,7 +29,7 @@ use super::recorder::{Flushed, Pictures, Recorder};
 use super::recordings::Recording;
 use super::run::{FrameOutcome, Run};
 use super::screen::{self, Screen};
-use crate::capture::mailbox::{FrameReceiver, Recv};
+use crate::capture::mailbox::{FrameReceiver, Leave, Recv};
 use crate::clock;
 use crate::frame::Frame;
 use crate::media::video::VideoWriter;
@@ -192,6 +192,8 @@ struct Shared {
     window: screen::Seen,
     /// When it learned that its source has failed.
     lost_source: Mutex<Option<Instant>>,
+    /// Ends its subscription, while it has one.
+    leave: Mutex<Option<Leave>>,
 }
 
 /// A pipeline and its thread.
@@ -231,6 +233,7 @@ impl Worker {
             wish: Mutex::new(if spec.paused { Wish::Pause } else { Wish::Run }),
             wished: Condvar::new(),
             lost_source: Mutex::default(),
+            leave: Mutex::default(),
             status: Mutex::new(Status {
                 state: if spec.paused {
                     PipelineState::Paused
@@ -425,6 +428,10 @@ impl Worker {
     /// Tells the pipeline to end and does not wait, so that many can end at the same time.
     pub fn begin_stop(&self) {
         self.wish(Wish::Stop);
+        // One that hangs would keep a recording from everybody else who watches it.
+        if let Some(leave) = self.shared.leave.lock().take() {
+            leave.now();
+        }
     }
 
     /// Ends the pipeline and waits for its thread: its open events end and are durable. One that hangs is left to itself after [`STOPPING`].
@@ -559,6 +566,7 @@ impl Body {
                 continue;
             };
             gone_since = None;
+            *self.shared.leave.lock() = Some(receiver.leaving());
             let end = self.take_from(&receiver);
             drop(receiver);
             if let Some(end) = end {

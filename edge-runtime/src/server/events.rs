@@ -51,8 +51,13 @@ impl PageQuery {
     fn read(&self) -> Result<(EventSeq, usize), Refusal> {
         let after = body::number("after", self.after.as_deref(), 0)?;
         let limit = body::number("limit", self.limit.as_deref(), DEFAULT_LIMIT)?;
-        let limit = usize::try_from(limit).unwrap_or(MAX_PAGE);
-        Ok((EventSeq(after), limit.clamp(1, MAX_PAGE)))
+        match usize::try_from(limit) {
+            Ok(limit) if (1..=MAX_PAGE).contains(&limit) => Ok((EventSeq(after), limit)),
+            Ok(_) | Err(_) => Err(Refusal::invalid(format!(
+                "limit must be a whole number from 1 to {MAX_PAGE}; what is after the last event of a page is asked for with `after`"
+            ))
+            .at("limit", limit.to_string())),
+        }
     }
 }
 

@@ -1,4 +1,7 @@
 //! The temporary house a run lives in: a state folder, a configuration, and the daemons in it.
+//!
+//! Owns their order: the runtime first, the agent once there is something to follow, the agent's end before the runtime's. Invariants: no daemon outlives
+//! the run, however that ends; nothing but a folder that a person named is left behind; a password is told the agent by its environment and stands in no file.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -104,10 +107,13 @@ impl House {
             &dir,
             verbose,
         )?;
+        let client = RuntimeClient::new(dir.join("runtime.sock"))?;
+        let health = wait_until_up(&client, &mut runtime).await?;
+        // Once there is something to follow, or the first it would say is that the runtime is down.
         if has_broker {
             let password = named.and_then(|mqtt| mqtt.password.as_ref());
             let agent = find("watchkeeper-agent").map(|program| {
-                let args = [&args[..], &[OsStr::new("--report")]].concat();
+                let args = [&args[..], &["--report", "--clear-at-end"].map(OsStr::new)].concat();
                 Program::start_heard(
                     "watchkeeper-agent",
                     &program,
@@ -139,8 +145,6 @@ impl House {
                 ),
             }
         }
-        let client = RuntimeClient::new(dir.join("runtime.sock"))?;
-        let health = wait_until_up(&client, &mut runtime).await?;
         Ok(Self {
             client,
             health,

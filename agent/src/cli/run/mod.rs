@@ -89,6 +89,12 @@ pub(super) async fn run(
     for note in &request.notes {
         out.note(note);
     }
+    if let Some(video) = request.video.as_ref().filter(|video| video.exists()) {
+        out.note(format!(
+            "{} is there already and will be written over",
+            video.display()
+        ));
+    }
     let keep = request.keep_state.as_deref();
     let mut house = House::open(config, keep, out, verbose).await?;
     let ended = watch(&mut house, &request, out).await;
@@ -99,6 +105,10 @@ pub(super) async fn run(
         Some(failure) if results.frames == 0 || failure.exit == Exit::BadInput => Err(failure),
         failure => {
             let summary = Summary::from(&results);
+            let summary = match &args.workflow {
+                Some(_) => summary.with_outputs(&results),
+                None => summary,
+            };
             out.both(&summary, || summary.text());
             failure.or(undelivered).map_or(Ok(()), Err)
         }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Value;
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::pipeline::{LineCount, PipelineResults, Visit};
 
-use crate::cli::output::table;
+use crate::cli::output::{counted, table};
 
 /// The last line of `run --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,6 +27,9 @@ pub(super) struct Summary {
     zones: BTreeMap<String, Zone>,
     /// Events journaled.
     events: u64,
+    /// Outputs of the workflow at the last frame, where a workflow of the person's own ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outputs: Option<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -75,17 +79,48 @@ impl From<&PipelineResults> for Summary {
             lines: results.lines.clone(),
             zones: zones.collect(),
             events: results.events,
+            outputs: None,
         }
     }
 }
 
+/// Characters of an output's value that a person is shown.
+const SHOWN: usize = 60;
+
+/// An output in one cell: pictures and boxes by what they are, anything else as it is.
+fn cell(value: &Value) -> String {
+    let boxes = value.get("predictions").and_then(Value::as_array);
+    if let Some(boxes) = boxes {
+        return counted(boxes.len() as u64, "detection");
+    }
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
 impl Summary {
+    /// With the outputs of the workflow at the last frame.
+    #[must_use]
+    pub(super) fn with_outputs(mut self, results: &PipelineResults) -> Self {
+        self.outputs = Some(results.outputs.clone());
+        self
+    }
+
     /// The same for people.
     #[must_use]
     pub(super) fn text(&self) -> String {
         let mut out = format!(
-            "\n{} frames, {:.1} s of the source at {:.1} frames/s; {} tracks, {} events",
-            self.frames, self.seconds, self.fps, self.tracks, self.events
+            "\n{}, {:.1} s of the source at {:.1} frames/s; {}, {}",
+            counted(self.frames, "frame"),
+            self.seconds,
+            self.fps,
+            counted(self.tracks, "track"),
+            counted(self.events, "event")
         );
         if !self.lines.is_empty() {
             let rows = self.lines.iter().map(|(name, count)| {
@@ -112,6 +147,13 @@ impl Summary {
             });
             out.push_str("\n\n");
             out.push_str(&table(&["zone", "visits", "mean", "longest"], rows));
+        }
+        if let Some(Value::Object(outputs)) = self.outputs.as_ref().filter(|_| self.frames > 0) {
+            let rows = outputs
+                .iter()
+                .map(|(name, value)| vec![name.clone(), cell(value)]);
+            out.push_str("\n\n");
+            out.push_str(&table(&["output", "at the last frame"], rows));
         }
         out
     }
@@ -159,6 +201,28 @@ mod tests {
                 "events": 5,
             })
         );
+    }
+
+    #[test]
+    fn the_outputs_of_a_workflow_of_their_own_are_shown_as_they_were_at_the_last_frame() {
+        let mut results = results();
+        results.outputs =
+            json!({"count": 3, "seen": {"image": {}, "predictions": [{}]}, "note": "x".repeat(99)});
+        let summary = Summary::from(&results).with_outputs(&results);
+        let text = summary.text();
+        let cells: Vec<&str> = text.lines().rev().take(3).collect();
+        assert!(
+            cells
+                .iter()
+                .any(|line| line.starts_with("count") && line.ends_with(" 3")),
+            "{text}"
+        );
+        assert!(
+            text.contains("1 detection\n") && text.contains("x…"),
+            "{text}"
+        );
+        let object = serde_json::to_value(summary).unwrap_or_default();
+        assert_eq!(object["outputs"]["count"], 3);
     }
 
     #[test]

@@ -122,10 +122,10 @@ impl Appearances {
             .collect();
         let who = match classes.first_key_value() {
             Some((class, _)) if classes.len() == 1 => class.clone(),
-            Some(_) | None => format!("({})", each.join(", ")),
+            Some(_) | None => each.join(", "),
         };
         Some(format!(
-            "{last_s:8.1} s   {rule}: {count} more {who}  {} so far",
+            "{last_s:8.1} s   {rule}: {count} more ({who})  {} so far",
             self.so_far
         ))
     }
@@ -176,7 +176,7 @@ mod tests {
                 "     1.0 s   appears: it came  [record 0.87]  1 so far",
                 "     5.9 s   appears: 3 more (1 car, 2 person)  4 so far",
                 "    12.0 s   appears: it came  [record 0.87]  5 so far",
-                "    13.0 s   appears: 1 more car  6 so far",
+                "    13.0 s   appears: 1 more (car)  6 so far",
             ]
         );
     }

@@ -1,4 +1,4 @@
-//! Requests, their status, and the life of a command.
+//! The document's section on requests, their status, and the life of a command.
 
 use watchkeeper_contract::command::{CommandReport, CommandRequest, CommandStatus, Operation};
 

@@ -1,4 +1,4 @@
-//! What happened: events of the journal, and the record of what was lost.
+//! The document's section on what happened: events of the journal, and the record of what was lost.
 
 use serde_json::Value;
 use watchkeeper_contract::source::LossCause;

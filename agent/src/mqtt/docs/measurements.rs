@@ -1,4 +1,4 @@
-//! Telemetry: frames, counts, the agent itself.
+//! The document's section on telemetry: frames, counts, the agent itself.
 
 use std::collections::BTreeMap;
 

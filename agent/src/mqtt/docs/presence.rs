@@ -1,4 +1,4 @@
-//! What the box shows of itself and its sources: state, birth, health, alarms, commands on offer.
+//! The document's section on what the box shows of itself and its sources: state, birth, health, alarms, commands on offer.
 
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::Severity;

@@ -1,0 +1,71 @@
+//! How a person starts one of the daemons on this machine, for messages that say what to do.
+//!
+//! Invariant: a unit is named only where its file is installed and systemd runs.
+
+use std::path::Path;
+
+/// Folders that systemd reads units from, by falling precedence (systemd.unit(5), "Unit File Load Path").
+const UNIT_FOLDERS: [&str; 5] = [
+    "etc/systemd/system",
+    "run/systemd/system",
+    "usr/local/lib/systemd/system",
+    "usr/lib/systemd/system",
+    "lib/systemd/system",
+];
+
+/// Whether `daemon` is a service of the machine whose file system begins at `root`.
+#[must_use]
+pub fn is_installed(root: &Path, daemon: &str) -> bool {
+    // How sd_booted(3) finds out.
+    let is_booted = root.join("run/systemd/system").is_dir();
+    let unit = format!("{daemon}.service");
+    let has_unit = |folder: &&str| root.join(folder).join(&unit).is_file();
+    is_booted && UNIT_FOLDERS.iter().any(|folder| has_unit(&folder))
+}
+
+/// The command that starts `daemon`.
+#[must_use]
+pub fn start(root: &Path, daemon: &str) -> String {
+    if is_installed(root, daemon) {
+        format!("sudo systemctl start {daemon}")
+    } else {
+        format!("{daemon} --config FILE")
+    }
+}
+
+/// Where the log of `daemon` is.
+#[must_use]
+pub fn log(root: &Path, daemon: &str) -> String {
+    if is_installed(root, daemon) {
+        format!("`journalctl -u {daemon}`")
+    } else {
+        format!("what {daemon} wrote to its standard error")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_is_named_only_where_it_is_installed_and_systemd_runs() {
+        let root = tempfile::tempdir().unwrap();
+        let daemon = "watchkeeper-runtime";
+        let by_hand = "watchkeeper-runtime --config FILE";
+        assert_eq!(start(root.path(), daemon), by_hand);
+        std::fs::create_dir_all(root.path().join("run/systemd/system")).unwrap();
+        assert_eq!(start(root.path(), daemon), by_hand);
+        let units = root.path().join("usr/lib/systemd/system");
+        std::fs::create_dir_all(&units).unwrap();
+        std::fs::write(units.join("watchkeeper-runtime.service"), "").unwrap();
+        assert_eq!(
+            start(root.path(), daemon),
+            "sudo systemctl start watchkeeper-runtime"
+        );
+        assert_eq!(
+            log(root.path(), daemon),
+            "`journalctl -u watchkeeper-runtime`"
+        );
+    }
+}
