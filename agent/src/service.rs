@@ -20,7 +20,7 @@ pub fn is_installed(root: &Path, daemon: &str) -> bool {
     let is_booted = root.join("run/systemd/system").is_dir();
     let unit = format!("{daemon}.service");
     let has_unit = |folder: &&str| root.join(folder).join(&unit).is_file();
-    is_booted && UNIT_FOLDERS.iter().any(|folder| has_unit(folder))
+    is_booted && UNIT_FOLDERS.iter().any(has_unit)
 }
 
 /// The command that starts `daemon`.
