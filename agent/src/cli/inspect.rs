@@ -333,10 +333,10 @@ mod tests {
             keys,
             [
                 "pipelines.p.model",
-                "pipelines.p.rules[0].when",
+                "pipelines.p.rules[0].when.kind",
                 "pipelines.p.rules[1].when.line",
                 "pipelines.p.source",
-                "pipelines.q.detect",
+                "pipelines.q.detect.mode",
                 "pipelines.q.model",
                 "pipelines.q.source",
                 "pipelines.q.workflow",

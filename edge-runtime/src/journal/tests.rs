@@ -388,7 +388,7 @@ fn a_store_set_aside_is_told_and_no_number_is_given_twice() {
         },
         id: EventId(ulid::Ulid::new()),
     };
-    let told = journal.append(losses[0].events(&stamp)).unwrap();
+    let told = journal.append_losses(&losses, &|| stamp.clone()).unwrap();
     assert!(told[0].seq > EventSeq(5));
     assert_eq!(journal.head().first, told[0].seq);
     drop(journal);
