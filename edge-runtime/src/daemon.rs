@@ -63,6 +63,19 @@ pub fn init_logs(json: bool) {
     }
 }
 
+/// Opens the model in `file` and runs it once, as a pipeline would. Why that can't be done goes to standard error, one sentence.
+#[expect(clippy::print_stderr, reason = "this is the answer to a command")]
+#[must_use]
+pub fn check_model(file: &str, config: &Config) -> ExitCode {
+    match Models::new(config).open(file) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Prints the GStreamer elements that are missing, as JSON.
 #[expect(clippy::print_stdout, reason = "this is the answer to a flag")]
 #[must_use]

@@ -36,6 +36,11 @@ struct Args {
 enum Command {
     /// Run a workflow on still pictures and print the results as JSON; what `watchkeeper workflow run` calls.
     WorkflowRun(still::Request),
+    /// Open a model file as a pipeline would, with the manifest beside it; what `watchkeeper models add` calls.
+    ModelCheck {
+        /// The file.
+        file: String,
+    },
 }
 
 /// What GStreamer's elements read from the environment.
@@ -75,8 +80,10 @@ fn main() -> ExitCode {
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    if let Some(Command::WorkflowRun(request)) = &args.command {
-        return still::main(request, &config);
+    match &args.command {
+        Some(Command::WorkflowRun(request)) => return still::main(request, &config),
+        Some(Command::ModelCheck { file }) => return daemon::check_model(file, &config),
+        None => {}
     }
     match daemon::run(config, args.exit_with_parent) {
         Ok(()) => ExitCode::SUCCESS,

@@ -84,6 +84,9 @@ pub enum Against {
     Nothing,
 }
 
+/// Whether a file is the network that a manifest, given as TOML, describes; else one sentence.
+pub type Opens<'o> = &'o dyn Fn(&Path, &str) -> Result<(), String>;
+
 /// Why a model can't be had.
 #[derive(Debug, thiserror::Error)]
 pub enum ZooError {
@@ -94,6 +97,14 @@ pub enum ZooError {
         name: String,
         /// Names like it, the best first.
         nearest: Vec<String>,
+    },
+    /// A file that is no network, or not the one that its manifest describes.
+    #[error("{path} was not added: {why}")]
+    NotOpened {
+        /// Which file.
+        path: PathBuf,
+        /// What opening it said.
+        why: String,
     },
     /// A known model whose file is not here.
     #[error("model `{name}` is not here yet; {remedy}")]
@@ -455,6 +466,8 @@ impl Zoo {
     /// The name is `name`, else that of the manifest; but a file that is only laid out like a model, and is none of that model's known files, is
     /// another model: it is named after the file, and gets a manifest of its own.
     ///
+    /// `opens` says whether the file is the network that its manifest describes, before anything is written.
+    ///
     /// # Errors
     /// [`ZooError`]; nothing is left behind under a final name.
     pub fn add(
@@ -463,6 +476,7 @@ impl Zoo {
         manifest: Option<&Path>,
         like: Option<&str>,
         name: Option<&str>,
+        opens: Opens<'_>,
     ) -> Result<Resolved, ZooError> {
         let dir = self.dirs.first().cloned().ok_or(ZooError::NoFolder)?;
         let described = match (manifest, like) {
@@ -497,6 +511,14 @@ impl Zoo {
             }
             text => (described, text),
         };
+        let describing = match &text {
+            Some(text) => text.clone(),
+            None => self.text_of(&described.name)?,
+        };
+        opens(path, &describing).map_err(|why| ZooError::NotOpened {
+            path: path.to_owned(),
+            why,
+        })?;
         let write = |path: &Path| {
             let path = path.to_owned();
             move |source| ZooError::Write { path, source }
@@ -620,6 +642,11 @@ mod tests {
 
     const OWN: &str = include_str!("../zoo/yolox-nano.toml");
 
+    /// Nothing here runs a network.
+    fn opens(_: &Path, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
     fn own(name: &str) -> String {
         let head = OWN.replace("yolox-nano\"", &format!("{name}\""));
         let files = head.find("# The checksum").unwrap();
@@ -732,7 +759,7 @@ mod tests {
         let outside = dir.path().join("export.onnx");
         fs::write(&outside, "weights").unwrap();
         let mut zoo = Zoo::with_dir(dir.path().join("models"));
-        zoo.add(&outside, None, Some("yolov8n"), Some("yolov8n"))
+        zoo.add(&outside, None, Some("yolov8n"), Some("yolov8n"), &opens)
             .unwrap();
         let listed = zoo
             .list()
@@ -758,7 +785,8 @@ mod tests {
             let outside = dir.path().join(name);
             fs::write(&outside, name).unwrap();
             let mut zoo = Zoo::with_dir(&models);
-            zoo.add(&outside, None, Some("yolox-nano"), None).unwrap();
+            zoo.add(&outside, None, Some("yolox-nano"), None, &opens)
+                .unwrap();
         }
         let zoo = Zoo::with_dir(&models);
         assert!(zoo.problems().is_empty(), "{:?}", zoo.problems());
@@ -787,12 +815,37 @@ mod tests {
         fs::write(&outside, "retrained").unwrap();
         let mut zoo = Zoo::with_dir(&models);
         let refused = zoo
-            .add(&outside, None, Some("yolox-nano"), None)
+            .add(&outside, None, Some("yolox-nano"), None, &opens)
             .unwrap_err();
         assert!(refused.to_string().contains("--name"), "{refused}");
-        zoo.add(&outside, None, Some("mine"), Some("night"))
+        zoo.add(&outside, None, Some("mine"), Some("night"), &opens)
             .unwrap();
         assert!(Zoo::with_dir(&models).resolve("night").is_ok());
+    }
+
+    #[test]
+    fn a_file_that_does_not_open_with_its_manifest_is_not_added() {
+        let dir = tempfile::tempdir().unwrap();
+        let outside = dir.path().join("mine.onnx");
+        fs::write(&outside, "weights").unwrap();
+        let models = dir.path().join("models");
+        let refused = Zoo::with_dir(&models).add(
+            &outside,
+            None,
+            Some("yolox-nano"),
+            None,
+            &|path, manifest| {
+                assert_eq!(path, outside);
+                let described = Manifest::parse(Path::new("mine.toml"), manifest).unwrap();
+                Err(format!("{} is cut short", described.name))
+            },
+        );
+        let said = refused.unwrap_err().to_string();
+        assert!(
+            said.ends_with("mine.onnx was not added: mine is cut short"),
+            "{said}"
+        );
+        assert!(!models.exists());
     }
 
     #[test]
@@ -803,7 +856,7 @@ mod tests {
         fs::write(dir.path().join("mine.toml"), own("mine")).unwrap();
         let models = dir.path().join("models");
         Zoo::with_dir(&models)
-            .add(&outside, None, None, None)
+            .add(&outside, None, None, None, &opens)
             .unwrap();
         let resolved = Zoo::with_dir(&models).resolve("mine").unwrap();
         assert_eq!(resolved.path, models.join("mine.onnx"));
@@ -817,7 +870,7 @@ mod tests {
         let models = dir.path().join("models");
         let add = |weights: &str| {
             fs::write(&outside, weights).unwrap();
-            Zoo::with_dir(&models).add(&outside, None, None, None)
+            Zoo::with_dir(&models).add(&outside, None, None, None, &opens)
         };
         add("weights").unwrap();
         // A folder stands where the file goes, so it never comes there.

@@ -149,7 +149,17 @@ fn a_truncated_network_is_found_damaged() -> anyhow::Result<()> {
     manifest.remove("file");
     manifest.insert("name".to_owned(), "broken".into());
     fs::write(folder.path().join("broken.toml"), manifest.to_string())?;
-    is_bad_input(&[SCENE, "--model", &text(&model)], &["broken.onnx"])
+    is_bad_input(&[SCENE, "--model", &text(&model)], &["broken.onnx"])?;
+    let models = folder.path().join("models");
+    let added = Command::new(program("watchkeeper")?)
+        .args(["models", "add", &text(&model), "--like", "yolox-nano"])
+        .args(["--models-dir", &text(&models)])
+        .output()?;
+    let said = String::from_utf8_lossy(&added.stderr);
+    assert_eq!(added.status.code(), Some(2), "{said}");
+    assert!(said.contains("broken.onnx was not added: "), "{said}");
+    assert!(!models.exists());
+    Ok(())
 }
 
 #[test]

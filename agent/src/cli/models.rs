@@ -1,6 +1,8 @@
 //! `watchkeeper models`, and the HTTP half of a pull. The other half – resume, bounds, checksum, rename – is sans-IO in
 //! `watchkeeper-models`.
 
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use reqwest::StatusCode;
@@ -14,6 +16,7 @@ use watchkeeper_models::{Download, Downloaded, MOTION, PullPlan, Start, Trust, Z
 use super::args::ModelAction;
 use super::exit::{Exit, Failure};
 use super::output::Output;
+use super::run::find;
 
 /// Longest silence of a server.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -66,7 +69,13 @@ pub(super) async fn run(
             name,
         } => {
             let added = zoo
-                .add(&file, manifest.as_deref(), like.as_deref(), name.as_deref())
+                .add(
+                    &file,
+                    manifest.as_deref(),
+                    like.as_deref(),
+                    name.as_deref(),
+                    &|path, manifest| opens(path, manifest, out),
+                )
                 .map_err(bad_input)?;
             let name = &added.manifest.name;
             let value = json!({"model": name, "file": added.path});
@@ -74,6 +83,37 @@ pub(super) async fn run(
         }
     }
     Ok(())
+}
+
+/// Asks the runtime's program, whose business networks are, whether it can open a file with this manifest.
+fn opens(path: &Path, manifest: &str, out: &Output) -> Result<(), String> {
+    const PROGRAM: &str = "watchkeeper-runtime";
+    let Some(program) = find(PROGRAM) else {
+        out.note(format!(
+            "the file was not opened: {PROGRAM} is neither beside this program nor on PATH"
+        ));
+        return Ok(());
+    };
+    let failed = |e: std::io::Error| format!("it can't be tried: {e}");
+    // A manifest is found beside its file, and nothing is to be written beside somebody's own.
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let link = folder.path().join(path.file_name().unwrap_or_default());
+    let target = std::path::absolute(path).map_err(failed)?;
+    std::os::unix::fs::symlink(target, &link).map_err(failed)?;
+    std::fs::write(link.with_extension("toml"), manifest).map_err(failed)?;
+    let tried = Command::new(program)
+        .env("RUST_LOG", "error")
+        .arg("model-check")
+        .arg(&link)
+        .output()
+        .map_err(failed)?;
+    if tried.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&tried.stderr);
+    let said = said.lines().rev().find(|line| !line.trim().is_empty());
+    let shown = said.unwrap_or("it can't be opened");
+    Err(shown.replace(&link.display().to_string(), &path.display().to_string()))
 }
 
 fn bad_input(error: watchkeeper_models::ZooError) -> Failure {
