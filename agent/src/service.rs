@@ -33,6 +33,12 @@ pub fn start(root: &Path, daemon: &str) -> String {
     }
 }
 
+/// The command that starts `daemon` anew where it hangs or has died.
+#[must_use]
+pub fn restart(root: &Path, daemon: &str) -> String {
+    start(root, daemon).replace("systemctl start", "systemctl restart")
+}
+
 /// Where the log of `daemon` is.
 #[must_use]
 pub fn log(root: &Path, daemon: &str) -> String {
@@ -62,6 +68,10 @@ mod tests {
         assert_eq!(
             start(root.path(), daemon),
             "sudo systemctl start watchkeeper-runtime"
+        );
+        assert_eq!(
+            restart(root.path(), daemon),
+            "sudo systemctl restart watchkeeper-runtime"
         );
         assert_eq!(
             log(root.path(), daemon),

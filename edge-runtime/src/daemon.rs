@@ -15,6 +15,7 @@ use anyhow::Context as _;
 use sd_notify::NotifyState;
 use tracing_subscriber::EnvFilter;
 use watchkeeper_config::Config;
+use watchkeeper_contract::event::Event;
 use watchkeeper_store::StoreError;
 
 use crate::api::Api;
@@ -32,6 +33,9 @@ use crate::pipeline::worker::{STOPPING, new_id};
 use crate::server::Server;
 use crate::server::metrics::Metrics;
 use crate::stop::Stop;
+
+/// Ends that are appended with one sync.
+const ENDS_AT_ONCE: usize = 256;
 
 /// Exit code for a configuration that is not valid.
 pub const EXIT_CONFIG: u8 = 2;
@@ -74,6 +78,44 @@ pub fn check_model(file: &str, config: &Config) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Appends what the last run left to be told, before anything new: what was lost, then the ends of what was open.
+///
+/// A disk that refuses is waited for by the recorder, as with every event, and on a thread of its own: whoever is told to stop meanwhile must hear it.
+fn settle(
+    journal: &Arc<Journal>,
+    recorder: &Recorder,
+    told: Vec<Event>,
+    ends: Vec<Event>,
+) -> std::io::Result<()> {
+    let mut waiting = Vec::new();
+    if let Err(error) = journal.append_losses(told.clone()) {
+        tracing::error!(%error, "what was lost is not in the journal yet");
+        waiting = told;
+    }
+    for chunk in ends.chunks(ENDS_AT_ONCE) {
+        // In their order: what comes behind something that waits, waits too.
+        if !waiting.is_empty() || journal.append(chunk.to_vec()).is_err() {
+            waiting.extend_from_slice(chunk);
+        }
+    }
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let recorder = recorder.clone();
+    let tell = move || {
+        let told = waiting
+            .into_iter()
+            .all(|event| recorder.record(event, None));
+        if !told {
+            tracing::error!("the recorder ended before all of what the last run left was told");
+        }
+    };
+    std::thread::Builder::new()
+        .name("left-over".to_owned())
+        .spawn(tell)
+        .map(drop)
 }
 
 /// Prints the GStreamer elements that are missing, as JSON.
@@ -182,20 +224,16 @@ fn live(
         at: clock::wall(),
         id: new_id(),
     };
-    for end in journal.ends(&stamp(), &|event| guard.is_open(event)) {
-        tracing::info!(id = %end.id, "open when the last run died; ended now");
-        recorder.record(end, None);
-    }
     for loss in &losses {
         tracing::error!(from = loss.from, count = loss.count, "{}", loss.message);
     }
-    if let Err(error) = journal.append_losses(&losses, &stamp) {
-        tracing::error!(%error, "what was lost is not in the journal yet");
-        // It waits there for what is in the way; what the store's note has of it, the next start tells again.
-        for event in losses.iter().flat_map(|loss| loss.events(&stamp())) {
-            recorder.record(event, None);
-        }
+    let told = losses.iter().flat_map(|loss| loss.events(&stamp()));
+    let told: Vec<Event> = told.collect();
+    let ends = journal.ends(&stamp(), &|event| guard.is_open(event));
+    if !ends.is_empty() {
+        tracing::info!(count = ends.len(), "open when the last run died; ended now");
     }
+    settle(&journal, &recorder, told, ends)?;
 
     let manager = Arc::new(Manager::new(Parts {
         journal: Arc::clone(&journal),

@@ -1,6 +1,6 @@
 //! Layouts of other families, decoded from a real network's real numbers.
 //!
-//! No file of these families is among the test data. So the answer of a YOLOX network to real pictures is rearranged into
+//! No file of YOLOv8's or DETR's family is among the test data. So the answer of a YOLOX network to real pictures is rearranged into
 //! what a network of another family would have said of the same things, and everything behind the network must then find
 //! the same boxes.
 

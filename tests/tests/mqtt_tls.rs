@@ -276,6 +276,23 @@ fn a_run_logs_in_over_tls_and_writes_its_password_nowhere() -> anyhow::Result<()
         (subscriber.messages().len() == events).then_some(())
     })?;
     ensure!(!said.contains(PASSWORD) && !errors.contains(PASSWORD));
+    // Who comes later finds that the run has stopped, and nothing that looks as if it went on.
+    let later = site.broker.subscribe("watchkeeper/v1/run/#")?;
+    let marker = "watchkeeper/v1/run/marker";
+    let found = wait_for("what the broker kept of the run", || {
+        site.broker.publish(marker, false, "all of it").ok()?;
+        let found = later.messages();
+        let is_all = found.iter().any(|(topic, _)| topic == marker);
+        is_all.then_some(found)
+    })?;
+    let kept: Vec<_> = found.iter().filter(|(topic, _)| topic != marker).collect();
+    let [(topic, state)] = kept.as_slice() else {
+        anyhow::bail!("{kept:?}");
+    };
+    ensure!(
+        topic.ends_with("/state") && state.contains("stopped"),
+        "{kept:?}"
+    );
     let holds_password = Command::new("grep")
         .args(["-r", "-l", PASSWORD])
         .arg(&state)

@@ -249,6 +249,8 @@ impl Agent {
                 self.board.handle(wall_now(), input);
                 self.drain_board()?;
             }
+            // A stopping agent says `stopped`; how the rest was a moment ago is nobody's business any more.
+            Event::Status(_) if self.is_stopping => {}
             Event::Status(report) => self.on_status(&report)?,
             Event::Timer => {}
         }

@@ -178,7 +178,7 @@ fn media() -> Vec<Finding> {
                 "watchkeeper-runtime does not start: {}",
                 String::from_utf8_lossy(&output.stderr).trim()
             ),
-            "apt-get install libgstreamer1.0-0 libgstreamer-plugins-base1.0-0",
+            "sudo apt-get install libgstreamer1.0-0 libgstreamer-plugins-base1.0-0",
         )],
         Err(e) => vec![Finding::problem(
             format!("watchkeeper-runtime does not start: {e}"),
@@ -199,7 +199,7 @@ fn missing_elements(missing: Vec<MissingElement>) -> Vec<Finding> {
                     "GStreamer element {} is missing, needed for {}",
                     m.element, m.needed_for
                 ),
-                format!("apt-get install {}", m.package),
+                format!("sudo apt-get install {}", m.package),
             )
         })
         .collect()
@@ -218,12 +218,12 @@ fn configuration(config: &Config) -> Vec<Finding> {
 }
 
 fn onnxruntime(config: &Config) -> Finding {
-    let found = config
-        .inference
-        .ort_library
-        .clone()
-        .filter(|path| path.is_file())
-        .or_else(|| library("libonnxruntime.so"));
+    let variable = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from);
+    let named = config.inference.ort_library.clone().or(variable);
+    let found = match named {
+        Some(path) => Some(path).filter(|path| path.exists()),
+        None => library("libonnxruntime.so", &config.state_dir.join("lib")),
+    };
     let remedy = "set runtime.inference.ort_library to a libonnxruntime.so (it is in the Python package onnxruntime)";
     match (found, config.inference.backend) {
         (Some(path), _) => Finding::ok(format!("ONNX Runtime: {}", path.display())),
@@ -238,11 +238,18 @@ fn onnxruntime(config: &Config) -> Finding {
     }
 }
 
-/// A shared library in the folders of the loader.
-fn library(name: &str) -> Option<PathBuf> {
+/// A shared library in the folders where the runtime looks for it, the last of which is `own`.
+fn library(name: &str, own: &Path) -> Option<PathBuf> {
     let arch = std::env::consts::ARCH;
     let set = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let fixed = ["/usr/local/lib", "/usr/lib", "/lib", "/usr/lib64"].map(PathBuf::from);
+    let fixed = [
+        "/usr/local/lib",
+        "/usr/lib",
+        "/lib",
+        "/usr/lib64",
+        "/opt/onnxruntime/lib",
+    ]
+    .map(PathBuf::from);
     let multiarch = [
         format!("/usr/lib/{arch}-linux-gnu"),
         format!("/lib/{arch}-linux-gnu"),
@@ -251,6 +258,7 @@ fn library(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&set)
         .chain(fixed)
         .chain(multiarch)
+        .chain([own.to_owned()])
         .filter_map(|dir| std::fs::read_dir(dir).ok())
         .flat_map(|entries| entries.filter_map(Result::ok))
         .find(|entry| entry.file_name().to_string_lossy().starts_with(name))
@@ -348,7 +356,7 @@ fn socket(path: &Path) -> Finding {
         Ok(_) => Finding::ok(format!("socket {shown}: a runtime listens")),
         Err(e) => Finding::problem(
             format!("socket {shown} is there, but nobody listens: {e}"),
-            service::start(Path::new("/"), RUNTIME),
+            service::restart(Path::new("/"), RUNTIME),
         ),
     }
 }
@@ -429,7 +437,7 @@ mod tests {
         assert_eq!(findings[0].level, Level::Problem);
         assert_eq!(
             findings[0].remedy.as_deref(),
-            Some("apt-get install gstreamer1.0-libav")
+            Some("sudo apt-get install gstreamer1.0-libav")
         );
     }
 

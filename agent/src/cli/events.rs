@@ -155,6 +155,7 @@ pub(super) fn local_time(unix_ms: i64) -> String {
 /// `watchkeeper events verify`: page by page from the first record of which nothing is missing.
 async fn verify(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
     let mut checked = 0;
+    out.busy("checking the journal");
     let mut report = client.verify_events(EventSeq(0), VERIFY_PAGE).await?;
     let (first, mut after) = (report.first, EventSeq(0));
     loop {
@@ -174,6 +175,7 @@ async fn verify(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
             break;
         }
         after = report.next_after;
+        out.busy(format!("checking the journal: {after} of {}", report.last));
         report = client.verify_events(after, VERIFY_PAGE).await?;
     }
     let last = report.next_after;

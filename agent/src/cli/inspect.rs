@@ -158,7 +158,7 @@ fn pipeline(spec: &PipelineSpec, rules: Option<&[usize]>, zoo: &Zoo, findings: &
     };
     let plan = match deploy::plan(spec) {
         // Why it could not be read is told already.
-        Err(_) if spec.workflow.is_null() => None,
+        Err(_) if rules.is_some() && spec.workflow.is_null() => None,
         Err(errors) => {
             for error in &errors {
                 wrong(error.field(), told(error));

@@ -40,10 +40,11 @@ pub fn main() -> ExitCode {
     // clap prints usage errors itself, with exit code 2, and help and version with 0.
     let cli = Cli::parse();
     let out = Output::new(cli.global.json);
-    match answer(cli, &out) {
+    let ended = answer(cli, &out);
+    out.end_live_line();
+    match ended {
         Ok(()) => Exit::Ok.into(),
         Err(failure) => {
-            out.end_live_line();
             out.failure(&failure);
             failure.exit.into()
         }

@@ -68,6 +68,7 @@ pub(super) async fn run(
             like,
             name,
         } => {
+            out.busy(format!("opening {}", file.display()));
             let added = zoo
                 .add(
                     &file,
@@ -162,6 +163,7 @@ fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
         if name == MOTION {
             continue;
         }
+        out.busy(format!("reading {name}"));
         match zoo.verify(&name) {
             Ok(Verified {
                 path,

@@ -138,6 +138,12 @@ impl Output {
         bar
     }
 
+    /// A live line that says what is waited for, in the place of the one before; it goes with [`Self::end_live_line`] or the command's end.
+    pub fn busy(&self, with: impl Into<String>) {
+        self.end_live_line();
+        self.live_line().set_message(with.into());
+    }
+
     /// Begins a progress bar over `total` bytes on standard error, where that is a terminal; a line that moves when the
     /// total is not known.
     #[must_use]

@@ -97,17 +97,32 @@ pub(super) async fn sources(
 
 /// The runtime has another working folder: a file of ours needs its whole path.
 fn absolute(uri: String, out: &Output) -> Result<String, Failure> {
-    match (std::fs::canonicalize(&uri), Address::parse(&uri)) {
-        (Ok(path), _) if !uri.starts_with("/dev/") => Ok(path.display().to_string()),
-        // Another folder than the runtime's would be meant.
-        (Err(error), Ok(Address::Path(path))) if path.is_relative() => Err(Failure::input(
-            format!("can't find {uri} from this folder: {error}"),
-        )),
-        (Err(error), Ok(Address::Path(_) | Address::V4l2 { .. })) => {
-            out.note(format!("{uri}: {error}; the source waits for it"));
+    match Address::parse(&uri) {
+        Ok(Address::Path(path)) => match path.canonicalize() {
+            Ok(whole) => Ok(whole.display().to_string()),
+            // Another folder than the runtime's would be meant.
+            Err(error) if path.is_relative() => Err(Failure::input(format!(
+                "can't find {uri} from this folder: {error}"
+            ))),
+            Err(error) => {
+                out.note(format!(
+                    "{}: {error}; whoever watches it fails, until it is there and the source is added again",
+                    path.display()
+                ));
+                Ok(uri)
+            }
+        },
+        Ok(Address::V4l2 { device, .. }) => {
+            if let Err(error) = device.metadata() {
+                out.note(format!(
+                    "{}: {error}; it is tried again until it is there",
+                    device.display()
+                ));
+            }
             Ok(uri)
         }
-        _ => Ok(uri),
+        // What is wrong with an address the runtime says.
+        Ok(Address::Rtsp { .. } | Address::Http { .. } | Address::Demo(_)) | Err(_) => Ok(uri),
     }
 }
 
@@ -142,11 +157,19 @@ pub(super) async fn pipelines(
                 .map_err(|e| Failure::input(format!("can't read {}: {e}", file.display())))?;
             let spec: PipelineSpec = serde_json::from_str(&text)
                 .map_err(|e| Failure::input(format!("{} is no pipeline: {e}", file.display())))?;
+            out.busy(format!("deploying {}", spec.id));
             client.put_pipeline(&spec).await?
         }
-        PipelineAction::Pause { id } => client.pause_pipeline(&id).await?,
-        PipelineAction::Resume { id } => client.resume_pipeline(&id).await?,
+        PipelineAction::Pause { id } => {
+            out.busy(format!("pausing {id}"));
+            client.pause_pipeline(&id).await?
+        }
+        PipelineAction::Resume { id } => {
+            out.busy(format!("resuming {id}"));
+            client.resume_pipeline(&id).await?
+        }
     };
+    out.end_live_line();
     out.both(&changed, || {
         format!(
             "pipeline {} is {}",
@@ -409,6 +432,30 @@ fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_there_is_found_however_its_address_is_written_and_a_relative_file_must_be_there() {
+        let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+        let clip = dir.path().join("a b.mp4");
+        std::fs::write(&clip, "").unwrap_or_else(|e| panic!("{e}"));
+        let out = Output::new(false);
+        let whole = clip.canonicalize().unwrap_or_else(|e| panic!("{e}"));
+        let shown = Ok(whole.display().to_string());
+        let plain = clip.display().to_string();
+        assert_eq!(absolute(plain.clone(), &out), shown);
+        let url = format!("file://{}", plain.replace(' ', "%20"));
+        assert_eq!(absolute(url, &out), shown);
+        let gone = absolute("no/such.mp4".to_owned(), &out);
+        assert_eq!(gone.map_err(|f| f.exit), Err(Exit::BadInput));
+        for as_it_is in [
+            "/no/such.mp4",
+            "v4l2:/dev/null?fps=5",
+            "/dev/video99",
+            "rtsp://cam/1",
+        ] {
+            assert_eq!(absolute(as_it_is.to_owned(), &out), Ok(as_it_is.to_owned()));
+        }
+    }
 
     #[test]
     fn a_duration_is_told_in_its_two_largest_units() {

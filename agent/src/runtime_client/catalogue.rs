@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use reqwest::Method;
 use serde_json::value::RawValue;
-use watchkeeper_contract::event::ChainReport;
+use watchkeeper_contract::event::{ChainReport, MAX_PAGE};
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::model::ModelInfo;
@@ -20,7 +20,7 @@ impl RuntimeClient {
         self.get(Call::to(&["health"])).await
     }
 
-    /// Up to `limit` records of the journal after `after`, oldest first (`GET /v1/events?after=&limit=`).
+    /// Up to `limit` records of the journal after `after`, oldest first, and never more than [`MAX_PAGE`] (`GET /v1/events?after=&limit=`).
     ///
     /// # Errors
     /// [`ClientError`], as every request. A record that this version does not know is no error.
@@ -29,13 +29,13 @@ impl RuntimeClient {
         after: EventSeq,
         limit: u32,
     ) -> Result<Vec<JournalRecord>, ClientError> {
-        let (from, limit) = (after.to_string(), limit.to_string());
+        let (from, limit) = (after.to_string(), limit.clamp(1, MAX_PAGE).to_string());
         let query = [("after", from.as_str()), ("limit", limit.as_str())];
         let page: Vec<Box<RawValue>> = self.get(Call::to(&["events"]).with(&query)).await?;
         Ok(JournalRecord::read_page(&page, after))
     }
 
-    /// Checks the hash chain of up to `limit` records after `after` (`GET /v1/events/verify?after=&limit=`).
+    /// Checks the hash chain of up to `limit` records after `after`, and never more than [`MAX_PAGE`] (`GET /v1/events/verify?after=&limit=`).
     ///
     /// # Errors
     /// [`ClientError`], as every request. A chain that does not hold is an answer, not an error.
@@ -44,7 +44,7 @@ impl RuntimeClient {
         after: EventSeq,
         limit: u32,
     ) -> Result<ChainReport, ClientError> {
-        let (after, limit) = (after.to_string(), limit.to_string());
+        let (after, limit) = (after.to_string(), limit.clamp(1, MAX_PAGE).to_string());
         let query = [("after", after.as_str()), ("limit", limit.as_str())];
         self.get(Call::to(&["events", "verify"]).with(&query)).await
     }

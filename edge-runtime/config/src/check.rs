@@ -392,7 +392,8 @@ fn pipeline(
     let mut wrong = |path: &serde_path_to_error::Path, below: &str, error: &serde_json::Error| {
         let path = path.iter().next().map(|_| format!(".{path}"));
         let key = format!("{section}{below}{}", path.unwrap_or_default());
-        warnings.push(ConfigError::new(key, error.to_string(), origin.clone()));
+        let origin = self::origin(values.read, &key);
+        warnings.push(ConfigError::new(key, error.to_string(), origin));
     };
     let mut positions = Vec::new();
     if let Some(Value::Array(rules)) = fields.get_mut("rules") {

@@ -10,6 +10,9 @@ use crate::time::Wall;
 /// Version of [`Event`] as written by this build.
 pub const EVENT_SCHEMA: u16 = 1;
 
+/// Most records of the journal that one request answers or checks.
+pub const MAX_PAGE: u32 = 1000;
+
 /// One record of the journal. An event has one `new`, any number of `update` and one `end`, all with the same id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

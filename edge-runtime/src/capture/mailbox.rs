@@ -3,7 +3,7 @@
 //! Owns the two delivery policies and their counters. Invariants: no subscriber ever holds more than [`QUEUE`] waiting
 //! frames; with [`Policy::Newest`] the source never waits and every overwritten frame is counted; with
 //! [`Policy::Lossless`] no frame is lost and the source waits for the slowest subscriber, but only as long as that one
-//! is subscribed: dropping a [`FrameReceiver`], or its [`Leave`], always sets the source free, also where whoever holds it hangs.
+//! is subscribed: dropping a [`FrameReceiver`] always sets the source free, and so does [`Leave::now`] where whoever holds it hangs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -99,30 +99,110 @@ impl Loss {
     }
 }
 
+/// What opening the store found, by now and before, and no event tells of yet.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Note {
+    /// Writes at the end of the log that are gone, at most. A start that dies finds those of them that it did not write over once more.
+    lost_batches: u64,
+    /// Whether numbers that were given may be gone with what was lost. Writing the note itself makes the store look whole again.
+    is_cut: bool,
+    /// What else was lost.
+    losses: Vec<Loss>,
+}
+
+impl Note {
+    /// Whether numbers that were given may be gone.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// All of it.
+    pub(super) fn losses(&self) -> Vec<Loss> {
+        let cut = (self.lost_batches > 0).then(|| Loss {
+            from: "store".to_owned(),
+            count: self.lost_batches,
+            message: format!(
+                "the last {} writes to the journal's store are gone; sources and pipelines may be as they were before",
+                self.lost_batches
+            ),
+        });
+        cut.into_iter().chain(self.losses.iter().cloned()).collect()
+    }
+
+    fn add(&mut self, outcome: &OpenOutcome, corrupt: &[CorruptRecord]) {
+        match outcome {
+            OpenOutcome::Clean => {}
+            OpenOutcome::Recovered { what } => tracing::warn!(what, "journal repaired"),
+            OpenOutcome::Truncated { lost_batches } => {
+                self.is_cut = true;
+                self.lost_batches = self.lost_batches.max(*lost_batches);
+            }
+            OpenOutcome::Quarantined { to, why } => {
+                self.is_cut = true;
+                self.losses.push(Loss {
+                    from: "store".to_owned(),
+                    count: 1,
+                    message: format!(
+                        "the journal's store was beyond repair ({why}); it was set aside as {} and begun empty, without sources and pipelines",
+                        to.display()
+                    ),
+                });
+            }
+        }
+        // Damaged events are told by their number elsewhere.
+        let records = corrupt.iter().filter(|bad| bad.keyspace != EVENTS.name());
+        self.losses.extend(records.map(|bad| Loss {
+            from: bad.keyspace.clone(),
+            count: 1,
+            message: format!(
+                "record {} of {} was damaged ({}) and taken out",
+                bad.key.escape_ascii(),
+                bad.keyspace,
+                bad.why
+            ),
+        }));
+        let more = self.losses.split_off(self.losses.len().min(MAX_NOTED));
+        let count = more
+            .iter()
+            .fold(0, |sum: u64, loss| sum.saturating_add(loss.count));
+        if count > 0 {
+            self.losses.push(Loss {
+                from: "store".to_owned(),
+                count,
+                message: format!(
+                    "{count} more records of the journal's store were damaged and taken out"
+                ),
+            });
+        }
+    }
+}
+
 /// What is noted in the store, which lies in `folder`.
 ///
 /// # Errors
 /// When the store can't be read, or a newer version wrote the note.
-pub(super) fn noted(store: &dyn Store, folder: &Path) -> Result<Vec<Loss>, StoreError> {
+pub(super) fn noted(store: &dyn Store, folder: &Path) -> Result<Note, StoreError> {
     let bytes = match store.get(META, NOTE) {
         Ok(Some(bytes)) => bytes,
         // A damaged note is itself a damaged record, and noted as that.
-        Ok(None) | Err(StoreError::Corrupt { .. }) => return Ok(Vec::new()),
+        Ok(None) | Err(StoreError::Corrupt { .. }) => return Ok(Note::default()),
         Err(error) => return Err(error),
     };
     match bytes.split_first() {
-        Some((&VERSION, json)) => Ok(serde_json::from_slice(json).unwrap_or_else(|error| {
+        Some((&VERSION, json)) => Ok(serde_json::from_slice(json).unwrap_or_else(|error| Note {
+            lost_batches: 0,
+            is_cut: true,
             // Its checksum is right, so it is what was written; that something was lost is known at least.
-            vec![Loss {
+            losses: vec![Loss {
                 from: "store".to_owned(),
                 count: 1,
                 message: format!("records of the journal's store were lost; the note of which can't be read: {error}"),
-            }]
+            }],
         })),
         Some((&found, _)) => {
             Err(NewerFormat::new(folder, "the note of what was lost", found, VERSION).into())
         }
-        None => Ok(Vec::new()),
+        None => Ok(Note::default()),
     }
 }
 
@@ -136,72 +216,20 @@ pub(super) fn note(
     outcome: &OpenOutcome,
     corrupt: &[CorruptRecord],
 ) -> Result<Batch, StoreError> {
-    let found = of_store(outcome, corrupt);
-    if found.is_empty() {
+    let mut note = noted(store, folder)?;
+    note.add(outcome, corrupt);
+    if note.losses().is_empty() {
         return Ok(Batch::new());
-    }
-    let mut losses = noted(store, folder)?;
-    losses.extend(found);
-    let more = losses.split_off(losses.len().min(MAX_NOTED));
-    if !more.is_empty() {
-        let count = more
-            .iter()
-            .map(|loss| loss.count)
-            .fold(0, u64::saturating_add);
-        losses.push(Loss {
-            from: "store".to_owned(),
-            count,
-            message: format!(
-                "{count} more records of the journal's store were damaged and taken out"
-            ),
-        });
     }
     let mut bytes = vec![VERSION];
     // Plain text and numbers: serde_json can't fail on them.
-    bytes.extend(serde_json::to_vec(&losses).unwrap_or_default());
+    bytes.extend(serde_json::to_vec(&note).unwrap_or_default());
     Ok(Batch::new().put(META, NOTE, &bytes))
 }
 
-/// The batch that takes the note away.
-pub(super) fn told() -> Batch {
-    Batch::new().delete(META, NOTE)
-}
-
-/// What opening a store says, as losses. Damaged events are told by their number elsewhere.
-fn of_store(outcome: &OpenOutcome, corrupt: &[CorruptRecord]) -> Vec<Loss> {
-    let mut losses = Vec::new();
-    match outcome {
-        OpenOutcome::Clean => {}
-        OpenOutcome::Recovered { what } => tracing::warn!(what, "journal repaired"),
-        OpenOutcome::Truncated { lost_batches } => losses.push(Loss {
-            from: "store".to_owned(),
-            count: *lost_batches,
-            message: format!(
-                "the last {lost_batches} writes to the journal's store are gone; sources and pipelines may be as they were before"
-            ),
-        }),
-        OpenOutcome::Quarantined { to, why } => losses.push(Loss {
-            from: "store".to_owned(),
-            count: 1,
-            message: format!(
-                "the journal's store was beyond repair ({why}); it was set aside as {} and begun empty, without sources and pipelines",
-                to.display()
-            ),
-        }),
-    }
-    for bad in corrupt.iter().filter(|bad| bad.keyspace != EVENTS.name()) {
-        losses.push(Loss {
-            from: bad.keyspace.clone(),
-            count: 1,
-            message: format!(
-                "record {} of {} was damaged ({}) and taken out",
-                bad.key.escape_ascii(),
-                bad.keyspace,
-                bad.why
-            ),
-        });
-    }
-    losses
+/// Takes the note away with what else is in `batch`.
+pub(super) fn told(batch: Batch) -> Batch {
+    batch.delete(META, NOTE)
 }
 
 #[cfg(test)]
@@ -236,6 +264,21 @@ mod tests {
         (0..count).map(record).collect()
     }
 
+    /// As opening the store after `outcome` notes it.
+    fn noting(store: &MemoryStore, outcome: &OpenOutcome, corrupt: &[CorruptRecord]) {
+        let found = note(store, Path::new("/state/journal"), outcome, corrupt).unwrap();
+        if !found.is_empty() {
+            store.commit(found).unwrap();
+        }
+    }
+
+    fn events_of(losses: &[Loss]) -> Vec<Event> {
+        losses
+            .iter()
+            .flat_map(|loss| loss.events(&stamp()))
+            .collect()
+    }
+
     #[test]
     fn what_was_damaged_is_told_by_every_opening_until_its_events_are_there() {
         let state = tempfile::tempdir().unwrap();
@@ -244,28 +287,57 @@ mod tests {
             let (store, limits) = (Arc::clone(&store) as _, Limits::default());
             Journal::over(store, state.path(), limits, &OpenOutcome::Clean).unwrap()
         };
-        let found = note(&*store, state.path(), &OpenOutcome::Clean, &damaged(1)).unwrap();
-        store.commit(found).unwrap();
+        noting(&store, &OpenOutcome::Clean, &damaged(1));
         // A start that fails before it tells.
         assert_eq!(open().1.len(), 1);
-        let cut = OpenOutcome::Truncated { lost_batches: 3 };
-        let found = note(&*store, state.path(), &cut, &[]).unwrap();
-        store.commit(found).unwrap();
+        noting(&store, &OpenOutcome::Truncated { lost_batches: 3 }, &[]);
+        // The note took the place of one of them.
+        noting(&store, &OpenOutcome::Truncated { lost_batches: 2 }, &[]);
         let (journal, losses) = open();
-        let counts: Vec<u64> = losses.iter().map(|loss| loss.count).collect();
+        let mut counts: Vec<u64> = losses.iter().map(|loss| loss.count).collect();
+        counts.sort_unstable();
         assert_eq!(counts, [1, 3]);
-        assert!(losses[0].message.contains("cam-0"), "{losses:?}");
-        let told = journal.append_losses(&losses, &stamp).unwrap();
-        assert_eq!(told.len(), 4);
+        let events = events_of(&losses);
+        // One half of them is not all of them, whoever appends it.
+        let (first, rest) = events.split_at(1);
+        journal.tells(&events);
+        journal.append(first.to_vec()).unwrap();
+        assert_eq!(open().1.len(), 2);
+        journal.append(rest.to_vec()).unwrap();
+        assert_eq!(open().1, []);
+    }
+
+    #[test]
+    fn numbers_that_may_be_gone_are_not_given_again_after_any_number_of_starts_that_died() {
+        let state = tempfile::tempdir().unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let open = || {
+            let (store, limits) = (Arc::clone(&store) as _, Limits::default());
+            Journal::over(store, state.path(), limits, &OpenOutcome::Clean).unwrap()
+        };
+        let loss = Loss::records_missing(1);
+        let before = open().0.append(events_of(&[loss])).unwrap();
+        let given = before.last().unwrap().seq;
+        // One more was given, and its batch is gone. The start that found that died; to the next one the store looks whole.
+        noting(&store, &OpenOutcome::Truncated { lost_batches: 1 }, &[]);
+        for _ in 0..3 {
+            let (_, losses) = open();
+            assert!(
+                losses.iter().any(|loss| loss.from == "journal"),
+                "{losses:?}"
+            );
+        }
+        let (journal, losses) = open();
+        let told = journal.append_losses(events_of(&losses)).unwrap();
+        assert!(told[0].seq.0 > given.0 + 1, "{}", told[0].seq);
         assert_eq!(open().1, []);
     }
 
     #[test]
     fn a_note_is_bounded_and_counts_what_it_does_not_name() {
         let (store, folder) = (MemoryStore::new(), Path::new("/state/journal"));
-        let found = note(&store, folder, &OpenOutcome::Clean, &damaged(MAX_NOTED + 7)).unwrap();
-        store.commit(found).unwrap();
-        let losses = noted(&store, folder).unwrap();
+        noting(&store, &OpenOutcome::Clean, &damaged(MAX_NOTED + 7));
+        let losses = noted(&store, folder).unwrap().losses();
         assert_eq!(losses.len(), MAX_NOTED + 1);
         assert_eq!(
             losses.iter().map(|loss| loss.count).sum::<u64>(),

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use watchkeeper_contract::event::{ChainBreak, ChainReport, Event};
+use watchkeeper_contract::event::{ChainBreak, ChainReport, Event, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_store::{
     BadRecord, Batch, Keyspace, NewerFormat, OpenOutcome, Options, SledStore, Store, StoreError,
@@ -59,7 +59,7 @@ const FOLDER: &str = "journal";
 const OPEN_PAGE: usize = 512;
 
 /// Most records that one read answers.
-pub const MAX_PAGE: usize = 1000;
+pub const MAX_PAGE: usize = watchkeeper_contract::event::MAX_PAGE as usize;
 
 /// Why the journal can't do what it was asked to.
 #[derive(Debug, thiserror::Error)]
@@ -140,6 +140,8 @@ struct Writer {
     retention: Retention,
     reservation: Reservation,
     stats: JournalStats,
+    /// Events that tell what opening found lost and are not appended yet.
+    untold: Vec<(EventId, Phase)>,
 }
 
 impl Journal {
@@ -203,12 +205,15 @@ impl Journal {
             retention,
             reservation,
             stats: JournalStats::default(),
+            untold: Vec::new(),
         };
-        let mut losses = loss::noted(&*store, &Self::folder(state))?;
+        let noted = loss::noted(&*store, &Self::folder(state))?;
+        let mut losses = noted.losses();
 
         // Records that were acknowledged may be gone, and their numbers may be out in the world: go on behind every
         // number that can ever have been given.
-        let intact = matches!(outcome, OpenOutcome::Clean | OpenOutcome::Recovered { .. })
+        let intact = !noted.is_cut()
+            && matches!(outcome, OpenOutcome::Clean | OpenOutcome::Recovered { .. })
             && (head.is_some() || writer.reservation.end() == 0);
         if !intact && writer.reservation.end() > writer.last {
             losses.push(Loss::numbers_skipped(
@@ -247,33 +252,11 @@ impl Journal {
     ///
     /// # Errors
     /// When the store refuses. What was not returned may still be in the journal when only the sync failed.
-    pub fn append(&self, events: Vec<Event>) -> Result<Vec<Event>, JournalError> {
-        self.append_with(events, Batch::new())
-    }
-
-    /// Appends what opening the journal found lost, with what the events of each are stamped with. The next opening does not tell them again.
-    ///
-    /// # Errors
-    /// As [`Self::append`].
-    pub fn append_losses(
-        &self,
-        losses: &[Loss],
-        stamp: &dyn Fn() -> Stamp,
-    ) -> Result<Vec<Event>, JournalError> {
-        let events = losses.iter().flat_map(|loss| loss.events(&stamp()));
-        self.append_with(events.collect(), loss::told())
-    }
-
-    /// Appends `events` in one batch with what is in `batch`.
-    fn append_with(
-        &self,
-        mut events: Vec<Event>,
-        batch: Batch,
-    ) -> Result<Vec<Event>, JournalError> {
+    pub fn append(&self, mut events: Vec<Event>) -> Result<Vec<Event>, JournalError> {
         if events.is_empty() {
             return Ok(events);
         }
-        let result = self.write(&mut events, batch).and_then(|head| {
+        let result = self.write(&mut events).and_then(|head| {
             self.store.sync()?;
             Ok(head)
         });
@@ -296,11 +279,27 @@ impl Journal {
         Ok(events)
     }
 
-    fn write(&self, events: &mut [Event], mut batch: Batch) -> Result<Head, JournalError> {
+    /// Appends the events that tell what opening found lost. When they are appended, here or after this failed, the next opening does not tell it again.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn append_losses(&self, events: Vec<Event>) -> Result<Vec<Event>, JournalError> {
+        self.tells(&events);
+        self.append(events)
+    }
+
+    /// Says which events tell what opening found lost.
+    fn tells(&self, events: &[Event]) {
+        let untold = events.iter().map(|event| (event.id, event.phase));
+        self.writer.lock().untold = untold.collect();
+    }
+
+    fn write(&self, events: &mut [Event]) -> Result<Head, JournalError> {
         let mut writer = self.writer.lock();
         let (mut last, mut hash) = (writer.last, writer.hash);
         writer.reservation.cover(last + events.len() as u64)?;
 
+        let mut batch = Batch::new();
         let mut items = Vec::with_capacity(events.len());
         for event in events.iter_mut() {
             last += 1;
@@ -323,10 +322,26 @@ impl Journal {
             .iter()
             .max()
             .map_or(writer.first, |seq| writer.first.max(seq + 1));
+        let is_told = |told: &&(EventId, Phase)| {
+            let (id, phase) = told;
+            events
+                .iter()
+                .any(|event| event.id == *id && event.phase == *phase)
+        };
+        let told = writer
+            .untold
+            .iter()
+            .filter(is_told)
+            .copied()
+            .collect::<Vec<_>>();
+        if !told.is_empty() && told.len() == writer.untold.len() {
+            batch = loss::told(batch);
+        }
         let head = HeadV1 { first, last, hash };
         self.store.write(batch.put(META, HEAD, &head.encode()))?;
 
         // Only now is it so: a refused batch leaves no trace.
+        writer.untold.retain(|event| !told.contains(event));
         writer.last = last;
         writer.hash = hash;
         writer.first = first;

@@ -388,7 +388,8 @@ fn a_store_set_aside_is_told_and_no_number_is_given_twice() {
         },
         id: EventId(ulid::Ulid::new()),
     };
-    let told = journal.append_losses(&losses, &|| stamp.clone()).unwrap();
+    let events = losses.iter().flat_map(|loss| loss.events(&stamp));
+    let told = journal.append_losses(events.collect()).unwrap();
     assert!(told[0].seq > EventSeq(5));
     assert_eq!(journal.head().first, told[0].seq);
     drop(journal);

@@ -73,6 +73,7 @@ pub(super) async fn follow(
     let mut terminate = listen(SignalKind::terminate())?;
     house.client.resume_pipeline(&followed.pipeline).await?;
     let begun = Instant::now();
+    out.end_live_line();
     let bar = out.live_line();
     let mut ticks = tokio::time::interval(ASK);
     let mut told = Told::default();

@@ -96,6 +96,7 @@ pub(super) async fn run(
         ));
     }
     let keep = request.keep_state.as_deref();
+    out.busy("starting");
     let mut house = House::open(config, keep, out, verbose).await?;
     let ended = watch(&mut house, &request, out).await;
     let undelivered = house.close(out).await;
@@ -130,6 +131,7 @@ async fn watch(house: &mut House, request: &RunRequest, out: &Output) -> Result<
             stall_s: None,
         })
         .await?;
+    out.busy("loading the model");
     house
         .client
         .put_pipeline(&PipelineSpec {

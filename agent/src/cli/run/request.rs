@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use watchkeeper_config::address::Address;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::source::Pace;
 use watchkeeper_models::{MOTION, Zoo};
@@ -107,10 +108,15 @@ fn source(text: &str) -> Result<(String, bool), Failure> {
     let has_scheme = text.split_once(':').is_some_and(|(scheme, _)| {
         scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric())
     });
-    if text.starts_with("/dev/") || (has_scheme && !Path::new(text).exists()) {
+    let is_file = text.starts_with("file://") || Path::new(text).exists();
+    if text.starts_with("/dev/") || (has_scheme && !is_file) {
         return Ok((text.to_owned(), false));
     }
-    match std::fs::canonicalize(text) {
+    let path = match Address::parse(text) {
+        Ok(Address::Path(path)) => path,
+        Ok(_) | Err(_) => PathBuf::from(text),
+    };
+    match std::fs::canonicalize(path) {
         Ok(path) => Ok((path.display().to_string(), true)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             Err(Failure::input(format!("no such file or folder: {text}")))
@@ -345,6 +351,10 @@ mod tests {
     #[test]
     fn what_cannot_be_run_is_refused_with_one_sentence_before_anything_starts() {
         for (args, part) in [
+            (
+                &["file:///nonexistent.mp4"][..],
+                "no such file or folder: file:///nonexistent.mp4",
+            ),
             (
                 &["/nonexistent.mp4"][..],
                 "no such file or folder: /nonexistent.mp4",
