@@ -286,11 +286,11 @@ fn a_run_logs_in_over_tls_and_writes_its_password_nowhere() -> anyhow::Result<()
         is_all.then_some(found)
     })?;
     let kept: Vec<_> = found.iter().filter(|(topic, _)| topic != marker).collect();
-    let [(topic, state)] = kept.as_slice() else {
+    let [(topic, shown)] = kept.as_slice() else {
         anyhow::bail!("{kept:?}");
     };
     ensure!(
-        topic.ends_with("/state") && state.contains("stopped"),
+        topic.ends_with("/state") && shown.contains("stopped"),
         "{kept:?}"
     );
     let holds_password = Command::new("grep")
