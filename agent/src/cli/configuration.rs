@@ -95,7 +95,7 @@ fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
         file,
         config,
     } = watchkeeper_config::check(request, &super::inspect::look);
-    if file.is_none() {
+    if file.is_none() && config.is_some() {
         notes.insert(
             0,
             "there is no configuration file; what is checked is the default and the environment"

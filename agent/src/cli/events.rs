@@ -91,7 +91,8 @@ pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
         }
         (EventBody::SourceOutage { lasted_s, .. }, Phase::End) => match lasted_s {
             Some(lasted_s) => format!("{}: back after {lasted_s:.1} s", source(event)),
-            None => format!("{}: back", source(event)),
+            // Nobody saw it come back: it was replaced, nobody watched it any more, or the runtime died meanwhile.
+            None => format!("{}: its outage is over, without a picture", source(event)),
         },
         (EventBody::PipelineHeld { message }, Phase::New) => {
             format!("{}: {message}", pipeline(event))
@@ -314,6 +315,13 @@ mod tests {
         assert!(begin.ends_with("gate: connection refused"), "{begin}");
         let end = line(&event("end", body), Clock::Source).unwrap();
         assert!(end.ends_with("gate: back after 10.0 s"), "{end}");
+        let unseen =
+            json!({"kind": "source_outage", "cause": "refused", "message": "connection refused"});
+        let end = line(&event("end", unseen), Clock::Source).unwrap();
+        assert!(
+            end.ends_with("gate: its outage is over, without a picture"),
+            "{end}"
+        );
     }
 
     #[test]

@@ -272,8 +272,8 @@ fn source_table(sources: &[SourceStatus], out: &Output) {
             local_time(source.since.unix_ms),
             size,
             match source.spec.max_fps {
-                Some(most) => format!("{:.1}, at most {most} taken", source.counters.fps),
-                None => format!("{:.1}", source.counters.fps),
+                Some(most) => format!("{}, at most {most} taken", rate(source.counters.fps)),
+                None => rate(source.counters.fps),
             },
             source.counters.frames.to_string(),
             source.counters.dropped.to_string(),
@@ -294,6 +294,11 @@ fn source_table(sources: &[SourceStatus], out: &Output) {
     reasons(told, out);
 }
 
+/// Frames a second; a meter that has run down may say `-0`.
+fn rate(fps: f64) -> String {
+    format!("{:.1}", if fps > 0.0 { fps } else { 0.0 })
+}
+
 fn source_state(state: &SourceState) -> String {
     match state {
         SourceState::Connecting { attempt } => format!("connecting ({attempt})"),
@@ -308,9 +313,10 @@ fn source_state(state: &SourceState) -> String {
             message,
             retry_in_s,
             ..
-        } => {
-            format!("lost: {message}; next attempt in {retry_in_s:.0} s")
-        }
+        } => match *retry_in_s > 0.0 {
+            true => format!("lost: {message}; next attempt in {retry_in_s:.0} s"),
+            false => format!("lost: {message}; trying again"),
+        },
         SourceState::Ended => "ended".to_owned(),
         SourceState::Failed { message, .. } => format!("failed: {message}"),
         SourceState::Idle => "idle".to_owned(),

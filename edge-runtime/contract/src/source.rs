@@ -107,7 +107,7 @@ pub enum LossCause {
 #[serde(tag = "state", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum SourceState {
-    /// Opening; `attempt` counts from 1 and starts again after every success.
+    /// Opening, with no failed attempt since it was wanted or frames last came; after one it is `lost` until frames come.
     Connecting {
         /// Number of this attempt since frames last came.
         attempt: u32,
@@ -118,13 +118,13 @@ pub enum SourceState {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blind: Option<Blindness>,
     },
-    /// Not delivering; the next attempt is scheduled.
+    /// Not delivering; the next attempt is scheduled or under way.
     Lost {
         /// Why.
         cause: LossCause,
         /// One sentence for a person, free of credentials.
         message: String,
-        /// Seconds until the next attempt, from the moment of this answer.
+        /// Seconds until the next attempt, from the moment of this answer; 0 while one is under way.
         retry_in_s: f64,
     },
     /// The source came to its regular end (a file that was played through).
@@ -178,7 +178,7 @@ pub struct SourceStatus {
     pub spec: SourceSpec,
     /// What it is doing.
     pub state: SourceState,
-    /// Since when it is doing that.
+    /// Since when it is doing that; of one that is lost, since the loss, over all attempts.
     pub since: Wall,
     /// Picture size in pixels once known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -112,6 +112,7 @@ impl Source {
             hub: Arc::new(Hub::default()),
             board: Mutex::new(Board {
                 state: State::Idle,
+                lost: None,
                 since: (deps.wall)(),
                 blind: None,
                 size: None,
@@ -171,6 +172,8 @@ impl Shared {
 /// What status answers are made of.
 struct Board {
     state: State,
+    /// Why it is lost, until frames come again.
+    lost: Option<(LossCause, String)>,
     since: Wall,
     blind: Option<Blindness>,
     size: Option<[u32; 2]>,
@@ -236,7 +239,14 @@ impl SourceHandle {
         let state = match &board.state {
             State::Idle => SourceState::Idle,
             State::Connecting { attempt, .. } | State::Opening { attempt, .. } => {
-                SourceState::Connecting { attempt: *attempt }
+                match &board.lost {
+                    Some((cause, message)) => SourceState::Lost {
+                        cause: *cause,
+                        message: message.clone(),
+                        retry_in_s: 0.0,
+                    },
+                    None => SourceState::Connecting { attempt: *attempt },
+                }
             }
             State::Live { .. } => SourceState::Live { blind: board.blind },
             State::Waiting {

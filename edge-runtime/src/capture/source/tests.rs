@@ -180,14 +180,21 @@ fn a_camera_that_refuses_is_lost_with_one_notice_and_tried_again() {
     };
     assert_eq!(cause, LossCause::Refused);
     assert!(!message.contains("secret"), "{message}");
-    let state = handle.status().state;
-    assert!(
-        matches!(
-            state,
-            SourceState::Lost { .. } | SourceState::Connecting { .. }
-        ),
-        "{state:?}"
-    );
+    let is_lost = |status: &SourceStatus| matches!(status.state, SourceState::Lost { .. });
+    let begun = Instant::now();
+    while !is_lost(&handle.status()) && begun.elapsed() < LONG {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Over some attempts, which are no news.
+    let first = handle.status();
+    for _ in 0..100 {
+        let now = handle.status();
+        assert!(
+            is_lost(&now) && now.since == first.since,
+            "{now:?}, at first {first:?}"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

@@ -223,7 +223,15 @@ impl Worker {
     fn show(&self) {
         let mut board = self.shared.board.lock();
         let state = self.supervisor.state();
-        if std::mem::discriminant(&board.state) != std::mem::discriminant(state) {
+        let was_lost = board.lost.is_some();
+        board.lost = match state {
+            State::Waiting { cause, message, .. } => Some((*cause, message.clone())),
+            // An attempt is no news: whoever is told would hear of a recovery and a new loss with each.
+            State::Connecting { .. } | State::Opening { .. } => board.lost.take(),
+            State::Idle | State::Live { .. } | State::Ended | State::Failed { .. } => None,
+        };
+        let is_still_lost = was_lost && board.lost.is_some();
+        if !is_still_lost && std::mem::discriminant(&board.state) != std::mem::discriminant(state) {
             board.since = (self.deps.wall)();
         }
         if board.state != *state {
