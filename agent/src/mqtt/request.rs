@@ -1,6 +1,6 @@
 //! Reads a command request: bytes from anybody into a checked value, or a sentence why not.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use watchkeeper_contract::command::CommandRequest;
 
 use super::payload::MAX_PAYLOAD;
@@ -37,9 +37,40 @@ pub fn parse_request(
             ));
         }
     }
+    check_members(object)?;
     serde_json::from_value(value)
         .map(Box::new)
         .map_err(|error| format!("the request for {operation} is not understood: {error}"))
+}
+
+/// As much of a value as a sentence can hold.
+fn shown(value: &Value) -> String {
+    value.to_string().chars().take(80).collect()
+}
+
+/// Members of which a parser would say what is wrong and not where.
+fn check_members(request: &Map<String, Value>) -> Result<(), String> {
+    if let Some(at) = request.get("expires_at").filter(|at| !at.is_null())
+        && at
+            .as_str()
+            .and_then(|at| at.parse::<jiff::Timestamp>().ok())
+            .is_none()
+    {
+        return Err(format!(
+            "expires_at = {}: is no time; write it as RFC 3339 has it, such as \"2026-01-31T12:00:00Z\"",
+            shown(at)
+        ));
+    }
+    let pipeline = request
+        .get("pipeline")
+        .filter(|_| request.get("op").is_some_and(|op| op == "deploy"));
+    match pipeline {
+        Some(pipeline) if !pipeline.is_object() => Err(format!(
+            "pipeline = {}: must be an object, the pipeline as PUT /v1/pipelines takes it",
+            shown(pipeline)
+        )),
+        Some(_) | None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -74,6 +105,16 @@ mod tests {
                 "not a valid name",
             ),
             (Ok(OperationName::Snapshot), b"{}", "missing field"),
+            (
+                Ok(OperationName::Stop),
+                br#"{"pipeline":"door","expires_at":"soon"}"#,
+                "expires_at = \"soon\"",
+            ),
+            (
+                Ok(OperationName::Deploy),
+                br#"{"pipeline":"door"}"#,
+                "pipeline = \"door\": must be an object",
+            ),
             (Ok(OperationName::Stop), &huge, "at most"),
         ] {
             let reason = parse_request(operation, payload).expect_err("refused");

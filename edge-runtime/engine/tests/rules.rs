@@ -355,7 +355,7 @@ fn staying_is_told_when_the_time_is_over_and_names_the_bound() {
             .unwrap()
             .event
             .reason
-            .starts_with("the source ended")
+            .starts_with("the watch ended")
     );
 }
 

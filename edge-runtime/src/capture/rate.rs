@@ -78,7 +78,8 @@ impl Meter {
         let second = elapsed.as_secs();
         let sum = |from: u64, to: u64| {
             let within = self.buckets.iter().filter(|(s, _)| (from..to).contains(s));
-            within.map(|(_, n)| f64::from(*n)).sum::<f64>()
+            // In whole numbers: the sum of no floating-point number is -0.
+            within.map(|(_, n)| u64::from(*n)).sum::<u64>() as f64
         };
         if second == 0 {
             sum(0, 1) / elapsed.as_secs_f64().max(0.1)
@@ -130,5 +131,14 @@ mod tests {
         }
         assert!((meter.fps(start + Duration::from_secs(10)) - 10.0).abs() < 0.01);
         assert!(meter.fps(start + Duration::from_secs(60)).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_meter_that_has_run_down_says_nought() {
+        let start = Instant::now();
+        let mut meter = Meter::default();
+        meter.count(start);
+        let fps = meter.fps(start + Duration::from_secs(3600));
+        assert!(fps == 0.0 && fps.is_sign_positive(), "{fps}");
     }
 }

@@ -159,7 +159,7 @@ impl Rule {
         match &mut self.watcher {
             Watcher::Stays(w) => w.finish(&mut self.teller, scene, histories),
             Watcher::Crossing(_) => {}
-            Watcher::Level(w) => w.over(&mut self.teller, scene, "the source ended"),
+            Watcher::Level(w) => w.over(&mut self.teller, scene, "the watch ended"),
         }
     }
 

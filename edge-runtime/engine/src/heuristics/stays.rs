@@ -221,7 +221,7 @@ fn tell(
         TrackKind::Stays { zone, .. } => ("stays", Some(zone)),
     };
     let reason = match (kind, words) {
-        (_, Words::SourceEnded) => format!("the source ended with {who} there for {dwell:.1} s"),
+        (_, Words::SourceEnded) => format!("the watch ended with {who} there for {dwell:.1} s"),
         (TrackKind::Appears, Words::Begin) if dwell < 0.05 => {
             format!("{who} was seen for the first time")
         }
