@@ -66,7 +66,7 @@ fn check_members(request: &Map<String, Value>) -> Result<(), String> {
         .filter(|_| request.get("op").is_some_and(|op| op == "deploy"));
     match pipeline {
         Some(pipeline) if !pipeline.is_object() => Err(format!(
-            "pipeline = {}: must be an object, the pipeline as PUT /v1/pipelines takes it",
+            "pipeline = {}: must be an object, the pipeline as POST /v1/pipelines takes it",
             shown(pipeline)
         )),
         Some(_) | None => Ok(()),
