@@ -21,7 +21,7 @@ use crate::capture::mailbox::{Demand, Outcome, Policy};
 use crate::capture::rate::Limiter;
 use crate::capture::redact::{self, Redactor};
 use crate::capture::stills::{self, Stills};
-use crate::capture::supervise::{Action, DEFAULT_STALL, Input, Supervisor};
+use crate::capture::supervise::{Action, DEFAULT_STALL, Input, State, Supervisor};
 use crate::capture::timeline::Timeline;
 use crate::frame::{Frame, FrameId};
 
