@@ -49,10 +49,48 @@ pub fn log(root: &Path, daemon: &str) -> String {
     }
 }
 
+/// What lets this user open the socket of the runtime.
+#[must_use]
+pub fn admission(socket: &Path) -> String {
+    match group_of(socket).as_str() {
+        // Whoever is in that group may do far more than look at a camera.
+        "root" | "0" => "use sudo, or run the daemons as a user of their own".to_owned(),
+        group => format!(
+            "use sudo, or join the group that owns it (`sudo usermod -aG {group} $(id -un)`, then log in again)"
+        ),
+    }
+}
+
+/// Name of the group that owns the socket, as `/etc/group` has it; else its number, else the one of an installation.
+fn group_of(socket: &Path) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(found) = socket.metadata() else {
+        return "watchkeeper".to_owned();
+    };
+    let gid = found.gid().to_string();
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let name = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == gid).then(|| name.to_owned())
+    });
+    name.unwrap_or(gid)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_is_told_to_join_the_group_of_root() {
+        let socket = tempfile::NamedTempFile::new().unwrap();
+        let group = group_of(socket.path());
+        let said = admission(socket.path());
+        assert_eq!(said.contains("usermod"), group != "root", "{group}: {said}");
+        let absent = admission(Path::new("/no/such.sock"));
+        assert!(absent.contains("usermod -aG watchkeeper"), "{absent}");
+    }
 
     #[test]
     fn a_unit_is_named_only_where_it_is_installed_and_systemd_runs() {

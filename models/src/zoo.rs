@@ -528,7 +528,10 @@ impl Zoo {
         // A name of our own: a pull of the same model may be writing its part.
         let part = |of: &Path| of.with_added_extension(format!("{}.adding", std::process::id()));
         let file = Leftover(part(&target));
-        fs::copy(path, &file.0).map_err(|source| unreadable(path, source))?;
+        let mut weights = fs::File::open(path).map_err(|source| unreadable(path, source))?;
+        fs::File::create(&file.0)
+            .and_then(|mut copy| io::copy(&mut weights, &mut copy))
+            .map_err(write(&target))?;
         let (sum, _) = digest::of_file(&file.0).map_err(write(&file.0))?;
         if let Some(text) = text {
             // Before the file: a manifest without a file is absent, a file without its manifest would be taken for something else.

@@ -87,6 +87,11 @@ pub(super) fn run(action: ConfigAction, global: &Global, out: &Output) -> Result
     }
 }
 
+/// What is wrong with a configuration that the daemons would run with all the same.
+pub(super) fn warnings(global: &Global) -> Vec<ConfigError> {
+    watchkeeper_config::check(&request(global, None), &super::inspect::look).warnings
+}
+
 fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
     let watchkeeper_config::Report {
         errors,

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_board::{clock, identity, profile, storage, thermal};
-use watchkeeper_config::{Backend, Config};
+use watchkeeper_config::{Backend, Config, ConfigError};
 use watchkeeper_models::Zoo;
 
 use super::exit::{Exit, Failure};
@@ -72,15 +72,19 @@ impl Finding {
     }
 }
 
-/// Looks at everything.
-pub(super) fn run(config: Result<Config, Failure>, out: &Output) -> Result<(), Failure> {
+/// Looks at everything. `wrong` is what `config check` finds in a configuration that can be run with.
+pub(super) fn run(
+    config: Result<Config, Failure>,
+    wrong: &[ConfigError],
+    out: &Output,
+) -> Result<(), Failure> {
     let root = Path::new("/");
     let mut findings = vec![board(root)];
     findings.extend(programs());
     findings.extend(media());
     match &config {
         Ok(config) => {
-            findings.extend(configuration(config));
+            findings.extend(configuration(wrong));
             findings.push(onnxruntime(config));
             findings.push(models(config));
             findings.push(folder("state folder", &config.state_dir));
@@ -205,13 +209,12 @@ fn missing_elements(missing: Vec<MissingElement>) -> Vec<Finding> {
         .collect()
 }
 
-fn configuration(config: &Config) -> Vec<Finding> {
-    if config.warnings.is_empty() {
+fn configuration(wrong: &[ConfigError]) -> Vec<Finding> {
+    if wrong.is_empty() {
         return vec![Finding::ok("configuration: right")];
     }
     let mend = "correct it; `watchkeeper config check` says whether it is right";
-    config
-        .warnings
+    wrong
         .iter()
         .map(|w| Finding::problem(format!("configuration: {w}"), mend))
         .collect()
@@ -349,7 +352,7 @@ fn socket(path: &Path) -> Finding {
     if access(path, Access::READ_OK | Access::WRITE_OK).is_err() {
         return Finding::problem(
             format!("socket {shown} is not open to this user"),
-            "sudo usermod -aG watchkeeper $(id -un)    (then log in again)",
+            service::admission(path),
         );
     }
     match std::os::unix::net::UnixStream::connect(path) {

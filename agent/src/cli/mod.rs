@@ -77,7 +77,10 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
         }
         Command::Blocks { block } => return workflow::blocks(block.as_deref(), out),
         Command::Config { action } => return configuration::run(action, &global, out),
-        Command::Doctor => return doctor::run(configuration::read(&global), out),
+        Command::Doctor => {
+            let wrong = configuration::warnings(&global);
+            return doctor::run(configuration::read(&global), &wrong, out);
+        }
         Command::Broker { port } => return broker(port),
         other => other,
     };

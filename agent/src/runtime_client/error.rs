@@ -29,14 +29,12 @@ pub enum ClientError {
     },
     /// The socket is there, but not for this user.
     #[error(
-        "this user may not open {}: {cause}; its permission is the authority: join the group that owns it \
-         (`sudo usermod -aG {group} $USER`, then log in again) or use sudo", socket.display()
+        "this user may not open {}: {cause}; its permission is the authority: {}",
+        socket.display(), service::admission(socket)
     )]
     Forbidden {
         /// Socket that was tried.
         socket: PathBuf,
-        /// Name or number of the group that owns the socket.
-        group: String,
         /// What the system said.
         cause: String,
     },

@@ -248,7 +248,6 @@ impl RuntimeClient {
         if error.is_connect() && is_forbidden(error) {
             ClientError::Forbidden {
                 socket: self.socket.clone(),
-                group: group_of(&self.socket),
                 cause: innermost(error),
             }
         } else if error.is_connect() {
@@ -336,22 +335,6 @@ fn is_forbidden(error: &(dyn std::error::Error + 'static)) -> bool {
         cause = error.source();
     }
     false
-}
-
-/// Name of the group that owns the socket, as `/etc/group` has it; else its number, else the one of an installation.
-fn group_of(socket: &Path) -> String {
-    use std::os::unix::fs::MetadataExt;
-    let Ok(found) = socket.metadata() else {
-        return "watchkeeper".to_owned();
-    };
-    let gid = found.gid().to_string();
-    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
-    let name = groups.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == gid).then(|| name.to_owned())
-    });
-    name.unwrap_or(gid)
 }
 
 fn innermost(error: &dyn std::error::Error) -> String {
