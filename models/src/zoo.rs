@@ -106,6 +106,9 @@ pub enum ZooError {
         /// What opening it said.
         why: String,
     },
+    /// Nothing needs to be fetched.
+    #[error("`motion` is built in: there is nothing to fetch")]
+    BuiltIn,
     /// A known model whose file is not here.
     #[error("model `{name}` is not here yet; {remedy}")]
     Absent {
@@ -431,6 +434,9 @@ impl Zoo {
         trust: Trust,
         mirror: Option<&str>,
     ) -> Result<PullPlan, ZooError> {
+        if name == MOTION {
+            return Err(ZooError::BuiltIn);
+        }
         let manifest = self.entries.get(name).ok_or_else(|| self.unknown(name))?;
         // Into our own folder, also where another one has it: what is there need not be what was asked for.
         let folder = self.dirs.first().ok_or(ZooError::NoFolder)?;

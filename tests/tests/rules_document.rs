@@ -314,6 +314,9 @@ event is journaled with its pictures, published and kept. The verdict tells whoe
         "
 `severity` is something else: how much the matter matters, not how sure the box is. The journal keeps `critical` events longest.
 
+An event comes when its confidence is enough, and with what was seen then: `pts_s`, frame and box are those of that moment, which may be some
+while after somebody entered. When a visit began stands in the results (`enter_s`).
+
 Events of `crosses`, `enters` and `leaves` begin and end at once. The others begin (`new`) when their condition holds and end (`end`)
 when it does not any more; the two records have the same id. `cooldown_s` keeps a rule from beginning another event too soon;
 the next one says how many were held back.

@@ -116,7 +116,9 @@ address in brackets. The password comes from `WATCHKEEPER_MQTT__PASSWORD`, or fr
 `WATCHKEEPER_MQTT__PASSWORD_FILE`; in the address it is refused, because every user of the machine can read a command line. The other
 keys of [mqtt] in [configuration.md](configuration.md) are variables in the same way, such as `WATCHKEEPER_MQTT__CA_FILE` for an authority
 that the system does not know. The `[mqtt]` of the configuration file is about the box's own broker and says nothing here: its password goes to no
-other. Messages are at site `run` ([mqtt.md](mqtt.md) describes them). What is written down of a run holds no password.
+other. Messages are at site `run` ([mqtt.md](mqtt.md) describes them); two runs of one machine at the same time need names of their own
+(`WATCHKEEPER_BOX__ID`). At its end a run clears what it retained, but for its `state` (`stopped`) and answers to commands. What is written down of a run
+holds no password.
 
 ## Which folder holds the models
 
