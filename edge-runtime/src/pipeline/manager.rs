@@ -198,6 +198,8 @@ impl Manager {
         for status in self.sources() {
             let id = &status.spec.id;
             match status.state {
+                // Why the last look at it failed still stands in its status.
+                SourceState::Failed { .. } if self.watchers_of(id).is_empty() => {}
                 SourceState::Lost { message, .. } | SourceState::Failed { message, .. } => {
                     troubles.push(format!("source {:?}: {message}", id.as_str()));
                 }

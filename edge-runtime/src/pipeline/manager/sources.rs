@@ -170,7 +170,7 @@ impl Manager {
     }
 
     /// Pipelines in the table that name `source`.
-    fn watchers_of(&self, source: &SourceId) -> Vec<PipelineId> {
+    pub(super) fn watchers_of(&self, source: &SourceId) -> Vec<PipelineId> {
         let table = self.pipelines.lock();
         let watchers = table.iter().filter(|(_, d)| d.spec().source == *source);
         watchers.map(|(id, _)| id.clone()).collect()
