@@ -302,7 +302,14 @@ mod tests {
         let (first, rest) = events.split_at(1);
         journal.tells(&events);
         journal.append(first.to_vec()).unwrap();
-        assert_eq!(open().1.len(), 2);
+        // Besides the numbers that may have been given after it.
+        let of_store = |losses: Vec<Loss>| {
+            losses
+                .into_iter()
+                .filter(|loss| loss.from != "journal")
+                .count()
+        };
+        assert_eq!(of_store(open().1), 2);
         journal.append(rest.to_vec()).unwrap();
         assert_eq!(open().1, []);
     }
