@@ -5,6 +5,7 @@
 //! touches a pixel and never depends on the runtime's code, only on the contract.
 
 pub mod agent;
+pub mod assistant;
 pub mod backoff;
 pub mod broker;
 pub mod cli;

@@ -72,6 +72,12 @@ pub enum Command {
     Media(MediaArgs),
     /// Keep the latest frame of a source, as events keep theirs, and say its id.
     Snapshot(SnapshotArgs),
+    /// Say in plain words what to watch, to change or to know. Nothing is changed before you say yes.
+    Ask(AskArgs),
+    /// Talk with the box in plain words. Nothing is changed before you say yes.
+    Chat,
+    /// Print what was asked in plain words, proposed, confirmed and done.
+    Trace(TraceArgs),
     /// List, fetch, check and add models.
     Models {
         /// What to do [default: list].
@@ -269,6 +275,28 @@ pub enum EventAction {
     /// Check that each record follows from the one before it by its hash: none was changed, removed or put in. Who can write the journal can
     /// make a new chain; compare the hash that is printed with one that was kept elsewhere.
     Verify,
+}
+
+/// Flags of `ask`.
+#[derive(Debug, Clone, Args)]
+pub struct AskArgs {
+    /// The request, such as "tell me when a person crosses the vertical line at 50%".
+    #[arg(required_unless_present = "confirm")]
+    pub text: Vec<String>,
+    /// Do it at once, for scripts. Refused where part of the request was not understood or can't be done.
+    #[arg(long)]
+    pub yes: bool,
+    /// Say yes to a proposal that was shown before. One that would mean something else by now is shown anew and not carried out.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["text", "yes"])]
+    pub confirm: Option<String>,
+}
+
+/// Flags of `trace`.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct TraceArgs {
+    /// Most entries to print, the latest.
+    #[arg(long, default_value_t = 50, value_name = "COUNT")]
+    pub limit: usize,
 }
 
 /// Flags of `frame`.

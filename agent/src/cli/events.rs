@@ -49,7 +49,7 @@ pub(super) fn show_record(record: &JournalRecord, clock: Clock, out: &Output) {
 }
 
 /// The record with `"type": "event"`.
-fn object(record: &impl Serialize) -> Value {
+pub(super) fn object(record: &impl Serialize) -> Value {
     let mut value = serde_json::to_value(record).unwrap_or_default();
     value["type"] = Value::from("event");
     value

@@ -45,6 +45,7 @@ pub fn document() -> String {
         doc.push_str(&format!("| {} | {} |\n", exit.code(), exit.meaning()));
     }
     doc.push_str(RUN);
+    doc.push_str(ASK);
     doc.push_str(JSON);
     doc.push_str("\n## Commands\n");
     let mut command = Cli::command().term_width(100);
@@ -126,6 +127,40 @@ holds no password.
 `$XDG_DATA_HOME/watchkeeper/models` (`~/.local/share/watchkeeper/models`), and then the box's, `/var/lib/watchkeeper/models`; for root there is
 only the latter. `models pull` and `models add` write to the first of them. `run`, `workflow run` and the daemons follow the same rule. The
 daemons of an installed box are a user of their own, so what they shall find is put there by `sudo watchkeeper models pull NAME`.
+";
+
+const ASK: &str = "
+## Asking in plain words
+
+    watchkeeper ask \"tell me when a person crosses the vertical line at 50% on camera gate\"
+    watchkeeper ask --confirm ID
+    watchkeeper chat
+
+`ask` takes one request, `chat` is a conversation; both speak to the runtime that runs, need no model of language and no network, and read common requests in English:
+watch, count, line, zone, stay, hours, cool-down, confidence, change, stop, pause, resume, list, status, what happened. `watchkeeper ask \"what can I say\"` has examples.
+
+- What is looked up is answered at once. What would change something is a *proposal*: what was understood, what was taken for granted, what can't be done, which
+  words were not understood, what the engine says to the workflow and its rules, and what would be different from what runs now. Nothing happens before a yes.
+- The yes is `yes` in the chat, and `ask --confirm ID` within an hour after `ask`. The request is then understood again in what runs at that moment. Where something else
+  would come of it, nothing is done, the proposal is shown as it is now, and `ask` ends with code 1. A proposal is carried out once.
+- `ask --yes` is for scripts: it does a request as a whole or, with code 2, not at all.
+- What is missing is asked for. The chat waits for the answer; `ask` says it, with what could be answered, and ends with code 2. So does whatever was not understood.
+- Zones and lines of pipelines that run are places with a name: a zone `loading_bay` on camera `dock` is \"the loading bay\". Two of the same name and different shape are not.
+- A camera of which no picture was seen yet is opened for a moment where a request needs the size of its picture.
+- Models are taken in the order: `[models] default`, else `yolox-nano` where it is here; then other networks; then `motion`, which tells no classes apart. Where every source
+  is the demo scene it is `motion`, for which its figures are drawn.
+- \"remember …\" keeps a sentence of yours, as a preference where you speak of what you want, else as knowledge. Watches that were confirmed are noted too. The notes are Markdown files that you can
+  edit; `/memory WORDS` in the chat finds them.
+
+In the chat a line that ends in `\\` goes on in the next one, the tabulator completes commands and names, and the arrows go through what was typed before:
+
+    /status   /streams   /stop PIPELINE   /pause PIPELINE   /resume PIPELINE   /events [COUNT]   /memory WORDS   /plan   /help   /quit
+
+With `--json` the chat reads a line and prints objects with a `type`: `proposal`, `done`, `dropped`, `question`, `answer`, `cameras`, `pipelines`, `status`, `events`, `notes`, `remembered`,
+`note`, `failure` (with the exit code that `ask` would have).
+
+`$XDG_STATE_HOME/watchkeeper` (`~/.local/state/watchkeeper`) holds the proposals that wait (16 at most), the notes, the history of the chat and the trace: what was asked, proposed, confirmed
+and done, without passwords, in two files of 1 MiB at most. `watchkeeper trace` prints it. Only its owner can look into the folder.
 ";
 
 const JSON: &str = r#"

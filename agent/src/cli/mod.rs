@@ -1,9 +1,13 @@
 //! The command `watchkeeper`: flags → checked request → answer and exit code.
 //!
 //! Map: [`args`] is what a person types, [`exit`] what a script gets back, `output` the only place that writes;
-//! `run` is the whole house for one watch, `remote` asks a runtime that is there, the rest works without one.
+//! `run` is the whole house for one watch, `remote` asks a runtime that is there, `ask` and `chat` do so in plain words (by `assist`, the shell
+//! around [`crate::assistant`]), the rest works without one.
 
 pub mod args;
+mod ask;
+mod assist;
+mod chat;
 mod configuration;
 mod doctor;
 mod events;
@@ -14,6 +18,8 @@ mod models;
 pub mod output;
 mod remote;
 pub mod run;
+mod state_folder;
+mod trace;
 mod workflow;
 
 /// Readers of outside data that are no part of any interface, open to the fuzz targets in `tests` only.
@@ -82,6 +88,7 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
             return doctor::run(configuration::read(&global), &wrong, out);
         }
         Command::Broker { port } => return broker(port),
+        Command::Trace(args) => return trace::run(args, out),
         other => other,
     };
     let config = match &command {
@@ -113,6 +120,8 @@ async fn online(
         Command::Frame(args) => remote::frame(&args, &client, out).await,
         Command::Media(args) => remote::media(&args, &client, out).await,
         Command::Snapshot(args) => remote::snapshot(&args, &client, out).await,
+        Command::Ask(args) => ask::run(&args, client, config, out).await,
+        Command::Chat => chat::run(client, config, out).await,
         // Answered before a runtime was needed.
         Command::Blocks { .. }
         | Command::Workflow { .. }
@@ -120,6 +129,7 @@ async fn online(
         | Command::Doctor
         | Command::Completions { .. }
         | Command::Man { .. }
+        | Command::Trace(_)
         | Command::Broker { .. } => Ok(()),
     }
 }

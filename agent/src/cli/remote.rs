@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use watchkeeper_config::address::Address;
-use watchkeeper_contract::health::HealthState;
+use watchkeeper_contract::health::{Health, HealthState};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 use watchkeeper_contract::source::{
@@ -21,6 +21,17 @@ pub(super) async fn status(client: &RuntimeClient, out: &Output) -> Result<(), F
     let sources = client.sources().await?;
     let pipelines = client.pipelines().await?;
     out.object(&json!({"health": health, "sources": sources, "pipelines": pipelines}));
+    show_status(&health, &sources, &pipelines, out);
+    Ok(())
+}
+
+/// How the box is, for people.
+pub(super) fn show_status(
+    health: &Health,
+    sources: &[SourceStatus],
+    pipelines: &[PipelineStatus],
+    out: &Output,
+) {
     let state = match health.state {
         HealthState::Up => "up",
         HealthState::Degraded => "degraded",
@@ -37,13 +48,12 @@ pub(super) async fn status(client: &RuntimeClient, out: &Output) -> Result<(), F
     }
     if !sources.is_empty() {
         out.line("");
-        source_table(&sources, out);
+        source_table(sources, out);
     }
     if !pipelines.is_empty() {
         out.line("");
-        pipeline_table(&pipelines, out);
+        pipeline_table(pipelines, out);
     }
-    Ok(())
 }
 
 /// `watchkeeper sources`.
@@ -170,18 +180,19 @@ pub(super) async fn pipelines(
         }
     };
     out.end_live_line();
-    out.both(&changed, || {
-        format!(
-            "pipeline {} is {}",
-            changed.spec.id,
-            match changed.state {
-                PipelineState::Starting | PipelineState::Running if changed.spec.paused =>
-                    "being paused".to_owned(),
-                ref state => pipeline_state(state),
-            }
-        )
-    });
+    out.both(&changed, || now(&changed));
     Ok(())
+}
+
+/// What a pipeline is after a change of it, as a sentence.
+pub(super) fn now(changed: &PipelineStatus) -> String {
+    let state = match &changed.state {
+        PipelineState::Starting | PipelineState::Running if changed.spec.paused => {
+            "being paused".to_owned()
+        }
+        state => pipeline_state(state),
+    };
+    format!("pipeline {} is {state}", changed.spec.id)
 }
 
 /// `watchkeeper frame`.
@@ -261,7 +272,7 @@ fn write_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
         .map_err(|e| Failure::new(Exit::Failed, format!("can't write {}: {e}", path.display())))
 }
 
-fn source_table(sources: &[SourceStatus], out: &Output) {
+pub(super) fn source_table(sources: &[SourceStatus], out: &Output) {
     let rows = sources.iter().map(|source| {
         let size = source
             .size
@@ -299,7 +310,7 @@ fn rate(fps: f64) -> String {
     format!("{:.1}", if fps > 0.0 { fps } else { 0.0 })
 }
 
-fn source_state(state: &SourceState) -> String {
+pub(super) fn source_state(state: &SourceState) -> String {
     match state {
         SourceState::Connecting { attempt } => format!("connecting ({attempt})"),
         SourceState::Live { blind: None } => "live".to_owned(),
@@ -351,7 +362,7 @@ fn reasons<'a>(told: impl Iterator<Item = (&'a str, String, Option<&'a str>)>, o
     }
 }
 
-fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
+pub(super) fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
     let rows = pipelines.iter().map(|pipeline| {
         vec![
             pipeline.spec.id.to_string(),
@@ -377,7 +388,7 @@ fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
     reasons(told, out);
 }
 
-fn show_pipeline(status: &PipelineStatus, out: &Output) {
+pub(super) fn show_pipeline(status: &PipelineStatus, out: &Output) {
     pipeline_table(std::slice::from_ref(status), out);
     let results = &status.results;
     let lines = results

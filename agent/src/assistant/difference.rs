@@ -1,0 +1,274 @@
+//! What a proposal would make different, compared with what runs.
+//!
+//! Invariant: what is listed is computed from the two specifications, never from the words of the request.
+
+use serde::Serialize;
+use serde_json::Value;
+use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
+use watchkeeper_plain::Change;
+
+use super::situation::Situation;
+
+/// Longest value that is shown, in characters.
+const SHOWN: usize = 60;
+/// Most fields of one pipeline that are listed.
+const MAX_FIELDS: usize = 20;
+
+/// What becomes of one pipeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Which.
+    pub pipeline: PipelineId,
+    /// The source it watches, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceId>,
+    /// What becomes of it.
+    #[serde(flatten)]
+    pub becomes: Becomes,
+}
+
+/// What becomes of a pipeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "becomes", rename_all = "snake_case")]
+pub enum Becomes {
+    /// It is new.
+    New,
+    /// It takes the place of one of that name, which has come meanwhile.
+    Taken,
+    /// Fields of it are others.
+    Other {
+        /// Each field that differs.
+        fields: Vec<Field>,
+        /// How many more there are.
+        more: usize,
+    },
+    /// It ends and is gone.
+    Gone,
+    /// It pauses.
+    Paused,
+    /// It goes on.
+    Resumed,
+    /// Nothing: it is so already.
+    Same,
+    /// It is not there any more.
+    Missing,
+}
+
+/// One field that differs. A side that has none is `null`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Field {
+    /// Path in the specification, such as `workflow.steps.detect.confidence`.
+    pub path: String,
+    /// What stands there.
+    pub from: String,
+    /// What would.
+    pub to: String,
+}
+
+/// What `change` makes different in this situation.
+#[must_use]
+pub fn difference(change: &Change, situation: &Situation) -> Difference {
+    let id = match change {
+        Change::Deploy(spec) | Change::Replace(spec) => &spec.id,
+        Change::Stop(id) | Change::Resume(id) | Change::Pause { pipeline: id, .. } => id,
+    };
+    let status = situation.pipeline(id.as_str());
+    let runs = status.map(|p| &p.spec);
+    let becomes = match (change, status) {
+        (Change::Deploy(_), None) => Becomes::New,
+        (Change::Deploy(_), Some(_)) => Becomes::Taken,
+        (_, None) => Becomes::Missing,
+        (Change::Replace(spec), Some(runs)) => compared(&runs.spec, spec),
+        (Change::Stop(_), Some(_)) => Becomes::Gone,
+        (Change::Pause { .. }, Some(runs)) if runs.spec.paused => Becomes::Same,
+        (Change::Pause { .. }, Some(_)) => Becomes::Paused,
+        (Change::Resume(_), Some(runs)) if goes(runs) => Becomes::Same,
+        (Change::Resume(_), Some(_)) => Becomes::Resumed,
+    };
+    let source = match change {
+        Change::Deploy(spec) | Change::Replace(spec) => Some(spec.source.clone()),
+        _ => runs.map(|spec| spec.source.clone()),
+    };
+    Difference {
+        pipeline: id.clone(),
+        source,
+        becomes,
+    }
+}
+
+/// Whether nothing holds it: a pipeline can also rest because it failed or was held, and a resume lifts that.
+fn goes(status: &PipelineStatus) -> bool {
+    let state = &status.state;
+    !status.spec.paused && matches!(state, PipelineState::Starting | PipelineState::Running)
+}
+
+fn compared(runs: &PipelineSpec, wanted: &PipelineSpec) -> Becomes {
+    let value = |spec: &PipelineSpec| serde_json::to_value(spec).unwrap_or_default();
+    let mut fields = Vec::new();
+    fields_of("", &value(runs), &value(wanted), &mut fields);
+    if fields.is_empty() {
+        return Becomes::Same;
+    }
+    let more = fields.len().saturating_sub(MAX_FIELDS);
+    fields.truncate(MAX_FIELDS);
+    Becomes::Other { fields, more }
+}
+
+fn fields_of(path: &str, from: &Value, to: &Value, fields: &mut Vec<Field>) {
+    let below = |name: &str| match path {
+        "" => name.to_owned(),
+        path => format!("{path}.{name}"),
+    };
+    match (from, to) {
+        (from, to) if from == to => {}
+        (Value::Object(a), Value::Object(b)) => {
+            let names = a
+                .keys()
+                .chain(b.keys().filter(|name| !a.contains_key(*name)));
+            for name in names {
+                let side = |side: &serde_json::Map<String, Value>| {
+                    side.get(name).cloned().unwrap_or(Value::Null)
+                };
+                fields_of(&below(name), &side(a), &side(b), fields);
+            }
+        }
+        (Value::Array(a), Value::Array(b))
+            if a.len() == b.len() && a.iter().any(Value::is_object) =>
+        {
+            for (nth, (from, to)) in a.iter().zip(b).enumerate() {
+                // Steps and rules are known by their names.
+                let name = from.get("name").and_then(Value::as_str);
+                let name = name.map_or_else(|| nth.to_string(), str::to_owned);
+                fields_of(&below(&name), from, to, fields);
+            }
+        }
+        (from, to) => fields.push(Field {
+            path: path.to_owned(),
+            from: shown(from),
+            to: shown(to),
+        }),
+    }
+}
+
+/// A value on one line, cut.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
+        None => text,
+    }
+}
+
+impl Difference {
+    /// Whether it makes any difference that can be made.
+    #[must_use]
+    pub fn acts(&self) -> bool {
+        !matches!(
+            self.becomes,
+            Becomes::Same | Becomes::Missing | Becomes::Taken
+        )
+    }
+
+    /// As lines for a person.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let on = self
+            .source
+            .as_ref()
+            .map(|s| format!(" on {s}"))
+            .unwrap_or_default();
+        let id = &self.pipeline;
+        let head = match &self.becomes {
+            Becomes::New => format!("+ {id}{on} is new"),
+            Becomes::Taken => format!("! {id}: the name is taken by a pipeline that runs"),
+            Becomes::Other { .. } => format!("~ {id}{on} begins anew with"),
+            Becomes::Gone => format!("- {id}{on} ends and is gone; its events stay"),
+            Becomes::Paused => format!("~ {id}{on} pauses"),
+            Becomes::Resumed => format!("~ {id}{on} goes on"),
+            Becomes::Same => format!("= {id}{on} is so already"),
+            Becomes::Missing => format!("! {id} is not there"),
+        };
+        let mut lines = vec![head];
+        if let Becomes::Other { fields, more } = &self.becomes {
+            let line = |f: &Field| format!("    {}: {} → {}", f.path, f.from, f.to);
+            lines.extend(fields.iter().map(line));
+            if *more > 0 {
+                lines.push(format!("    and {more} more"));
+            }
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::situation::testing::{situation, status};
+    use super::*;
+
+    fn spec(confidence: f64, rules: &Value) -> PipelineSpec {
+        let steps = json!([{"type": "d", "name": "detect", "confidence": confidence}]);
+        serde_json::from_value(
+            json!({"id": "p", "source": "gate", "workflow": {"steps": steps}, "rules": rules}),
+        )
+        .unwrap()
+    }
+
+    fn lines(change: &Change, runs: Option<&PipelineSpec>) -> Vec<String> {
+        let mut here = situation();
+        here.pipelines = runs.map(status).into_iter().collect();
+        difference(change, &here).lines()
+    }
+
+    #[test]
+    fn fields_that_differ_are_named_with_both_values_and_the_others_are_not() {
+        let rule =
+            json!([{"name": "a", "when": {"kind": "enters", "zone": "z"}, "cooldown_s": 5.0}]);
+        let (runs, wanted) = (spec(0.1, &rule), spec(0.6, &rule));
+        let said = lines(&Change::Replace(Box::new(wanted.clone())), Some(&runs));
+        assert_eq!(
+            said,
+            [
+                "~ p on gate begins anew with",
+                "    workflow.steps.detect.confidence: 0.1 → 0.6"
+            ]
+        );
+        let said = lines(&Change::Replace(Box::new(wanted.clone())), Some(&wanted));
+        assert_eq!(said, ["= p on gate is so already"]);
+    }
+
+    #[test]
+    fn a_pause_of_what_is_paused_is_no_change_and_a_resume_of_it_is() {
+        let mut runs = spec(0.1, &Value::Null);
+        let id = runs.id.clone();
+        let pause = Change::Pause {
+            pipeline: id.clone(),
+            until: None,
+        };
+        let resume = Change::Resume(id.clone());
+        assert_eq!(lines(&pause, Some(&runs)), ["~ p on gate pauses"]);
+        assert_eq!(lines(&resume, Some(&runs)), ["= p on gate is so already"]);
+        runs.paused = true;
+        assert_eq!(lines(&pause, Some(&runs)), ["= p on gate is so already"]);
+        assert_eq!(lines(&resume, Some(&runs)), ["~ p on gate goes on"]);
+        assert_eq!(lines(&Change::Stop(id), None), ["! p is not there"]);
+    }
+
+    #[test]
+    fn a_long_list_of_fields_is_cut_and_says_so() {
+        let wide = |to: i64| -> PipelineSpec {
+            let parameters: serde_json::Map<String, Value> =
+                (0..30).map(|n| (format!("p{n}"), json!(to))).collect();
+            serde_json::from_value(
+                json!({"id": "p", "source": "gate", "workflow": {}, "parameters": parameters}),
+            )
+            .unwrap()
+        };
+        let said = lines(&Change::Replace(Box::new(wide(2))), Some(&wide(1)));
+        assert_eq!(said.len(), 22);
+        assert_eq!(said[21], "    and 10 more");
+    }
+}

@@ -1,0 +1,23 @@
+//! The assistant: requests in plain words → answers, and changes of what runs that a person has confirmed.
+//!
+//! Map: [`situation`] is what the runtime said of itself at one moment, [`conversation`] what is said back and what is waited for,
+//! [`offer`] a proposal as a person is shown it, with the engine's [`checks`] and the [`difference`] to what runs, [`happened`] the search
+//! in the journal, [`slash`] the short commands of the chat. They are sans-IO: time and answers of the runtime are arguments.
+//! [`waiting`] and [`trace`] are the two files that it keeps.
+//!
+//! Invariants:
+//! - nothing acts but [`Reply::Apply`](conversation::Reply::Apply), which only a yes to an offer that was shown brings about;
+//! - an offer is applied only where the same words mean the same changes to the same pipelines when the yes comes; else it is shown anew;
+//! - what a person is not told of an offer is not in it: what was assumed, what can't be done and what was not understood stand beside it.
+//!
+//! Not here: what words mean (`watchkeeper-plain`), who speaks to the runtime and to the terminal ([`crate::cli`]).
+
+pub mod checks;
+pub mod conversation;
+pub mod difference;
+pub mod happened;
+pub mod offer;
+pub mod situation;
+pub mod slash;
+pub mod trace;
+pub mod waiting;

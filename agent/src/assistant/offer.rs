@@ -1,0 +1,204 @@
+//! A proposal as a person is shown it: what was understood, what of it is doubtful, what the engine says, what would be different.
+//!
+//! Invariant: two offers have the same [`Offer::mark`] only where they would do the same to the same pipelines and say the same about it.
+
+use jiff::Zoned;
+use serde::Serialize;
+use serde_json::{Value, json};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_plain::{Change, Proposal};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::checks::{Check, check};
+use super::difference::{Difference, difference};
+use super::situation::Situation;
+
+/// An offer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    /// The person's words.
+    pub request: String,
+    /// When they were said.
+    pub at: Zoned,
+    /// What was made of them.
+    pub proposal: Proposal,
+    /// What the engine says to each pipeline that would be new or another.
+    pub checks: Vec<Check>,
+    /// What would be different, in the order of the changes.
+    pub difference: Vec<Difference>,
+    /// What the pipelines that it is about are now.
+    before: Vec<PipelineSpec>,
+}
+
+impl Offer {
+    /// The offer that a proposal is in this situation.
+    #[must_use]
+    pub fn new(request: &str, at: &Zoned, proposal: Proposal, situation: &Situation) -> Self {
+        let difference: Vec<Difference> = proposal
+            .changes
+            .iter()
+            .map(|change| difference(change, situation))
+            .collect();
+        let before = difference
+            .iter()
+            .filter_map(|d| situation.pipeline(d.pipeline.as_str()))
+            .map(|status| status.spec.clone());
+        Self {
+            request: request.to_owned(),
+            at: at.clone(),
+            checks: specs(&proposal)
+                .map(|spec| check(spec, &situation.models))
+                .collect(),
+            before: before.collect(),
+            difference,
+            proposal,
+        }
+    }
+
+    /// Why it can't be confirmed; `None`: it can.
+    #[must_use]
+    pub fn unsound(&self) -> Option<String> {
+        let mut errors = self.checks.iter().flat_map(|c| &c.errors);
+        if let Some(error) = errors.next() {
+            return Some(format!("it can't be deployed: {error}"));
+        }
+        if !self.difference.iter().any(Difference::acts) {
+            return Some("it would change nothing".to_owned());
+        }
+        None
+    }
+
+    /// Whether everything that was said is in it.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.proposal.not_understood.is_empty() && self.doubts().next().is_none()
+    }
+
+    /// What was understood and will not be as it was said, one sentence each.
+    pub fn doubts(&self) -> impl Iterator<Item = String> {
+        let said = self.proposal.not_possible.iter().cloned();
+        let until = self.proposal.changes.iter().filter_map(|change| match change {
+            Change::Pause { pipeline, until: Some(until) } => Some(format!(
+                "Nothing resumes {pipeline} by itself at {}: it stays paused until somebody says \"resume {pipeline}\".",
+                until.strftime("%Y-%m-%d %H:%M")
+            )),
+            _ => None,
+        });
+        said.chain(until)
+    }
+
+    /// What it is recognised by: made of all that it would do and say, and of what the pipelines that it is about are now. The way back from text is not
+    /// meant; XXH3 is for recognising, not against somebody who writes into the person's own folder.
+    #[must_use]
+    pub fn mark(&self) -> String {
+        let whole = json!({"offer": self.view(), "before": self.before});
+        format!("{:032x}", xxh3_128(whole.to_string().as_bytes()))
+    }
+
+    /// All of it for programs.
+    #[must_use]
+    pub fn view(&self) -> Value {
+        let changes: Vec<ChangeView<'_>> =
+            self.proposal.changes.iter().map(ChangeView::of).collect();
+        json!({
+            "request": self.request,
+            "understood": self.proposal.understood,
+            "assumed": self.proposal.assumed,
+            "not_possible": self.doubts().collect::<Vec<_>>(),
+            "not_understood": self.proposal.not_understood,
+            "changes": changes,
+            "checks": self.checks,
+            "difference": self.difference,
+        })
+    }
+
+    /// All of it for a person.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("I understood: {}", self.proposal.understood)];
+        let mut told = |head: &str, all: Vec<String>| {
+            lines.extend(all.into_iter().map(|one| format!("{head}{one}")));
+        };
+        told("  taken for granted: ", self.proposal.assumed.clone());
+        told("  not possible: ", self.doubts().collect());
+        if !self.proposal.not_understood.is_empty() {
+            let words: Vec<String> = self
+                .proposal
+                .not_understood
+                .iter()
+                .map(|w| format!("{w:?}"))
+                .collect();
+            told("  not understood, and left out: ", vec![words.join(", ")]);
+        }
+        for check in &self.checks {
+            if check.errors.is_empty() {
+                let rules = match check.rules.as_slice() {
+                    [] => "no rules".to_owned(),
+                    rules => format!("rules: {}", rules.join(", ")),
+                };
+                told(
+                    "  checked: ",
+                    vec![format!(
+                        "{} compiles, {} steps, {rules}",
+                        check.pipeline, check.steps
+                    )],
+                );
+            }
+            told("  wrong: ", check.errors.clone());
+            told("  mind: ", check.warnings.clone());
+        }
+        lines.push("What would be different:".to_owned());
+        let difference = self.difference.iter().flat_map(Difference::lines);
+        lines.extend(difference.map(|line| format!("  {line}")));
+        lines
+    }
+}
+
+fn specs(proposal: &Proposal) -> impl Iterator<Item = &PipelineSpec> {
+    proposal.changes.iter().filter_map(|change| match change {
+        Change::Deploy(spec) | Change::Replace(spec) => Some(&**spec),
+        Change::Stop(_) | Change::Pause { .. } | Change::Resume(_) => None,
+    })
+}
+
+/// A change as programs read it.
+#[derive(Debug, Serialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+enum ChangeView<'a> {
+    Deploy {
+        spec: &'a PipelineSpec,
+    },
+    Replace {
+        spec: &'a PipelineSpec,
+    },
+    Stop {
+        pipeline: &'a str,
+    },
+    Pause {
+        pipeline: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        until: Option<String>,
+    },
+    Resume {
+        pipeline: &'a str,
+    },
+}
+
+impl<'a> ChangeView<'a> {
+    fn of(change: &'a Change) -> Self {
+        match change {
+            Change::Deploy(spec) => Self::Deploy { spec },
+            Change::Replace(spec) => Self::Replace { spec },
+            Change::Stop(id) => Self::Stop {
+                pipeline: id.as_str(),
+            },
+            Change::Resume(id) => Self::Resume {
+                pipeline: id.as_str(),
+            },
+            Change::Pause { pipeline, until } => Self::Pause {
+                pipeline: pipeline.as_str(),
+                until: until.as_ref().map(|u| u.timestamp().to_string()),
+            },
+        }
+    }
+}

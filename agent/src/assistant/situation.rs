@@ -1,0 +1,337 @@
+//! What the runtime said of itself at one moment, and the scene that the plain language is understood in.
+//!
+//! Invariant: only what the runtime said. A camera whose picture nobody has seen has no size, and places that a person could not tell from
+//! everyday words have no name.
+
+use jiff::Zoned;
+use serde_json::Value;
+use watchkeeper_contract::health::Health;
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::model::{ModelInfo, ModelState};
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineStatus};
+use watchkeeper_contract::source::{SourceState, SourceStatus};
+use watchkeeper_plain::Scene;
+use watchkeeper_plain::scene::{Camera, Deployed, Model, Place, Shape};
+use watchkeeper_plain::watch::MOTION;
+
+/// Task of the models that find boxes with classes.
+const DETECTION: &str = "object-detection";
+/// Model that comes first where the configuration names none; what `watchkeeper run` takes too.
+const PREFERRED: &str = "yolox-nano";
+/// Most named places of one camera.
+const MAX_PLACES: usize = 32;
+/// Words that say where something is in any picture. A step of such a name was named by a program, and would take the words away from a request
+/// that means something else.
+const EVERYDAY: [&str; 22] = [
+    "line", "zone", "area", "region", "place", "picture", "image", "frame", "whole", "left",
+    "right", "top", "bottom", "upper", "lower", "half", "third", "quarter", "corner", "middle",
+    "centre", "center",
+];
+
+/// The runtime at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Situation {
+    /// How it is.
+    pub health: Health,
+    /// Its sources.
+    pub sources: Vec<SourceStatus>,
+    /// Its pipelines.
+    pub pipelines: Vec<PipelineStatus>,
+    /// The models it knows.
+    pub models: Vec<ModelInfo>,
+    /// The model that the configuration prefers.
+    pub preferred: Option<String>,
+    /// The time at the box, with its zone.
+    pub now: Zoned,
+    /// Whether cameras of which no picture was known were looked at.
+    pub looked: bool,
+}
+
+impl Situation {
+    /// The scene at the time `now`: the one of this moment, or the one at which a request was made.
+    #[must_use]
+    pub fn scene(&self, now: &Zoned) -> Scene {
+        let models = self.usable_models();
+        let camera = |source: &SourceStatus| Camera {
+            id: source.spec.id.clone(),
+            name: source.spec.id.to_string(),
+            size: source.size,
+            places: self.places(source, &models),
+        };
+        let deployed = |status: &PipelineStatus| Deployed {
+            spec: status.spec.clone(),
+            name: status.spec.id.to_string(),
+            paused: status.spec.paused,
+        };
+        Scene {
+            cameras: self.sources.iter().map(camera).collect(),
+            pipelines: self.pipelines.iter().map(deployed).collect(),
+            models,
+            now: now.clone(),
+        }
+    }
+
+    /// Cameras of which no picture was seen yet and of which one may come.
+    #[must_use]
+    pub fn unseen(&self) -> Vec<SourceId> {
+        let may_come =
+            |state: &SourceState| !matches!(state, SourceState::Failed { .. } | SourceState::Ended);
+        let unseen = self
+            .sources
+            .iter()
+            .filter(|s| s.size.is_none() && may_come(&s.state));
+        unseen.map(|s| s.spec.id.clone()).collect()
+    }
+
+    /// The pipeline of this name.
+    #[must_use]
+    pub fn pipeline(&self, id: &str) -> Option<&PipelineStatus> {
+        self.pipelines.iter().find(|p| p.spec.id.as_str() == id)
+    }
+
+    /// Models that find boxes and are here, the preferred one first, the one that tells no classes apart last. The figures of the demo scene are drawn for
+    /// the motion detector, so where there is nothing else to watch it is the only one.
+    fn usable_models(&self) -> Vec<Model> {
+        let is_demo = |s: &SourceStatus| s.spec.uri.starts_with("demo:");
+        let only_demo = !self.sources.is_empty() && self.sources.iter().all(is_demo);
+        let preferred = self.preferred.as_deref().unwrap_or(PREFERRED);
+        let usable = self.models.iter().filter(|m| {
+            m.state != ModelState::Absent
+                && (m.name == MOTION || (m.task == DETECTION && !only_demo))
+        });
+        let mut models: Vec<Model> = usable
+            .map(|m| Model {
+                name: m.name.clone(),
+                labels: match m.name.as_str() {
+                    MOTION => Vec::new(),
+                    _ => m.labels.clone(),
+                },
+            })
+            .collect();
+        models.sort_by_key(|m| (m.name != preferred, m.name == MOTION));
+        models
+    }
+
+    /// Zones and lines that pipelines on this camera have, by the names of their steps. Two shapes of one name are no place: nobody could say which
+    /// is meant.
+    fn places(&self, source: &SourceStatus, models: &[Model]) -> Vec<Place> {
+        let Some(size) = source.size.filter(|[w, h]| *w > 0 && *h > 0) else {
+            return Vec::new();
+        };
+        let on_it = self
+            .pipelines
+            .iter()
+            .filter(|p| p.spec.source == source.spec.id);
+        let mut places: Vec<Place> = Vec::new();
+        let mut doubtful: Vec<String> = Vec::new();
+        for place in on_it.flat_map(|p| drawn(&p.spec, size)) {
+            let is_class = models
+                .iter()
+                .flat_map(|m| &m.labels)
+                .any(|label| label.eq_ignore_ascii_case(&place.name));
+            if is_class || place.name.split(' ').all(says_where) {
+                continue;
+            }
+            match places.iter().find(|known| known.name == place.name) {
+                Some(known) if known.shape != place.shape => doubtful.push(place.name),
+                Some(_) => {}
+                None if places.len() < MAX_PLACES => places.push(place),
+                None => {}
+            }
+        }
+        places.retain(|place| !doubtful.contains(&place.name));
+        places
+    }
+}
+
+fn says_where(word: &str) -> bool {
+    EVERYDAY.contains(&word) || word.chars().all(|c| c.is_ascii_digit())
+}
+
+/// The zones and lines that the steps of a pipeline were given as literal coordinates.
+fn drawn(spec: &PipelineSpec, size: [u32; 2]) -> Vec<Place> {
+    let steps = spec.workflow.get("steps").and_then(Value::as_array);
+    let place = |step: &Value| {
+        let kind = step.get("type")?.as_str()?;
+        let name = step.get("name")?.as_str()?;
+        let shape = if kind.contains("line_counter@") {
+            match points(step.get("line_segment")?, size)?.as_slice() {
+                [a, b] if a != b => Shape::Line(*a, *b),
+                _ => return None,
+            }
+        } else if kind.contains("time_in_zone@") {
+            let corners = points(step.get("zone")?, size)?;
+            if corners.len() < 3 {
+                return None;
+            }
+            Shape::Zone(corners)
+        } else {
+            return None;
+        };
+        let name = name.replace(['-', '_'], " ").to_lowercase();
+        Some(Place { name, shape })
+    };
+    steps.into_iter().flatten().filter_map(place).collect()
+}
+
+/// Points in shares of the picture; none where one lies outside or the value is a selector.
+fn points(value: &Value, [w, h]: [u32; 2]) -> Option<Vec<[f64; 2]>> {
+    let share = |value: &Value, whole: u32| {
+        let share = value.as_f64()? / f64::from(whole);
+        (0.0..=1.0).contains(&share).then_some(share)
+    };
+    let point = |point: &Value| match point.as_array()?.as_slice() {
+        [x, y] => Some([share(x, w)?, share(y, h)?]),
+        _ => None,
+    };
+    value.as_array()?.iter().map(point).collect()
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! A box with two cameras and no pipeline, for the tests of the assistant.
+    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+    use jiff::civil::date;
+    use jiff::tz::TimeZone;
+    use serde_json::json;
+
+    use super::*;
+
+    pub(crate) fn source(id: &str, uri: &str, size: Option<[u32; 2]>) -> SourceStatus {
+        serde_json::from_value(json!({
+            "spec": {"id": id, "uri": uri}, "state": {"state": "idle"},
+            "since": {"unix_ms": 0, "quality": "synced"}, "size": size,
+            "counters": {"frames": 0, "dropped": 0, "connects": 0, "losses": 0, "fps": 0.0},
+        }))
+        .unwrap()
+    }
+
+    pub(crate) fn status(spec: &PipelineSpec) -> PipelineStatus {
+        let state = if spec.paused { "paused" } else { "running" };
+        serde_json::from_value(json!({
+            "spec": spec, "state": {"state": state},
+            "since": {"unix_ms": 0, "quality": "synced"},
+            "results": {
+                "frames": 1, "source_s": 1.0, "elapsed_s": 1.0, "tracks": 0, "lines": {}, "zones": {},
+                "events": 0, "discarded": 0, "stages_ms": {}, "outputs": {},
+            },
+        }))
+        .unwrap()
+    }
+
+    pub(crate) fn model(name: &str, labels: &[&str]) -> ModelInfo {
+        serde_json::from_value(json!({
+            "name": name, "task": "object-detection", "state": {"state": "builtin"}, "labels": labels,
+        }))
+        .unwrap()
+    }
+
+    pub(crate) fn situation() -> Situation {
+        Situation {
+            health: serde_json::from_value(json!({
+                "state": "up", "reasons": [], "version": "0", "boot_id": "b", "uptime_s": 1.0, "pid": 1, "last_seq": 0,
+            }))
+            .unwrap(),
+            sources: vec![
+                source("gate", "rtsp://cam/1", Some([640, 360])),
+                source("dock", "rtsp://cam/2", None),
+            ],
+            pipelines: Vec::new(),
+            models: vec![
+                model(MOTION, &["motion"]),
+                model(PREFERRED, &["person", "car", "dog"]),
+            ],
+            preferred: None,
+            now: date(2026, 11, 22).at(9, 0, 0, 0).to_zoned(TimeZone::UTC).unwrap(),
+            looked: true,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::json;
+
+    use super::testing::{model, situation, source, status};
+    use super::*;
+
+    fn pipeline(id: &str, source: &str, steps: Value) -> PipelineStatus {
+        let spec = json!({"id": id, "source": source, "workflow": {"steps": steps}});
+        status(&serde_json::from_value(spec).unwrap())
+    }
+
+    #[test]
+    fn the_preferred_model_comes_first_and_the_one_without_classes_last() {
+        let mut here = situation();
+        here.models.push(model("other", &["person"]));
+        let names = |here: &Situation| -> Vec<String> {
+            let scene = here.scene(&here.now);
+            scene.models.into_iter().map(|m| m.name).collect()
+        };
+        assert_eq!(names(&here), [PREFERRED, "other", MOTION]);
+        here.preferred = Some("other".to_owned());
+        assert_eq!(names(&here), ["other", PREFERRED, MOTION]);
+        here.models[1].state = ModelState::Absent;
+        assert_eq!(names(&here), ["other", MOTION]);
+    }
+
+    #[test]
+    fn a_box_that_only_has_the_demo_scene_watches_it_with_the_motion_detector() {
+        let mut here = situation();
+        here.sources = vec![source("street", "demo:?seed=1", None)];
+        let models = here.scene(&here.now).models;
+        assert_eq!(models.len(), 1);
+        assert_eq!(
+            (models[0].name.as_str(), models[0].labels.len()),
+            (MOTION, 0)
+        );
+    }
+
+    #[test]
+    fn zones_and_lines_that_somebody_drew_are_places_of_their_camera() {
+        let mut here = situation();
+        let zone = |name: &str, x: u32| json!({"type": "roboflow_core/time_in_zone@v3", "name": name, "zone": [[0, 0], [x, 0], [x, 180]]});
+        let door = json!({"type": "roboflow_core/line_counter@v2", "name": "Back_door", "line_segment": [[0, 0], [320, 360]]});
+        let outside = json!({"type": "roboflow_core/line_counter@v2", "name": "far", "line_segment": [[0, 0], [900, 0]]});
+        let by_parameter = json!({"type": "roboflow_core/time_in_zone@v3", "name": "open", "zone": "$inputs.zone"});
+        here.pipelines = vec![
+            pipeline(
+                "a",
+                "gate",
+                json!([
+                    zone("bay", 320),
+                    door,
+                    outside,
+                    by_parameter,
+                    zone("zone", 64),
+                    zone("car", 64)
+                ]),
+            ),
+            pipeline("b", "gate", json!([zone("bay", 320), zone("ramp", 64)])),
+            pipeline("c", "gate", json!([zone("ramp", 128)])),
+            pipeline("d", "dock", json!([zone("shelf", 64)])),
+        ];
+        let scene = here.scene(&here.now);
+        let names: Vec<&str> = scene.cameras[0]
+            .places
+            .iter()
+            .map(|p| p.name.as_str())
+            .collect();
+        assert_eq!(names, ["bay", "back door"]);
+        assert_eq!(
+            scene.cameras[0].places[1].shape,
+            Shape::Line([0.0, 0.0], [0.5, 1.0])
+        );
+        assert!(scene.cameras[1].places.is_empty(), "its size is not known");
+    }
+
+    #[test]
+    fn only_cameras_that_may_show_something_are_worth_a_look() {
+        let mut here = situation();
+        assert_eq!(here.unseen(), [SourceId::new("dock").unwrap()]);
+        here.sources[1].state = SourceState::Ended;
+        assert!(here.unseen().is_empty());
+    }
+}

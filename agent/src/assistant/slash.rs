@@ -1,0 +1,150 @@
+//! The short commands of the chat.
+//!
+//! Invariant: none of them acts. Those that stop, pause or resume are requests like any other, with an offer and a yes.
+
+/// A short command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Slash {
+    /// How the runtime, its sources and its pipelines are.
+    Status,
+    /// The sources and pipelines.
+    Streams,
+    /// The latest events, so many.
+    Events(u32),
+    /// Notes that have to do with these words.
+    Memory(String),
+    /// What waits for a yes or an answer.
+    Plan,
+    /// What can be said.
+    Help,
+    /// The end.
+    Quit,
+    /// A request in words.
+    Say(String),
+    /// Something else, with what to type instead.
+    Wrong(String),
+}
+
+/// Every command, what stands behind it, and what it does. Help and completion come from here.
+pub const ALL: [(&str, &str, &str); 10] = [
+    (
+        "/status",
+        "",
+        "how the runtime, its cameras and its pipelines are",
+    ),
+    ("/streams", "", "the cameras and the pipelines on them"),
+    ("/stop", "PIPELINE", "proposes to end a pipeline"),
+    ("/pause", "PIPELINE", "proposes to pause it"),
+    ("/resume", "PIPELINE", "proposes to let it go on"),
+    ("/events", "[COUNT]", "the latest events"),
+    ("/memory", "WORDS", "notes that have to do with these words"),
+    ("/plan", "", "what waits for your yes, no or answer"),
+    ("/help", "", "this list, and examples of what can be said"),
+    ("/quit", "", "the end; Ctrl-D too"),
+];
+
+/// Events that are shown where no number is said.
+const EVENTS: u32 = 10;
+/// Most events that are shown.
+const MAX_EVENTS: u32 = 500;
+
+/// The command in a line that begins with a slash; `None` where it doesn't.
+#[must_use]
+pub fn parse(line: &str) -> Option<Slash> {
+    let line = line.trim();
+    if !line.starts_with('/') {
+        return None;
+    }
+    let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    Some(match command {
+        "/status" => Slash::Status,
+        "/streams" => Slash::Streams,
+        "/stop" | "/pause" | "/resume" => {
+            let verb = command.trim_start_matches('/');
+            Slash::Say(format!("{verb} {rest}").trim().to_owned())
+        }
+        "/events" if rest.is_empty() => Slash::Events(EVENTS),
+        "/events" => match rest.parse() {
+            Ok(count @ 1..=MAX_EVENTS) => Slash::Events(count),
+            _ => Slash::Wrong(format!(
+                "/events takes a number from 1 to {MAX_EVENTS}, such as /events 20"
+            )),
+        },
+        "/memory" if rest.is_empty() => Slash::Wrong(
+            "/memory takes the words to look for, such as /memory loading dock".to_owned(),
+        ),
+        "/memory" => Slash::Memory(rest.to_owned()),
+        "/plan" => Slash::Plan,
+        "/help" | "/?" => Slash::Help,
+        "/quit" | "/exit" => Slash::Quit,
+        other => {
+            let near = ALL
+                .iter()
+                .map(|(name, ..)| (strsim::jaro_winkler(other, name), *name))
+                .filter(|(near, _)| *near > 0.85)
+                .max_by(|a, b| a.0.total_cmp(&b.0));
+            let other: String = other.chars().take(40).collect();
+            Slash::Wrong(match near {
+                Some((_, name)) => format!("there is no {other}; did you mean {name}?"),
+                None => format!("there is no {other}; /help lists what there is"),
+            })
+        }
+    })
+}
+
+/// The list of commands, one a line.
+#[must_use]
+pub fn help() -> String {
+    let line = |(name, takes, what): &(&str, &str, &str)| {
+        let usage = format!("{name} {takes}");
+        format!("{usage:18} {what}")
+    };
+    ALL.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(line: &str) -> String {
+        match parse(line) {
+            Some(Slash::Wrong(text)) => text,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_stops_and_pauses_is_a_request_in_words() {
+        assert_eq!(
+            parse("/pause gate-people"),
+            Some(Slash::Say("pause gate-people".to_owned()))
+        );
+        assert_eq!(parse(" /stop "), Some(Slash::Say("stop".to_owned())));
+        assert_eq!(parse("pause gate"), None);
+    }
+
+    #[test]
+    fn every_command_of_the_list_is_understood() {
+        for (name, takes, _) in ALL {
+            let line = match takes {
+                "" => name.to_owned(),
+                "[COUNT]" => format!("{name} 5"),
+                _ => format!("{name} gate"),
+            };
+            assert!(
+                !matches!(parse(&line), None | Some(Slash::Wrong(_))),
+                "{line}"
+            );
+            assert!(help().contains(name));
+        }
+    }
+
+    #[test]
+    fn a_mistyped_command_is_answered_with_the_one_that_may_be_meant() {
+        assert!(wrong("/evnts").contains("did you mean /events?"));
+        assert!(wrong("/dance").contains("/help"));
+        assert!(wrong("/events many").contains("a number from 1 to 500"));
+        assert!(wrong("/memory").contains("such as /memory"));
+    }
+}

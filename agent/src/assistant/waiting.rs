@@ -1,0 +1,361 @@
+//! Offers that wait for a yes between two commands: `watchkeeper ask` shows one, `watchkeeper ask --confirm ID` takes it.
+//!
+//! They are in one small file of the person's own state folder. What is kept is what to recognise an offer by, not what it would do: on a yes the
+//! request is understood again ([`super::conversation`]).
+//!
+//! Invariants: an offer is taken once, and is gone from the disk before anything is done about it; at most [`MAX_WAITING`] wait, the oldest goes first; a
+//! crash leaves the old file or the new one.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::conversation::{PATIENCE_S, Shown};
+
+/// Most offers that wait.
+pub const MAX_WAITING: usize = 16;
+/// Format of the file.
+const FORMAT: u32 = 1;
+/// Largest file that is read. Sixteen of the longest requests take less.
+const MAX_BYTES: u64 = 1 << 20;
+const NAME: &str = "waiting.json";
+const LOCK: &str = "waiting.lock";
+/// Letters and digits of an id: none that look alike.
+const LETTERS: [char; 28] = [
+    'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'j', 'k', 'm', 'n', 'p', 'q', 'r', 's', 't', 'v', 'w',
+    'x', 'y', 'z', '2', '3', '4', '6', '7', '9',
+];
+const ID_LENGTH: usize = 5;
+
+/// Why no offer could be kept or taken.
+#[derive(Debug, thiserror::Error)]
+pub enum WaitingError {
+    /// There is none of this id.
+    #[error(
+        "no proposal {id:?} waits: it was confirmed, is older than an hour, or was never made; ask again (`watchkeeper ask \"…\"`){}",
+        known(.others)
+    )]
+    Unknown {
+        /// The id, cut.
+        id: String,
+        /// Those that wait.
+        others: Vec<String>,
+    },
+    /// It was made for another runtime.
+    #[error(
+        "proposal {id} was made for the runtime at {made_for}, and this one is at {asked}; give --socket {made_for}, or ask again"
+    )]
+    OtherRuntime {
+        /// The id.
+        id: String,
+        /// Socket it was made for.
+        made_for: String,
+        /// Socket that was asked.
+        asked: String,
+    },
+    /// The file is there and makes no sense.
+    #[error("{} can't be read: {cause}; remove it and ask again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: String,
+    },
+    /// The disk refuses.
+    #[error("proposals can't be kept in {}: {source}; let this user write there, or use `watchkeeper chat`, which keeps none", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn known(others: &[String]) -> String {
+    match others {
+        [] => String::new(),
+        others => format!("; there are: {}", others.join(", ")),
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    format: u32,
+    offers: Vec<StoredOffer>,
+}
+
+/// The oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredOffer {
+    id: String,
+    socket: String,
+    request: String,
+    at_ms: i64,
+    mark: String,
+}
+
+/// The file of offers that wait.
+#[derive(Debug, Clone)]
+pub struct Waiting {
+    folder: PathBuf,
+}
+
+impl Waiting {
+    /// The one in this folder, which is made when the first offer comes.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_path_buf(),
+        }
+    }
+
+    /// Keeps an offer for the runtime at `socket` and answers its id.
+    ///
+    /// # Errors
+    /// When the file makes no sense or the disk refuses.
+    pub fn keep(
+        &self,
+        socket: &Path,
+        shown: &Shown,
+        now: Timestamp,
+    ) -> Result<String, WaitingError> {
+        let _lock = self.lock()?;
+        let mut offers = self.read(now)?;
+        let id = loop {
+            let letters = (0..ID_LENGTH).filter_map(|_| fastrand::choice(LETTERS));
+            let id: String = letters.collect();
+            if offers.iter().all(|offer| offer.id != id) {
+                break id;
+            }
+        };
+        offers.push(StoredOffer {
+            id: id.clone(),
+            socket: socket.display().to_string(),
+            request: shown.request.clone(),
+            at_ms: shown.at.as_millisecond(),
+            mark: shown.mark.clone(),
+        });
+        let spare = offers.len().saturating_sub(MAX_WAITING);
+        offers.drain(..spare);
+        self.write(offers)?;
+        Ok(id)
+    }
+
+    /// Takes an offer out.
+    ///
+    /// # Errors
+    /// When there is none of this id for the runtime at `socket`, the file makes no sense, or the disk refuses; then it still waits.
+    pub fn take(&self, id: &str, socket: &Path, now: Timestamp) -> Result<Shown, WaitingError> {
+        let _lock = self.lock()?;
+        let mut offers = self.read(now)?;
+        let wanted = id.trim().to_lowercase();
+        let Some(at) = offers.iter().position(|offer| offer.id == wanted) else {
+            return Err(WaitingError::Unknown {
+                id: id.chars().take(40).collect(),
+                others: offers.into_iter().map(|offer| offer.id).collect(),
+            });
+        };
+        let socket = socket.display().to_string();
+        if let Some(offer) = offers.get(at).filter(|offer| offer.socket != socket) {
+            return Err(WaitingError::OtherRuntime {
+                id: offer.id.clone(),
+                made_for: offer.socket.clone(),
+                asked: socket,
+            });
+        }
+        let offer = offers.remove(at);
+        let at =
+            Timestamp::from_millisecond(offer.at_ms).map_err(|e| self.damaged(e.to_string()))?;
+        self.write(offers)?;
+        Ok(Shown {
+            request: offer.request,
+            at,
+            mark: offer.mark,
+        })
+    }
+
+    /// Those that still wait.
+    fn read(&self, now: Timestamp) -> Result<Vec<StoredOffer>, WaitingError> {
+        let path = self.path();
+        let io = |source| WaitingError::Io {
+            path: path.clone(),
+            source,
+        };
+        let mut text = String::new();
+        match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(io(error)),
+            Ok(file) => {
+                let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
+                read.map_err(|e| self.damaged(e.to_string()))?;
+            }
+        }
+        if text.len() as u64 > MAX_BYTES {
+            return Err(self.damaged(format!("it is larger than {MAX_BYTES} bytes")));
+        }
+        let stored: Stored =
+            serde_json::from_str(&text).map_err(|e| self.damaged(e.to_string()))?;
+        if stored.format != FORMAT {
+            let cause = format!(
+                "it has format {}, this version reads {FORMAT}",
+                stored.format
+            );
+            return Err(self.damaged(cause));
+        }
+        let age = |offer: &StoredOffer| now.as_millisecond().saturating_sub(offer.at_ms);
+        let mut offers = stored.offers;
+        offers.retain(|offer| (0..=PATIENCE_S * 1000).contains(&age(offer)));
+        Ok(offers)
+    }
+
+    fn write(&self, offers: Vec<StoredOffer>) -> Result<(), WaitingError> {
+        let path = self.path();
+        let io = |source| WaitingError::Io {
+            path: path.clone(),
+            source,
+        };
+        let stored = Stored {
+            format: FORMAT,
+            offers,
+        };
+        // Texts and numbers always serialise.
+        let text = serde_json::to_string(&stored).unwrap_or_default();
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder).map_err(io)?;
+        file.write_all(text.as_bytes()).map_err(io)?;
+        file.as_file().sync_all().map_err(io)?;
+        file.persist(&path).map_err(|e| io(e.error))?;
+        File::open(&self.folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(io)
+    }
+
+    /// Holds off other commands until it is dropped.
+    fn lock(&self) -> Result<File, WaitingError> {
+        let path = self.folder.join(LOCK);
+        make_private(&self.folder)
+            .and_then(|()| {
+                let mut options = OpenOptions::new();
+                let file = options.create(true).append(true).mode(0o600).open(&path)?;
+                file.lock()?;
+                Ok(file)
+            })
+            .map_err(|source| WaitingError::Io { path, source })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join(NAME)
+    }
+
+    fn damaged(&self, cause: String) -> WaitingError {
+        WaitingError::Damaged {
+            path: self.path(),
+            cause,
+        }
+    }
+}
+
+/// Makes a folder that only its owner may look into; one that is there stays as it is.
+///
+/// # Errors
+/// What the system says.
+pub fn make_private(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn later(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
+
+    fn shown(request: &str) -> Shown {
+        Shown {
+            request: request.to_owned(),
+            at: NOW,
+            mark: "m".to_owned(),
+        }
+    }
+
+    fn here() -> (tempfile::TempDir, Waiting) {
+        let dir = tempfile::tempdir().unwrap();
+        let waiting = Waiting::new(&dir.path().join("state/watchkeeper"));
+        (dir, waiting)
+    }
+
+    #[test]
+    fn an_offer_is_taken_once_by_its_id_and_by_another_process() {
+        let (_dir, waiting) = here();
+        let socket = Path::new("/run/a.sock");
+        let id = waiting.keep(socket, &shown("count cars"), NOW).unwrap();
+        let other = Waiting::new(&waiting.folder);
+        assert_eq!(
+            other.take(&id.to_uppercase(), socket, later(10)).unwrap(),
+            shown("count cars")
+        );
+        let again = other.take(&id, socket, later(10)).unwrap_err().to_string();
+        assert!(again.contains("ask again"), "{again}");
+    }
+
+    #[test]
+    fn an_offer_for_another_runtime_is_refused_and_still_waits() {
+        let (_dir, waiting) = here();
+        let id = waiting.keep(Path::new("/a"), &shown("x"), NOW).unwrap();
+        let error = waiting
+            .take(&id, Path::new("/b"), NOW)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("--socket /a"), "{error}");
+        waiting.take(&id, Path::new("/a"), NOW).unwrap();
+    }
+
+    #[test]
+    fn only_so_many_wait_and_none_longer_than_an_hour() {
+        let (_dir, waiting) = here();
+        let socket = Path::new("/a");
+        let keep = |n: usize| waiting.keep(socket, &shown(&n.to_string()), NOW).unwrap();
+        let ids: Vec<String> = (0..=MAX_WAITING).map(keep).collect();
+        assert!(
+            waiting.take(&ids[0], socket, NOW).is_err(),
+            "the oldest gave way"
+        );
+        assert!(waiting.take(&ids[1], socket, later(PATIENCE_S)).is_ok());
+        assert!(
+            waiting
+                .take(&ids[2], socket, later(PATIENCE_S + 1))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn nobody_else_can_read_what_was_asked_and_a_damaged_file_says_what_to_do() {
+        let (_dir, waiting) = here();
+        let id = waiting.keep(Path::new("/a"), &shown("x"), NOW).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(
+            (mode(&waiting.folder), mode(&waiting.path())),
+            (0o700, 0o600)
+        );
+        for text in ["{", "[]", r#"{"format": 2, "offers": []}"#] {
+            fs::write(waiting.path(), text).unwrap();
+            let error = waiting
+                .take(&id, Path::new("/a"), NOW)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("remove it and ask again"), "{error}");
+        }
+    }
+}
