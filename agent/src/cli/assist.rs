@@ -10,6 +10,7 @@ use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
 use watchkeeper_config::Config;
 use watchkeeper_contract::id::{EventSeq, SourceId};
+use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use watchkeeper_memory::{HashedEmbedder, Memory, Query};
@@ -23,6 +24,7 @@ use super::output::Output;
 use super::remote;
 use super::state_folder::state_folder;
 use crate::assistant::conversation::{Conversation, Reply};
+use crate::assistant::counts::counts;
 use crate::assistant::difference::Difference;
 use crate::assistant::happened::Search;
 use crate::assistant::offer::Offer;
@@ -97,6 +99,8 @@ impl<'o> Assist<'o> {
 
     /// Has the runtime open these cameras for a moment, which tells it the size of their pictures. One that shows nothing is told by its state.
     async fn see(&self, cameras: &[SourceId]) {
+        self.out
+            .busy("looking at cameras of which no picture was seen yet");
         let client = &self.client;
         let looks = cameras.iter().take(MAX_LOOKS).map(|id| async move {
             if let Err(error) = client.source_frame(id).await {
@@ -107,6 +111,7 @@ impl<'o> Assist<'o> {
             .buffer_unordered(LOOKS_AT_ONCE)
             .collect::<Vec<()>>()
             .await;
+        self.out.end_live_line();
     }
 
     fn trace_reply(&self, reply: &Reply) {
@@ -203,7 +208,10 @@ impl<'o> Assist<'o> {
             if !difference.acts() {
                 continue;
             }
-            match self.carry_out(change, difference).await {
+            self.out.busy(format!("changing {}", difference.pipeline));
+            let outcome = self.carry_out(change, difference).await;
+            self.out.end_live_line();
+            match outcome {
                 Ok(sentence) => done.push(sentence),
                 Err(error) => {
                     let mut failure = Failure::from(error);
@@ -349,6 +357,7 @@ impl<'o> Assist<'o> {
                 let (health, sources, pipelines) = (&here.health, &here.sources, &here.pipelines);
                 out.object(&json!({"type": "status", "health": health, "sources": sources, "pipelines": pipelines}));
                 remote::show_status(health, sources, pipelines, out);
+                self.counts(pipelines);
             }
             Look::Status(Some(camera)) => self.camera(camera, here),
             Look::Events(wanted) => self.happened(wanted, looked).await?,
@@ -376,17 +385,26 @@ impl<'o> Assist<'o> {
         let sources = here.sources.iter().filter(|s| s.spec.id == *camera);
         let sources: Vec<_> = sources.cloned().collect();
         let on_it = here.pipelines.iter().filter(|p| p.spec.source == *camera);
-        let on_it: Vec<_> = on_it.collect();
-        self.out
-            .object(&json!({"type": "status", "sources": sources, "pipelines": on_it}));
-        remote::source_table(&sources, self.out);
+        let on_it: Vec<_> = on_it.cloned().collect();
+        let out = self.out;
+        out.object(&json!({"type": "status", "sources": sources, "pipelines": on_it}));
+        remote::source_table(&sources, out);
         if on_it.is_empty() {
-            self.out.line(format!("Nothing watches {camera}."));
+            out.line(format!("Nothing watches {camera}."));
+        } else {
+            out.line("");
+            remote::pipeline_table(&on_it, out);
+            self.counts(&on_it);
         }
-        for pipeline in on_it {
+    }
+
+    /// What pipelines have counted, for a person.
+    fn counts(&self, pipelines: &[PipelineStatus]) {
+        let lines: Vec<String> = pipelines.iter().filter_map(counts).collect();
+        if !lines.is_empty() {
             self.out.line("");
-            remote::show_pipeline(pipeline, self.out);
         }
+        lines.iter().for_each(|line| self.out.line(line));
     }
 
     async fn happened(&self, wanted: &EventsWanted, looked: &Looked) -> Result<(), Failure> {

@@ -310,7 +310,7 @@ fn rate(fps: f64) -> String {
     format!("{:.1}", if fps > 0.0 { fps } else { 0.0 })
 }
 
-pub(super) fn source_state(state: &SourceState) -> String {
+fn source_state(state: &SourceState) -> String {
     match state {
         SourceState::Connecting { attempt } => format!("connecting ({attempt})"),
         SourceState::Live { blind: None } => "live".to_owned(),
@@ -388,7 +388,7 @@ pub(super) fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
     reasons(told, out);
 }
 
-pub(super) fn show_pipeline(status: &PipelineStatus, out: &Output) {
+fn show_pipeline(status: &PipelineStatus, out: &Output) {
     pipeline_table(std::slice::from_ref(status), out);
     let results = &status.results;
     let lines = results

@@ -153,11 +153,13 @@ impl Chat<'_> {
     }
 
     async fn say(&mut self, text: &str) -> Result<(), Failure> {
-        let waited = self.assist.conversation.shown().is_some();
+        let before = self.assist.conversation.shown().cloned();
         let (reply, here) = self.assist.hear(text).await?;
-        let waits = self.assist.conversation.shown().is_some();
+        let shown = self.assist.conversation.shown();
+        let waits = shown.is_some();
+        let is_answer = matches!(reply, Reply::Apply(_) | Reply::Dropped | Reply::Anew(_));
         let out = self.assist.out;
-        if waited && !waits && !matches!(reply, Reply::Apply(_) | Reply::Dropped) {
+        if before.is_some() && shown != before.as_ref() && !is_answer {
             out.note("the proposal before this is put aside");
         }
         match reply {
