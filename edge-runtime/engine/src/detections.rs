@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
 
 use crate::geometry::{Anchor, BBox, Point};
 use crate::mask::Mask;
 
 /// One box.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Detection {
     /// Where, in pixels.
     pub bbox: BBox,
@@ -39,7 +40,7 @@ impl Detection {
 }
 
 /// Identity of one box.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DetectionId {
     /// Given by us: `(stream, number)`, formatted as a UUID when serialised.
     Local {
@@ -53,7 +54,7 @@ pub enum DetectionId {
 }
 
 /// Properties that only some boxes have. All absent by default.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Extra {
     /// Seconds in the zone of the last time-in-zone step.
     pub time_in_zone: Option<f64>,
@@ -75,7 +76,7 @@ pub struct Extra {
 }
 
 /// Where a crop lies in the picture it was cut from, and in the first picture of all.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// In the picture it was cut from.
     pub parent: Origin,
@@ -86,7 +87,7 @@ pub struct Place {
 }
 
 /// Where a picture lies in another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// Left upper corner, in pixels of the other picture.
     pub offset: [i64; 2],
@@ -95,7 +96,7 @@ pub struct Origin {
 }
 
 /// A named point of an object.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Keypoint {
     /// Where, in pixels.
     pub at: Point,
@@ -179,7 +180,7 @@ fn shift(point: &mut serde_json::Value, by: [f64; 2]) {
 }
 
 /// The boxes of one frame.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Detections {
     /// The boxes, in the order in which the model gave them.
     pub boxes: Vec<Detection>,

@@ -5,6 +5,7 @@
 
 use image::GrayImage;
 use imageproc::contours::{BorderType, Contour, find_contours};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use crate::geometry::{BBox, Point};
@@ -13,7 +14,7 @@ use crate::geometry::{BBox, Point};
 const MAX_PIXELS: usize = 1 << 28;
 
 /// Which pixels belong to an object.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Mask {
     /// An outline in pixels of the picture; inside by the even-odd rule, the outline itself included.
     Polygon(Vec<Point>),
@@ -21,8 +22,9 @@ pub enum Mask {
     Bitmap(Bitmap),
 }
 
-/// A cell for each pixel of a picture.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A cell for each pixel of a picture. Serialised as its size and COCO run lengths.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "([u32; 2], Vec<u32>)", into = "([u32; 2], Vec<u32>)")]
 pub struct Bitmap {
     width: usize,
     height: usize,
@@ -38,6 +40,20 @@ pub struct Outline {
     pub is_hole: bool,
     /// Place in the list of the outline that it lies in.
     pub parent: Option<usize>,
+}
+
+impl From<Bitmap> for ([u32; 2], Vec<u32>) {
+    fn from(bitmap: Bitmap) -> Self {
+        let side = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let size = [side(bitmap.width), side(bitmap.height)];
+        (size, bitmap.run_lengths())
+    }
+}
+
+impl From<([u32; 2], Vec<u32>)> for Bitmap {
+    fn from((size, runs): ([u32; 2], Vec<u32>)) -> Self {
+        Self::from_run_lengths(size, &runs)
+    }
 }
 
 impl Mask {

@@ -5,6 +5,8 @@
 //!
 //! Invariant: never shorter than asked for; an outage does not stretch the grace by which it is judged itself.
 
+use serde::{Deserialize, Serialize};
+
 use crate::track::Cadence;
 
 /// Seconds for which a track may be out of sight, or a condition not hold, before its visit or event ends, where frames
@@ -16,7 +18,7 @@ pub const GRACE_S: f64 = 2.0;
 const INTERVALS: f64 = 3.5;
 
 /// The grace of a stream of frames.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Grace {
     least_s: f64,
     cadence: Cadence,

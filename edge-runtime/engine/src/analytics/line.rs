@@ -7,6 +7,7 @@
 //! Invariant: a track is counted only when it was clearly on one side and is now clearly on the other; boxes without a
 //! track, with a negative track id, or with a coordinate that is not finite never count.
 
+use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
 
 use crate::analytics::recent::Recent;
@@ -23,7 +24,7 @@ const CORNERS: [Anchor; 4] = [
     Anchor::BottomRight,
 ];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Side {
     Left,
     Right,
@@ -39,7 +40,7 @@ pub struct Crossings {
 }
 
 /// A line that counts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LineCounter {
     start: Point,
     end: Point,

@@ -5,17 +5,18 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
 
 /// Bounded memory about tracks. A *round* is one frame.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Recent<T> {
     entries: BTreeMap<TrackId, Entry<T>>,
     capacity: usize,
     round: u64,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Entry<T> {
     value: T,
     seen: u64,

@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::pipeline::{Visit, ZoneVisits};
 
@@ -21,7 +22,7 @@ pub const MAX_LISTED: usize = 1000;
 /// Most tracks that can be in the zone at once.
 pub const MAX_OPEN: usize = 1000;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Open {
     track: TrackId,
     enter_s: f64,
@@ -41,7 +42,7 @@ impl Open {
 }
 
 /// The visits of one zone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Visits {
     grace: Grace,
     count: u64,

@@ -9,6 +9,8 @@
 //!
 //! Invariant: a point that is not finite is in no zone; a box without a track is never timed.
 
+use serde::{Deserialize, Serialize};
+
 use crate::analytics::recent::Recent;
 use crate::detections::{Detection, Detections};
 use crate::geometry::{Anchor, BBox, Point};
@@ -17,7 +19,7 @@ use crate::geometry::{Anchor, BBox, Point};
 const MAX_TRACKS: usize = 4096;
 
 /// A polygon and the point of a box that has to be in it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PolygonZone {
     corners: Vec<[f64; 2]>,
     anchor: Anchor,
@@ -85,7 +87,7 @@ fn on_edge([ax, ay]: [f64; 2], [bx, by]: [f64; 2], x: f64, y: f64) -> bool {
 }
 
 /// Times tracks while they are in any of some polygons.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TimeInZone {
     zones: Vec<PolygonZone>,
     remove_out_of_zone: bool,
@@ -94,7 +96,7 @@ pub struct TimeInZone {
 }
 
 /// Since when a track is in the zone and when it was last seen there, in seconds of source time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Inside {
     since_s: f64,
     seen_s: f64,

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
 
 use crate::analytics::recent::Recent;
@@ -19,7 +20,7 @@ pub const FORGET_AFTER: u64 = 30;
 const MAX_LENGTH: usize = 1000;
 
 /// One track's trace.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// Class of the latest box, for its colour.
     pub class_id: i64,
@@ -28,7 +29,7 @@ pub struct Trace {
 }
 
 /// The latest points of each track.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Traces {
     anchor: Anchor,
     length: usize,

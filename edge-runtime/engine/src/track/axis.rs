@@ -2,8 +2,10 @@
 //!
 //! Invariant: no input makes a function here panic; what is not finite stays so.
 
+use serde::{Deserialize, Serialize};
+
 /// A position with its velocity, and the 2×2 covariance of the two. Time is in any unit, velocity in that unit too.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Axis {
     pub(super) position: f64,
     pub(super) velocity: f64,

@@ -14,6 +14,7 @@
 //! Invariant: a box that comes out is a box that went in, with `track` set; each id appears at most once in a frame; an
 //! id is never given to a second object; at most [`MAX_TRACKS`] tracks are kept.
 
+use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
 
 use crate::detections::{Detection, Detections};
@@ -39,7 +40,7 @@ const DUPLICATE_DISTANCE: f64 = 0.15;
 const REFERENCE_FPS: f64 = 30.0;
 
 /// What can be set. The defaults are Roboflow's.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ByteTrackConfig {
     /// Score over which a box is matched in the first round; a new track needs 0.1 more.
     pub activation_threshold: f64,
@@ -66,7 +67,7 @@ impl Default for ByteTrackConfig {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Sight {
     /// Matched in the last frame.
     Tracked,
@@ -75,7 +76,7 @@ enum Sight {
     Lost { expired: bool },
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Track {
     filter: BoxFilter,
     sight: Sight,
@@ -101,7 +102,7 @@ enum Fate {
 }
 
 /// A `ByteTrack` tracker: state of one source.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ByteTrack {
     config: ByteTrackConfig,
     max_frames_lost: u64,

@@ -8,6 +8,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 /// Intervals that are remembered. Odd, so that the median is one of them.
 pub const REMEMBERED: usize = 9;
 /// An interval longer than this many usual ones means that frames are missing. Cameras jitter by one or two, and a box
@@ -32,7 +34,7 @@ impl Passed {
 }
 
 /// The rhythm of a stream of frames.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Cadence {
     last_s: Option<f64>,
     recent: VecDeque<f64>,

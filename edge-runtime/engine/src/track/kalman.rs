@@ -8,6 +8,8 @@
 //!
 //! Invariant: no input makes a function here panic; a state that is not finite stays so and then overlaps nothing.
 
+use serde::{Deserialize, Serialize};
+
 use super::axis::Axis;
 use crate::geometry::BBox;
 
@@ -21,7 +23,7 @@ const ASPECT_VELOCITY_STD: f64 = 1e-5;
 const ASPECT_MEASUREMENT_STD: f64 = 1e-1;
 
 /// Where a box is thought to be and how fast it moves, in pixels and pixels per frame.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BoxFilter {
     x: Axis,
     y: Axis,

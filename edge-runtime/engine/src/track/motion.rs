@@ -7,6 +7,8 @@
 //!
 //! Invariant: no input makes a function here panic; a state that is not finite stays so and then overlaps nothing.
 
+use serde::{Deserialize, Serialize};
+
 use super::axis::Axis;
 use crate::geometry::BBox;
 
@@ -27,7 +29,7 @@ const POSITION_DRIFT: f64 = 0.27;
 const VELOCITY_DRIFT: f64 = 0.66;
 
 /// Where a box is thought to be and how fast it moves, in pixels and seconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct BoxMotion {
     x: Axis,
     y: Axis,

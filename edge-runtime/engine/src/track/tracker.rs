@@ -18,6 +18,7 @@
 //! Invariant: pure; what is said of a frame is final; an id appears at most once in a frame and is never given to a second
 //! object; at most [`MAX_TRACKS`] tracks are kept; no allocation once it has seen as many boxes and tracks.
 
+use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
 
 use super::assign::Assigner;
@@ -53,7 +54,7 @@ const FARTHEST: f64 = 1e7;
 const INSTANT_S: f64 = 1e-6;
 
 /// What can be set.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TrackerConfig {
     /// Score from which a box that fits no track begins one. Scores weigh relative to it, so a detector that is never sure
     /// needs only this set.
@@ -93,7 +94,7 @@ impl TrackerConfig {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Track {
     motion: BoxMotion,
     /// Where it should be now.
@@ -128,7 +129,7 @@ struct Seen {
 }
 
 /// State of one source.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tracker {
     config: TrackerConfig,
     cadence: Cadence,
@@ -138,11 +139,17 @@ pub struct Tracker {
     last_id: i64,
     tracks: Vec<Track>,
     // Memory that is used again in each frame.
+    #[serde(skip)]
     seen: Vec<Seen>,
+    #[serde(skip)]
     rows: Vec<usize>,
+    #[serde(skip)]
     cols: Vec<usize>,
+    #[serde(skip)]
     assigner: Assigner,
+    #[serde(skip)]
     common: Common,
+    #[serde(skip)]
     ids: Vec<Option<TrackId>>,
 }
 

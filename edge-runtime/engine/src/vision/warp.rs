@@ -2,11 +2,13 @@
 //!
 //! Invariant: the picture that comes out has the size asked for; what lies beyond the edge of the other is black.
 
+use serde::{Deserialize, Serialize};
+
 use crate::geometry::Point;
 use crate::workflow::RgbPixels;
 
 /// A way from one plane to another that keeps straight lines straight: a matrix of 3 by 3, by rows.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Perspective([f64; 9]);
 
 impl Perspective {

@@ -1,7 +1,8 @@
 //! Blocks at run time: one instance per step, called once per element.
 //!
 //! Invariant: a block sees its properties as values in the order of its manifest and never a selector, a name or another
-//! step. It may keep state; it reads no clock, the time is in the [`Call`].
+//! step; it reads no clock, the time is in the [`Call`]. A [`Block`] remembers nothing: one that does is
+//! [`Stateful`](super::stateful::Stateful).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -12,6 +13,7 @@ use serde_json::{Map, Value as Json};
 use watchkeeper_contract::effect::Effect;
 
 use super::image::ImageValue;
+use super::stateful::Memory;
 use super::value::Value;
 use crate::detections::{DetectionId, Detections};
 use crate::geometry::Anchor;
@@ -228,6 +230,11 @@ impl Shared {
             self.0.pop_first();
         }
     }
+
+    /// Everything that is remembered, by place and key.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&(Arc<str>, Arc<str>), &Value)> {
+        self.0.iter()
+    }
 }
 
 impl std::fmt::Debug for Call<'_> {
@@ -240,13 +247,38 @@ impl std::fmt::Debug for Call<'_> {
     }
 }
 
-/// One step's instance of a block.
-pub(crate) trait Block: Send {
+/// One step's instance of a block that remembers nothing: what it does follows from the call alone.
+pub(crate) trait Block: Send + Sync {
+    /// Works on one element.
+    ///
+    /// # Errors
+    /// As [`Instance::run`].
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String>;
+}
+
+/// One step of a running workflow: a block, with its state where it has one.
+pub(crate) trait Instance: Send {
     /// Works on one element.
     ///
     /// # Errors
     /// One sentence; the step fails for this element and the steps that need it are skipped.
     fn run(&mut self, call: &mut Call<'_>) -> Result<(), String>;
+
+    /// What it remembers, to be saved.
+    fn memory(&self) -> Option<&dyn Memory> {
+        None
+    }
+
+    /// The same, to be restored.
+    fn memory_mut(&mut self) -> Option<&mut dyn Memory> {
+        None
+    }
+}
+
+impl<B: Block> Instance for B {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+        Block::run(self, call)
+    }
 }
 
 impl<'a> Call<'a> {

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use serde::{Deserialize, Serialize};
+
 use crate::detections::{Detections, Origin, Place};
 
 /// A packed RGB picture.
@@ -131,7 +133,7 @@ pub(crate) fn lazy(
 }
 
 /// Where a frame stands in its video.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VideoMeta {
     /// Which video; stateful blocks keep one state for each.
     pub video_identifier: Arc<str>,

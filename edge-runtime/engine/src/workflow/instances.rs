@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use watchkeeper_contract::id::TrackId;
 
@@ -29,7 +30,7 @@ pub(crate) fn cache_size(setup: &Setup<'_>) -> usize {
 }
 
 /// The latest identities.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Instances {
     size: usize,
     order: VecDeque<TrackId>,

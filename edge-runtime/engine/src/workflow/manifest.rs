@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
-use super::block::{Block, Setup};
+use super::block::{Instance, Setup};
 use super::kinds::{Kind, KindSet};
 
 /// Everything there is to say about one version of a block.
@@ -43,7 +43,7 @@ pub(crate) struct Manifest {
     /// not say so may name classes of its own.
     pub(crate) keeps_classes: bool,
     /// Makes one instance, with its own state.
-    pub(crate) build: fn(&Setup<'_>) -> Result<Box<dyn Block>, String>,
+    pub(crate) build: fn(&Setup<'_>) -> Result<Box<dyn Instance>, String>,
 }
 
 /// What a block is to the program around the workflow.

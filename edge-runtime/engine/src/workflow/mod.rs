@@ -1,7 +1,8 @@
 //! The workflow language: Roboflow's definitions, compiled once and run on every frame.
 //!
 //! A definition goes three ways in turn: *definition* (the document, its grammar) → *checked* (names, kinds, lineage) →
-//! *plan* (numbered slots in topological order), of which any number of [`Execution`]s run. Everything that is wrong is
+//! *plan* (numbered slots in topological order), of which any number of [`Execution`]s run, whose state outlives them
+//! ([`Execution::save`]). Everything that is wrong is
 //! collected, in the classes of Roboflow's compiler. Invariants: a document that passes [`validate`] compiles; no
 //! document and no value makes anything here panic; a failing step never stops the others.
 
@@ -14,10 +15,12 @@ mod definition;
 mod drawing;
 mod error;
 mod facts;
+mod fingerprint;
 mod image;
 mod inner;
 mod instances;
 pub mod json;
+mod kept;
 mod kinds;
 mod lineage;
 mod manifest;
@@ -30,6 +33,8 @@ pub mod replay;
 mod run;
 mod selector;
 mod sink;
+mod state;
+mod stateful;
 mod step;
 mod tree;
 mod types;
@@ -57,6 +62,7 @@ pub use kinds::{Kind, KindSet};
 pub use plan::{Compiled, Overlay, SlotId};
 pub use run::{Execution, RunReport, RuntimeInput, StepFailure};
 pub use selector::Selector;
+pub use state::{Anew, MOST_BYTES as MOST_STATE_BYTES, Restored, Saved, StateError};
 pub use value::{Array, Value};
 
 /// Says everything that is wrong with a definition, or the depth and kinds of everything in it.

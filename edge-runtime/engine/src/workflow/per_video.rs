@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::kinds::Kind;
 use super::manifest::Property;
 
@@ -26,7 +28,8 @@ pub(crate) const TRACKED: Property = Property::data("detections", "tracked detec
 pub(crate) const MAX_VIDEOS: usize = 64;
 
 /// One state per video, made when the video is first seen.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(transparent)]
 pub(crate) struct PerVideo<T>(BTreeMap<Arc<str>, T>);
 
 impl<T> Default for PerVideo<T> {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json};
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::workflow::WorkflowError;
 
-use super::block::{Block, Setup};
+use super::block::{Instance, Setup};
 use super::check::Checked;
 use super::definition::InputType;
 use super::error::{ErrorClass, Problem};
@@ -363,7 +363,7 @@ impl PlanStep {
     }
 
     /// Makes the block of this step.
-    pub(crate) fn build(&self) -> Result<Box<dyn Block>, String> {
+    pub(crate) fn build(&self) -> Result<Box<dyn Instance>, String> {
         (self.manifest.build)(&Setup {
             literals: &self.literals,
         })

@@ -109,29 +109,54 @@ impl Recording {
 /// # Errors
 /// What keeps the workflow from running at all.
 pub fn replay(compiled: &Compiled, recording: &Recording) -> Result<Replay, WorkflowError> {
-    if !(recording.fps.is_finite() && recording.fps > 0.0) {
-        return Err(Problem::new(
-            ErrorClass::RuntimeInputError,
-            format!(
-                "fps of the recording is {}, which is no rate",
-                recording.fps
-            ),
-        )
-        .done());
-    }
-    let mut run = compiled.instantiate();
+    let mut player = Player::new(compiled, recording)?;
     let mut replay = Replay {
         frames: Vec::with_capacity(recording.frames.len()),
         failures: Vec::new(),
     };
-    let size = [recording.width, recording.height];
     for frame in 0..recording.frames.len() {
+        let failures = player.play(frame)?.into_iter();
+        let number = frame as u64 + 1;
+        replay.failures.extend(failures.map(|f| (number, f)));
+        replay.frames.push(compiled.replay_row(&player.run, number));
+    }
+    Ok(replay)
+}
+
+/// A workflow on its way through a recording.
+pub(super) struct Player<'a> {
+    compiled: &'a Compiled,
+    recording: &'a Recording,
+    pub(super) run: Execution,
+}
+
+impl<'a> Player<'a> {
+    /// Before the first frame.
+    pub(super) fn new(
+        compiled: &'a Compiled,
+        recording: &'a Recording,
+    ) -> Result<Self, WorkflowError> {
+        let fps = recording.fps;
+        if !(fps.is_finite() && fps > 0.0) {
+            let message = format!("fps of the recording is {fps}, which is no rate");
+            return Err(Problem::new(ErrorClass::RuntimeInputError, message).done());
+        }
+        Ok(Self {
+            compiled,
+            recording,
+            run: compiled.instantiate(),
+        })
+    }
+
+    /// Runs one frame, from 0; the steps that failed.
+    pub(super) fn play(&mut self, frame: usize) -> Result<Vec<StepFailure>, WorkflowError> {
         let number = frame as u64 + 1;
         #[expect(
             clippy::cast_precision_loss,
             reason = "frame numbers stay far below 2^53"
         )]
-        let seconds = number as f64 / recording.fps;
+        let seconds = number as f64 / self.recording.fps;
+        let size = [self.recording.width, self.recording.height];
         let image = ImageValue::new(
             Arc::new(Black(size)),
             VideoMeta {
@@ -139,19 +164,16 @@ pub fn replay(compiled: &Compiled, recording: &Recording) -> Result<Replay, Work
                 frame_number: number,
                 frame_timestamp: seconds,
                 source_s: None,
-                fps: Some(recording.fps),
+                fps: Some(self.recording.fps),
                 comes_from_video_file: true,
             },
         );
-        let boxes = recording.detections(frame);
-        let inputs = compiled.replay_inputs(&image, &boxes);
+        let boxes = self.recording.detections(frame);
+        let inputs = self.compiled.replay_inputs(&image, &boxes);
         let now = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        let report = run.run_batch(inputs, now, &mut Recorded(boxes))?;
-        let failures = report.errors.into_iter();
-        replay.failures.extend(failures.map(|f| (number, f)));
-        replay.frames.push(compiled.replay_row(&run, number));
+        let report = self.run.run_batch(inputs, now, &mut Recorded(boxes))?;
+        Ok(report.errors)
     }
-    Ok(replay)
 }
 
 impl Compiled {

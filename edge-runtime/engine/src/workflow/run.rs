@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json};
 use watchkeeper_contract::workflow::WorkflowError;
 
-use super::block::{Block, Call, Host, Ids, Shared};
+use super::block::{Block, Call, Host, Ids, Instance, Shared};
 use super::definition::InputType;
 use super::error::{ErrorClass, Problem};
 use super::image::{ImageValue, Pixels};
@@ -50,13 +50,13 @@ pub enum RuntimeInput {
 
 /// One running instance of a workflow.
 pub struct Execution {
-    plan: Arc<Plan>,
-    blocks: Vec<Box<dyn Block>>,
-    memory: Memory,
+    pub(super) plan: Arc<Plan>,
+    pub(super) blocks: Vec<Box<dyn Instance>>,
+    pub(super) memory: Memory,
 }
 
 /// Everything that a run writes.
-struct Memory {
+pub(super) struct Memory {
     slots: Vec<Tree<Value>>,
     branches: Vec<Tree<bool>>,
     args: Vec<Value>,
@@ -64,8 +64,10 @@ struct Memory {
     flags: Vec<bool>,
     index: Vec<usize>,
     batch: usize,
-    ids: Ids,
-    shared: Shared,
+    pub(super) ids: Ids,
+    pub(super) shared: Shared,
+    /// The time of the latest run.
+    pub(super) now: Duration,
 }
 
 impl std::fmt::Debug for Execution {
@@ -83,7 +85,7 @@ const OWN_STREAM: u64 = 1 << 63;
 struct Broken(String);
 
 impl Block for Broken {
-    fn run(&mut self, _: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, _: &mut Call<'_>) -> Result<(), String> {
         Err(self.0.clone())
     }
 }
@@ -108,6 +110,7 @@ impl Execution {
                 last: 0,
             },
             shared: Shared::default(),
+            now: Duration::ZERO,
         };
         Self {
             plan,
@@ -241,6 +244,7 @@ impl Execution {
 
     fn steps(&mut self, now: Duration, host: &mut dyn Host) -> RunReport {
         let mut report = RunReport::default();
+        self.memory.now = now;
         let plan = Arc::clone(&self.plan);
         for (step, block) in plan.steps.iter().zip(&mut self.blocks) {
             let mut visit = Visit {
@@ -387,7 +391,7 @@ fn spread(input: &RuntimeInput, size: usize) -> Vec<Value> {
 struct Visit<'a> {
     plan: &'a Plan,
     step: &'a PlanStep,
-    block: &'a mut dyn Block,
+    block: &'a mut dyn Instance,
     memory: &'a mut Memory,
     now: Duration,
     host: &'a mut dyn Host,

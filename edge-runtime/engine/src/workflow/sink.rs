@@ -6,13 +6,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use watchkeeper_contract::effect::{Attachment, Effect, Sealed};
 
-use super::block::{Block, Call, Setup};
+use super::block::{Call, Setup};
 use super::codec;
 use super::kinds::Kind;
 use super::manifest::{Default as Or, INTEGER, Output, Property, Shape};
+use super::stateful::Stateful;
 use super::uql::named_operations;
 use super::value::Value;
 
@@ -111,17 +114,22 @@ pub(crate) const PLAIN_OUTPUTS: &[Output] = &[
 ];
 
 /// A block that sends something, and tells in [`OUTPUTS`] how it went.
-pub(crate) trait Sink: Send {
+pub(crate) trait Sink: Send + Sync {
+    /// What it remembers.
+    type State: Serialize + DeserializeOwned + Default + Send;
+
     /// Sends it.
     ///
     /// # Errors
     /// Where a property is not what it has to be, so that there is nothing to send.
-    fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String>;
+    fn send(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String>;
 }
 
-impl<T: Sink> Block for T {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = self.send(call)?;
+impl<T: Sink> Stateful for T {
+    type State = T::State;
+
+    fn run(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        let sent = self.send(state, call)?;
         sent.put(call);
         Ok(())
     }
@@ -136,7 +144,7 @@ pub(crate) fn check_cooldown(setup: &Setup<'_>) -> Result<(), String> {
 }
 
 /// When a sink sent something last.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Rest(Option<Duration>);
 
 impl Rest {
@@ -294,7 +302,7 @@ pub(crate) fn attachments(files: &Value) -> Result<Vec<Attachment>, String> {
 }
 
 /// Several texts in one file: how many there are already, and what of the next one is new.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
     entries: i64,
 }

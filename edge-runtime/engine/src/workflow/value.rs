@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::image::{ImageValue, VideoMeta};
@@ -50,11 +50,28 @@ pub enum Value {
 }
 
 /// Numbers in any number of dimensions.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "(Vec<usize>, Vec<f32>)", into = "(Vec<usize>, Vec<f32>)")]
 pub struct Array {
     /// Length of each dimension; their product is the length of the data.
     shape: Vec<usize>,
     data: Vec<f32>,
+}
+
+impl From<Array> for (Vec<usize>, Vec<f32>) {
+    fn from(array: Array) -> Self {
+        (array.shape, array.data)
+    }
+}
+
+impl TryFrom<(Vec<usize>, Vec<f32>)> for Array {
+    type Error = String;
+
+    fn try_from((shape, data): (Vec<usize>, Vec<f32>)) -> Result<Self, String> {
+        let count = data.len();
+        let wrong = format!("{count} numbers don't make an array of {shape:?}");
+        Self::new(shape, data).ok_or(wrong)
+    }
 }
 
 impl Array {

@@ -26,7 +26,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let color = drawing::color_of_value(call.arg(3))?;
         let opacity = call.number(4, 0.5)?;
         let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);

@@ -1,23 +1,24 @@
 //! Shows what moves.
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
 use super::super::image::{ImageValue, lazy};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role};
 use super::super::per_video::PerVideo;
+use super::super::stateful::{Fleeting, Stateful, remembering};
 use crate::vision::background::Background;
 use crate::vision::{self, Plane};
 
-pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/background_subtraction@v1", category: "classical_computer_vision", summary: "Learns what is always there and shows what is not: white what moves, grey its shadow.", role: Role::Other, properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]), Property::value("threshold", "how unlike the background something has to be, as a squared number of standard deviations", INTEGER, &[Kind::Integer]).or(Or::Int(16)), Property::value("history", "how many frames the background is learned from", INTEGER, &[Kind::Integer]).or(Or::Int(30))], outputs: &[Output::new("image", &[Kind::Image])],  build: |_| Ok(Box::new(Subtract { videos: PerVideo::default() })), ..Manifest::BASE }];
+pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/background_subtraction@v1", category: "classical_computer_vision", summary: "Learns what is always there and shows what is not: white what moves, grey its shadow.", role: Role::Other, properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]), Property::value("threshold", "how unlike the background something has to be, as a squared number of standard deviations", INTEGER, &[Kind::Integer]).or(Or::Int(16)), Property::value("history", "how many frames the background is learned from", INTEGER, &[Kind::Integer]).or(Or::Int(30))], outputs: &[Output::new("image", &[Kind::Image])],  build: |_| Ok(remembering(Subtract)), ..Manifest::BASE }];
 
-struct Subtract {
-    videos: PerVideo<Background>,
-}
+struct Subtract;
 
-impl Block for Subtract {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Subtract {
+    type State = Fleeting<PerVideo<Background>>;
+
+    fn run(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
-        let background = of_video(&mut self.videos, image)?;
+        let background = of_video(&mut state.0, image)?;
         let (history, threshold) = (call.integer(2, 30)?, call.number(1, 16.0)?);
         let seen = look(background, image, history, threshold);
         call.put(

@@ -40,7 +40,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let kernel = call.number(3, 15.0)?.clamp(1.0, 512.0);
         let padding = call.number(4, 0.0)?;
         let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);

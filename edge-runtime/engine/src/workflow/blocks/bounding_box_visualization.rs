@@ -40,7 +40,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let ink = Ink::Boxes {
             detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
             by: drawing::color_by(call)?,

@@ -33,7 +33,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Fit;
 
 impl Block for Fit {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(0)?;
         let mut out = Detections::clone(all);
         for d in &mut out.boxes {

@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
+use super::super::kept::Kept;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -27,27 +29,24 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Bool(false)),
     ],
     outputs: &[Output::new("output", &[Kind::ListOfValues])],
-    build: |_| {
-        Ok(Box::new(Buffer {
-            latest: VecDeque::new(),
-        }))
-    },
+    build: |_| Ok(remembering(Buffer)),
     ..Manifest::BASE
 }];
 
 /// Most values kept.
 const MOST: usize = 4096;
 
-struct Buffer {
-    latest: VecDeque<Value>,
-}
+struct Buffer;
 
-impl Block for Buffer {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Buffer {
+    /// The latest values, the newest first.
+    type State = VecDeque<Kept>;
+
+    fn run(&self, latest: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let length = usize::try_from(call.integer(1, 1)?).unwrap_or(0).min(MOST);
-        self.latest.push_front(call.arg(0).clone());
-        self.latest.truncate(length);
-        let mut list: Vec<Value> = self.latest.iter().cloned().collect();
+        latest.push_front(Kept(call.arg(0).clone()));
+        latest.truncate(length);
+        let mut list: Vec<Value> = latest.iter().map(|k| k.0.clone()).collect();
         if call.boolean(2, false)? {
             list.resize(length, Value::Null);
         }

@@ -1,12 +1,15 @@
 //! Follows objects from frame to frame with ByteTrack.
 
-use super::super::block::{Block, Call, Setup};
+use serde::{Deserialize, Serialize};
+
+use super::super::block::{Call, Instance, Setup};
 use super::super::instances::{self, Instances};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
 use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo};
+use super::super::stateful::{Stateful, remembering};
 use super::video_of;
 use crate::track::byte_track::{ByteTrack, ByteTrackConfig};
 
@@ -106,25 +109,26 @@ pub(super) const BLOCKS: &[Manifest] = &[
     ),
 ];
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
-    Ok(Box::new(Tracker {
-        videos: PerVideo::default(),
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
+    Ok(remembering(Tracker {
         cache_size: instances::cache_size(setup),
     }))
 }
 
 struct Tracker {
-    videos: PerVideo<Video>,
     cache_size: usize,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Video {
     tracker: ByteTrack,
     instances: Instances,
 }
 
-impl Block for Tracker {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Tracker {
+    type State = PerVideo<Video>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = video_of(call.arg(0))?;
         let detections = call.detections(1)?;
         let whole = |v: i64| u32::try_from(v).unwrap_or(0);
@@ -135,7 +139,7 @@ impl Block for Tracker {
             minimum_consecutive_frames: whole(call.integer(5, 1)?),
             frame_rate: meta.fps.unwrap_or(0.0),
         };
-        let video = self.videos.get(&meta.video_identifier, || {
+        let video = videos.get(&meta.video_identifier, || {
             Ok(Video {
                 tracker: ByteTrack::new(config),
                 instances: Instances::new(self.cache_size),

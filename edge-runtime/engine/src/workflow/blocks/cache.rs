@@ -44,7 +44,7 @@ fn place(call: &Call<'_>) -> Result<Arc<str>, String> {
 struct Get;
 
 impl Block for Get {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let (place, key) = (place(call)?, Arc::from(call.text(1)?));
         let value = call.shared.get(&place, &key).cloned();
         call.put(0, value.unwrap_or(Value::Bool(false)));
@@ -55,7 +55,7 @@ impl Block for Get {
 struct Set;
 
 impl Block for Set {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let (place, key) = (place(call)?, Arc::from(call.text(1)?));
         let value = call.arg(2).clone();
         call.shared.set(&place, &key, value.clone());

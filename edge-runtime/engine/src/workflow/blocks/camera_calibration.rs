@@ -50,7 +50,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Change;
 
 impl Block for Change {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let number = |i: usize, name: &str| {
             let value = call.arg(i);

@@ -97,7 +97,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
 struct Brenner;
 
 impl Block for Brenner {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let (measure, mean) = focus::brenner(&Plane::from(&vision::grey(&image.pixels.rgb())));
         call.put(1, mean);
@@ -158,7 +158,7 @@ struct Overlays {
 }
 
 impl Block for Tenengrad {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let level = |i: usize, default: f64| {
             let percent = call.number(i, default)?.clamp(0.0, 100.0);

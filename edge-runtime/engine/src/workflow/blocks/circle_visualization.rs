@@ -24,7 +24,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let thickness = call.number(7, 2.0)?;
         drawing::each(call, move |canvas, d, _, color| {
             let radius = d.bbox.width().hypot(d.bbox.height()) / 2.0;

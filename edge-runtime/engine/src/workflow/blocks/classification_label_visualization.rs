@@ -85,7 +85,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let by_class = drawing::color_by(call)?;
         let what = call.text(7)?;
         let text = TextBox {

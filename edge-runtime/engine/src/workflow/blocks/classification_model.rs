@@ -114,7 +114,7 @@ struct Classify {
 }
 
 impl Block for Classify {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let model_id = call.text(1)?;
         let least = match call.arg(NUMBER_OF_MODE).as_str() {

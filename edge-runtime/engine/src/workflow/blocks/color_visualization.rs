@@ -24,7 +24,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let opacity = call.number(7, 0.5)?;
         drawing::each(call, move |canvas, d, _, color| {
             canvas.fill_box(&d.bbox, color, opacity)

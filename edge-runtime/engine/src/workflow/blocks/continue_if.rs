@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Property, Role, Shape};
+use super::super::stateful::{Stateful, remembering};
 use super::super::uql::{Budget, CONDITION, Env, StatementGroup};
 use super::super::value::Value;
 
@@ -33,9 +34,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[],
     build: |setup| {
-        Ok(Box::new(Gate {
+        Ok(remembering(Gate {
             condition: setup.parse("condition_statement")?,
-            last_true: None,
         }))
     },
     ..Manifest::BASE
@@ -43,11 +43,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 struct Gate {
     condition: StatementGroup,
-    last_true: Option<Duration>,
 }
 
-impl Block for Gate {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Gate {
+    /// When the condition held last.
+    type State = Option<Duration>;
+
+    fn run(&self, last_true: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let env = Env {
             parameters: call.arg(1),
             element: &Value::Null,
@@ -55,10 +57,10 @@ impl Block for Gate {
         };
         let delay = call.number(3, 0.0)?;
         if self.condition.holds(&env)? {
-            self.last_true = Some(call.now);
+            *last_true = Some(call.now);
             call.go_on(0);
         } else if delay > 0.0
-            && let Some(last) = self.last_true
+            && let Some(last) = *last_true
             && call.now.saturating_sub(last).as_secs_f64() <= delay
         {
             call.go_on(0);

@@ -37,7 +37,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Contours;
 
 impl Block for Contours {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let thickness = call.number(1, 3.0)?;
         let size = image.size();

@@ -39,7 +39,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Change;
 
 impl Block for Change {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let share = call.number(1, 0.0)? / 100.0;
         let multiplier = call.number(2, 1.0)?;

@@ -11,7 +11,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/contras
 struct Change;
 
 impl Block for Change {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let kind = call.text(1)?;
         if ![

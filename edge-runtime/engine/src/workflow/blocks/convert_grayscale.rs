@@ -19,7 +19,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Change;
 
 impl Block for Change {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         call.put(
             0,

@@ -33,7 +33,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let thickness = call.number(7, 4.0)?;
         let length = call.number(8, 15.0)?;
         drawing::each(call, move |canvas, d, _, color| {

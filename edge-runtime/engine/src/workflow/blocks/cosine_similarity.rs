@@ -21,7 +21,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Compare;
 
 impl Block for Compare {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let embedding = |i: usize| {
             let numbers = call.arg(i).as_numbers();
             numbers.ok_or_else(|| format!("an embedding expected, got {}", call.arg(i).what()))

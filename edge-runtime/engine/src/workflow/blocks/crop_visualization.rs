@@ -51,7 +51,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
         let factor = call.number(8, 2.0)?.clamp(0.01, 50.0);
         let border = call.number(9, 2.0)?;

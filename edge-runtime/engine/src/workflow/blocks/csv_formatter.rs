@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Output, Property, Role, Shape};
+use super::super::stateful::{Stateful, remembering};
 use super::super::uql::{Chain, apply_named, named_operations};
 use super::super::value::Value;
 
@@ -34,7 +35,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 /// Name of the column of the time.
 const TIME: &str = "timestamp";
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     for property in ["columns_data", "columns_operations"] {
         if setup
             .literals
@@ -46,28 +47,28 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
             ));
         }
     }
-    Ok(Box::new(Table {
+    Ok(remembering(Table {
         operations: setup.parse("columns_operations")?,
-        rows: Vec::new(),
     }))
 }
 
 struct Table {
     operations: BTreeMap<String, Chain>,
-    /// Rows of the batch at hand.
-    rows: Vec<String>,
 }
 
-impl Block for Table {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Table {
+    /// Rows of the batch at hand.
+    type State = Vec<String>;
+
+    fn run(&self, rows: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let is_last = call.left == 0;
         let row = self.row(call);
         if let Ok(row) = &row {
-            self.rows.push(row.clone());
+            rows.push(row.clone());
         }
         if is_last {
             // The table goes to the last element of the batch; the others have none.
-            let rows = std::mem::take(&mut self.rows);
+            let rows = std::mem::take(rows);
             let table = format!("{}{}", head(call.arg(0)), rows.concat());
             call.put(0, table);
         }

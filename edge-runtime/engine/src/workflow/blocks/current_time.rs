@@ -88,7 +88,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Clock;
 
 impl Block for Clock {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let name = call.text(0)?;
         let zone = match name {
             "UTC" => TimeZone::UTC,

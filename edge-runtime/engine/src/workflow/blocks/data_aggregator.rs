@@ -4,14 +4,16 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Call, Instance, Setup};
+use super::super::kept::Kept;
 use super::super::kinds::Kind;
 use super::super::manifest::{
     Default as Or, Grammar, Manifest, Output, Property, Role, Shape, StepOutput,
 };
+use super::super::stateful::{Stateful, remembering};
 use super::super::uql::{Chain, DATA_OPERATIONS, apply_named};
 use super::super::value::Value;
 
@@ -106,29 +108,34 @@ fn outputs(literals: &Map<String, Json>) -> Vec<StepOutput> {
 struct Aggregate {
     operations: BTreeMap<String, Chain>,
     wanted: Vec<(String, String)>,
+}
+
+/// What has come so far of one interval.
+#[derive(Default, Serialize, Deserialize)]
+struct Interval {
+    /// One for each output.
     tallies: Vec<Tally>,
     runs: i64,
     since: Option<Duration>,
 }
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
-    let wanted = wanted(setup.literals);
-    Ok(Box::new(Aggregate {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
+    Ok(remembering(Aggregate {
         operations: setup.parse("data_operations")?,
-        tallies: vec![Tally::default(); wanted.len()],
-        wanted,
-        runs: 0,
-        since: None,
+        wanted: wanted(setup.literals),
     }))
 }
 
-impl Block for Aggregate {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
-        let since = *self.since.get_or_insert(call.now);
-        self.runs += 1;
+impl Stateful for Aggregate {
+    type State = Interval;
+
+    fn run(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        let since = *state.since.get_or_insert(call.now);
+        state.runs += 1;
+        state.tallies.resize_with(self.wanted.len(), Tally::default);
         let mut data = call.arg(0).clone();
         apply_named(&self.operations, &mut data, "data")?;
-        for ((name, mode), tally) in self.wanted.iter().zip(&mut self.tallies) {
+        for ((name, mode), tally) in self.wanted.iter().zip(&mut state.tallies) {
             let value = data.get(name).unwrap_or(&Value::Null);
             tally
                 .add(mode, value)
@@ -140,31 +147,31 @@ impl Block for Aggregate {
                 >= call.number(4, 1.0).unwrap_or(1.0) * unit
         };
         let is_over = match call.text(3)? {
-            "runs" => self.runs >= interval,
+            "runs" => state.runs >= interval,
             "minutes" => seconds(60.0),
             "hours" => seconds(3600.0),
             _ => seconds(1.0),
         };
         if is_over {
-            for (i, ((_, mode), tally)) in self.wanted.iter().zip(&mut self.tallies).enumerate() {
+            for (i, ((_, mode), tally)) in self.wanted.iter().zip(&mut state.tallies).enumerate() {
                 call.put(i, std::mem::take(tally).result(mode));
             }
-            self.runs = 0;
-            self.since = Some(call.now);
+            state.runs = 0;
+            state.since = Some(call.now);
         }
         Ok(())
     }
 }
 
 /// What has come so far of one value.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Tally {
     whole: i64,
     real: Option<f64>,
     count: i64,
-    least: Option<Value>,
-    most: Option<Value>,
-    distinct: Vec<(Value, i64)>,
+    least: Option<Kept>,
+    most: Option<Kept>,
+    distinct: Vec<(Kept, i64)>,
 }
 
 /// Most distinct values of one output.
@@ -217,7 +224,7 @@ impl Tally {
         if let Some((_, count)) = self
             .distinct
             .iter_mut()
-            .find(|(known, _)| known.same(value))
+            .find(|(known, _)| known.0.same(value))
         {
             *count += 1;
             return Ok(());
@@ -227,7 +234,7 @@ impl Tally {
                 "there are more than {MOST_DISTINCT} distinct values"
             ));
         }
-        self.distinct.push((value.clone(), 1));
+        self.distinct.push((Kept(value.clone()), 1));
         Ok(())
     }
 
@@ -240,16 +247,21 @@ impl Tally {
                 let count = Value::Int(self.count).as_f64().unwrap_or(1.0);
                 Value::Float(sum.as_f64().unwrap_or(0.0) / count)
             }
-            "max" => self.most.unwrap_or_default(),
-            "min" => self.least.unwrap_or_default(),
+            "max" => self.most.unwrap_or_default().0,
+            "min" => self.least.unwrap_or_default().0,
             "count" => Value::Int(self.count),
-            "distinct" => Value::list(self.distinct.into_iter().map(|(value, _)| value).collect()),
+            "distinct" => Value::list(
+                self.distinct
+                    .into_iter()
+                    .map(|(value, _)| value.0)
+                    .collect(),
+            ),
             "count_distinct" => Value::Int(i64::try_from(self.distinct.len()).unwrap_or(i64::MAX)),
             "values_counts" => {
                 let counts = self.distinct.iter();
-                Value::dict(counts.map(|(value, count)| (value.python_str(), Value::Int(*count))))
+                Value::dict(counts.map(|(value, count)| (value.0.python_str(), Value::Int(*count))))
             }
-            _ => match (self.least, self.most) {
+            _ => match (self.least.map(|k| k.0), self.most.map(|k| k.0)) {
                 (Some(Value::Int(least)), Some(Value::Int(most))) => {
                     Value::Int(most.saturating_sub(least))
                 }
@@ -264,8 +276,8 @@ impl Tally {
 }
 
 /// Keeps the value that is farther out.
-fn extreme(kept: &mut Option<Value>, value: &Value, way: Ordering) -> Result<(), String> {
-    let order = match (value, kept.as_ref()) {
+fn extreme(kept: &mut Option<Kept>, value: &Value, way: Ordering) -> Result<(), String> {
+    let order = match (value, kept.as_ref().map(|k| &k.0)) {
         (_, None) => way,
         (Value::Text(a), Some(Value::Text(b))) => a.cmp(b),
         (a, Some(b)) => match (a.as_f64(), b.as_f64()) {
@@ -274,7 +286,7 @@ fn extreme(kept: &mut Option<Value>, value: &Value, way: Ordering) -> Result<(),
         },
     };
     if order == way {
-        *kept = Some(value.clone());
+        *kept = Some(Kept(value.clone()));
     }
     Ok(())
 }

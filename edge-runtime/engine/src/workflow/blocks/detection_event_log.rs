@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::block::{Block, Call};
+use serde::{Deserialize, Serialize};
+
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
 use super::super::per_video::{FRAME, PerVideo, TRACKED};
+use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
 use super::video_of;
 
@@ -68,22 +71,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("total_pending", &[Kind::Integer]),
         Output::new("complete_events", &[Kind::Dictionary]),
     ],
-    build: |_| {
-        Ok(Box::new(EventLog {
-            videos: PerVideo::default(),
-        }))
-    },
+    build: |_| Ok(remembering(EventLog)),
     ..Manifest::BASE
 }];
 
 /// Most objects remembered for one video.
 const MOST: usize = 16_384;
 
-struct EventLog {
-    videos: PerVideo<Log>,
-}
+struct EventLog;
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Log {
     /// By track.
     seen: BTreeMap<i64, Seen>,
@@ -92,6 +89,7 @@ struct Log {
     began_s: Option<f64>,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Seen {
     class: Arc<str>,
     first: Moment,
@@ -99,21 +97,21 @@ struct Seen {
     frames: i64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct Moment {
     frame: i64,
     timestamp: f64,
     relative: f64,
 }
 
-impl Block for EventLog {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for EventLog {
+    type State = PerVideo<Log>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = video_of(call.arg(0))?;
         let detections = call.detections(1)?;
         let threshold = call.integer(2, 30)?;
-        let log = self
-            .videos
-            .get(&meta.video_identifier, || Ok(Log::default()))?;
+        let log = videos.get(&meta.video_identifier, || Ok(Log::default()))?;
         log.frame += 1;
         if log.frame == 1 {
             log.last_flush = 1;

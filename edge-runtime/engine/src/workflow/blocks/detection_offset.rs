@@ -49,7 +49,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Grow;
 
 impl Block for Grow {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let (dx, dy) = (call.number(1, 0.0)?, call.number(2, 0.0)?);
         let in_percent = call.text(3)? == "Percent (%)";
         let mut out = Detections::clone(call.detections(0)?);

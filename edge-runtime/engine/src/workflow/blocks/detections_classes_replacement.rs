@@ -55,7 +55,7 @@ struct Found {
 }
 
 impl Block for Replace {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         if call.arg(0).is_null() {
             return Ok(());
         }

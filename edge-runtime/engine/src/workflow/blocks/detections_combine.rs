@@ -33,7 +33,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Combine;
 
 impl Block for Combine {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let (one, two) = (call.detections(0)?, call.detections(1)?);
         let mut all = Detections::clone(one);
         all.boxes.extend(two.boxes.iter().cloned());

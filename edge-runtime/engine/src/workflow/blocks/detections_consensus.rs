@@ -143,7 +143,7 @@ impl Mode {
 struct Agree;
 
 impl Block for Agree {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let mut sources: Vec<Vec<&Detection>> = Vec::new();
         let mut size = [0, 0];
         let classes = call.arg(5).as_list();

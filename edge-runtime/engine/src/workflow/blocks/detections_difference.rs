@@ -77,7 +77,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Difference;
 
 impl Block for Difference {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let before = call.detections(0)?;
         let after = call.detections(1)?;
         let weight = call.number(2, 0.4)?;

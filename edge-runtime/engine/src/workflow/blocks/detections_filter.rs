@@ -1,6 +1,6 @@
 //! Keeps the detections for which statements hold.
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Block, Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::uql::{Budget, Chain, Env, OPERATIONS, apply};
@@ -37,7 +37,7 @@ pub(super) const FILTER: Manifest = Manifest {
     ..Manifest::BASE
 };
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     Ok(Box::new(Operate {
         operations: setup.parse("operations")?,
     }))
@@ -49,7 +49,7 @@ struct Operate {
 }
 
 impl Block for Operate {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let env = Env {
             parameters: call.arg(2),
             element: &Value::Null,

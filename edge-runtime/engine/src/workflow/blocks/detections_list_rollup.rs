@@ -81,7 +81,7 @@ impl Score {
 }
 
 impl Block for RollUp {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let parents = call.detections(0)?;
         let children = call
             .arg(1)

@@ -25,7 +25,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Merge;
 
 impl Block for Merge {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(0)?;
         let class = Arc::from(call.text(1)?);
         let mut merged = Detections::none([0, 0]);

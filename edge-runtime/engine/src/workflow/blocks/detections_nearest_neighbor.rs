@@ -137,7 +137,7 @@ fn points(
 }
 
 impl Block for Nearest {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let queries = call.detections(0)?;
         let targets = call.detections(1)?;
         let from = points(call, queries, 2, 4)?;

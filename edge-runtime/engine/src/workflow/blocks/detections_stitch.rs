@@ -50,7 +50,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Stitch;
 
 impl Block for Stitch {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let threshold = call.number(3, 0.3)?;
         let strategy = call.text(2)?;

@@ -24,7 +24,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Collapse;
 
 impl Block for Collapse {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         call.put(0, call.arg(0).clone());
         Ok(())
     }

@@ -106,7 +106,7 @@ impl Whole {
 }
 
 impl Block for Measure {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(0)?;
         let (class_1, class_2) = (call.text(1)?, call.text(2)?);
         let axis = usize::from(call.text(3)? == "vertical");

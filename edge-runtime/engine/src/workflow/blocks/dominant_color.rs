@@ -43,7 +43,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Dominant;
 
 impl Block for Dominant {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let count = |i: usize, default: i64, name: &str| {
             let n = call.integer(i, default)?;

@@ -51,7 +51,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Cut;
 
 impl Block for Cut {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let all = call.detections(1)?;
         let opacity = call.number(2, 0.0)?.clamp(0.0, 1.0);

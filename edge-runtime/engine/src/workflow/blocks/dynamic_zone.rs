@@ -72,7 +72,7 @@ const MOST_CORNERS: i64 = 1000;
 struct Zones;
 
 impl Block for Zones {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(0)?;
         let wanted = call.integer(1, 4)?;
         let wanted = usize::try_from(wanted)

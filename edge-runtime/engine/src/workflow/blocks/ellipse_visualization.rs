@@ -34,7 +34,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let thickness = call.number(7, 2.0)?;
         let degrees = [call.number(8, -45.0)?, call.number(9, 235.0)?];
         drawing::each(call, move |canvas, d, _, color| {

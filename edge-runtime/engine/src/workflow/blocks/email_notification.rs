@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::effect::{Attachment, Effect, Email, EmailBody};
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_LIST,
 };
 use super::super::sink::{self, Rest, Sent, Sink, attachments, sealed, texts};
+use super::super::stateful::remembering;
 use super::super::uql::Chain;
 use super::super::value::Value;
 use super::super::{codec, message};
@@ -122,7 +123,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
 
 struct Notify {
     operations: BTreeMap<String, Chain>,
-    rest: Rest,
     /// Where the properties stand in this version.
     at: &'static Places,
 }
@@ -178,7 +178,7 @@ const V2: Places = Places {
     cooldown: 15,
 };
 
-fn build(setup: &Setup<'_>, at: &'static Places) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>, at: &'static Places) -> Result<Box<dyn Instance>, String> {
     let receivers = setup.literals.get("receiver_email");
     if receivers
         .and_then(|r| r.as_array())
@@ -186,20 +186,21 @@ fn build(setup: &Setup<'_>, at: &'static Places) -> Result<Box<dyn Block>, Strin
     {
         return Err("receiver_email has to name at least one receiver".to_owned());
     }
-    Ok(Box::new(Notify {
+    Ok(remembering(Notify {
         operations: setup.parse("message_parameters_operations")?,
-        rest: Rest::default(),
         at,
     }))
 }
 
 impl Sink for Notify {
-    fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
+    type State = Rest;
+
+    fn send(&self, rest: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
         let at = self.at;
         if call.boolean(at.disable, false)? {
             return Ok(Sent::Off);
         }
-        if self.rest.applies(call.now, call.number(at.cooldown, 5.0)?) {
+        if rest.applies(call.now, call.number(at.cooldown, 5.0)?) {
             return Ok(Sent::Resting);
         }
         if let Some(provider) = at.provider {
@@ -242,7 +243,7 @@ impl Sink for Notify {
             body,
             attachments: attachments(call.arg(at.attachments))?,
         };
-        self.rest.begin(call.now);
+        rest.begin(call.now);
         Ok(Sent::by(call, Effect::Email(email)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Block, Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Output, Property, Role, Shape, StepOutput, names};
 use super::super::value::Value;
@@ -30,7 +30,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     let names = names(setup.literals, SECRETS);
     let names: Vec<Arc<str>> = names.into_iter().map(Arc::from).collect();
     if names.is_empty() {
@@ -44,7 +44,7 @@ struct Store {
 }
 
 impl Block for Store {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         for (i, name) in self.names.iter().enumerate() {
             if call.host.has_secret(name) {
                 call.put(i, Value::Secret(Arc::clone(name)));

@@ -40,7 +40,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Declared;
 
 impl Block for Declared {
-    fn run(&mut self, _: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, _: &mut Call<'_>) -> Result<(), String> {
         Ok(())
     }
 }

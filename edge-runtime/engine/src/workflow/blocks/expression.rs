@@ -92,7 +92,7 @@ struct Switch {
 }
 
 impl Block for Switch {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let mut data = call.arg(0).clone();
         apply_named(&self.operations, &mut data, "data")?;
         let env = Env {

@@ -28,7 +28,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct First;
 
 impl Block for First {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let list = call.arg(0).as_list().unwrap_or_default();
         let value: Value = list
             .iter()

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::super::block::{Block, Call, Setup};
+use serde::{Deserialize, Serialize};
+
+use super::super::block::{Call, Instance, Setup};
+use super::super::kept::Kept;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
 use super::super::per_video::{FRAME, PerVideo};
-use super::super::value::Value;
+use super::super::stateful::{Stateful, remembering};
 use super::video_of;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -59,7 +62,7 @@ fn fitting(offset: i64) -> Result<u64, String> {
         .ok_or_else(|| format!("offset is {offset} and has to be from -{MOST} to 0"))
 }
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     if let Some(offset) = setup
         .literals
         .get("offset")
@@ -67,31 +70,27 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
     {
         fitting(offset)?;
     }
-    Ok(Box::new(Delay {
-        videos: PerVideo::default(),
-    }))
+    Ok(remembering(Delay))
 }
 
-struct Delay {
-    videos: PerVideo<Past>,
-}
+struct Delay;
 
 /// What a video had before.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Past {
-    frames: BTreeMap<u64, Value>,
+    frames: BTreeMap<u64, Kept>,
     /// The farthest look back so far, in frames.
     reach: u64,
 }
 
-impl Block for Delay {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Delay {
+    type State = PerVideo<Past>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = video_of(call.arg(0))?;
         let back = fitting(call.integer(2, 0)?)?;
         let number = meta.frame_number;
-        let past = self
-            .videos
-            .get(&meta.video_identifier, || Ok(Past::default()))?;
+        let past = videos.get(&meta.video_identifier, || Ok(Past::default()))?;
         if past
             .frames
             .last_key_value()
@@ -101,11 +100,11 @@ impl Block for Delay {
             *past = Past::default();
         }
         past.reach = past.reach.max(back);
-        past.frames.insert(number, call.arg(1).clone());
+        past.frames.insert(number, Kept(call.arg(1).clone()));
         let wanted = number
             .checked_sub(back)
             .and_then(|n| past.frames.get(&n))
-            .cloned();
+            .map(|kept| kept.0.clone());
         past.frames = past.frames.split_off(&number.saturating_sub(past.reach));
         call.put(1, wanted.is_some());
         call.put(0, wanted.unwrap_or_else(|| call.arg(3).clone()));

@@ -91,7 +91,7 @@ impl Camera {
 }
 
 impl Block for Geotag {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let picture = call.image(0)?.size().map(f64::from);
         let altitude = call.number(4, 0.0)?.max(0.0);
         let width = 2.0 * altitude * (call.number(5, 73.7)?.to_radians() / 2.0).tan();

@@ -50,7 +50,7 @@ const MOST: usize = 1024;
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let mut images = Vec::new();
         collect(call.arg(0), &mut images)?;
         if images.len() > MOST {

@@ -46,7 +46,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let opacity = call.number(7, 0.8)?;
         let reach = call.number(8, 40.0)?.clamp(1.0, 512.0);
         drawing::each(call, move |canvas, d, size, color| {

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call};
+use serde::{Deserialize, Serialize};
+
+use super::super::block::Call;
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
 use super::super::per_video::PerVideo;
+use super::super::stateful::{Stateful, remembering};
 use crate::analytics::recent::Recent;
 use crate::draw::{Canvas, Color};
 use crate::geometry::{Anchor, BBox, Point};
@@ -91,11 +94,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .or(Or::Int(25)),
     ],
-    build: |_| {
-        Ok(Box::new(Draw {
-            videos: PerVideo::default(),
-        }))
-    },
+    build: |_| Ok(remembering(Draw)),
     ..drawing::BASE
 }];
 
@@ -104,10 +103,9 @@ const CELL: f64 = 4.0;
 /// Most tracks remembered for one video.
 const MAX_TRACKS: usize = 16_384;
 
-struct Draw {
-    videos: PerVideo<Heat>,
-}
+struct Draw;
 
+#[derive(Serialize, Deserialize)]
 struct Heat {
     map: Arc<HeatMap>,
     /// Where tracked objects were when they last left heat.
@@ -115,7 +113,7 @@ struct Heat {
 }
 
 /// How often each cell was within a spot.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct HeatMap {
     columns: usize,
     rows: usize,
@@ -156,8 +154,10 @@ impl HeatMap {
     }
 }
 
-impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Draw {
+    type State = PerVideo<Heat>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let all = call.detections(drawing::PREDICTIONS_INDEX)?;
         let anchor = call.anchor(4)?.unwrap_or(Anchor::BottomCenter);
@@ -167,7 +167,7 @@ impl Block for Draw {
         let hues = [call.number(9, 125.0)?, call.number(8, 0.0)?];
         let opacity = call.number(5, 0.2)?;
         let fresh = HeatMap::new(image.size());
-        let heat = self.videos.get(&image.meta.video_identifier, || {
+        let heat = videos.get(&image.meta.video_identifier, || {
             Ok(Heat {
                 map: Arc::new(fresh.clone()),
                 last: Recent::new(MAX_TRACKS),

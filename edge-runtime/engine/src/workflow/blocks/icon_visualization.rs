@@ -74,7 +74,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let icon = Arc::clone(&call.image(2)?.pixels);
         let side = |n: i64| u32::try_from(n.clamp(1, 8192)).unwrap_or(1);
         let size = [side(call.integer(5, 64)?), side(call.integer(6, 64)?)];

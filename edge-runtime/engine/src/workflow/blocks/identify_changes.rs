@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::super::block::{Block, Call};
+use serde::{Deserialize, Serialize};
+
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
+use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
 use super::cosine_similarity::cosine;
 
@@ -66,22 +69,25 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("std", &[Kind::Embedding]),
         Output::new("warming_up", &[Kind::Boolean]),
     ],
-    build: |_| Ok(Box::new(Changes::default())),
+    build: |_| Ok(remembering(Changes)),
     ..Manifest::BASE
 }];
 
 /// Most embeddings of a window.
 const MOST: i64 = 4096;
 
-#[derive(Default)]
-struct Changes {
+struct Changes;
+
+/// What was usual so far.
+#[derive(Default, Serialize, Deserialize)]
+struct Usual {
     seen: i64,
     embeddings: Vec<Mean>,
     likeness: Option<Mean>,
 }
 
 /// Mean and spread of one number over time, by one of three strategies.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Mean {
     average: f64,
     /// Variance of an exponential mean, or the sum of squares of a simple one.
@@ -136,8 +142,10 @@ impl Mean {
     }
 }
 
-impl Block for Changes {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Changes {
+    type State = Usual;
+
+    fn run(&self, usual: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let embedding = call.arg(1).as_numbers();
         let mut embedding = embedding.ok_or("embedding has to be a list of numbers")?;
         let length = embedding.iter().map(|n| n * n).sum::<f64>().sqrt();
@@ -145,46 +153,47 @@ impl Block for Changes {
             embedding.iter_mut().for_each(|n| *n /= length);
         }
         #[expect(clippy::cast_precision_loss, reason = "a count")]
-        let count = self.seen as f64 + 1.0;
+        let count = usual.seen as f64 + 1.0;
         let window = call.integer(5, 10)?.clamp(1, MOST);
         let strategy = match call.text(0)? {
             "Simple Moving Average (SMA)" => Strategy::Simple(count),
             "Sliding Window" => Strategy::Window(usize::try_from(window).unwrap_or(1)),
             _ => Strategy::Exponential(call.number(4, 0.1)?),
         };
-        if !self.embeddings.is_empty() && self.embeddings.len() != embedding.len() {
+        if !usual.embeddings.is_empty() && usual.embeddings.len() != embedding.len() {
             return Err(format!(
                 "the embedding has {} numbers, where those before had {}",
                 embedding.len(),
-                self.embeddings.len()
+                usual.embeddings.len()
             ));
         }
         let (mut score, mut percentile) = (0.0, 0.5);
-        if !self.embeddings.is_empty() {
-            let usual: Vec<f64> = self.embeddings.iter().map(|m| m.average).collect();
-            let alike = cosine(&embedding, &usual);
-            match &mut self.likeness {
-                None => self.likeness = Some(Mean::begin(alike)),
+        if !usual.embeddings.is_empty() {
+            let averages: Vec<f64> = usual.embeddings.iter().map(|m| m.average).collect();
+            let alike = cosine(&embedding, &averages);
+            match &mut usual.likeness {
+                None => usual.likeness = Some(Mean::begin(alike)),
                 Some(likeness) => likeness.add(alike, strategy),
             }
-            if let Some(likeness) = self.likeness.as_ref().filter(|l| l.deviation != 0.0) {
+            if let Some(likeness) = usual.likeness.as_ref().filter(|l| l.deviation != 0.0) {
                 score = (alike - likeness.average) / likeness.deviation;
                 percentile = 1.0 - 0.5 * (1.0 + libm::erf(score / std::f64::consts::SQRT_2));
             }
         }
-        let warming_up = self.seen < call.integer(3, 3)?;
+        let warming_up = usual.seen < call.integer(3, 3)?;
         let tail = call.number(2, 0.2)? / 2.0;
-        if self.embeddings.is_empty() {
-            self.embeddings = embedding.iter().map(|n| Mean::begin(*n)).collect();
+        if usual.embeddings.is_empty() {
+            usual.embeddings = embedding.iter().map(|n| Mean::begin(*n)).collect();
         } else {
-            for (mean, number) in self.embeddings.iter_mut().zip(&embedding) {
+            for (mean, number) in usual.embeddings.iter_mut().zip(&embedding) {
                 mean.add(*number, strategy);
             }
         }
-        self.seen += 1;
+        usual.seen += 1;
         let of = |number: fn(&Mean) -> f64| {
             Value::list(
-                self.embeddings
+                usual
+                    .embeddings
                     .iter()
                     .map(|m| Value::Float(number(m)))
                     .collect(),

@@ -2,9 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::super::block::{Block, Call};
+use serde::{Deserialize, Serialize};
+
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
+use super::super::stateful::{Stateful, remembering};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_outliers@v1",
@@ -41,47 +44,52 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("percentile", &[Kind::FloatZeroToOne]),
         Output::new("warming_up", &[Kind::Boolean]),
     ],
-    build: |_| Ok(Box::new(Outliers::default())),
+    build: |_| Ok(remembering(Outliers)),
     ..Manifest::BASE
 }];
 
 /// Most embeddings remembered.
 const MOST: i64 = 4096;
 
-#[derive(Default)]
-struct Outliers {
+struct Outliers;
+
+/// What came before.
+#[derive(Default, Serialize, Deserialize)]
+struct Before {
     seen: i64,
     latest: VecDeque<Vec<f64>>,
 }
 
-impl Block for Outliers {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Outliers {
+    type State = Before;
+
+    fn run(&self, before: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let embedding = call.arg(0).as_numbers();
         let mut embedding = embedding.ok_or("embedding has to be a list of numbers")?;
         let length = norm(&embedding);
         if length != 0.0 {
             embedding.iter_mut().for_each(|n| *n /= length);
         }
-        if let Some(before) = self.latest.back().filter(|b| b.len() != embedding.len()) {
+        if let Some(last) = before.latest.back().filter(|b| b.len() != embedding.len()) {
             return Err(format!(
                 "the embedding has {} numbers, where those before had {}",
                 embedding.len(),
-                before.len()
+                last.len()
             ));
         }
         let window = usize::try_from(call.integer(3, 32)?.clamp(1, MOST)).unwrap_or(1);
-        self.seen += 1;
-        self.latest.push_back(embedding);
-        while self.latest.len() > window {
-            self.latest.pop_front();
+        before.seen += 1;
+        before.latest.push_back(embedding);
+        while before.latest.len() > window {
+            before.latest.pop_front();
         }
-        if self.seen < call.integer(2, 3)? {
+        if before.seen < call.integer(2, 3)? {
             call.put(0, false);
             call.put(1, 0.5);
             call.put(2, true);
             return Ok(());
         }
-        let percentile = self.percentile();
+        let percentile = before.percentile();
         let tail = call.number(1, 0.05)?;
         call.put(0, percentile < tail || percentile > 1.0 - tail);
         call.put(1, percentile);
@@ -90,7 +98,7 @@ impl Block for Outliers {
     }
 }
 
-impl Outliers {
+impl Before {
     /// Share of the remembered embeddings that are less like their mean direction than the newest one.
     fn percentile(&self) -> f64 {
         let Some(newest) = self.latest.back() else {

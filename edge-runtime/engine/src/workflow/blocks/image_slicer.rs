@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{
     Default as Or, Depth, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
+use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
 
 /// Most tiles of one picture.
@@ -55,19 +56,9 @@ const fn version(name: &'static str, summary: &'static str, whole: bool) -> Mani
         outputs: OUTPUTS,
         depth: Depth::Deeper,
         build: if whole {
-            |_| {
-                Ok(Box::new(Slice {
-                    whole: true,
-                    cuts: 0,
-                }))
-            }
+            |_| Ok(remembering(Slice { whole: true }))
         } else {
-            |_| {
-                Ok(Box::new(Slice {
-                    whole: false,
-                    cuts: 0,
-                }))
-            }
+            |_| Ok(remembering(Slice { whole: false }))
         },
         ..Manifest::BASE
     }
@@ -89,11 +80,13 @@ pub(super) const BLOCKS: &[Manifest] = &[
 struct Slice {
     /// Whether tiles at the edge keep their size.
     whole: bool,
-    cuts: u64,
 }
 
-impl Block for Slice {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Slice {
+    /// How many tiles were cut, for their names.
+    type State = u64;
+
+    fn run(&self, cuts: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let [width, height] = image.size().map(i64::from);
         let across = starts(
@@ -118,8 +111,8 @@ impl Block for Slice {
         let mut tiles = Vec::with_capacity(across.len() * down.len());
         for [top, bottom] in &down {
             for [left, right] in &across {
-                self.cuts += 1;
-                let id = Arc::from(format!("image_slicer.{}", self.cuts));
+                *cuts += 1;
+                let id = Arc::from(format!("image_slicer.{cuts}"));
                 let tile = image.crop([*left, *top], [*right, *bottom], id);
                 tiles.push(tile.map_or(Value::Null, Value::from));
             }

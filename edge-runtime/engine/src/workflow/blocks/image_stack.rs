@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use image::imageops;
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Call, Instance, Setup};
 use super::super::codec;
 use super::super::image::RgbPixels;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
 use super::super::per_video::PerVideo;
+use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
 use crate::vision;
 
@@ -66,21 +67,20 @@ const BOUNDS: [(&str, i64, i64); 3] = [
 ];
 const QUALITY: u8 = 75;
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     for (name, least, most) in BOUNDS {
         setup.within(name, serde_json::Value::as_i64, least..=most)?;
     }
-    Ok(Box::new(Stack {
-        videos: PerVideo::default(),
-    }))
+    Ok(remembering(Stack))
 }
 
-struct Stack {
-    videos: PerVideo<VecDeque<Arc<[u8]>>>,
-}
+struct Stack;
 
-impl Block for Stack {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Stack {
+    /// The files, the newest first.
+    type State = PerVideo<VecDeque<Arc<[u8]>>>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let [count, width, height] =
             [(1, 10), (2, 1920), (3, 1080)].map(|(i, default)| call.integer(i, default));
@@ -92,9 +92,7 @@ impl Block for Stack {
             bound(width?, BOUNDS[1]),
             bound(height?, BOUNDS[2]),
         );
-        let stack = self
-            .videos
-            .get(&image.meta.video_identifier, || Ok(VecDeque::new()))?;
+        let stack = videos.get(&image.meta.video_identifier, || Ok(VecDeque::new()))?;
         if call.boolean(4, false)? {
             stack.clear();
         }

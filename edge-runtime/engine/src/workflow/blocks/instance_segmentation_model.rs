@@ -96,7 +96,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
 struct InRunLengths(Model);
 
 impl Block for InRunLengths {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         self.0.run(call)?;
         if let Some(Value::Detections(all)) = call.out.get(1) {
             let mut all = Detections::clone(all);

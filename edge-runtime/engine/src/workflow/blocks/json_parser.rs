@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Block, Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Output, Property, Role, Shape, StepOutput, names};
 use super::super::value::Value;
@@ -42,7 +42,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     let fields: Vec<String> = names(setup.literals, FIELDS)
         .into_iter()
         .map(str::to_owned)
@@ -60,7 +60,7 @@ struct Parse {
 }
 
 impl Block for Parse {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let text = vlm::fenced(call.text(0)?);
         let document: Json = serde_json::from_str(text).unwrap_or_default();
         let mut missing = !document.is_object();

@@ -38,7 +38,7 @@ const PERSON: [(usize, usize); 19] = [
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let color = drawing::color_of_value(call.arg(4))?;
         let text = TextBox {
             color: drawing::color_of_value(call.arg(5))?,

@@ -135,7 +135,7 @@ const FONTS: Shape = Shape::Choice(&[
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let ink = Ink::Labels {
             detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
             by: drawing::color_by(call)?,

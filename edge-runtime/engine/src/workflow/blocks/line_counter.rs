@@ -1,9 +1,10 @@
 //! Counts tracked objects that cross a line.
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
+use super::super::stateful::{Stateful, remembering};
 use super::{require_tracks, video_of};
 use crate::analytics::line::LineCounter;
 use crate::geometry::Anchor;
@@ -35,11 +36,7 @@ const fn version(
         role: Role::Line,
         properties,
         outputs,
-        build: |_| {
-            Ok(Box::new(Counter {
-                videos: PerVideo::default(),
-            }))
-        },
+        build: |_| Ok(remembering(Counter)),
         keeps_classes: true,
         ..Manifest::BASE
     }
@@ -63,18 +60,18 @@ pub(super) const BLOCKS: &[Manifest] = &[
     ),
 ];
 
-struct Counter {
-    videos: PerVideo<LineCounter>,
-}
+struct Counter;
 
-impl Block for Counter {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Counter {
+    type State = PerVideo<LineCounter>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = video_of(call.arg(0))?;
         let detections = call.detections(1)?;
         require_tracks(detections)?;
         let line = call.arg(2);
         let anchor = call.anchor(3)?;
-        let counter = self.videos.get(&meta.video_identifier, || {
+        let counter = videos.get(&meta.video_identifier, || {
             let points = line.as_points();
             let Some([start, end]) = points.as_deref() else {
                 return Err("a line is two points, [[x, y], [x, y]]".to_owned());

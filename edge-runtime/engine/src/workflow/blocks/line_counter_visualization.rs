@@ -43,7 +43,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let points = call.arg(2).as_points();
         let Some([start, end]) = points.as_deref() else {
             return Err("a line is two points, [[x, y], [x, y]]".to_owned());

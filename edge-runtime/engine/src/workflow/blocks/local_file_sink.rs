@@ -2,10 +2,11 @@
 
 use watchkeeper_contract::effect::{Effect, FileWrite};
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Property, Role, Shape};
 use super::super::sink::{self, Log, Sent};
+use super::super::stateful::{Stateful, remembering};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/local_file_sink@v1",
@@ -30,21 +31,20 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     setup.at_least_one("max_entries_per_file")?;
-    Ok(Box::new(Save::default()))
+    Ok(remembering(Save))
 }
 
-#[derive(Default)]
-struct Save {
-    log: Log,
-}
+struct Save;
 
-impl Block for Save {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Save {
+    type State = Log;
+
+    fn run(&self, log: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let one_file = call.text(2)? == "append_log";
         let most = call.integer(5, 1024)?;
-        let entry = self.log.next(call.text(0)?, call.text(1)?, one_file, most);
+        let entry = log.next(call.text(0)?, call.text(1)?, one_file, most);
         let sent = match entry {
             Err(why) => Sent::Refused(why),
             Ok(entry) => {

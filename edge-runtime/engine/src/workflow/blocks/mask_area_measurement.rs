@@ -39,7 +39,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Measure;
 
 impl Block for Measure {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(0)?;
         let scale = call.number(1, 1.0)?;
         let scale = if scale > 0.0 { scale * scale } else { 1.0 };

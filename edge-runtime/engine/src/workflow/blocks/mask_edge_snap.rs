@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Block, Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
 use crate::detections::{Detection, Detections, Extra};
@@ -84,7 +84,7 @@ const BOUNDS: [(&str, f64, f64); 6] = [
     ("adaptive_window_size", 3.0, 201.0),
 ];
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     for (name, least, most) in BOUNDS {
         setup.within(name, serde_json::Value::as_f64, least..=most)?;
     }
@@ -94,7 +94,7 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
 struct Snap;
 
 impl Block for Snap {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let all = call.detections(1)?;
         let mut numbers = [0.0; 6];

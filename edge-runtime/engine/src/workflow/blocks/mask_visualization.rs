@@ -33,7 +33,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let opacity = call.number(7, 0.5)?;
         drawing::each(call, move |canvas, d, size, color| {
             if let Some(mask) = d.mask() {

@@ -22,8 +22,12 @@
 //!    input is one level deeper (`Reference`). `batch` and `mixed` name the properties that the language calls so; where
 //!    there are any, data that differs from picture to picture may flow into no others. A block that answers only after
 //!    the last element of a batch says `whole_batch` and reads `call.left`.
-//! 5. `build` makes the state of one step from literals ([`Setup::parse`](super::block::Setup::parse)); what is kept for
-//!    each video goes into a [`PerVideo`](super::per_video::PerVideo). A block reads no clock (`call.now`, or
+//! 5. `build` makes one step from literals ([`Setup::parse`](super::block::Setup::parse)). A block that remembers nothing is
+//!    a [`Block`](super::block::Block). One that does is [`Stateful`](super::stateful::Stateful) and is made by
+//!    [`remembering`](super::stateful::remembering): what it keeps is its `State`, which outlives the process, so it is
+//!    serialisable; what is kept for each video goes into a [`PerVideo`](super::per_video::PerVideo), a value from a slot
+//!    is [`Kept`](super::kept::Kept), and what is learned from pictures within moments is
+//!    [`Fleeting`](super::stateful::Fleeting). A change of that type raises `FORM`. A block reads no clock (`call.now`, or
 //!    [`VideoMeta::time_s`]), opens nothing and draws no random numbers; a model or anything else outside is asked for
 //!    through `call.host`. What is to be done outside (a message, a file) is an
 //!    [`Effect`](watchkeeper_contract::effect::Effect) handed to [`Host::emit`](super::block::Host::emit), through
@@ -39,7 +43,7 @@
 //!    [`vision`](crate::vision).
 //! 7. Tests at the end of the file: one sentence for each promise, through `Bench` in `tests/bench.rs`, which runs one
 //!    step on one frame after the other. Where the peer has the block, cases in `tests/peer/cases.py` ask it for its answers,
-//!    and `tests/peer.rs` compares ours with them. Then `cargo nextest run -p watchkeeper-engine` (the conformance suite prints what the block unlocked; raise
+//!    and `tests/peer.rs` compares ours with them. What a block remembers is tested in `tests/state.rs`. Then `cargo nextest run -p watchkeeper-engine` (the conformance suite prints what the block unlocked; raise
 //!    its ratchet) and `UPDATE_DOCS=1 cargo test -p watchkeeper-engine --test blocks_document`.
 //!
 //! `cargo fmt` doesn't see these files, as no `mod` line names them: `rustfmt --edition 2024` does.

@@ -48,7 +48,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let [a, b, background] = [
             drawing::color_of_value(call.arg(3))?,
             drawing::color_of_value(call.arg(5))?,

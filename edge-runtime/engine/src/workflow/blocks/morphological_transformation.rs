@@ -76,7 +76,7 @@ struct Change {
 }
 
 impl Block for Change {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let kernel = usize::try_from(call.integer(1, 5)?).ok();
         let kernel = kernel.filter(|k| (1..=MAX_KERNEL).contains(k));

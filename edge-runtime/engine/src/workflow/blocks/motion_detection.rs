@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{
     Default as Or, INTEGER, Manifest, Output, Property, Role, Shape, TEXT_OR_LIST,
 };
 use super::super::per_video::PerVideo;
+use super::super::stateful::{Fleeting, Stateful, remembering};
 use super::super::value::Value;
 use super::background_subtraction::{look, of_video};
 use crate::detections::{Detection, Detections};
@@ -17,10 +18,14 @@ use crate::outline::{around, perimeter, simplified};
 use crate::vision::background::Background;
 use crate::vision::morphology::{self, Kernel};
 
-pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/motion_detection@v1", category: "classical_computer_vision", summary: "Finds what moves against a background that it learns, and says when motion begins.", role: Role::Other, properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]), Property::value("minimum_contour_area", "smallest area that counts, in square pixels", INTEGER, &[Kind::Integer]).or(Or::Int(200)), Property::value("morphological_kernel_size", "size of the specks that are left out, in pixels", INTEGER, &[Kind::Integer]).or(Or::Int(3)), Property::value("threshold", "how unlike the background something has to be, as a squared number of standard deviations", INTEGER, &[Kind::Integer]).or(Or::Int(16)), Property::value("history", "how many frames the background is learned from", INTEGER, &[Kind::Integer]).or(Or::Int(30)), Property::value("detection_zone", "where motion counts: corners [[x, y], …], or the same as JSON text; everywhere where it is absent", TEXT_OR_LIST, &[Kind::Zone, Kind::ListOfValues]).or(Or::Null), Property::value("suppress_first_detections", "whether nothing counts before the background is learned", Shape::Boolean, &[Kind::Boolean]).or(Or::Bool(true))], outputs: &[Output::new("motion", &[Kind::Boolean]), Output::new("alarm", &[Kind::Boolean]), Output::new("detections", &[Kind::ObjectDetection]), Output::new("motion_zones", &[Kind::ListOfValues])],  build: |_| Ok(Box::new(Motion { videos: PerVideo::default(), moved: PerVideo::default() })), ..Manifest::BASE }];
+pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/motion_detection@v1", category: "classical_computer_vision", summary: "Finds what moves against a background that it learns, and says when motion begins.", role: Role::Other, properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]), Property::value("minimum_contour_area", "smallest area that counts, in square pixels", INTEGER, &[Kind::Integer]).or(Or::Int(200)), Property::value("morphological_kernel_size", "size of the specks that are left out, in pixels", INTEGER, &[Kind::Integer]).or(Or::Int(3)), Property::value("threshold", "how unlike the background something has to be, as a squared number of standard deviations", INTEGER, &[Kind::Integer]).or(Or::Int(16)), Property::value("history", "how many frames the background is learned from", INTEGER, &[Kind::Integer]).or(Or::Int(30)), Property::value("detection_zone", "where motion counts: corners [[x, y], …], or the same as JSON text; everywhere where it is absent", TEXT_OR_LIST, &[Kind::Zone, Kind::ListOfValues]).or(Or::Null), Property::value("suppress_first_detections", "whether nothing counts before the background is learned", Shape::Boolean, &[Kind::Boolean]).or(Or::Bool(true))], outputs: &[Output::new("motion", &[Kind::Boolean]), Output::new("alarm", &[Kind::Boolean]), Output::new("detections", &[Kind::ObjectDetection]), Output::new("motion_zones", &[Kind::ListOfValues])],  build: |_| Ok(remembering(Motion)), ..Manifest::BASE }];
 
-struct Motion {
-    videos: PerVideo<Background>,
+struct Motion;
+
+/// What is learned of each video.
+#[derive(Default)]
+struct Learned {
+    backgrounds: PerVideo<Background>,
     moved: PerVideo<Seen>,
 }
 
@@ -30,14 +35,17 @@ struct Seen {
     moved: bool,
 }
 
-impl Block for Motion {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Motion {
+    type State = Fleeting<Learned>;
+
+    fn run(&self, learned: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let zone = zone(call.arg(5))?;
         let history = call.integer(4, 30)?;
-        let background = of_video(&mut self.videos, image)?;
+        let background = of_video(&mut learned.0.backgrounds, image)?;
         let mask = look(background, image, history, call.number(3, 16.0)?);
-        let seen = self
+        let seen = learned
+            .0
             .moved
             .get(&image.meta.video_identifier, || Ok(Seen::default()))?;
         call.put(0, false);

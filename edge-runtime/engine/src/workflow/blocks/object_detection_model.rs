@@ -216,7 +216,7 @@ impl Model {
 }
 
 impl Block for Model {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let model_id = call.text(1)?;
         let confidence = match call.arg(self.mode).as_str() {

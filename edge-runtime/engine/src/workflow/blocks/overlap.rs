@@ -36,7 +36,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Overlap;
 
 impl Block for Overlap {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(0)?;
         let class = call.text(2)?;
         let by_center = call.text(1)? == "Center Overlap";

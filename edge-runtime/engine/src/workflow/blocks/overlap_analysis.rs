@@ -40,7 +40,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Analysis;
 
 impl Block for Analysis {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let covered = call.detections(0)?;
         let covering = call.detections(1)?;
         let least = call.number(2, 0.1)?;

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
+use super::super::stateful::{Stateful, remembering};
 use super::{require_tracks, video_of};
 use crate::analytics::recent::Recent;
 use crate::detections::Detections;
@@ -33,11 +35,7 @@ const V1: Manifest = Manifest {
     role: Role::Other,
     properties: &[METADATA, TRACKED, TRIGGERING_ANCHOR, REFERENCE_PATH],
     outputs: &[Output::new("path_deviation_detections", BOXES)],
-    build: |_| {
-        Ok(Box::new(Deviation {
-            videos: PerVideo::default(),
-        }))
-    },
+    build: |_| Ok(remembering(Deviation)),
     ..Manifest::BASE
 };
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -57,10 +55,9 @@ pub(super) const BLOCKS: &[Manifest] = &[
 /// Most tracks remembered for one video.
 const MAX_TRACKS: usize = 16_384;
 
-struct Deviation {
-    videos: PerVideo<Ways>,
-}
+struct Deviation;
 
+#[derive(Serialize, Deserialize)]
 struct Ways {
     path: Vec<Point>,
     tracks: Recent<Way>,
@@ -69,7 +66,7 @@ struct Ways {
 /// How far a way so far is from each beginning of the path: the last row of the table by which Eiter and Mannila
 /// ("Computing discrete Fréchet distance", 1994) compute the distance. A row follows from the one before, so that no way
 /// has to be kept.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Way(Vec<f64>);
 
 impl Way {
@@ -94,15 +91,17 @@ impl Way {
     }
 }
 
-impl Block for Deviation {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Deviation {
+    type State = PerVideo<Ways>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = video_of(call.arg(0))?;
         let all = call.detections(1)?;
         require_tracks(all)?;
         let anchor = call.anchor(2)?.unwrap_or_default();
         let path = call.arg(3).as_points().filter(|p| !p.is_empty());
         let path = path.ok_or("reference_path has to be a list of points [x, y]")?;
-        let ways = self.videos.get(&meta.video_identifier, || {
+        let ways = videos.get(&meta.video_identifier, || {
             Ok(Ways {
                 path: Vec::new(),
                 tracks: Recent::new(MAX_TRACKS),

@@ -37,7 +37,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Filter;
 
 impl Block for Filter {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(0)?;
         let default = call.number(2, 0.3)?;
         let Value::Dict(thresholds) = call.arg(1) else {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
 use crate::detections::{Detections, Keypoint};
 use crate::geometry::{Anchor, BBox, Point, polygon_area};
@@ -14,18 +15,18 @@ use crate::vision::warp::Perspective;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/perspective_correction@v1", category: "transformation", summary: "Turns a part of the picture with four corners, such as a floor, into a rectangle, with the detections on it.", role: Role::Other, properties: &[Property::data("predictions", "the detections to turn along", &[Kind::ObjectDetection, Kind::InstanceSegmentation]).or(Or::Null), Property::data("images", "the pictures", &[Kind::Image]).alias(&["image"]), Property::value("perspective_polygons", "the four corners [[x, y], …], or several such polygons of which the largest counts", Shape::List, &[Kind::ListOfValues]), Property::value("transformed_rect_width", "width of the rectangle", INTEGER, &[Kind::Integer]).or(Or::Int(1000)), Property::value("transformed_rect_height", "height of the rectangle", INTEGER, &[Kind::Integer]).or(Or::Int(1000)), Property::value("extend_perspective_polygon_by_detections_anchor", "a point of the box: the part is made larger until it holds that of every detection; ALL for all corners", Shape::Text, &[Kind::Text]).or(Or::Text("")), Property::value("warp_image", "whether the picture is turned too", Shape::Boolean, &[Kind::Boolean]).or(Or::Bool(false))], outputs: &[Output::new("corrected_coordinates", &[Kind::ObjectDetection, Kind::InstanceSegmentation]), Output::new("warped_image", &[Kind::Image]), Output::new("extended_transformed_rect_width", &[Kind::Integer]), Output::new("extended_transformed_rect_height", &[Kind::Integer])], batch: &["images", "predictions"],
 mixed: &["perspective_polygons", "transformed_rect_width", "transformed_rect_height"],
- build: |_| Ok(Box::new(Correct { found: None })), ..Manifest::BASE }];
+ build: |_| Ok(remembering(Correct)), ..Manifest::BASE }];
 
 /// Longest side of a rectangle, in pixels.
 const MAX_SIDE: i64 = 16_384;
 
-struct Correct {
-    /// The way that was found first, which stays unless it depends on detections.
-    found: Option<(Perspective, [f64; 2])>,
-}
+struct Correct;
 
-impl Block for Correct {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Correct {
+    /// The way that was found first, which stays unless it depends on detections.
+    type State = Option<(Perspective, [f64; 2])>;
+
+    fn run(&self, first: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(1)?;
         let detections = match call.arg(0) {
             Value::Detections(all) => Some(all),
@@ -42,7 +43,7 @@ impl Block for Correct {
             side(4, "transformed_rect_height")?,
         ];
         let anchor = call.text(5)?;
-        let (way, extended) = match self.found.filter(|_| anchor.is_empty()) {
+        let (way, extended) = match first.filter(|_| anchor.is_empty()) {
             Some(found) => found,
             None => {
                 let corners = turned(largest(call.arg(2))?);
@@ -52,7 +53,7 @@ impl Block for Correct {
                     detections.filter(|_| !anchor.is_empty()),
                     anchor,
                 )?;
-                self.found = Some(found);
+                *first = Some(found);
                 found
             }
         };

@@ -38,7 +38,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Count;
 
 impl Block for Count {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let color = color(call.arg(1))?;
         let tolerance = call.integer(2, 10)?;

@@ -32,7 +32,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let square = u32::try_from(call.integer(3, 20)?).unwrap_or(1).max(1);
         let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
         drawing::put(call, move |canvas: &mut Canvas<'_>| {

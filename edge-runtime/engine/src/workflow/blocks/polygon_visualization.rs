@@ -31,7 +31,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let thickness = call.number(7, 2.0)?;
         drawing::each(call, move |canvas, d, size, color| {
             let Some(mask) = d.mask() else { return };

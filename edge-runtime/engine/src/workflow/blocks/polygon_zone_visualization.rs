@@ -35,7 +35,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let ink = Ink::Zones {
             polygons: polygons(call.arg(2))?,
             color: drawing::color(call.text(3)?)?,

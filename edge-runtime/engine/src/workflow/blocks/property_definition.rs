@@ -28,7 +28,7 @@ struct Derive {
 }
 
 impl Block for Derive {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let value = apply_alone(&self.operations, call.arg(0).clone())?;
         call.put(0, value);
         Ok(())

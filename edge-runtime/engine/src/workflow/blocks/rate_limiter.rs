@@ -1,8 +1,9 @@
 //! Lets steps go on at most so often.
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Property, Role, Shape};
+use super::super::stateful::{Stateful, remembering};
 use super::video_of;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -29,17 +30,18 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Null),
     ],
     outputs: &[],
-    build: |_| Ok(Box::new(Limiter { last: None })),
+    build: |_| Ok(remembering(Limiter)),
     ..Manifest::BASE
 }];
 
 /// One for the step, whatever the video, as the peer has it.
-struct Limiter {
-    last: Option<f64>,
-}
+struct Limiter;
 
-impl Block for Limiter {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Limiter {
+    /// When it let steps go on last, in seconds.
+    type State = Option<f64>;
+
+    fn run(&self, last: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let cooldown = call.number(0, 1.0)?;
         let time = if call.arg(3).is_null() {
             call.now.as_secs_f64()
@@ -47,11 +49,8 @@ impl Block for Limiter {
             video_of(call.arg(3))?.time_s()
         };
         // A clock that went back starts the cooldown anew rather than blocking until it has caught up.
-        if self
-            .last
-            .is_none_or(|last| time - last >= cooldown || time < last)
-        {
-            self.last = Some(time);
+        if last.is_none_or(|last| time - last >= cooldown || time < last) {
+            *last = Some(time);
             call.go_on(0);
         }
         Ok(())

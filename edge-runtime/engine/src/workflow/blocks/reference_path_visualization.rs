@@ -28,7 +28,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let path = call.arg(2).as_points();
         let path = path.ok_or("reference_path has to be a list of points [x, y]")?;
         let color = drawing::color_of_value(call.arg(3))?;

@@ -1,11 +1,13 @@
 //! Writes text into objects of a store that speaks S3.
 
+use serde::{Deserialize, Serialize};
 use watchkeeper_contract::effect::{Effect, S3Write};
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Property, Role, Shape};
 use super::super::sink::{self, Log, Sent, sealed};
+use super::super::stateful::{Stateful, remembering};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/s3_sink@v1",
@@ -58,30 +60,35 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     setup.at_least_one("max_entries_per_file")?;
-    Ok(Box::new(Save::default()))
+    Ok(remembering(Save))
 }
 
 /// Most bytes of one object that grows: as everything of it is sent with each content, a new one is begun then.
 const MOST_BYTES: usize = 4 << 20;
 
-#[derive(Default)]
-struct Save {
+struct Save;
+
+/// The object that was begun last.
+#[derive(Default, Serialize, Deserialize)]
+struct Begun {
     log: Log,
-    /// Everything that is in the object that was begun last.
+    /// Everything that is in it.
     whole: String,
 }
 
-impl Block for Save {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = self.send(call)?;
+impl Stateful for Save {
+    type State = Begun;
+
+    fn run(&self, begun: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        let sent = begun.send(call)?;
         sent.put_plainly(call);
         Ok(())
     }
 }
 
-impl Save {
+impl Begun {
     fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
         let keys = [7, 8];
         if keys.iter().any(|i| call.arg(*i).is_null()) {

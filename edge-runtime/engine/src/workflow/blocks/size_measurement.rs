@@ -82,7 +82,7 @@ fn size_of(d: &Detection, picture: [u32; 2]) -> Option<[f64; 2]> {
 }
 
 impl Block for Measure {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(0)?;
         let known = dimensions(call.arg(2))?;
         let reference = match call.arg(1) {

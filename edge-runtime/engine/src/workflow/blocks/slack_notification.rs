@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::effect::{Effect, SlackMessage};
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Property, Role, Shape};
 use super::super::message;
 use super::super::sink::{self, Sent, Session, Sink, attachments, sealed};
+use super::super::stateful::remembering;
 use super::super::uql::Chain;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -43,9 +44,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     sink::check_cooldown(setup)?;
-    Ok(Box::new(Notify {
+    Ok(remembering(Notify {
         operations: setup.parse("message_parameters_operations")?,
     }))
 }
@@ -55,7 +56,9 @@ struct Notify {
 }
 
 impl Sink for Notify {
-    fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
+    type State = ();
+
+    fn send(&self, _: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
         if call.boolean(7, false)? {
             return Ok(Sent::Off);
         }

@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
 use super::super::per_video::{BOXES, FRAME, PerVideo, TRACKED};
+use super::super::stateful::{Stateful, remembering};
 use super::{require_tracks, video_of};
 use crate::detections::{Detection, Detections};
 use crate::geometry::{BBox, Point};
@@ -38,22 +40,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .nullable(),
     ],
     outputs: &[Output::new("tracked_detections", BOXES)],
-    build: |_| {
-        Ok(Box::new(Stabilize {
-            videos: PerVideo::default(),
-        }))
-    },
+    build: |_| Ok(remembering(Stabilize)),
     ..Manifest::BASE
 }];
 
 /// Most tracks remembered for one video.
 const MAX_TRACKS: usize = 16_384;
 
-struct Stabilize {
-    videos: PerVideo<Objects>,
-}
+struct Stabilize;
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Objects {
     /// In the order in which the tracks came.
     last: Vec<Detection>,
@@ -62,6 +58,7 @@ struct Objects {
 
 /// The speed of an object in pixels a frame, by a Kalman filter on the mean of the latest ones (Welch and Bishop, "An
 /// introduction to the Kalman filter"). Both directions have the same uncertainty, so that it is one number.
+#[derive(Serialize, Deserialize)]
 struct Speed {
     velocity: Point,
     uncertainty: f64,
@@ -99,14 +96,16 @@ impl Speed {
     }
 }
 
-impl Block for Stabilize {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Stabilize {
+    type State = PerVideo<Objects>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(1)?;
         require_tracks(all)?;
         let window = usize::try_from(call.integer(2, 3)?.clamp(1, 1024)).unwrap_or(1);
         let alpha = call.number(3, 0.2)?;
         let video = &video_of(call.arg(0))?.video_identifier;
-        let objects = self.videos.get(video, || Ok(Objects::default()))?;
+        let objects = videos.get(video, || Ok(Objects::default()))?;
         call.put(0, objects.update(all, window, alpha));
         Ok(())
     }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{INTEGER, Manifest, NUMBER, Output, Property, Role};
+use super::super::stateful::{Stateful, remembering};
 
 const IMAGES: Property =
     Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]);
@@ -33,12 +34,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         ],
         outputs: OUTPUTS,
         batch: &["images"],
-        build: |_| {
-            Ok(Box::new(Cut {
-                in_shares: false,
-                cuts: 0,
-            }))
-        },
+        build: |_| Ok(remembering(Cut { in_shares: false })),
         ..Manifest::BASE
     },
     Manifest {
@@ -55,23 +51,20 @@ pub(super) const BLOCKS: &[Manifest] = &[
         ],
         outputs: OUTPUTS,
         batch: &["images"],
-        build: |_| {
-            Ok(Box::new(Cut {
-                in_shares: true,
-                cuts: 0,
-            }))
-        },
+        build: |_| Ok(remembering(Cut { in_shares: true })),
         ..Manifest::BASE
     },
 ];
 
 struct Cut {
     in_shares: bool,
-    cuts: u64,
 }
 
-impl Block for Cut {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Cut {
+    /// How many parts were cut, for their names.
+    type State = u64;
+
+    fn run(&self, cuts: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let [width, height] = image.size().map(f64::from);
         let number = |i: usize, of: f64| -> Result<f64, String> {
@@ -95,13 +88,13 @@ impl Block for Cut {
             reason = "`as` saturates, and a crop is cut to its picture"
         )]
         let end = [0, 1].map(|i| start[i].saturating_add(size[i] as i64));
-        self.cuts += 1;
+        *cuts += 1;
         let block = if self.in_shares {
             "relative_static_crop"
         } else {
             "absolute_static_crop"
         };
-        let id = format!("{block}.{}", self.cuts);
+        let id = format!("{block}.{cuts}");
         // A part with nothing of the picture in it is missing, as in the peer.
         if let Some(crop) = image.crop(start, end, Arc::from(id)) {
             call.put(0, crop);

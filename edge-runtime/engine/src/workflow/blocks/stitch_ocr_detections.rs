@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Block, Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
@@ -94,7 +94,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-fn build(setup: &Setup<'_>, second: bool) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>, second: bool) -> Result<Box<dyn Instance>, String> {
     let tolerance = setup
         .literals
         .get("tolerance")
@@ -184,7 +184,7 @@ impl Letter {
 }
 
 impl Block for Stitch {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         // The first version has no choice of algorithms.
         let at = usize::from(self.second);
         let all = call.detections(at)?;

@@ -44,7 +44,7 @@ struct Template {
 }
 
 impl Block for Template {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let mut data = call.arg(1).clone();
         apply_named(&self.operations, &mut data, "data")?;
         let text = python_format::format(call.text(0)?, &|name| data.get(name).cloned())?;

@@ -38,7 +38,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Switch;
 
 impl Block for Switch {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let text = call.arg(0).python_str();
         let insensitive = call.boolean(2, false)?;
         let chosen = call.cases.iter().position(|key| {

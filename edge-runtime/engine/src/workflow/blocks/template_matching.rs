@@ -56,7 +56,7 @@ const MOST: usize = 10_000;
 struct Match;
 
 impl Block for Match {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let template = call.image(1)?;
         let (size, small) = (image.size(), template.size());

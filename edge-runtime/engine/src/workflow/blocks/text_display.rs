@@ -146,7 +146,7 @@ struct Draw {
 }
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let words = message::fill(call.text(1)?, call.arg(2), &self.operations)?;
         let background = call.arg(5);
         let is_clear = background

@@ -1,10 +1,11 @@
 //! Measures for how long tracked objects have been in a zone.
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
 use super::super::plan::polygons;
+use super::super::stateful::{Stateful, remembering};
 use super::{require_tracks, video_of};
 use crate::analytics::zone::TimeInZone;
 use crate::geometry::Anchor;
@@ -41,7 +42,7 @@ const OUTPUTS: &[Output] = &[Output::new("timed_detections", BOXES)];
 const fn version(
     name: &'static str,
     properties: &'static [Property],
-    build: fn(&Setup<'_>) -> Result<Box<dyn Block>, String>,
+    build: fn(&Setup<'_>) -> Result<Box<dyn Instance>, String>,
 ) -> Manifest {
     Manifest {
         name,
@@ -60,37 +61,29 @@ pub(super) const BLOCKS: &[Manifest] = &[
     version(
         "roboflow_core/time_in_zone@v1",
         &[FRAME, METADATA, TRACKED, ZONE, ANCHOR, REMOVE, RESET],
-        |_| Ok(Box::new(Timer::new(1))),
+        |_| Ok(remembering(Timer { clock: 1 })),
     ),
     version(
         "roboflow_core/time_in_zone@v2",
         &[FRAME.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
-        |_| Ok(Box::new(Timer::new(0))),
+        |_| Ok(remembering(Timer { clock: 0 })),
     ),
     version(
         "roboflow_core/time_in_zone@v3",
         &[FRAME.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
-        |_| Ok(Box::new(Timer::new(0))),
+        |_| Ok(remembering(Timer { clock: 0 })),
     ),
 ];
 
 struct Timer {
     /// Position of the property that tells the time; the others follow it.
     clock: usize,
-    videos: PerVideo<TimeInZone>,
 }
 
-impl Timer {
-    fn new(clock: usize) -> Self {
-        Self {
-            clock,
-            videos: PerVideo::default(),
-        }
-    }
-}
+impl Stateful for Timer {
+    type State = PerVideo<TimeInZone>;
 
-impl Block for Timer {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = video_of(call.arg(self.clock))?;
         let at = |offset: usize| self.clock + offset;
         let detections = call.detections(at(1))?;
@@ -99,7 +92,7 @@ impl Block for Timer {
         let anchor = call.anchor(at(3))?.unwrap_or(Anchor::Center);
         let remove = call.boolean(at(4), true)?;
         let reset = call.boolean(at(5), true)?;
-        let timer = self.videos.get(&meta.video_identifier, || {
+        let timer = videos.get(&meta.video_identifier, || {
             Ok(TimeInZone::new(&polygons(zone)?, anchor, remove, reset))
         })?;
         let timed = timer.update(detections, meta.time_s());

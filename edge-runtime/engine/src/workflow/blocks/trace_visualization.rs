@@ -1,10 +1,11 @@
 //! Draws where tracked objects have been.
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
 use super::super::drawing::{self, Ink};
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property};
 use super::super::per_video::PerVideo;
+use super::super::stateful::{Stateful, remembering};
 use super::require_tracks;
 use crate::draw::Traces;
 
@@ -36,27 +37,23 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .or(Or::Int(1)),
     ],
-    build: |_| {
-        Ok(Box::new(Draw {
-            videos: PerVideo::default(),
-        }))
-    },
+    build: |_| Ok(remembering(Draw)),
     ..drawing::BASE
 }];
 
-struct Draw {
-    videos: PerVideo<Traces>,
-}
+struct Draw;
 
-impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Draw {
+    type State = PerVideo<Traces>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let detections = call.detections(drawing::PREDICTIONS_INDEX)?;
         require_tracks(detections)?;
         let by = drawing::color_by(call)?;
         let anchor = call.anchor(7)?.unwrap_or_default();
         let length = usize::try_from(call.integer(8, 30)?).unwrap_or(0);
         let video = &call.image(0)?.meta.video_identifier;
-        let traces = self.videos.get(video, || Ok(Traces::new(anchor, length)))?;
+        let traces = videos.get(video, || Ok(Traces::new(anchor, length)))?;
         traces.update(detections);
         let ink = Ink::Traces {
             traces: traces.clone(),

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::block::{Block, Call, Setup};
+use serde::{Deserialize, Serialize};
+
+use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     ANY_DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
 use super::super::per_video::{FRAME, PerVideo};
+use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
 use super::{require_tracks, video_of};
 use crate::detections::{Detection, Detections};
@@ -117,7 +120,7 @@ impl Settings {
     }
 }
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     let number = |name: &str| setup.literals.get(name).and_then(serde_json::Value::as_i64);
     if let (Some(window), Some(ttl)) = (number("reattach_window"), number("state_ttl"))
         && window > ttl
@@ -126,23 +129,19 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
             "reattach_window is {window} and has to be at most state_ttl, which is {ttl}"
         ));
     }
-    Ok(Box::new(Lock {
-        videos: PerVideo::default(),
-    }))
+    Ok(remembering(Lock))
 }
 
-struct Lock {
-    videos: PerVideo<Tracks>,
-}
+struct Lock;
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Tracks {
     frame: i64,
     by_id: BTreeMap<i64, Voting>,
 }
 
 /// What a track has been taken for.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Voting {
     /// In the order in which the classes came.
     votes: Vec<Tally>,
@@ -152,7 +151,7 @@ struct Voting {
     last_box: BBox,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Tally {
     class: Arc<str>,
     class_id: i64,
@@ -225,13 +224,15 @@ impl Voting {
     }
 }
 
-impl Block for Lock {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Lock {
+    type State = PerVideo<Tracks>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let settings = Settings::of(call)?;
         let all = call.detections(1)?;
         require_tracks(all)?;
         let video = &video_of(call.arg(0))?.video_identifier;
-        let tracks = self.videos.get(video, || Ok(Tracks::default()))?;
+        let tracks = videos.get(video, || Ok(Tracks::default()))?;
         tracks.frame += 1;
         let here: Vec<i64> = all.boxes.iter().filter_map(|d| Some(d.track?.0)).collect();
         let mut lost = tracks.lost(&here, settings.reattach_window);

@@ -1,12 +1,15 @@
 //! Follows objects from frame to frame with our own tracker. Takes and gives what `byte_tracker@v3` does.
 
-use super::super::block::{Block, Call, Setup};
+use serde::{Deserialize, Serialize};
+
+use super::super::block::{Call, Instance, Setup};
 use super::super::instances::{self, Instances};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
 use super::super::per_video::{FRAME, PerVideo};
+use super::super::stateful::{Stateful, remembering};
 use super::byte_tracker::BUFFER;
 use super::video_of;
 use crate::track::tracker::{Tracker, TrackerConfig};
@@ -58,25 +61,26 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
-    Ok(Box::new(Step {
-        videos: PerVideo::default(),
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
+    Ok(remembering(Step {
         cache_size: instances::cache_size(setup),
     }))
 }
 
 struct Step {
-    videos: PerVideo<Video>,
     cache_size: usize,
 }
 
+#[derive(Serialize, Deserialize)]
 struct Video {
     tracker: Tracker,
     instances: Instances,
 }
 
-impl Block for Step {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Step {
+    type State = PerVideo<Video>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = video_of(call.arg(0))?;
         let detections = call.detections(1)?;
         let usual = TrackerConfig::default();
@@ -93,7 +97,7 @@ impl Block for Step {
             config.fewest_sights = more.saturating_add(1);
             config.confirm_s = 0.0;
         }
-        let video = self.videos.get(&meta.video_identifier, || {
+        let video = videos.get(&meta.video_identifier, || {
             Ok(Video {
                 tracker: Tracker::new(config),
                 instances: Instances::new(self.cache_size),

@@ -54,7 +54,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Draw;
 
 impl Block for Draw {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
         let (base, height) = (call.number(8, 10.0)?, call.number(9, 10.0)?);
         let outline = call.number(10, 0.0)?;

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::effect::{Effect, Sms};
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_LIST,
 };
 use super::super::message;
 use super::super::sink::{self, Rest, Sent, Session, Sink, sealed, texts};
+use super::super::stateful::remembering;
 use super::super::uql::Chain;
 
 const TWILIO_ACCOUNT_SID: Property = Property::value(
@@ -107,18 +108,17 @@ pub(super) const BLOCKS: &[Manifest] = &[
 /// Longest message of all, in characters; a longer one than 160 is sent in parts.
 const MOST_TEXT: usize = 1600;
 
-fn first(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
+fn first(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     sink::check_cooldown(setup)?;
     setup.at_least_one("length_limit")?;
-    Ok(Box::new(First {
+    Ok(remembering(First {
         operations: setup.parse("message_parameters_operations")?,
     }))
 }
 
-fn second(setup: &Setup<'_>) -> Result<Box<dyn Block>, String> {
-    Ok(Box::new(Second {
+fn second(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
+    Ok(remembering(Second {
         operations: setup.parse("message_parameters_operations")?,
-        rest: Rest::default(),
     }))
 }
 
@@ -127,7 +127,9 @@ struct First {
 }
 
 impl Sink for First {
-    fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
+    type State = ();
+
+    fn send(&self, _: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
         if call.boolean(8, false)? {
             return Ok(Sent::Off);
         }
@@ -152,15 +154,16 @@ impl Sink for First {
 
 struct Second {
     operations: BTreeMap<String, Chain>,
-    rest: Rest,
 }
 
 impl Sink for Second {
-    fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
+    type State = Rest;
+
+    fn send(&self, rest: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
         if call.boolean(10, false)? {
             return Ok(Sent::Off);
         }
-        if self.rest.applies(call.now, call.number(11, 5.0)?) {
+        if rest.applies(call.now, call.number(11, 5.0)?) {
             return Ok(Sent::Resting);
         }
         if call.text(0)? != "Custom Twilio" {
@@ -189,7 +192,7 @@ impl Sink for Second {
             text: message::cut(text, MOST_TEXT),
             media: media?,
         };
-        self.rest.begin(call.now);
+        rest.begin(call.now);
         Ok(Sent::by(call, Effect::Sms(sms)))
     }
 }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::super::block::{Block, Call};
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role};
 use super::super::per_video::{FRAME, PerVideo};
+use super::super::stateful::{Stateful, remembering};
 use super::{require_tracks, video_of};
 use crate::analytics::recent::Recent;
 use crate::detections::Detections;
@@ -40,21 +42,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Float(1.0)),
     ],
     outputs: &[Output::new("velocity_detections", DETECTIONS)],
-    build: |_| {
-        Ok(Box::new(Velocity {
-            videos: PerVideo::default(),
-        }))
-    },
+    build: |_| Ok(remembering(Velocity)),
     keeps_classes: true,
     ..Manifest::BASE
 }];
 
-struct Velocity {
-    videos: PerVideo<Recent<Last>>,
-}
+struct Velocity;
 
 /// Where a track was last, and how fast.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Last {
     at: Point,
     time_s: f64,
@@ -62,8 +58,10 @@ struct Last {
     smoothed: Point,
 }
 
-impl Block for Velocity {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+impl Stateful for Velocity {
+    type State = PerVideo<Recent<Last>>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = video_of(call.arg(0))?;
         let all = call.detections(1)?;
         require_tracks(all)?;
@@ -78,9 +76,7 @@ impl Block for Velocity {
             return Err(format!("pixels_per_meter is {scale} and has to be above 0"));
         }
         let time_s = meta.time_s();
-        let tracks = self
-            .videos
-            .get(&meta.video_identifier, || Ok(Recent::new(MAX_TRACKS)))?;
+        let tracks = videos.get(&meta.video_identifier, || Ok(Recent::new(MAX_TRACKS)))?;
         tracks.next_round(u64::MAX);
         let mut out = Detections::clone(all);
         for d in &mut out.boxes {

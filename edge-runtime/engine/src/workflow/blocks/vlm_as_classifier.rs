@@ -46,7 +46,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
 struct Read;
 
 impl Block for Read {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let classes = texts(call.arg(2), "classes")?;
         let id = detection_id(&call.new_id());

@@ -3,7 +3,7 @@
 use md5::{Digest, Md5};
 use serde_json::Value as Json;
 
-use super::super::block::{Block, Call, Setup};
+use super::super::block::{Block, Call, Instance, Setup};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Output, Property, Role, Shape};
@@ -87,7 +87,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-fn build(setup: &Setup<'_>, first: bool) -> Result<Box<dyn Block>, String> {
+fn build(setup: &Setup<'_>, first: bool) -> Result<Box<dyn Instance>, String> {
     let text = |name: &str| {
         setup
             .literals
@@ -168,7 +168,7 @@ struct Found {
 }
 
 impl Block for Read {
-    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let classes = texts(call.arg(2), "classes")?;
         let text = call.text(1)?;

@@ -10,6 +10,7 @@ use super::super::json::{Pictures, Writer};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Role, Shape};
 use super::super::sink::{self, Rest, Sent, Sink, attachments, sealed};
+use super::super::stateful::remembering;
 use super::super::uql::{Chain, apply_alone, named_operations};
 use super::super::value::Value;
 
@@ -103,11 +104,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: sink::OUTPUTS,
     build: |setup| {
-        Ok(Box::new(Webhook {
+        Ok(remembering(Webhook {
             json_operations: setup.parse("json_payload_operations")?,
             file_operations: setup.parse("multi_part_encoded_files_operations")?,
             form_operations: setup.parse("form_data_operations")?,
-            rest: Rest::default(),
         }))
     },
     ..Manifest::BASE
@@ -117,15 +117,16 @@ struct Webhook {
     json_operations: BTreeMap<String, Chain>,
     file_operations: BTreeMap<String, Chain>,
     form_operations: BTreeMap<String, Chain>,
-    rest: Rest,
 }
 
 impl Sink for Webhook {
-    fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
+    type State = Rest;
+
+    fn send(&self, rest: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
         if call.boolean(12, false)? {
             return Ok(Sent::Off);
         }
-        if self.rest.applies(call.now, call.number(13, 5.0)?) {
+        if rest.applies(call.now, call.number(13, 5.0)?) {
             return Ok(Sent::Resting);
         }
         let url = call.text(0)?;
@@ -155,7 +156,7 @@ impl Sink for Webhook {
             body: self.body(call)?,
             timeout_s: call.number(10, 2.0)?,
         };
-        self.rest.begin(call.now);
+        rest.begin(call.now);
         Ok(Sent::by(call, Effect::Http(http)))
     }
 }

@@ -10,6 +10,7 @@ mod definitions;
 mod errors;
 mod peer;
 mod random;
+mod state;
 mod visualizations;
 
 use std::path::PathBuf;

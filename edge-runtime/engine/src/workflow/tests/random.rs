@@ -7,13 +7,13 @@ use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
 
 use super::super::kinds::{Kind, KindSet};
-use super::super::manifest::{Property, Selects, Shape};
+use super::super::manifest::{Manifest, Property, Selects, Shape};
 use super::super::uql::{Budget, Chain, Env, apply};
 use super::super::{Value, blocks, compile, validate};
 use super::{FixedBoxes, frame};
 
 /// Makes definitions from a seed.
-struct Maker(fastrand::Rng);
+pub(super) struct Maker(pub(super) fastrand::Rng);
 
 impl Maker {
     fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
@@ -159,7 +159,17 @@ impl Maker {
         }
     }
 
-    fn definition(&mut self) -> Json {
+    pub(super) fn definition(&mut self) -> Json {
+        let manifests: Vec<_> = blocks::all().collect();
+        self.definition_after(Vec::new(), &manifests)
+    }
+
+    /// Some given steps, and after them random ones of these blocks.
+    pub(super) fn definition_after(
+        &mut self,
+        mut steps: Vec<Json>,
+        manifests: &[&'static Manifest],
+    ) -> Json {
         let mut sources: Vec<(String, KindSet)> = [
             ("image", Kind::Image),
             ("meta", Kind::VideoMetadata),
@@ -169,11 +179,14 @@ impl Maker {
         .iter()
         .map(|(name, kind)| (format!("$inputs.{name}"), KindSet::of(&[*kind])))
         .collect();
-        let manifests: Vec<_> = blocks::all().collect();
+        for step in &steps {
+            let manifest = step["type"].as_str().and_then(blocks::find);
+            let name = step["name"].as_str().unwrap();
+            sources.extend(outputs(manifest.unwrap(), name));
+        }
         let count = self.0.usize(1..8);
-        let mut steps = Vec::new();
         for i in 0..count {
-            let manifest = *self.pick(&manifests);
+            let manifest = *self.pick(manifests);
             let mut step = Map::new();
             step.insert("type".to_owned(), json!(manifest.name));
             step.insert("name".to_owned(), json!(format!("s{i}")));
@@ -183,19 +196,20 @@ impl Maker {
                     step.insert(property.name.to_owned(), value);
                 }
             }
-            sources.extend(
-                manifest
-                    .outputs
-                    .iter()
-                    .filter(|o| o.name != "*")
-                    .map(|o| (format!("$steps.s{i}.{}", o.name), o.kinds)),
-            );
+            sources.extend(outputs(manifest, &format!("s{i}")));
             steps.push(Json::Object(step));
         }
+        let named = steps.iter().filter(|step| {
+            let manifest = step["type"].as_str().and_then(blocks::find);
+            manifest.is_some_and(|m| m.outputs.iter().any(|o| o.name == "*"))
+        });
+        let named = named.map(|step| format!("$steps.{}.*", step["name"].as_str().unwrap()));
         let outputs: Vec<Json> = sources
             .iter()
+            .map(|(selector, _)| selector.clone())
+            .chain(named)
             .enumerate()
-            .map(|(i, (s, _))| json!({"type": "JsonField", "name": format!("o{i}"), "selector": s}))
+            .map(|(i, s)| json!({"type": "JsonField", "name": format!("o{i}"), "selector": s}))
             .collect();
         json!({
             "version": "1.0",
@@ -209,6 +223,14 @@ impl Maker {
             "outputs": outputs
         })
     }
+}
+
+/// Selectors of the outputs that a block declares, with what they carry.
+fn outputs(manifest: &Manifest, step: &str) -> Vec<(String, KindSet)> {
+    let declared = manifest.outputs.iter().filter(|o| o.name != "*");
+    declared
+        .map(|o| (format!("$steps.{step}.{}", o.name), o.kinds))
+        .collect()
 }
 
 #[test]

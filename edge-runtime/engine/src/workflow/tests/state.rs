@@ -1,0 +1,256 @@
+//! A workflow that was saved and restored says what it would have said, whatever its blocks and at whatever frame.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+use watchkeeper_contract::effect::Effect;
+
+use super::super::replay::{Player, Recording};
+use super::super::{
+    Anew, ClassScore, Compiled, DetectRequest, Execution, Host, ImageValue, MOST_STATE_BYTES,
+    RunReport, StateError, blocks, compile,
+};
+use super::random::Maker;
+use super::{data, detection, frame, read};
+use crate::detections::{DetectionId, Detections};
+
+const SIZE: [u32; 2] = [64, 48];
+
+/// A street: four things that cross the picture again and again, each at its own speed.
+struct Street {
+    number: u64,
+    effects: Vec<Effect>,
+}
+
+impl Host for Street {
+    fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
+        let boxes = (0..4)
+            .filter(|i| !(self.number + i).is_multiple_of(7))
+            .map(|i| {
+                let (x, y) = ((self.number * (2 + i) + 7 * i) % 60, 6 + 9 * i);
+                let class = if i == 2 { "car" } else { "person" };
+                let score = 0.45 + 0.1 * ((self.number + i) % 6) as f64;
+                let (x, y) = (x as f64, y as f64);
+                let mut d = detection(class, (i / 2) as i64, score, [x, y, x + 8.0, y + 9.0], "");
+                d.id = DetectionId::Local {
+                    stream: i,
+                    number: self.number,
+                };
+                d
+            });
+        Ok(Detections {
+            boxes: boxes.collect(),
+            size: request.image.size(),
+        })
+    }
+
+    fn classify(&mut self, _: &str, _: &ImageValue) -> Result<Vec<ClassScore>, String> {
+        Ok(vec![ClassScore {
+            class: "day".into(),
+            class_id: 0,
+            confidence: 0.5 + 0.01 * (self.number % 40) as f64,
+        }])
+    }
+
+    fn embed(&mut self, _: &str, _: &ImageValue) -> Result<Vec<f32>, String> {
+        Ok((0..4)
+            .map(|i| (self.number as f32 + i as f32).sin())
+            .collect())
+    }
+
+    fn emit(&mut self, _: &str, effect: Effect) -> Result<(), String> {
+        self.effects.push(effect);
+        Ok(())
+    }
+
+    fn has_secret(&self, _: &str) -> bool {
+        true
+    }
+
+    fn wall_clock(&self) -> Option<jiff::Timestamp> {
+        jiff::Timestamp::from_second(1_700_000_000 + self.number as i64).ok()
+    }
+}
+
+/// What one frame brought, all of it.
+type Brought = (RunReport, Json, Vec<Effect>);
+
+/// Frames from one number to before another, 0.7 seconds apart.
+fn play(run: &mut Execution, from: u64, to: u64) -> Vec<Brought> {
+    let each = (from..to).map(|number| {
+        let mut street = Street {
+            number,
+            effects: Vec::new(),
+        };
+        let now = Duration::from_millis(700 * number);
+        let report = run.run(frame(number, SIZE), now, &mut street);
+        (report, run.outputs_json(), street.effects)
+    });
+    each.collect()
+}
+
+/// What a workflow says from a frame on: as it went, and saved and restored in between; and what was left out.
+fn both(compiled: &Compiled, at: u64, to: u64) -> (Vec<Brought>, Vec<Brought>, Vec<Anew>) {
+    let mut run = compiled.instantiate();
+    play(&mut run, 1, at);
+    let saved = run.save();
+    assert!(saved.bytes.len() <= MOST_STATE_BYTES);
+    let mut other = compiled.instantiate();
+    let restored = other.restore(&saved.bytes).unwrap();
+    let anew: Vec<_> = restored.anew.iter().map(|a| &a.what).collect();
+    let steps = saved.left_out.iter().map(|a| &a.what);
+    let steps: Vec<_> = steps.filter(|w| w.starts_with("step ")).collect();
+    assert_eq!(anew.len(), steps.len(), "{anew:?} {steps:?}");
+    assert!(steps.iter().all(|w| anew.contains(w)), "{anew:?} {steps:?}");
+    assert_eq!(restored.now, Duration::from_millis(700 * (at - 1)));
+    (
+        play(&mut run, at, to),
+        play(&mut other, at, to),
+        saved.left_out,
+    )
+}
+
+/// A model and two trackers, for the steps that need them.
+fn prelude() -> Vec<Json> {
+    let tracker = |name: &str, r#type: &str| json!({"type": r#type, "name": name, "image": "$inputs.image", "detections": "$steps.model.predictions"});
+    vec![
+        json!({"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "m/1"}),
+        tracker("tracker", "roboflow_core/byte_tracker@v3"),
+        tracker("own", "watchkeeper/tracker@v1"),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_random_definition_that_is_saved_at_any_frame_says_the_same(seed: u64, at in 1_u64..20) {
+        let all: Vec<_> = blocks::all().collect();
+        let mut maker = Maker(fastrand::Rng::with_seed(seed));
+        let definition = maker.definition_after(prelude(), &all);
+        if let Ok(compiled) = compile(&definition, &BTreeMap::new()) {
+            let (went, restored, left_out) = both(&compiled, at, 24);
+            if left_out.is_empty() {
+                prop_assert_eq!(went, restored, "{}", definition);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_whole_state_is_refused_or_begins_anew_but_never_panics(cut in 0_usize..2000, flip in 0_usize..2000) {
+        let compiled = compile(&counting(), &BTreeMap::new()).unwrap();
+        let mut run = compiled.instantiate();
+        play(&mut run, 1, 9);
+        let mut bytes = run.save().bytes;
+        bytes.truncate(cut.max(1));
+        let mut other = compiled.instantiate();
+        prop_assert!(cut >= run.save().bytes.len() || other.restore(&bytes).is_err());
+        let mut bytes = run.save().bytes;
+        let at = flip % bytes.len();
+        bytes[at] ^= 1 << (flip % 8);
+        if other.restore(&bytes).is_err() {
+            prop_assert_eq!(play(&mut other, 1, 9), play(&mut compiled.instantiate(), 1, 9));
+        }
+    }
+}
+
+/// A line and a zone behind a tracker.
+fn counting() -> Json {
+    let mut steps = prelude();
+    steps.extend([
+        json!({"type": "roboflow_core/line_counter@v2", "name": "line", "image": "$inputs.image",
+            "detections": "$steps.own.tracked_detections", "line_segment": [[32, 0], [32, 48]], "triggering_anchor": "CENTER"}),
+        json!({"type": "roboflow_core/time_in_zone@v3", "name": "zone", "image": "$inputs.image",
+            "detections": "$steps.own.tracked_detections", "zone": [[10, 0], [50, 0], [50, 48], [10, 48]]}),
+    ]);
+    json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": steps,
+        "outputs": [
+            {"type": "JsonField", "name": "in", "selector": "$steps.line.count_in"},
+            {"type": "JsonField", "name": "out", "selector": "$steps.line.count_out"},
+            {"type": "JsonField", "name": "timed", "selector": "$steps.zone.timed_detections"}
+        ]
+    })
+}
+
+#[test]
+fn a_recording_is_gone_on_with_from_any_of_its_frames() {
+    let Some(folder) = data("workflows") else {
+        return;
+    };
+    let recording: Recording =
+        serde_json::from_value(read(&folder.join("detections_10.json"))).unwrap();
+    let mut definitions: Vec<PathBuf> = std::fs::read_dir(folder.join("definitions"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    definitions.sort();
+    definitions.push(folder.join("workflow_core3.json"));
+    let mut compared = 0;
+    for path in &definitions {
+        let Ok(compiled) = compile(&read(path), &BTreeMap::new()) else {
+            continue;
+        };
+        let mut player = Player::new(&compiled, &recording).unwrap();
+        if !player.run.remembers() || player.play(0).is_err() {
+            continue;
+        }
+        let mut restored: Vec<Player<'_>> = Vec::new();
+        for n in 1..40 {
+            if [1, 2, 17, 33].contains(&n) {
+                let saved = player.run.save();
+                let mut other = Player::new(&compiled, &recording).unwrap();
+                other.run.restore(&saved.bytes).unwrap();
+                if saved.left_out.is_empty() {
+                    restored.push(other);
+                }
+            }
+            let failures = player.play(n).unwrap();
+            for other in &mut restored {
+                assert_eq!(other.play(n).unwrap(), failures, "{}", path.display());
+                let (ours, theirs) = (other.run.outputs_json(), player.run.outputs_json());
+                assert_eq!(ours, theirs, "frame {n} of {}", path.display());
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 500, "only {compared} frames were compared");
+}
+
+#[test]
+fn a_line_that_was_moved_counts_anew_and_says_so_and_the_zone_goes_on() {
+    let compiled = compile(&counting(), &BTreeMap::new()).unwrap();
+    let mut run = compiled.instantiate();
+    play(&mut run, 1, 60);
+    let [counted, timed] = ["in", "timed"].map(|name| run.outputs_json()[name].clone());
+    assert!(counted.as_i64().unwrap() > 2, "{counted}");
+    let mut moved = counting();
+    moved["steps"][3]["line_segment"] = json!([[20, 0], [20, 48]]);
+    let mut other = compile(&moved, &BTreeMap::new()).unwrap().instantiate();
+    let restored = other.restore(&run.save().bytes).unwrap();
+    assert_eq!(restored.anew.len(), 1);
+    assert_eq!(restored.anew[0].what, "step line");
+    assert!(restored.anew[0].why.contains("other settings"));
+    let [went, moved] = [&mut run, &mut other].map(|run| play(run, 60, 61).remove(0).1);
+    assert_eq!(went["timed"], moved["timed"]);
+    assert_ne!(went["timed"], timed);
+    assert!(moved["in"].as_i64().unwrap() <= 1, "{moved}");
+}
+
+#[test]
+fn what_another_version_wrote_is_refused() {
+    let compiled = compile(&counting(), &BTreeMap::new()).unwrap();
+    let mut bytes = compiled.instantiate().save().bytes;
+    let mut run = compiled.instantiate();
+    assert_eq!(run.restore(b"{}"), Err(StateError::NoState));
+    let form = bytes.iter().position(|b| *b == 1).unwrap();
+    bytes[form] = 2;
+    let why = run.restore(&bytes).unwrap_err();
+    assert_eq!(why, StateError::OtherForm { found: 2 });
+    assert!(why.to_string().contains("form 2"), "{why}");
+}
