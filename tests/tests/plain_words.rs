@@ -1,0 +1,236 @@
+//! The box is asked in plain words: the real command, the real runtime, the built-in scene. Nothing changes before the yes.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use watchkeeper_tests::daemons::{Bench, Process, program, wait_for};
+
+/// Asks for events on the scene.
+const TELL: &str = "tell me when somebody crosses the vertical line at 50%";
+/// Asks for a count and no event.
+const COUNT: &str = "count people crossing the vertical line at 50%";
+
+/// A box with the scene as its only camera, and a person with a home of their own.
+struct Site {
+    bench: Bench,
+    _runtime: Process,
+}
+
+impl Site {
+    fn new() -> anyhow::Result<Self> {
+        let bench = Bench::new("[sources.street]\nuri = \"demo:\"\n")?;
+        let runtime = bench.runtime()?;
+        Ok(Self {
+            bench,
+            _runtime: runtime,
+        })
+    }
+
+    fn pipelines(&self) -> anyhow::Result<Vec<Value>> {
+        let pipelines = self.bench.get("/v1/pipelines")?;
+        Ok(pipelines.as_array().cloned().unwrap_or_default())
+    }
+}
+
+fn command(bench: &Bench) -> anyhow::Result<Command> {
+    let mut command = Command::new(program("watchkeeper")?);
+    command
+        .arg("--config")
+        .arg(bench.config())
+        .env("XDG_STATE_HOME", bench.path("home"))
+        .stdin(Stdio::null());
+    Ok(command)
+}
+
+fn ask(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
+    Ok(command(bench)?.arg("ask").args(arguments).output()?)
+}
+
+/// Exit code, objects on standard output, standard error.
+fn ask_json(bench: &Bench, arguments: &[&str]) -> anyhow::Result<(i32, Vec<Value>, String)> {
+    let arguments = [arguments, &["--json"]].concat();
+    let out = ask(bench, &arguments)?;
+    let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+    let objects = String::from_utf8(out.stdout)?
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<Vec<Value>, _>>()
+        .with_context(|| errors.clone())?;
+    Ok((out.status.code().unwrap_or(-1), objects, errors))
+}
+
+/// What the chat says to these lines.
+fn chat(bench: &Bench, lines: &str) -> anyhow::Result<Vec<Value>> {
+    let mut child = command(bench)?
+        .args(["chat", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut input = child.stdin.take().context("no input")?;
+    input.write_all(lines.as_bytes())?;
+    drop(input);
+    let out = child.wait_with_output()?;
+    anyhow::ensure!(out.status.success(), "{}", out.status);
+    let objects = String::from_utf8(out.stdout)?
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<Vec<Value>, _>>()?;
+    Ok(objects)
+}
+
+fn types(objects: &[Value]) -> Vec<&str> {
+    objects.iter().filter_map(|o| o["type"].as_str()).collect()
+}
+
+#[test]
+fn a_sentence_is_proposed_confirmed_in_another_process_deployed_and_makes_events()
+-> anyhow::Result<()> {
+    let site = Site::new()?;
+    let (code, objects, errors) = ask_json(&site.bench, &[TELL])?;
+    assert_eq!(code, 0, "{errors}");
+    let proposal = objects.first().context("a proposal")?;
+    assert_eq!(proposal["type"], "proposal");
+    let understood = proposal["understood"].as_str().unwrap_or_default();
+    assert!(understood.contains("On camera street"), "{understood}");
+    assert_eq!(proposal["not_understood"], json!([]));
+    assert_eq!(proposal["checks"][0]["errors"], json!([]));
+    assert_eq!(proposal["difference"][0]["becomes"], "new");
+    assert!(site.pipelines()?.is_empty(), "nothing was said yes to");
+
+    let id = proposal["id"].as_str().context("an id")?.to_owned();
+    let (code, objects, errors) = ask_json(&site.bench, &["--confirm", &id])?;
+    assert_eq!(code, 0, "{errors}");
+    assert_eq!(types(&objects), ["done"], "{objects:#?}");
+    let deployed = site.pipelines()?;
+    assert_eq!(deployed.len(), 1);
+    assert_eq!(deployed[0]["spec"], proposal["changes"][0]["spec"]);
+
+    let event = wait_for("an event", || {
+        let events = site.bench.events().ok()?;
+        events.into_iter().find(|e| e["body"]["kind"] == "rule")
+    })?;
+    assert_eq!(event["body"]["condition"], "crosses");
+    assert_eq!(event["pipeline"], deployed[0]["spec"]["id"]);
+
+    let (code, objects, errors) = ask_json(&site.bench, &["how many events were there today?"])?;
+    assert_eq!(code, 0, "{errors}");
+    assert!(objects[0]["number"].as_u64() > Some(0), "{objects:#?}");
+
+    // A proposal is confirmed once.
+    let (code, _, errors) = ask_json(&site.bench, &["--confirm", &id])?;
+    assert_eq!(code, 2);
+    assert!(errors.contains("ask again"), "{errors}");
+    Ok(())
+}
+
+#[test]
+fn a_proposal_about_what_has_changed_since_is_shown_anew_and_not_carried_out() -> anyhow::Result<()>
+{
+    let site = Site::new()?;
+    let (code, _, errors) = ask_json(&site.bench, &["--yes", COUNT])?;
+    assert_eq!(code, 0, "{errors}");
+    let (_, objects, _) = ask_json(&site.bench, &["stop everything"])?;
+    let id = objects[0]["id"].as_str().context("an id")?.to_owned();
+    let mut spec = site.pipelines()?[0]["spec"].clone();
+    spec["stop_after_s"] = json!(500.0);
+    let path = format!("/v1/pipelines/{}", spec["id"].as_str().unwrap_or_default());
+    site.bench.json("PUT", &path, Some(&spec))?;
+    let (code, objects, errors) = ask_json(&site.bench, &["--confirm", &id])?;
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains("has changed since"), "{errors}");
+    assert_eq!(site.pipelines()?.len(), 1);
+    let anew = objects[0]["id"].as_str().context("an id")?.to_owned();
+    let (code, _, errors) = ask_json(&site.bench, &["--confirm", &anew])?;
+    assert_eq!(code, 0, "{errors}");
+    assert!(site.pipelines()?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn the_chat_asks_back_waits_for_the_yes_and_goes_on_after_a_failure() -> anyhow::Result<()> {
+    let site = Site::new()?;
+    let said = chat(
+        &site.bench,
+        "tell me when somebody crosses the line\nvertical line at 50%\nlist cameras\nno\nyes\n/nonsense\n",
+    )?;
+    assert_eq!(
+        types(&said),
+        [
+            "question", "proposal", "cameras", "dropped", "failure", "failure"
+        ],
+        "{said:#?}"
+    );
+    assert!(site.pipelines()?.is_empty());
+    let said = chat(
+        &site.bench,
+        &format!(
+            "{COUNT}\nyes\nremember that the left half is the dock\n/memory dock\n/quit\n{COUNT}\n"
+        ),
+    )?;
+    assert_eq!(
+        types(&said),
+        ["proposal", "done", "note", "remembered", "notes"],
+        "{said:#?}"
+    );
+    assert!(
+        said[4]["notes"][0]["note"]["words"]
+            .as_str()
+            .is_some_and(|w| w.contains("dock"))
+    );
+    assert_eq!(site.pipelines()?.len(), 1);
+    let trace = command(&site.bench)?.args(["trace", "--json"]).output()?;
+    let trace = String::from_utf8(trace.stdout)?;
+    for what in ["request", "proposal", "confirmed", "done", "dropped"] {
+        assert!(
+            trace.contains(&format!("\"what\":\"{what}\"")),
+            "{what}: {trace}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn every_mistake_is_one_sentence_with_the_way_out_and_the_right_code() -> anyhow::Result<()> {
+    let site = Site::new()?;
+    for (arguments, code, part) in [
+        (
+            &["tell me when somebody crosses the vertical line at 50% on camera gaet"][..],
+            2,
+            "street",
+        ),
+        (&["the weather is nice"], 2, "what happened"),
+        (&["stop everything"], 2, "Nothing runs"),
+        (
+            &["--yes", "count people, and paint the fence"],
+            2,
+            "Where in the picture",
+        ),
+        (&["--confirm", "aaaaa"], 2, "ask again"),
+        (&["yes"], 2, "--confirm"),
+        (&[""], 2, "what can I say"),
+    ] {
+        let out = ask(&site.bench, arguments)?;
+        let errors = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(code), "{arguments:?}: {errors}");
+        assert!(errors.contains(part), "{arguments:?}: {errors}");
+    }
+    assert!(site.pipelines()?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn without_a_runtime_the_sentence_says_how_to_start_it() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    for arguments in [&["list cameras"][..], &["--confirm", "aaaaa"]] {
+        let out = ask(&bench, arguments)?;
+        let errors = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(3), "{errors}");
+        assert!(errors.contains("start it"), "{errors}");
+    }
+    let said = chat(&bench, "list cameras\n/status\n")?;
+    assert_eq!(types(&said), ["failure", "failure"]);
+    assert_eq!(said[0]["exit"], 3);
+    Ok(())
+}
