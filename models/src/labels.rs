@@ -11,6 +11,30 @@ const LISTS: [(&str, &str); 2] = [
     ("coco-91", include_str!("../labels/coco-91.txt")),
 ];
 
+/// COCO's classes of things that move by themselves: its supercategories person, vehicle and animal (Lin et al., "Microsoft
+/// COCO: Common Objects in Context", 2014). The other 61 are furniture, food and what people carry.
+pub const MOVING: [&str; 19] = [
+    "person",
+    "bicycle",
+    "car",
+    "motorcycle",
+    "airplane",
+    "bus",
+    "train",
+    "truck",
+    "boat",
+    "bird",
+    "cat",
+    "dog",
+    "horse",
+    "sheep",
+    "cow",
+    "elephant",
+    "bear",
+    "zebra",
+    "giraffe",
+];
+
 /// Names of the shared lists.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
@@ -43,5 +67,13 @@ mod tests {
         assert!(used.into_iter().eq(dense.iter()));
         assert_eq!(&*dense[0], "person");
         assert_eq!(&*sparse[90], "toothbrush");
+    }
+
+    #[test]
+    fn what_moves_is_among_the_classes_of_coco() {
+        let dense = list("coco-80").expect("a shared list");
+        for class in MOVING {
+            assert!(dense.iter().any(|label| **label == *class), "{class}");
+        }
     }
 }

@@ -30,7 +30,7 @@ fn summary(clip: &Path, model: &str, flag: &str, shape: &str) -> anyhow::Result<
 }
 
 /// The summary of watching a clip that a camera shows once in real time, for the first so many seconds of it.
-fn summary_of_camera(clip: &Path, seconds: &str, line: &str) -> anyhow::Result<Value> {
+fn summary_of_camera(clip: &Path, seconds: &str, arguments: &[&str]) -> anyhow::Result<Value> {
     let server = RtspServer::start(
         &program("rtsp-server")?,
         &RtspOptions {
@@ -38,15 +38,28 @@ fn summary_of_camera(clip: &Path, seconds: &str, line: &str) -> anyhow::Result<V
             ..RtspOptions::default()
         },
     )?;
-    summary_of(
-        server.uri(),
-        &["--model", "motion", "--line", line, "--for", seconds],
-    )
+    summary_of(server.uri(), &[&["--for", seconds][..], arguments].concat())
 }
 
 fn counts(summary: &Value) -> (u64, u64) {
     let side = |side: &str| summary["lines"]["l"][side].as_u64().unwrap_or(u64::MAX);
     (side("in"), side("out"))
+}
+
+/// A zone of the whole picture of the clip with people one by one.
+const WHOLE_PICTURE: &str = "z:0,0,768,0,768,432,0,432";
+
+/// Six visitors, each as long as by eye within two seconds.
+fn assert_visits(summary: &Value) {
+    /// Presence by eye, seconds, in the order of entering.
+    const DWELL_S: [f64; 6] = [13.7, 22.2, 19.5, 12.5, 27.7, 12.5];
+    let visits = summary["zones"]["z"]["visits"].as_array();
+    let visits = visits.cloned().unwrap_or_default();
+    assert_eq!(visits.len(), DWELL_S.len(), "{summary}");
+    for (visit, real) in visits.iter().zip(DWELL_S) {
+        let dwell = visit["dwell_s"].as_f64().unwrap_or(f64::NAN);
+        assert!((dwell - real).abs() <= 2.0, "{visit}, really {real} s");
+    }
 }
 
 fn near(found: u64, wanted: u64, tolerance: u64) -> bool {
@@ -103,28 +116,14 @@ fn a_small_network_counts_every_vehicle_on_a_suburban_road() -> anyhow::Result<(
 
 #[test]
 fn a_small_network_sees_each_visitor_once_and_for_as_long_as_they_stay() -> anyhow::Result<()> {
-    /// Presence by eye, seconds, in the order of entering.
-    const DWELL_S: [f64; 6] = [13.7, 22.2, 19.5, 12.5, 27.7, 12.5];
     let Some(data) = data("people one by one, by a network") else {
         return Ok(());
     };
     let clip = data.join("video/intel_one-by-one.mp4");
     let model = data.join("models/yolox_nano.onnx").display().to_string();
-    let zone = "z:0,0,768,0,768,432,0,432";
-    let clip = clip.display().to_string();
-    let arguments = [
-        &clip, "--model", &model, "--watch", "person", "--zone", zone,
-    ];
-    let (code, lines, errors) = run_json(&arguments)?;
-    assert_eq!(code, 0, "{errors}");
-    let summary = lines.last().cloned().unwrap_or_default();
-    let visits = summary["zones"]["z"]["visits"].as_array();
-    let visits = visits.cloned().unwrap_or_default();
-    assert_eq!(visits.len(), DWELL_S.len(), "{summary}");
-    for (visit, real) in visits.iter().zip(DWELL_S) {
-        let dwell = visit["dwell_s"].as_f64().unwrap_or(f64::NAN);
-        assert!((dwell - real).abs() <= 2.0, "{visit}, really {real} s");
-    }
+    // Without --watch, as a newcomer would: furniture is no visitor.
+    let summary = summary(&clip, &model, "--zone", WHOLE_PICTURE)?;
+    assert_visits(&summary);
     Ok(())
 }
 
@@ -174,11 +173,33 @@ fn a_camera_counts_what_its_recording_counts() -> anyhow::Result<()> {
         return Ok(());
     };
     let clip = data.join("video/intel_car-detection.mp4");
-    let cars = summary_of_camera(&clip, "29", "l:0,216,768,216")?;
+    let motion = ["--model", "motion", "--line"];
+    let line = |line| [&motion[..], &[line]].concat();
+    let cars = summary_of_camera(&clip, "29", &line("l:0,216,768,216"))?;
     assert_eq!(counts(&cars), (2, 2), "{cars}");
     let clip = data.join("video/ahmetozlu_road.mp4");
-    let road = summary_of_camera(&clip, "33", "l:0,218,640,218")?;
+    let road = summary_of_camera(&clip, "33", &line("l:0,218,640,218"))?;
     let (away, towards) = counts(&road);
     assert!(near(away + towards, 8, 1), "{road}");
+    Ok(())
+}
+
+#[test]
+fn a_camera_counts_by_a_network_what_its_recording_counts() -> anyhow::Result<()> {
+    if !soak("clips over RTSP, by a network") {
+        return Ok(());
+    }
+    let Some(data) = data("clips over RTSP, by a network") else {
+        return Ok(());
+    };
+    let model = data.join("models/yolox_nano.onnx").display().to_string();
+    let clip = data.join("video/ahmetozlu_road.mp4");
+    let line = ["--model", &model, "--line", "l:0,218,640,218"];
+    let road = summary_of_camera(&clip, "33", &line)?;
+    let (away, towards) = counts(&road);
+    assert_eq!(away + towards, 8, "{road}");
+    let clip = data.join("video/intel_one-by-one.mp4");
+    let zone = ["--model", &model, "--zone", WHOLE_PICTURE];
+    assert_visits(&summary_of_camera(&clip, "139", &zone)?);
     Ok(())
 }

@@ -131,7 +131,8 @@ pub struct RunArgs {
     /// Workflow to run, in Roboflow's JSON.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "line", "zone"])]
     pub workflow: Option<PathBuf>,
-    /// Classes to watch, such as person,car [default: every class].
+    /// Classes to watch, such as person,car; `all` for every class the model knows [default: people, vehicles and
+    /// animals with a model that knows COCO's classes, else all].
     #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
     pub watch: Vec<String>,
     /// Count crossings of this line; in pixels of the source. May be given several times.

@@ -6,6 +6,7 @@ use serde_json::Value;
 use watchkeeper_config::address::Address;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::source::Pace;
+use watchkeeper_models::labels::MOVING;
 use watchkeeper_models::{MOTION, Zoo};
 
 use super::drawing;
@@ -15,6 +16,9 @@ use crate::cli::exit::Failure;
 
 /// Model taken where none is named and its file is here.
 const PREFERRED_MODEL: &str = "yolox-nano";
+
+/// What `--watch` says for every class of a model.
+const ALL: &str = "all";
 
 /// A run that can be started.
 #[derive(Debug, Clone, PartialEq)]
@@ -236,20 +240,46 @@ fn build(
     plan::unique_names(&watch).map_err(|e| Failure::input(e.to_string()))?;
     plan::plain_classes(&watch).map_err(|e| Failure::input(e.to_string()))?;
     if name == MOTION {
-        if !watch.classes.is_empty() {
+        if !watch.classes.is_empty() && watch.classes != [ALL] {
             notes.push(format!(
                 "the motion detector knows no classes; --watch {} is left out",
                 watch.classes.join(",")
             ));
-            watch.classes.clear();
         }
+        watch.classes.clear();
     } else if let Some(path_or_name) = model.as_ref().and_then(|m| m.replaces.as_deref())
         && let Ok(resolved) = zoo.resolve(path_or_name)
     {
         let labels: Vec<&str> = resolved.manifest.labels.iter().map(AsRef::as_ref).collect();
-        check_classes(&watch.classes, &labels, name)?;
+        watch.classes = classes(watch.classes, &labels, name, notes)?;
     }
     Ok(plan::workflow(&watch, name))
+}
+
+/// The classes to ask the model for, empty for all.
+fn classes(
+    wanted: Vec<String>,
+    labels: &[&str],
+    model: &str,
+    notes: &mut Vec<String>,
+) -> Result<Vec<String>, Failure> {
+    if wanted == [ALL] && !labels.contains(&ALL) {
+        return Ok(Vec::new());
+    }
+    if !wanted.is_empty() {
+        check_classes(&wanted, labels, model)?;
+        return Ok(wanted);
+    }
+    // With COCO's eighty classes only what moves by itself is watched: a door that is taken for a refrigerator, or a shadow
+    // for a bench, would otherwise be a visit of its own. A model of other classes was trained for what it is to find.
+    if !MOVING.iter().all(|class| labels.contains(class)) {
+        return Ok(Vec::new());
+    }
+    let known = labels.iter().filter(|label| !label.is_empty()).count();
+    notes.push(format!(
+        "watching people, vehicles and animals; --watch {ALL} watches all {known} classes of {model}"
+    ));
+    Ok(MOVING.map(str::to_owned).to_vec())
 }
 
 fn check_classes(classes: &[String], labels: &[&str], model: &str) -> Result<(), Failure> {
@@ -421,6 +451,21 @@ mod tests {
             "{:?}",
             request.notes
         );
+    }
+
+    #[test]
+    fn where_nobody_said_what_to_watch_it_is_what_moves_by_itself() {
+        let coco = watchkeeper_models::labels::list("coco-91").unwrap();
+        let coco: Vec<&str> = coco.iter().map(AsRef::as_ref).collect();
+        let mut notes = Vec::new();
+        let watched = classes(Vec::new(), &coco, "m", &mut notes).unwrap();
+        assert!(watched.iter().any(|c| c == "person") && watched.iter().all(|c| c != "bench"));
+        assert!(notes[0].contains("all 80 classes of m"), "{notes:?}");
+
+        notes.clear();
+        let all = classes(vec![ALL.to_owned()], &coco, "m", &mut notes).unwrap();
+        let own = classes(Vec::new(), &["person", "helmet"], "m", &mut notes).unwrap();
+        assert_eq!((all, own, notes), (vec![], vec![], vec![]));
     }
 
     #[test]
