@@ -2,6 +2,9 @@
 //!
 //! Invariant: records come in strictly rising order and each at most once per feed; after a lost connection the feed
 //! asks for what follows the last record it gave. A jump in the numbers is passed on as it is: the consumer decides.
+//!
+//! `eventsource-stream` reads the lines: the other end is our own runtime, which bounds them and begins with no byte order mark. For servers of strangers
+//! there is a reader of our own in `agent/llm`.
 
 use std::fmt;
 use std::pin::Pin;

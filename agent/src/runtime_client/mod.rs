@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -195,17 +196,19 @@ impl RuntimeClient {
         Ok((name, bytes.into()))
     }
 
-    /// Copies an answer of any length to `out`; only silence has a deadline. Answers the bytes written.
+    /// Copies an answer of any length to `out`; only silence has a deadline. Answers its content type.
     async fn download<W: AsyncWrite + Unpin>(
         &self,
         call: Call<'_>,
         out: &mut W,
-    ) -> Result<u64, ClientError> {
+    ) -> Result<Option<String>, ClientError> {
         let name = call.name(&Method::GET);
         let request = self.streams.get(call.url()?);
         let silence = self.deadlines.stream_silence;
         let mut response = self.send(&name, request, silence).await?;
-        let mut written = 0;
+        let content_type = response.headers().get(CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        let content_type = content_type.map(str::to_owned);
         while let Some(chunk) = response
             .chunk()
             .await
@@ -217,13 +220,12 @@ impl RuntimeClient {
                     request: name.clone(),
                     source,
                 })?;
-            written += chunk.len() as u64;
         }
         out.flush().await.map_err(|source| ClientError::Write {
             request: name,
             source,
         })?;
-        Ok(written)
+        Ok(content_type)
     }
 
     async fn send(

@@ -109,8 +109,8 @@ impl RuntimeClient {
             .await
     }
 
-    /// Writes a part of the annotated video to `out` (`GET /v1/pipelines/{id}/recording`) and answers its length in bytes. Parts are counted from 1;
-    /// without a number it is the last one.
+    /// Writes a part of the annotated video to `out` (`GET /v1/pipelines/{id}/recording`) and answers its content type: `video/mp4`, or `video/webm` of a box without
+    /// an encoder for the other. Parts are counted from 1; without a number it is the last one.
     ///
     /// # Errors
     /// [`ClientError`], as every request; [`ClientError::Write`] when `out` refuses.
@@ -119,7 +119,7 @@ impl RuntimeClient {
         id: &PipelineId,
         part: Option<usize>,
         out: &mut W,
-    ) -> Result<u64, ClientError> {
+    ) -> Result<Option<String>, ClientError> {
         let part = part.map(|number| number.to_string());
         let query: Vec<(&str, &str)> = part.iter().map(|part| ("part", part.as_str())).collect();
         let path = ["pipelines", id.as_str(), "recording"];

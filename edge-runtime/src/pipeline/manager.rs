@@ -124,7 +124,7 @@ impl Manager {
         };
         std::thread::Builder::new()
             .name("outages".to_owned())
-            .spawn(move || journaling.run(&received))?;
+            .spawn(move || journaling.run_on(&received))?;
         Ok(Self {
             parts,
             sources,

@@ -2,14 +2,14 @@
 //!
 //! Owns the queue between the pipelines and the journal. Invariants: events reach the journal in the order in which each pipeline
 //! made them; the queue holds at most [`QUEUE`] of them (each may hold a frame's memory) and *blocks* when it is full, so that a slow disk costs
-//! frames and never events; an event whose pictures can't be kept is journaled without them; what becomes of an event that the
+//! frames and never events; what the box tells of itself has [`TOLD`] places of its own, so that nobody who holds a lock waits behind pictures; an event whose pictures can't be kept is journaled without them; what becomes of an event that the
 //! journal refuses follows from the reason ([`super::refused`]); the time that [`Recorder::end_by`] sets ends all waiting; what is lost then is
 //! counted in the log, and nobody is told that it is durable; a fault of ours in this thread is a broken store: the process ends.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,9 @@ use crate::thread::Thread;
 
 /// Events that may wait. Small, because each can hold the memory of a frame.
 pub const QUEUE: usize = 16;
+
+/// Events of the box itself that may wait: an outage or two of every source that there can be, without pictures.
+pub const TOLD: usize = 1024;
 
 /// At most this many events share one sync of the disk.
 const GROUP: usize = 16;
@@ -72,8 +75,28 @@ pub enum Flushed {
     Lost,
 }
 
+/// Whose event it is, and so which places it waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    Pipelines,
+    Box,
+}
+
+impl Lane {
+    fn places(self) -> usize {
+        match self {
+            Self::Pipelines => QUEUE,
+            Self::Box => TOLD,
+        }
+    }
+}
+
 /// An event on its way, with its pictures.
-type Item = (Box<Event>, Option<Pictures>);
+struct Item {
+    event: Box<Event>,
+    pictures: Option<Pictures>,
+    lane: Lane,
+}
 
 /// How far the thread is with what was handed over.
 #[derive(Debug, Default)]
@@ -83,12 +106,25 @@ struct Progress {
     /// Events of which the thread knows what becomes of them. The queue keeps the order, so everything that stood in it when `handed` was read has
     /// been dealt with once `done` is as much.
     done: u64,
+    /// Events of pipelines in the queue.
+    of_pipelines: usize,
+    /// Events of the box in the queue.
+    of_box: usize,
     /// Events were given up without a record of their loss.
     gave_up: bool,
     /// Pipelines among those that lost them, as long as they have not been told.
     untold: BTreeSet<PipelineId>,
     /// The thread has ended.
     is_over: bool,
+}
+
+impl Progress {
+    fn queued(&mut self, lane: Lane) -> &mut usize {
+        match lane {
+            Lane::Pipelines => &mut self.of_pipelines,
+            Lane::Box => &mut self.of_box,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -107,7 +143,7 @@ impl Waiting {
 /// Way to the thread. Clones share it; the thread ends when the last one is gone.
 #[derive(Debug, Clone)]
 pub struct Recorder {
-    queue: SyncSender<Item>,
+    queue: Sender<Item>,
     waiting: Arc<Waiting>,
     trouble: Arc<Mutex<Option<String>>>,
     end: Arc<OnceLock<Instant>>,
@@ -125,7 +161,8 @@ impl Recorder {
         media: Arc<MediaStore>,
         room: Arc<Room>,
     ) -> std::io::Result<(Self, Thread)> {
-        let (queue, items) = mpsc::sync_channel(QUEUE);
+        // Bounded by the places of each lane.
+        let (queue, items) = mpsc::channel();
         let recorder = Self {
             queue,
             waiting: Arc::default(),
@@ -156,10 +193,31 @@ impl Recorder {
         Ok((recorder, thread))
     }
 
-    /// Hands an event over; waits while the queue is full. False when the recorder has stopped.
+    /// Hands an event of a pipeline over; waits while [`QUEUE`] of them wait. False when the recorder has stopped.
     pub fn record(&self, event: Event, pictures: Option<Pictures>) -> bool {
-        self.waiting.progress.lock().handed += 1;
-        self.queue.send((Box::new(event), pictures)).is_ok()
+        self.hand_over(event, pictures, Lane::Pipelines)
+    }
+
+    /// Hands an event of the box itself over; waits while [`TOLD`] of them wait. False when the recorder has stopped.
+    pub fn tell(&self, event: Event) -> bool {
+        self.hand_over(event, None, Lane::Box)
+    }
+
+    fn hand_over(&self, event: Event, pictures: Option<Pictures>, lane: Lane) -> bool {
+        let mut progress = self.waiting.progress.lock();
+        progress.handed += 1;
+        let is_full =
+            |progress: &mut Progress| !progress.is_over && *progress.queued(lane) >= lane.places();
+        self.waiting.moved.wait_while(&mut progress, is_full);
+        *progress.queued(lane) += 1;
+        let event = Box::new(event);
+        // Under the lock, so that events stand in the queue in the order in which they found a place; it never waits.
+        let item = Item {
+            event,
+            pictures,
+            lane,
+        };
+        !progress.is_over && self.queue.send(item).is_ok()
     }
 
     /// Waits until everything handed over before by the pipeline `of`, or by everybody, is durable or given up; at most for `timeout`.
@@ -242,7 +300,13 @@ impl Worker {
         }
     }
 
-    fn take(&self, (mut event, pictures): Item) -> Event {
+    fn take(&self, item: Item) -> Event {
+        let Item {
+            mut event,
+            pictures,
+            lane,
+        } = item;
+        self.waiting.change(|progress| *progress.queued(lane) -= 1);
         if let Some(pictures) = pictures {
             // Drawing and encoding see what every workflow made of every picture; events must get past a fault there.
             let kept = catch_unwind(AssertUnwindSafe(|| self.keep(event.at, &pictures)));

@@ -1,4 +1,6 @@
-//! What the server asks of the rest of the runtime.
+//! What the server asks of the rest of the runtime: the seam between HTTP and the box.
+//!
+//! Invariant: nothing here knows of HTTP but the status of a [`Problem`], and every call may block, so the server makes it off its own threads.
 
 use std::path::PathBuf;
 

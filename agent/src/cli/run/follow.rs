@@ -1,6 +1,7 @@
 //! Follows a run: events as they happen, a live line, and the decision when it is over.
 //!
-//! The decision is pure ([`verdict`]); the loop around it asks the runtime and the clock.
+//! Owns the loop of a run between its start and its summary. Invariants: an event is printed once and in the order of the journal; a run ends for one
+//! reason, which is told. The decision is pure ([`verdict`]); the loop around it asks the runtime and the clock.
 
 use std::time::{Duration, Instant};
 

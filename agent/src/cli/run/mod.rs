@@ -225,13 +225,14 @@ async fn fetch_parts(
             .client
             .recording(pipeline, Some(number), &mut file)
             .await;
-        match fetched {
-            Ok(_) => {}
+        let content_type = match fetched {
+            Ok(content_type) => content_type,
             Err(e) if number > 1 && is_no_part(&e) => return Ok(parts),
             Err(e) => return Err(e.into()),
-        }
+        };
+        let video = as_it_is(video, content_type.as_deref());
         readable_by_all(part.as_file()).map_err(cannot)?;
-        parts.push(keep_part(part, video, number).map_err(cannot)?);
+        parts.push(keep_part(part, &video, number).map_err(cannot)?);
     }
 }
 
@@ -240,6 +241,14 @@ fn is_no_part(error: &ClientError) -> bool {
     error
         .problem()
         .is_some_and(|p| p.code == ProblemCode::NotFound && p.field.as_deref() == Some("part"))
+}
+
+/// The name of a video by what is in it: a box without an encoder for MP4 writes WebM.
+fn as_it_is(video: &Path, content_type: Option<&str>) -> PathBuf {
+    match content_type {
+        Some("video/webm") => video.with_extension("webm"),
+        _ => video.to_owned(),
+    }
 }
 
 /// Puts a part where it belongs and answers where that is. The first one takes the place of what is there, as the person who named it asked;
@@ -314,6 +323,13 @@ mod tests {
         };
         assert!(is_no_part(&not_found(Some("part"))));
         assert!(!is_no_part(&not_found(None)));
+    }
+
+    #[test]
+    fn a_video_is_named_after_what_is_in_it() {
+        let named = |content_type| as_it_is(Path::new("/videos/gate.mp4"), Some(content_type));
+        assert_eq!(named("video/mp4"), Path::new("/videos/gate.mp4"));
+        assert_eq!(named("video/webm"), Path::new("/videos/gate.webm"));
     }
 
     #[test]

@@ -87,6 +87,6 @@ impl Manager {
         let mut event = box_event(record, &self.parts.boot_id, self.parts.started);
         event.pipeline = Some(id.clone());
         event.severity = Severity::Critical;
-        self.parts.recorder.record(event, None);
+        self.parts.recorder.tell(event);
     }
 }

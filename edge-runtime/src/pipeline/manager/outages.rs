@@ -4,6 +4,7 @@
 //! records of one outage keep their order; a notice of a source that was replaced or deleted since is nobody's.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -59,7 +60,7 @@ impl Manager {
         if let Some(record) = record {
             let mut event = box_event(record, &self.parts.boot_id, self.parts.started);
             event.source = Some(source.clone());
-            self.parts.recorder.record(event, None);
+            self.parts.recorder.tell(event);
         }
     }
 }
@@ -75,7 +76,14 @@ pub(super) struct OutageJournal {
 }
 
 impl OutageJournal {
-    pub(super) fn run(&self, notices: &Inbox) {
+    /// Until there is nobody left to tell anything. A fault of ours costs the notice at which it showed, not those that follow.
+    pub(super) fn run_on(&self, notices: &Inbox) {
+        while catch_unwind(AssertUnwindSafe(|| self.run(notices))).is_err() {
+            tracing::error!("a fault of ours: what a source told is not journaled; report the log");
+        }
+    }
+
+    fn run(&self, notices: &Inbox) {
         while let Some(Noticed {
             source,
             run,
@@ -107,8 +115,8 @@ impl OutageJournal {
                 // When it happened: the journal may have had to wait for a disk.
                 event.at = at;
                 event.mono_ms = millis(told.saturating_duration_since(self.started));
-                // Under the lock, so that records of one outage keep their order.
-                if !self.recorder.record(event, None) {
+                // Under the lock, so that records of one outage keep their order; the box has places of its own in the queue.
+                if !self.recorder.tell(event) {
                     return;
                 }
             }

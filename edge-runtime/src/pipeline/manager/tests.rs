@@ -14,7 +14,7 @@ use super::*;
 use crate::capture::notices::{Noticed, SourceNotice};
 use crate::journal::Limits;
 use crate::journal::media::{MediaLimits, MediaStore};
-use crate::pipeline::outage::OutageRecord;
+use crate::pipeline::outage::{Notice, OutageRecord};
 use crate::pipeline::recorder::QUEUE;
 use crate::pipeline::recorder::tests::BeforeWrites;
 use crate::pipeline::recordings;
@@ -333,6 +333,7 @@ fn a_pipeline_that_hangs_is_replaced_deleted_and_left_at_the_end_and_nobody_else
     manager
         .put_source(spec("gate", "demo:?seconds=120"))
         .unwrap();
+    manager.put_source(spec("yard", "demo:")).unwrap();
     gate.set(true);
     // More than may wait, so that every pipeline has to wait with its next event.
     let recorder = manager.parts.recorder.clone();
@@ -386,6 +387,17 @@ fn a_pipeline_that_hangs_is_replaced_deleted_and_left_at_the_end_and_nobody_else
     assert!(manager.pipelines().is_empty());
     deploy(100.0);
     let third = hangs(&watch);
+    // What the box tells of itself waits behind nobody's pictures.
+    let lost = Notice::Lost {
+        cause: LossCause::Stalled,
+        message: "no picture".to_owned(),
+    };
+    let yard = id("yard");
+    let mut outages = manager.outages.lock();
+    let begun = outages.notice(Instant::now(), &yard, lost, &mut new_id);
+    drop(outages);
+    assert!(begun.is_some());
+    meanwhile(&|| manager.delete_source(&yard).unwrap());
     manager.shut_down(Instant::now());
     let left = [first, second, third];
     for (n, worker) in left.iter().enumerate() {
