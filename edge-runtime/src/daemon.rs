@@ -29,6 +29,7 @@ use crate::pipeline::models::Models;
 use crate::pipeline::recorder::{DISK_FAILED, Flushed, Recorder};
 use crate::pipeline::recordings::{self, Recordings};
 use crate::pipeline::room::Room;
+use crate::pipeline::states::States;
 use crate::pipeline::worker::{STOPPING, new_id};
 use crate::server::Server;
 use crate::server::metrics::Metrics;
@@ -235,12 +236,14 @@ fn live(
     }
     settle(&journal, &recorder, told, ends)?;
 
+    let states = Arc::new(States::spawn(&config.state_dir)?);
     let manager = Arc::new(Manager::new(Parts {
         journal: Arc::clone(&journal),
         recorder: recorder.clone(),
         models: Models::new(config),
         metrics: Arc::clone(&metrics),
         recordings,
+        states,
         guard: Arc::clone(guard),
         boot_id: Arc::clone(boot_id),
         started,

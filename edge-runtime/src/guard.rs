@@ -372,7 +372,7 @@ fn read(path: &Path) -> io::Result<Read> {
 }
 
 /// Identity of this boot of the machine (`random(4)`, `/proc/sys/kernel/random/boot_id`); empty where there is none.
-fn machine_boot() -> String {
+pub(crate) fn machine_boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map(|id| id.trim().to_owned())
         .unwrap_or_default()

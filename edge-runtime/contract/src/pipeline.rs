@@ -178,6 +178,10 @@ pub struct PipelineResults {
     pub source_s: f64,
     /// Wall time spent since the first frame, in seconds.
     pub elapsed_s: f64,
+    /// When tracks, lines, zones and events began to be counted: with the first frame. A camera's counts outlast restarts of the runtime, so this may be long
+    /// before the time that `frames` and `elapsed_s` are about. Replacing the pipeline begins anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counting_since: Option<Wall>,
     /// Different confirmed tracks.
     pub tracks: u64,
     /// Line counters by step name.

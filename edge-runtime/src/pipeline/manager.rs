@@ -36,6 +36,7 @@ use super::models::Models;
 use super::outage::Outages;
 use super::recorder::Recorder;
 use super::recordings::Recordings;
+use super::states::States;
 use super::worker::Subscribe as _;
 use crate::capture::mailbox::Recv;
 use crate::capture::notices::{self, Teller};
@@ -67,6 +68,8 @@ pub struct Parts {
     pub metrics: Arc<Metrics>,
     /// Where annotated videos go, and how much of them is kept.
     pub recordings: Arc<Recordings>,
+    /// What pipelines remember over a restart.
+    pub states: Arc<States>,
     /// What keeps a crash loop from bricking the box.
     pub guard: Arc<GuardFile>,
     /// Identity of this run of the runtime.
@@ -260,6 +263,7 @@ impl Manager {
         for worker in workers() {
             worker.stop_within(left());
         }
+        self.parts.states.end(left());
         let ids: Vec<SourceId> = self.sources.table.read().keys().cloned().collect();
         let sources: Vec<SourceHandle> = ids
             .iter()

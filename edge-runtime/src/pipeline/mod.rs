@@ -9,6 +9,7 @@
 //! - [`screen`]: the window that shows what it draws;
 //! - [`recorder`]: the one thread that makes events durable, with their pictures, in order; [`refused`]: what becomes of
 //!   events that the journal refuses; [`room`]: who gives way to them on a full disk;
+//! - [`states`]: what pipelines remember over a restart of the process;
 //! - [`recordings`]: where annotated videos go, and how much of them is kept;
 //! - [`manager`]: every source and pipeline of this box, and what the API may ask of them.
 //!
@@ -33,4 +34,5 @@ pub mod run;
 mod screen;
 mod source_clock;
 pub mod stages;
+pub mod states;
 pub mod worker;

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -143,7 +143,7 @@ impl Waiting {
 /// Way to the thread. Clones share it; the thread ends when the last one is gone.
 #[derive(Debug, Clone)]
 pub struct Recorder {
-    queue: Sender<Item>,
+    queue: SyncSender<Item>,
     waiting: Arc<Waiting>,
     trouble: Arc<Mutex<Option<String>>>,
     end: Arc<OnceLock<Instant>>,
@@ -161,8 +161,8 @@ impl Recorder {
         media: Arc<MediaStore>,
         room: Arc<Room>,
     ) -> std::io::Result<(Self, Thread)> {
-        // Bounded by the places of each lane.
-        let (queue, items) = mpsc::channel();
+        // As many as there are places in both lanes, so that whoever has found one never waits here.
+        let (queue, items) = mpsc::sync_channel(QUEUE + TOLD);
         let recorder = Self {
             queue,
             waiting: Arc::default(),

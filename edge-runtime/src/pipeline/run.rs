@@ -5,9 +5,12 @@
 //! same counts and events (identities apart), whatever the machine's speed and whatever the wall clock shows; every step, visit and
 //! rule measures with one [`SourceClock`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{
     DetectMode, LineCount, PipelineResults, PipelineSpec, PipelineWarning, StepError,
@@ -15,7 +18,9 @@ use watchkeeper_contract::pipeline::{
 use watchkeeper_engine::analytics::Visits;
 use watchkeeper_engine::analytics::recent::Recent;
 use watchkeeper_engine::heuristics::{Change, Input, LocalTime, Moment, NeedKind, RuleSet};
-use watchkeeper_engine::workflow::{Execution, ImageValue, Overlay, Pixels, SlotId, VideoMeta};
+use watchkeeper_engine::workflow::{
+    Anew, Execution, ImageValue, Overlay, Pixels, SlotId, StateError, VideoMeta,
+};
 
 use super::gate::MotionGate;
 use super::host::DetectHost;
@@ -67,10 +72,26 @@ pub struct Run {
     clock: SourceClock,
     first: Option<Duration>,
     last: Option<Moment>,
+    /// Whether its frames come from a camera, which goes on meanwhile; a recording begins again at its first picture, and so must its counts.
+    is_live: bool,
     results: PipelineResults,
     stages: StageTimes,
     overlays: Vec<Overlay>,
     warnings: Vec<PipelineWarning>,
+}
+
+/// What a run remembers: another process goes on with it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Memory {
+    /// As [`Execution::save`] has it.
+    workflow: ByteBuf,
+    /// Source time of the last frame.
+    now: Duration,
+    tracks: u64,
+    lines: BTreeMap<String, LineCount>,
+    zones: BTreeMap<String, Visits>,
+    /// In the order of the trackers.
+    tracked: Vec<Recent<()>>,
 }
 
 /// Where a frame stands in the seconds that were asked for.
@@ -136,6 +157,7 @@ impl Run {
             clock: SourceClock::default(),
             first: None,
             last: None,
+            is_live: false,
             results,
             stages: StageTimes::default(),
             overlays: plan.compiled.overlays(),
@@ -255,6 +277,7 @@ impl Run {
             .collect();
         let changes = self.rules.observe(&moment, &inputs, new_id);
         self.last = Some(moment);
+        self.is_live = !frame.recorded;
         self.stages.add(Stage::Heuristics, started.elapsed());
 
         if self.first.is_none() {
@@ -273,6 +296,57 @@ impl Run {
             failed_steps,
             inferences: self.host.take_inferences(),
         }
+    }
+
+    /// What another process needs to go on after the last frame. Nothing before the first one, and of a recording.
+    #[must_use]
+    pub fn save(&self) -> Option<Memory> {
+        if !self.is_live {
+            return None;
+        }
+        let saved = self.execution.save();
+        for left_out in &saved.left_out {
+            tracing::debug!(what = left_out.what, why = left_out.why, "is not kept");
+        }
+        let zones = self.zones.iter();
+        Some(Memory {
+            workflow: ByteBuf::from(saved.bytes),
+            now: self.clock.now(),
+            tracks: self.results.tracks,
+            lines: self.results.lines.clone(),
+            zones: zones
+                .map(|(name, _, v)| (name.clone(), v.clone()))
+                .collect(),
+            tracked: self.tracked.iter().map(|(_, t)| t.clone()).collect(),
+        })
+    }
+
+    /// Goes on with what was saved `away` ago, before the first frame. Answers which steps begin anew all the same.
+    ///
+    /// # Errors
+    /// When it can't be read; nothing has changed then.
+    pub fn restore(&mut self, memory: Memory, away: Duration) -> Result<Vec<Anew>, StateError> {
+        let restored = self.execution.restore(&memory.workflow)?;
+        self.clock.go_on(memory.now.max(restored.now), away);
+        self.results.tracks = memory.tracks;
+        for (name, count) in memory.lines {
+            if let Some(line) = self.results.lines.get_mut(&name) {
+                *line = count;
+            }
+        }
+        // Where a tracker begins anew, so do its identities: who stays and who was counted would be told by those of others.
+        if restored.anew.is_empty() && memory.tracked.len() == self.tracked.len() {
+            let mut zones = memory.zones;
+            for (name, _, visits) in &mut self.zones {
+                if let Some(saved) = zones.remove(name) {
+                    *visits = saved;
+                }
+            }
+            for ((_, seen), saved) in self.tracked.iter_mut().zip(memory.tracked) {
+                *seen = saved;
+            }
+        }
+        Ok(restored.anew)
     }
 
     /// The source ended or the pipeline stops: open events end.

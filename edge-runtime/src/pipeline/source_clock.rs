@@ -2,7 +2,7 @@
 //!
 //! A source's presentation times are monotonic over its own reconnects, but a source that is replaced under a running
 //! pipeline starts at zero again. Invariant: the times given out never go back; a step is as long as the source says, or,
-//! where the source began anew, as long as it took until its frame arrived. The wall clock has no part in it.
+//! where the source began anew or another process saw the last frame, as long as it took until its frame arrived. The wall clock has no part in it.
 
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ use crate::frame::Frame;
 pub(super) struct SourceClock {
     now: Duration,
     last: Option<(Duration, Instant)>,
+    /// How long it was dark before this process looked, and when that was.
+    dark: Option<(Duration, Instant)>,
     cadence: Cadence,
 }
 
@@ -22,7 +24,10 @@ impl SourceClock {
     /// The time of the next frame; the first one is at its own time.
     pub(super) fn advance(&mut self, frame: &Frame) -> Duration {
         let step = match self.last.replace((frame.pts, frame.arrived)) {
-            None => frame.pts,
+            None => match self.dark.take() {
+                None => frame.pts,
+                Some((away, since)) => away + frame.arrived.saturating_duration_since(since),
+            },
             Some((pts, _)) if frame.pts >= pts => frame.pts - pts,
             // Played faster or slower than it was taken, the arrival of a recording says nothing.
             Some(_) if frame.recorded => {
@@ -31,6 +36,17 @@ impl SourceClock {
             Some((_, arrived)) => frame.arrived.saturating_duration_since(arrived),
         };
         self.now = self.now.saturating_add(step);
+        self.now
+    }
+
+    /// Goes on from `now`, the time of the last frame that another process saw, `away` ago.
+    pub(super) fn go_on(&mut self, now: Duration, away: Duration) {
+        self.now = now;
+        self.dark = Some((away, Instant::now()));
+    }
+
+    /// The time of the last frame.
+    pub(super) fn now(&self) -> Duration {
         self.now
     }
 

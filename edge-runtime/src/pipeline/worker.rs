@@ -29,6 +29,7 @@ use super::recorder::{Flushed, Pictures, Recorder};
 use super::recordings::Recording;
 use super::run::{FrameOutcome, Run};
 use super::screen::{self, Screen};
+use super::states::{Keeper, Kept, PipelineMemory};
 use crate::capture::mailbox::{FrameReceiver, Leave, Recv};
 use crate::clock;
 use crate::frame::Frame;
@@ -117,6 +118,8 @@ enum Wish {
 struct Status {
     state: PipelineState,
     since: Wall,
+    /// When its counts began.
+    counting_since: Option<Wall>,
     events: u64,
     first_frame: Option<Instant>,
     last_frame: Option<Instant>,
@@ -216,16 +219,21 @@ impl std::fmt::Debug for Worker {
 }
 
 impl Worker {
-    /// Starts the thread of `spec` over `run`. `recording` is where the annotated video goes if one is wanted.
+    /// Starts the thread of `spec` over `run`, which goes on with what was `kept`. `recording` is where the annotated video goes if one is wanted.
     ///
     /// # Errors
     /// When the thread can't be started.
     pub fn spawn(
         spec: PipelineSpec,
-        run: Run,
+        mut run: Run,
+        kept: Option<Kept>,
+        keeper: Keeper,
         recording: Option<Recording>,
         services: Services,
     ) -> std::io::Result<Self> {
+        let (counting_since, events) = kept
+            .and_then(|kept| go_on(&spec, &mut run, kept))
+            .unwrap_or_default();
         let detector = run.detector();
         let rules = run.rule_names().to_vec();
         let shared = Arc::new(Shared {
@@ -241,7 +249,8 @@ impl Worker {
                     PipelineState::Starting
                 },
                 since: clock::wall(),
-                events: 0,
+                counting_since,
+                events,
                 first_frame: None,
                 last_frame: None,
             }),
@@ -255,6 +264,7 @@ impl Worker {
             spec: spec.clone(),
             shared: Arc::clone(&shared),
             run,
+            keeper,
             published: None,
             services,
             video: None,
@@ -321,6 +331,7 @@ impl Worker {
         let mut results = self.shared.published.lock().results.clone();
         let status = self.shared.status.lock();
         results.events = status.events;
+        results.counting_since = status.counting_since;
         if let (Some(first), Some(last)) = (status.first_frame, status.last_frame) {
             results.elapsed_s = last.saturating_duration_since(first).as_secs_f64();
         }
@@ -464,6 +475,29 @@ impl Drop for Worker {
     }
 }
 
+/// Goes on with what was kept; answers when the counts began and how many events there were.
+fn go_on(spec: &PipelineSpec, run: &mut Run, kept: Kept) -> Option<(Option<Wall>, u64)> {
+    let pipeline = &spec.id;
+    let PipelineMemory {
+        counting_since,
+        events,
+        run: memory,
+    } = kept.memory;
+    match run.restore(memory, kept.away) {
+        Ok(anew) => {
+            tracing::info!(%pipeline, away_s = kept.away.as_secs(), "it goes on counting");
+            for step in anew {
+                tracing::warn!(%pipeline, what = step.what, why = step.why, "begins anew");
+            }
+            Some((counting_since, events))
+        }
+        Err(error) => {
+            tracing::warn!(%pipeline, %error, "it counts from nought");
+            None
+        }
+    }
+}
+
 /// Why the thread stops.
 enum End {
     /// The source came to its end.
@@ -480,6 +514,7 @@ struct Body {
     spec: PipelineSpec,
     shared: Arc<Shared>,
     run: Run,
+    keeper: Keeper,
     /// When results were last published.
     published: Option<Instant>,
     services: Services,
@@ -495,6 +530,8 @@ impl Body {
             return;
         }
         self.over();
+        // What led to it may be in there.
+        self.keeper.forget();
         tracing::error!(pipeline = %self.spec.id, "a fault of ours ended the pipeline; the others go on");
         set_state(
             &self.shared,
@@ -511,6 +548,11 @@ impl Body {
 
     fn main(&mut self) {
         let end = self.frames();
+        match end {
+            // Before visits and events end: in the next process they may go on.
+            End::Stopped => self.remember(),
+            End::SourceEnded | End::TimeOver | End::SourceFailed(_) => self.keeper.forget(),
+        }
         let is_stored = self.leave();
         let state = match end {
             End::SourceFailed(message) => PipelineState::Failed { message },
@@ -572,6 +614,7 @@ impl Body {
             if let Some(end) = end {
                 return end;
             }
+            self.remember();
             self.end_of_video();
             if *self.shared.wish.lock() == Wish::Pause && !self.flush() {
                 tracing::warn!(pipeline = %self.spec.id, "paused with events that are not durable");
@@ -608,6 +651,21 @@ impl Body {
                 return false;
             }
         }
+    }
+
+    /// Has what it remembers kept, for the next process.
+    fn remember(&mut self) {
+        let Some(run) = self.run.save() else {
+            return;
+        };
+        let status = self.shared.status.lock();
+        let (counting_since, events) = (status.counting_since, status.events);
+        drop(status);
+        self.keeper.keep(PipelineMemory {
+            counting_since,
+            events,
+            run,
+        });
     }
 
     fn publish(&mut self) {
@@ -705,6 +763,9 @@ impl Body {
             metrics.step_error(&self.spec.id, &step);
         }
         self.publish_when_due();
+        if self.keeper.is_due(Instant::now()) {
+            self.remember();
+        }
         let done = Instant::now();
         let spent = done.saturating_duration_since(began);
         let waited = began.saturating_duration_since(frame.arrived);
@@ -714,6 +775,7 @@ impl Body {
         status.last_frame = Some(done);
         if status.first_frame.is_none() {
             status.first_frame = Some(began);
+            status.counting_since.get_or_insert_with(clock::wall);
             status.state = PipelineState::Running;
             status.since = clock::wall();
         }

@@ -22,6 +22,7 @@ use crate::pipeline::detectors::Detectors;
 use crate::pipeline::host::DetectHost;
 use crate::pipeline::plan::{self, Plan};
 use crate::pipeline::run::Run;
+use crate::pipeline::states::Kept;
 use crate::pipeline::worker::{Services, Subscribe, Worker};
 
 /// How long the answer to a pause or resume waits for the pipeline to do it, so that it tells what is and not what was.
@@ -185,7 +186,8 @@ impl Manager {
     /// Starts what was prepared and lists it, also when it does not start: it is stored, so it is there.
     fn run(&self, spec: PipelineSpec, prepared: Prepared) -> Result<PipelineStatus, Problem> {
         let id = spec.id.clone();
-        let (deployed, answer) = match self.start(spec.clone(), prepared) {
+        self.parts.states.forget(&id);
+        let (deployed, answer) = match self.start(spec.clone(), prepared, None) {
             Ok(worker) => {
                 let status = self.told(worker.status());
                 (Deployed::Running(Arc::new(worker)), Ok(status))
@@ -327,6 +329,7 @@ impl Manager {
         self.release(id);
         drop(change);
         self.end(id);
+        self.parts.states.forget(id);
         let configured = {
             let mut sections = self.sections.lock();
             sections.replace(id, false);
@@ -351,9 +354,15 @@ impl Manager {
         self.handle(id)?.worker()
     }
 
+    /// A pipeline that goes on where the last process stood with it.
     pub(super) fn build(&self, spec: &PipelineSpec) -> Result<Worker, Problem> {
         let prepared = self.prepare(spec)?;
-        self.start(spec.clone(), prepared)
+        let loaded = self.parts.states.load(&spec.id, &spec.source);
+        let kept = loaded.unwrap_or_else(|why| {
+            tracing::warn!(pipeline = %spec.id, why, "what it remembered can't be used: it counts from nought");
+            None
+        });
+        self.start(spec.clone(), prepared, kept)
     }
 
     fn prepare(&self, spec: &PipelineSpec) -> Result<Prepared, Problem> {
@@ -372,7 +381,12 @@ impl Manager {
         Ok(Prepared { plan, detectors })
     }
 
-    fn start(&self, spec: PipelineSpec, prepared: Prepared) -> Result<Worker, Problem> {
+    fn start(
+        &self,
+        spec: PipelineSpec,
+        prepared: Prepared,
+        kept: Option<Kept>,
+    ) -> Result<Worker, Problem> {
         let host = DetectHost::new(prepared.detectors, fastrand::u64(..));
         let run = Run::new(prepared.plan, host, &spec);
         let recording = spec.record.then(|| self.parts.recordings.of(&spec.id));
@@ -384,7 +398,8 @@ impl Manager {
             started: self.parts.started,
             stopping: self.parts.stopping,
         };
-        Worker::spawn(spec, run, recording, services).map_err(|e| {
+        let keeper = self.parts.states.keeper(&spec.id, &spec.source);
+        Worker::spawn(spec, run, kept, keeper, recording, services).map_err(|e| {
             Problem::new(
                 500,
                 ProblemCode::Internal,

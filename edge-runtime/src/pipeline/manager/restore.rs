@@ -43,6 +43,7 @@ impl Manager {
             .map(|(id, wanted)| (id.clone(), wanted.spec.clone()))
             .collect();
         self.judge(&specs);
+        self.parts.states.keep_only(&specs.keys().collect());
         for (id, wanted) in settled.wanted {
             if !goes_on() {
                 break;

@@ -19,6 +19,7 @@ use crate::pipeline::recorder::QUEUE;
 use crate::pipeline::recorder::tests::BeforeWrites;
 use crate::pipeline::recordings;
 use crate::pipeline::room::Room;
+use crate::pipeline::states::States;
 use crate::pipeline::worker::new_id;
 
 /// How long the end of a pipeline is waited for here.
@@ -55,6 +56,7 @@ fn manager_over(store: Arc<dyn Store>, state: &Path) -> Manager {
         models: Models::new(&config.unwrap()),
         metrics: Arc::new(Metrics::new()),
         recordings,
+        states: Arc::new(States::spawn(state).unwrap()),
         guard: Arc::new(GuardFile::open(state, 0).unwrap()),
         boot_id: Arc::from("boot"),
         started: Instant::now(),

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 
-use proptest::prelude::{Strategy, any, prop, prop_assert_eq, proptest};
+use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 use serde_json::{Value as Json, json};
 use watchkeeper_contract::event::Phase;
 use watchkeeper_contract::pipeline::PipelineSpec;
@@ -180,6 +180,45 @@ proptest! {
         prop_assert_eq!(steady.told.first(), Some(&(Phase::New, 3000)));
         prop_assert_eq!(steady, jumpy);
     }
+}
+
+proptest! {
+    #[test]
+    fn another_process_goes_on_where_this_one_stood(at in 1u64..59, dark_ms in 0u64..5_000) {
+        // Frames of the camera while nobody looked are missing either way.
+        let before: Vec<Frame> = (0..at).map(|n| live(n + 1, n * 100)).collect();
+        let after: Vec<Frame> = (at..60).map(|n| live(n + 1, n * 100 + dark_ms)).collect();
+        let mut whole = run(always());
+        let wanted = show(&mut whole, before.iter().chain(&after).cloned()).results;
+
+        let mut first = run(always());
+        show(&mut first, before);
+        let bytes = rmp_serde::to_vec_named(&first.save().unwrap()).unwrap();
+        let mut second = run(always());
+        let memory = rmp_serde::from_slice(&bytes).unwrap();
+        // The step that the first frame makes; the clock of this process adds what it took to get there, which is next to nothing.
+        let away = Duration::from_millis(100 + dark_ms);
+        prop_assert_eq!(second.restore(memory, away).unwrap(), vec![]);
+        let results = show(&mut second, after).results;
+        prop_assert_eq!(results.tracks, wanted.tracks);
+        let (results, wanted) = (visits(&results), visits(&wanted));
+        prop_assert_eq!(results.len(), wanted.len());
+        for (visit, wanted) in results.iter().zip(&wanted) {
+            prop_assert_eq!(visit.0, wanted.0);
+            prop_assert!((visit.1 - wanted.1).abs() < 0.2, "{:?} {:?}", visit, wanted);
+        }
+    }
+}
+
+#[test]
+fn of_a_recording_nothing_is_kept() {
+    let mut run = run(always());
+    let recorded = (0..20u64).map(|n| Frame {
+        recorded: true,
+        ..live(n + 1, n * 100)
+    });
+    show(&mut run, recorded);
+    assert!(run.save().is_none());
 }
 
 #[test]

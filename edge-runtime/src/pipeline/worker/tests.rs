@@ -17,6 +17,7 @@ use crate::pipeline::host::DetectHost;
 use crate::pipeline::plan::plan;
 use crate::pipeline::recorder::tests::recorder;
 use crate::pipeline::recordings::{Limits, Recordings};
+use crate::pipeline::states::States;
 
 struct OneSource(SourceHandle);
 
@@ -75,7 +76,9 @@ fn pipeline(
         stopping: STOPPING,
     };
     let recording = spec.record.then(|| recordings.of(&spec.id));
-    let worker = Worker::spawn(spec, run, recording, services).unwrap();
+    let states = States::spawn(state).unwrap();
+    let keeper = states.keeper(&spec.id, &spec.source);
+    let worker = Worker::spawn(spec, run, None, keeper, recording, services).unwrap();
     (worker, journal)
 }
 
