@@ -16,7 +16,9 @@ use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceStatus};
-use watchkeeper_contract::workflow::{BlockDetails, BlockSummary, ValidateReport};
+use watchkeeper_contract::workflow::{
+    BlockDetails, BlockSummary, FailedStep, ValidateReport, WorkflowRun, WorkflowRunResult,
+};
 use watchkeeper_engine::workflow::{self, Pixels as _};
 
 use crate::clock;
@@ -26,6 +28,7 @@ use crate::media::jpeg;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::{FramePixels, to_image};
 use crate::server::Runtime;
+use crate::still::{Still, StillError};
 
 /// JPEG quality of frames that are looked at (0–100).
 const VIEW_QUALITY: u8 = 85;
@@ -35,6 +38,12 @@ const KEEP_QUALITY: u8 = 92;
 
 /// How long a request for a frame waits for one.
 const FRAME_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Most pictures of one run of a workflow on stills: a batch is in memory as a whole, with everything that is made of it.
+const MAX_STILLS: usize = 16;
+
+/// Most pixels of these pictures together: some 150 MB as they are worked on.
+const MAX_STILL_PIXELS: u64 = 50_000_000;
 
 /// The runtime as the server sees it.
 #[derive(Debug)]
@@ -62,6 +71,32 @@ impl Api {
         let frame = self.manager.frame(id, FRAME_PATIENCE)?;
         encode(&FramePixels::new(frame.picture).rgb(), quality)
     }
+}
+
+/// Why a workflow was not run on pictures, in the shape of the API.
+fn not_run(error: StillError) -> Problem {
+    let code = match &error {
+        StillError::Workflow(_) => ProblemCode::InvalidWorkflow,
+        StillError::Model(_) => ProblemCode::Model,
+        StillError::File { .. } | StillError::Param { .. } => ProblemCode::InvalidRequest,
+    };
+    let field = match &error {
+        StillError::Workflow(_) => Some("workflow"),
+        StillError::Model(_) => Some("model"),
+        StillError::File { .. } | StillError::Param { .. } => None,
+    };
+    let mut detail = error.to_string();
+    let mut errors = Vec::new();
+    if let StillError::Workflow(found) = error {
+        if let Some(first) = found.first() {
+            detail = format!("{detail}: {}", first.message);
+        }
+        errors = found;
+    }
+    let mut problem = Problem::new(422, code, detail);
+    problem.field = field.map(str::to_owned);
+    problem.workflow_errors = errors;
+    problem
 }
 
 fn encode(rgb: &workflow::RgbPixels, quality: u8) -> Result<Vec<u8>, Problem> {
@@ -158,6 +193,49 @@ impl Runtime for Api {
 
     fn validate(&self, definition: &serde_json::Value) -> ValidateReport {
         workflow::validate(definition)
+    }
+
+    fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem> {
+        if run.images.len() > MAX_STILLS {
+            let detail = format!("{MAX_STILLS} pictures are the most of one run");
+            let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
+            return Err(problem.at("images", run.images.len().to_string()));
+        }
+        let mut pixels = 0;
+        let mut pictures = Vec::with_capacity(run.images.len());
+        for (n, image) in run.images.iter().enumerate() {
+            let picture = workflow::codec::from_base64(image)
+                .and_then(|bytes| workflow::codec::decode(&bytes))
+                .map_err(|why| {
+                    let start: String = image.chars().take(20).collect();
+                    Problem::new(422, ProblemCode::InvalidRequest, why)
+                        .at(format!("images[{n}]"), start)
+                })?;
+            pixels += u64::from(picture.width) * u64::from(picture.height);
+            if pixels > MAX_STILL_PIXELS {
+                let detail = format!(
+                    "the pictures of one run have at most {MAX_STILL_PIXELS} pixels together"
+                );
+                let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
+                return Err(problem.at(format!("images[{n}]"), pixels.to_string()));
+            }
+            pictures.push(picture);
+        }
+        let still = Still {
+            definition: &run.workflow,
+            params: &run.parameters,
+            pictures: &pictures,
+            detector: run.model.as_deref(),
+        };
+        let outcome = still.run(&self.manager.parts().models).map_err(not_run)?;
+        let failed = outcome.failures.into_iter().map(|failure| FailedStep {
+            step: failure.step,
+            message: failure.message,
+        });
+        Ok(WorkflowRunResult {
+            results: outcome.rows,
+            failed: failed.collect(),
+        })
     }
 
     fn blocks(&self) -> Vec<BlockSummary> {

@@ -1,8 +1,8 @@
-//! A workflow on still pictures, without the daemon: `watchkeeper-runtime workflow-run`, which `watchkeeper workflow run`
+//! A workflow on still pictures: for the API, and without the daemon as `watchkeeper-runtime workflow-run`, which `watchkeeper workflow run`
 //! calls because networks are this crate's business.
 //!
-//! Invariant: what is printed is the result list of the run, one object a picture, as Roboflow's engine serialises it; what
-//! went wrong is said on standard error.
+//! Invariant: both give the result list of the run, one object a picture, as Roboflow's engine serialises it. The command prints it, and says on
+//! standard error what went wrong.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -118,44 +118,71 @@ pub fn run(request: &Request, config: &Config) -> Result<Outcome, StillError> {
         file: request.file.clone(),
         message: e.to_string(),
     })?;
-    let compiled =
-        workflow::compile(&definition, &BTreeMap::new()).map_err(StillError::Workflow)?;
-    let refuse = |error| StillError::Workflow(vec![error]);
-    let params = parameters(&request.param)?;
-    let mut inputs = compiled.inputs_from_json(&params).map_err(refuse)?;
     let pictures = request
         .image
         .iter()
         .map(|file| picture(file))
         .collect::<Result<Vec<_>, _>>()?;
-    for name in compiled.image_inputs() {
-        if pictures.is_empty() || inputs.contains_key(name) {
-            continue;
-        }
-        let images = pictures.iter().map(|p| still(p, name).into()).collect();
-        inputs.insert(name.to_owned(), RuntimeInput::Many(images));
-    }
-    let mut host = StillHost {
-        inner: DetectHost::new(
-            Detectors::by_model(
-                detectors(&compiled, &params, request.detector.as_deref(), config)?,
-                request.detector.clone(),
-            ),
-            0,
-        ),
-        whole_pixels: request
-            .detector
-            .as_deref()
-            .is_some_and(|d| Path::new(d).is_dir()),
+    let still = Still {
+        definition: &definition,
+        params: &parameters(&request.param)?,
+        pictures: &pictures,
+        detector: request.detector.as_deref(),
     };
-    let mut execution = compiled.instantiate();
-    let report = execution
-        .run_batch(inputs, Duration::ZERO, &mut host)
-        .map_err(refuse)?;
-    Ok(Outcome {
-        rows: execution.rows_json(Pictures::Jpeg),
-        failures: report.errors,
-    })
+    still.run(&Models::new(config))
+}
+
+/// A run on pictures that were read.
+#[derive(Debug)]
+pub struct Still<'a> {
+    /// The definition, in Roboflow's JSON.
+    pub definition: &'a Json,
+    /// Values of inputs that are no pictures.
+    pub params: &'a BTreeMap<String, Json>,
+    /// One batch; every image input gets it.
+    pub pictures: &'a [Arc<RgbPixels>],
+    /// Model that takes the place of every detection model.
+    pub detector: Option<&'a str>,
+}
+
+impl Still<'_> {
+    /// Runs the workflow once.
+    ///
+    /// # Errors
+    /// [`StillError`] where nothing could be run.
+    pub fn run(&self, models: &Models) -> Result<Outcome, StillError> {
+        let compiled =
+            workflow::compile(self.definition, &BTreeMap::new()).map_err(StillError::Workflow)?;
+        let refuse = |error| StillError::Workflow(vec![error]);
+        let params = self.params;
+        let pictures = self.pictures;
+        let mut inputs = compiled.inputs_from_json(params).map_err(refuse)?;
+        for name in compiled.image_inputs() {
+            if pictures.is_empty() || inputs.contains_key(name) {
+                continue;
+            }
+            let images = pictures.iter().map(|p| still(p, name).into()).collect();
+            inputs.insert(name.to_owned(), RuntimeInput::Many(images));
+        }
+        let mut host = StillHost {
+            inner: DetectHost::new(
+                Detectors::by_model(
+                    detectors(&compiled, params, self.detector, models)?,
+                    self.detector.map(str::to_owned),
+                ),
+                0,
+            ),
+            whole_pixels: self.detector.is_some_and(|d| Path::new(d).is_dir()),
+        };
+        let mut execution = compiled.instantiate();
+        let report = execution
+            .run_batch(inputs, Duration::ZERO, &mut host)
+            .map_err(refuse)?;
+        Ok(Outcome {
+            rows: execution.rows_json(Pictures::Jpeg),
+            failures: report.errors,
+        })
+    }
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, StillError> {
@@ -206,9 +233,8 @@ fn detectors(
     compiled: &Compiled,
     params: &BTreeMap<String, Json>,
     replacement: Option<&str>,
-    config: &Config,
+    models: &Models,
 ) -> Result<BTreeMap<String, Box<dyn Detector>>, StillError> {
-    let models = Models::new(config);
     let mut names = compiled.model_ids();
     names.extend(params.values().filter_map(|v| {
         let name = v.as_str()?;

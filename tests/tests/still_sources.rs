@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use image::{Rgb, RgbImage};
-use serde_json::Value;
-use watchkeeper_tests::daemons::{data, run_json};
+use serde_json::{Value, json};
+use watchkeeper_tests::daemons::{Bench, data, run_json};
 
 fn summary(source: &Path, flags: &[&str]) -> anyhow::Result<Value> {
     let source = source.display().to_string();
@@ -55,5 +55,48 @@ fn a_folder_of_pictures_of_every_size_is_looked_through() -> anyhow::Result<()> 
     assert_eq!(std::fs::read_dir(videos.path())?.count(), 1);
     let seen = summary(&video, &[])?;
     assert_eq!(seen["frames"], sizes.len(), "{seen}");
+    Ok(())
+}
+
+#[test]
+fn a_workflow_is_run_once_on_a_picture_over_the_api() -> anyhow::Result<()> {
+    /// One white pixel.
+    const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC";
+    let bench = Bench::new("")?;
+    let _runtime = bench.runtime()?;
+    let run = |selector: &str, image: &str| {
+        let workflow = json!({
+            "version": "1.0",
+            "inputs": [{"type": "WorkflowImage", "name": "image"}, {"type": "WorkflowParameter", "name": "word"}],
+            "steps": [{"type": "roboflow_core/property_definition@v1", "name": "loud", "data": selector,
+                       "operations": [{"type": "StringToUpperCase"}]}],
+            "outputs": [{"type": "JsonField", "name": "loud", "selector": "$steps.loud.output"}],
+        });
+        let body = json!({"workflow": workflow, "images": [image], "parameters": {"word": "hush"}});
+        let (status, bytes) = bench.request("POST", "/v1/workflows/run", Some(&body))?;
+        anyhow::Ok((status, serde_json::from_slice::<Value>(&bytes)?))
+    };
+    let (status, ran) = run("$inputs.word", PNG)?;
+    assert_eq!(
+        (status, &ran["results"]),
+        (200, &json!([{"loud": "HUSH"}])),
+        "{ran}"
+    );
+    let (status, refused) = run("$inputs.wurd", PNG)?;
+    assert_eq!(
+        (status, &refused["field"]),
+        (422, &json!("workflow")),
+        "{refused}"
+    );
+    assert!(
+        refused["workflow_errors"][0]["message"].is_string(),
+        "{refused}"
+    );
+    let (status, refused) = run("$inputs.word", "bm90aGluZw==")?;
+    assert_eq!(
+        (status, &refused["field"]),
+        (422, &json!("images[0]")),
+        "{refused}"
+    );
     Ok(())
 }

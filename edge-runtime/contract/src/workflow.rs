@@ -1,4 +1,4 @@
-//! What validation says about a workflow definition.
+//! What validation says about a workflow definition, and what a run on still pictures asks and answers.
 
 use std::collections::BTreeMap;
 
@@ -58,6 +58,47 @@ pub struct OutputInfo {
     pub dim: u32,
     /// Kinds, by name.
     pub kind: Vec<String>,
+}
+
+/// A workflow to be run once on still pictures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkflowRun {
+    /// The definition, in Roboflow's JSON.
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub workflow: serde_json::Value,
+    /// JPEG or PNG files in base64; several are one batch. Every image input gets them.
+    #[serde(default)]
+    pub images: Vec<String>,
+    /// Values of the other inputs, by name.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub parameters: BTreeMap<String, serde_json::Value>,
+    /// Model that takes the place of every detection model: a name in the zoo, or a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// What a run on still pictures gave.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkflowRunResult {
+    /// One object a picture, as Roboflow's engine serialises it.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
+    pub results: Vec<serde_json::Value>,
+    /// Steps that failed; what depends on them is null in the results.
+    pub failed: Vec<FailedStep>,
+}
+
+/// A step that failed in a run on still pictures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FailedStep {
+    /// Its name.
+    pub step: String,
+    /// Why, as a sentence.
+    pub message: String,
 }
 
 /// One line of the block catalogue.

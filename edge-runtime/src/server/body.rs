@@ -27,16 +27,18 @@ pub(crate) type Body = Result<Bytes, BytesRejection>;
 
 /// Reads a JSON body of any shape.
 pub(crate) fn json(body: Body) -> Result<Value, Refusal> {
+    json_up_to(body, super::MAX_BODY)
+}
+
+/// Reads a JSON body of a route that takes `most` bytes.
+pub(crate) fn json_up_to(body: Body, most: usize) -> Result<Value, Refusal> {
     let bytes = body.map_err(|rejection| {
         let status = rejection.into_response().status();
         if status == StatusCode::PAYLOAD_TOO_LARGE {
             Refusal::new(
                 status,
                 ProblemCode::InvalidRequest,
-                format!(
-                    "the body is too large; at most {} bytes are read",
-                    super::MAX_BODY
-                ),
+                format!("the body is too large; at most {most} bytes are read"),
             )
         } else {
             Refusal::invalid("the body could not be read; the connection may have broken")

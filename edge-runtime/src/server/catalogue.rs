@@ -1,14 +1,20 @@
 //! Routes about what can be deployed: workflows, blocks, models.
 
+use std::sync::Arc;
+
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
+use tokio::sync::OwnedSemaphorePermit;
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::problem::ProblemCode;
-use watchkeeper_contract::workflow::{BlockDetails, BlockSummary, ValidateReport};
+use watchkeeper_contract::workflow::{
+    BlockDetails, BlockSummary, ValidateReport, WorkflowRun, WorkflowRunResult,
+};
 
-use super::refusal::Refusal;
-use super::{App, body};
+use super::refusal::{self, Refusal};
+use super::{App, MAX_PICTURES_BODY, Runtime, body};
 
 /// Checks a workflow definition without deploying it. One that does not compile is an answer, not a refusal.
 #[utoipa::path(post, path = "/workflows/validate", tag = "workflows",
@@ -20,6 +26,36 @@ pub(super) async fn validate(
 ) -> Result<Json<ValidateReport>, Refusal> {
     let definition = body::json(body)?;
     Ok(Json(app.ask(move |r| r.validate(&definition)).await?))
+}
+
+/// Runs a workflow once on still pictures. One at a time: cameras come first.
+#[utoipa::path(post, path = "/workflows/run", tag = "workflows",
+    request_body(content = WorkflowRun),
+    responses((status = 200, body = WorkflowRunResult)))]
+pub(super) async fn run(
+    State(app): State<App>,
+    turn: Turn,
+    body: body::Body,
+) -> Result<Json<WorkflowRunResult>, Refusal> {
+    let run: WorkflowRun = body::read(body::json_up_to(body, MAX_PICTURES_BODY)?)?;
+    let work = move |r: &dyn Runtime| {
+        // As long as the work takes, also when nobody waits for its answer any more.
+        let _turn = turn;
+        r.run_workflow(&run)
+    };
+    Ok(Json(app.attempt(work).await?))
+}
+
+/// The one place for a run on still pictures, taken before its body is read: it may be large.
+pub(super) struct Turn(#[expect(dead_code, reason = "held, not looked at")] OwnedSemaphorePermit);
+
+impl FromRequestParts<App> for Turn {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        let place = Arc::clone(&app.stills).try_acquire_owned();
+        place.map(Self).map_err(|_| refusal::busy())
+    }
 }
 
 /// The block catalogue.

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
 pub use openapi::document;
@@ -39,6 +39,9 @@ pub use socket::{Server, SocketError};
 
 /// Largest request body, in bytes.
 pub const MAX_BODY: usize = 1 << 20;
+
+/// Most bytes of a request that brings pictures, of which one is read at a time.
+pub const MAX_PICTURES_BODY: usize = 32 << 20;
 
 /// Most clients that may follow the event stream at a time; the next one is refused.
 pub const MAX_FOLLOWERS: usize = 32;
@@ -57,6 +60,8 @@ struct App {
     at_work: Arc<Semaphore>,
     asking_how_it_is: Arc<Semaphore>,
     followers: Arc<Semaphore>,
+    /// The place of a run on still pictures.
+    stills: Arc<Semaphore>,
     /// True once the server shuts down; streams end then.
     closing: watch::Receiver<bool>,
 }
@@ -150,6 +155,7 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(events::verify))
         .routes(routes!(events::stream))
         .routes(routes!(catalogue::validate))
+        .routes(routes!(catalogue::run).layer(DefaultBodyLimit::max(MAX_PICTURES_BODY)))
         .routes(routes!(catalogue::blocks))
         .routes(routes!(catalogue::block))
         .routes(routes!(catalogue::block_by_path))
@@ -172,6 +178,7 @@ pub fn router(runtime: Arc<dyn Runtime>, closing: watch::Receiver<bool>) -> Rout
             runtime,
             at_work: Arc::new(Semaphore::new(MAX_AT_WORK)),
             asking_how_it_is: Arc::new(Semaphore::new(MAX_ASKING)),
+            stills: Arc::new(Semaphore::new(1)),
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
             closing,
         })

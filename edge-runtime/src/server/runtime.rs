@@ -12,7 +12,9 @@ use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::source::{SourceSpec, SourceStatus};
-use watchkeeper_contract::workflow::{BlockDetails, BlockSummary, ValidateReport};
+use watchkeeper_contract::workflow::{
+    BlockDetails, BlockSummary, ValidateReport, WorkflowRun, WorkflowRunResult,
+};
 
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
@@ -110,6 +112,12 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Checks a workflow definition without deploying it.
     fn validate(&self, definition: &Value) -> ValidateReport;
+
+    /// Runs a workflow once on still pictures. A step that fails is in the answer.
+    ///
+    /// # Errors
+    /// When the definition does not compile, a picture or a parameter is none, or a model is missing.
+    fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem>;
 
     /// The block catalogue, by type.
     fn blocks(&self) -> Vec<BlockSummary>;

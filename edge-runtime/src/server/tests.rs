@@ -24,7 +24,9 @@ use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceState, SourceStatus};
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_contract::workflow::{BlockDetails, BlockSummary, ValidateReport};
+use watchkeeper_contract::workflow::{
+    BlockDetails, BlockSummary, ValidateReport, WorkflowRun, WorkflowRunResult,
+};
 
 use super::metrics::Metrics;
 use super::*;
@@ -167,6 +169,13 @@ impl Runtime for Little {
             ok: true,
             ..ValidateReport::default()
         }
+    }
+    fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem> {
+        drop(self.gate.lock().unwrap());
+        Ok(WorkflowRunResult {
+            results: vec![Value::from(run.images.len())],
+            failed: Vec::new(),
+        })
     }
     fn blocks(&self) -> Vec<BlockSummary> {
         Vec::new()
@@ -773,6 +782,7 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
         "get /v1/events/verify",
         "get /v1/media/{id}",
         "post /v1/workflows/validate",
+        "post /v1/workflows/run",
         "get /v1/blocks",
         "get /v1/blocks/{type}",
         "get /v1/blocks/{type}/{name}",
@@ -841,4 +851,44 @@ async fn more_requests_than_may_be_at_work_are_refused_also_when_clients_go_away
     drop(keep);
     keeper.join().unwrap();
     while bench.get("/v1/sources").await.status != 200 {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pictures_may_be_large_and_are_worked_on_one_request_at_a_time() {
+    let bench = Bench::start();
+    let picture = "A".repeat(2 * MAX_BODY);
+    let body = json!({"workflow": {}, "images": [picture]}).to_string();
+    let answer = bench.ask("POST", "/v1/workflows/run", &body).await;
+    assert_eq!(answer.json(), json!({"results": [1], "failed": []}));
+    let beyond = "A".repeat(MAX_PICTURES_BODY);
+    let body = json!({"workflow": {}, "images": [beyond]}).to_string();
+    let answer = bench.ask("POST", "/v1/workflows/run", &body).await;
+    assert_eq!(answer.status, 413);
+
+    let little = Arc::clone(&bench.little);
+    let (keep, kept) = std::sync::mpsc::channel::<()>();
+    let (ready, is_ready) = oneshot::channel();
+    let keeper = std::thread::spawn(move || {
+        let _closed = little.gate.lock().unwrap();
+        ready.send(()).unwrap();
+        assert!(kept.recv().is_err(), "never sent");
+    });
+    is_ready.await.unwrap();
+    let run = r#"{"workflow": {}}"#;
+    let first = bench.connect("POST", "/v1/workflows/run", "", run.as_bytes());
+    // Whoever comes before the first one is read has to wait for the gate; those who come after are refused.
+    let refused = loop {
+        let mut another = bench.connect("POST", "/v1/workflows/run", "", run.as_bytes());
+        let brief = Some(Duration::from_millis(200));
+        another.set_read_timeout(brief).unwrap();
+        let mut bytes = [0; 12];
+        if another.read_exact(&mut bytes).is_ok() {
+            break bytes;
+        }
+    };
+    assert_eq!(&refused, b"HTTP/1.1 429");
+    drop(first);
+    drop(keep);
+    keeper.join().unwrap();
+    while bench.ask("POST", "/v1/workflows/run", run).await.status != 200 {}
 }
