@@ -43,6 +43,9 @@ pub struct Request {
     /// Model that takes the place of every detection model: a name in the zoo, a file, or the folder of a package.
     #[arg(long, value_name = "NAME-OR-FOLDER")]
     pub detector: Option<String>,
+    /// Print what is wrong with the definition as JSON too; results are JSON in any case.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Why nothing was run.
@@ -98,7 +101,9 @@ pub fn main(request: &Request, config: &Config) -> ExitCode {
         Err(error) => {
             eprintln!("{error}");
             if let StillError::Workflow(errors) = &error {
-                println!("{}", json!({"ok": false, "errors": errors}));
+                if request.json {
+                    println!("{}", json!({"ok": false, "errors": errors}));
+                }
                 for error in errors {
                     eprintln!("  {}", error.message);
                 }

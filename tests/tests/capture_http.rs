@@ -160,3 +160,13 @@ fn live_video_that_is_no_mjpeg_is_refused_with_what_to_use() {
     assert_eq!(frames, 0);
     assert!(message.contains("MJPEG"), "{message}");
 }
+
+#[test]
+fn a_page_for_people_is_told_as_what_it_is() {
+    let page = b"<!DOCTYPE html><html><head><title>camera</title></head><body>log in</body></html>";
+    let server = FileServer::start(page.to_vec(), None).unwrap();
+    let watched = Watched::start(&format!("{}/", server.folder())).unwrap();
+    let (cause, message) = watched.lost().unwrap();
+    assert_eq!(cause, LossCause::Codec);
+    assert!(message.contains("page of text"), "{message}");
+}

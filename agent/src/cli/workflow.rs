@@ -90,6 +90,9 @@ pub(super) fn run(
     if let Some(detector) = detector {
         command.arg("--detector").arg(detector);
     }
+    if global.json {
+        command.arg("--json");
+    }
     if !global.verbose {
         command.env("RUST_LOG", "error");
     }

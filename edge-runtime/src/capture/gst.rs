@@ -33,6 +33,8 @@ struct Signs {
     multipart: AtomicBool,
     /// What arrives over HTTP is video without an end, and not in a form that a camera is watched by.
     endless: AtomicBool,
+    /// What arrives over HTTP is a page for people.
+    text: AtomicBool,
     /// The certificate of the other side was refused.
     untrusted: AtomicBool,
 }
@@ -219,6 +221,17 @@ impl Feed for GstFeed {
                     self.place
                 ),
                 heals: false,
+            });
+        }
+        if self.signs.text.load(Ordering::Relaxed) {
+            return Step::Broken(Broken {
+                cause: LossCause::Codec,
+                message: format!(
+                    "{} answers with a page of text and not with video; use the address of the camera's MJPEG stream, which its manual names",
+                    self.place
+                ),
+                // A camera that starts may have a page before it has a picture.
+                heals: true,
             });
         }
         let wait = gst::ClockTime::try_from(wait).unwrap_or(gst::ClockTime::SECOND);

@@ -240,7 +240,12 @@ fn state_dir(keep: Option<&Path>) -> Result<StateDir, Failure> {
                     path.display()
                 )));
             }
-            std::fs::create_dir_all(path).map_err(|e| failed(path.display().to_string(), e))?;
+            std::fs::create_dir_all(path).map_err(|e| {
+                Failure::input(format!(
+                    "--keep-state {}: the folder can't be made ({e}); name one that this user may write",
+                    path.display()
+                ))
+            })?;
             let path =
                 std::path::absolute(path).map_err(|e| failed(path.display().to_string(), e))?;
             Ok(StateDir::Kept(path))

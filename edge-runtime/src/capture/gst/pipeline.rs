@@ -204,6 +204,7 @@ fn head(
                         }
                     }
                     Some(OverHttp::Stream) => signs.endless.store(true, Ordering::Relaxed),
+                    Some(OverHttp::Text) => signs.text.store(true, Ordering::Relaxed),
                     Some(OverHttp::Recording) | None => {}
                 }
                 None
@@ -276,6 +277,8 @@ enum OverHttp {
     Recording,
     /// Video without an end, in a form that would be taken for a recording.
     Stream,
+    /// A page for people.
+    Text,
 }
 
 /// What arrives over HTTP, by its media type and by whether the server says how long it is. Playlists name streams that go on
@@ -286,6 +289,8 @@ fn over_http(kind: &str, has_length: impl FnOnce() -> bool) -> OverHttp {
         "application/x-hls" | "application/dash+xml" | "application/vnd.ms-sstr+xml" => {
             OverHttp::Stream
         }
+        // The decoder would wait for video behind it until somebody loses patience.
+        "text/html" | "text/plain" => OverHttp::Text,
         _ if kind.starts_with("video/") && !has_length() => OverHttp::Stream,
         _ => OverHttp::Recording,
     }
@@ -367,7 +372,7 @@ mod tests {
         let camera = "multipart/x-mixed-replace";
         assert_eq!(over_http(camera, || false), OverHttp::Camera);
         // A page of a server that is starting is not a video, and may be one later.
-        assert_eq!(over_http("text/html", || false), OverHttp::Recording);
+        assert_eq!(over_http("text/html", || false), OverHttp::Text);
     }
 
     #[test]
