@@ -120,6 +120,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(hits.max().unwrap_or_default())
     })?;
     println!("linear scan  {}", line(&scan));
+    let look = times(|_| {
+        memory.refresh()?;
+        Ok(0)
+    })?;
+    println!("look at files {}", line(&look));
     for (name, method) in [
         ("words", Method::Words),
         ("vectors", Method::Vectors),
