@@ -259,6 +259,7 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
                 cooldown_s: watch.cooldown_s,
                 severity: watch.severity,
                 gates: Gates::default(),
+                second_opinion_may_lower: false,
             });
         }
     }

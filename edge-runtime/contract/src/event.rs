@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{EventId, EventSeq, PipelineId, SourceId, TrackId};
-use crate::rule::Severity;
+use crate::rule::{Gates, Severity};
 use crate::source::LossCause;
 use crate::time::Wall;
 
@@ -201,6 +201,19 @@ pub struct Decision {
     pub confidence: f64,
     /// One sentence that names the gate and the weakest and strongest evidence.
     pub reason: String,
+    /// With the verdict `escalate`: what a second opinion may make of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Asks>,
+}
+
+/// What a second opinion may make of an event. It stands in the event because the rule may be another one when the opinion comes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Asks {
+    /// The gates that the decision was made with.
+    pub gates: Gates,
+    /// Whether it may also lower what the event is taken for.
+    pub may_lower: bool,
 }
 
 /// One link of the evidence chain.

@@ -33,6 +33,10 @@ pub struct RuleSpec {
     /// Confidence gates of the decision; absent fields keep the defaults.
     #[serde(default)]
     pub gates: Gates,
+    /// Whether a second opinion may also lower what an event of this rule is taken for. Without it it may
+    /// only raise it. Not for the severity `critical`, which is never silenced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub second_opinion_may_lower: bool,
 }
 
 /// What has to happen.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use watchkeeper_contract::event::{Phase, Verdict};
+use watchkeeper_contract::event::{Asks, Phase, Verdict};
 use watchkeeper_contract::id::{EventId, TrackId};
 use watchkeeper_contract::rule::{
     Band, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity, ValueTest,
@@ -57,6 +57,7 @@ fn rule(when: Condition) -> RuleSpec {
         cooldown_s: 0.0,
         severity: Severity::Info,
         gates: Gates::default(),
+        second_opinion_may_lower: false,
     }
 }
 
@@ -662,6 +663,48 @@ fn gates_of_zero_let_everything_through() {
     b.show(&standing(1));
     assert_eq!(b.phases(), NEW_END);
     assert_eq!(b.changes[0].decision.verdict, Verdict::Record);
+}
+
+#[test]
+fn only_a_doubtful_event_says_what_a_second_opinion_may_make_of_it() {
+    let gates = Gates {
+        act: 1.0,
+        record: 1.0,
+        review: 1.0,
+        escalate: 0.0,
+    };
+    for (gates, asks) in [
+        (Gates::default(), None),
+        (
+            gates,
+            Some(Asks {
+                gates,
+                may_lower: true,
+            }),
+        ),
+    ] {
+        let mut b = Bench::new(&[RuleSpec {
+            gates,
+            second_opinion_may_lower: true,
+            ..rule(enters())
+        }]);
+        b.stand(4.0, 1);
+        let decisions: Vec<_> = b.changes.iter().map(|c| &c.decision).collect();
+        assert!(!decisions.is_empty());
+        for decision in decisions {
+            assert_eq!(decision.asks, asks, "{}", decision.reason);
+        }
+    }
+}
+
+#[test]
+fn a_rule_of_critical_severity_may_not_be_lowered() {
+    let spec = RuleSpec {
+        severity: Severity::Critical,
+        second_opinion_may_lower: true,
+        ..rule(enters())
+    };
+    assert_eq!(errors(spec)[0].field, "rules[0].second_opinion_may_lower");
 }
 
 #[test]

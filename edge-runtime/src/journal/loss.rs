@@ -90,6 +90,7 @@ impl Loss {
                     verdict: Verdict::Record,
                     confidence: 1.0,
                     reason: "a loss is always recorded".to_owned(),
+                    asks: None,
                 },
                 evidence: Vec::new(),
                 media: Vec::new(),

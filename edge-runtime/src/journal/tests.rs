@@ -38,6 +38,7 @@ fn event(severity: Severity) -> Event {
             // Numbers that a careless reader prints in another way than they were written.
             confidence: 0.1 + 0.2,
             reason: "because".to_owned(),
+            asks: None,
         },
         evidence: Vec::new(),
         media: Vec::new(),

@@ -173,6 +173,7 @@ pub fn decision() -> (Severity, Decision, Vec<Evidence>) {
             verdict: Verdict::Act,
             confidence: 1.0,
             reason: "the runtime's own observation of its source".to_owned(),
+            asks: None,
         },
         vec![Evidence {
             source: "source_state".to_owned(),

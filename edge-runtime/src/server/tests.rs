@@ -399,6 +399,7 @@ fn event() -> Event {
             verdict: Verdict::Record,
             confidence: 1.0,
             reason: "r".to_owned(),
+            asks: None,
         },
         evidence: Vec::new(),
         media: Vec::new(),

@@ -72,6 +72,7 @@ pub(crate) fn example_event() -> Event {
             verdict: Verdict::Act,
             confidence: 0.93,
             reason: "0.93 is at or above the gate to act (0.90)".to_owned(),
+            asks: None,
         },
         evidence: vec![Evidence {
             source: "detector_score".to_owned(),

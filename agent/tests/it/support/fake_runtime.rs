@@ -395,6 +395,7 @@ pub(crate) fn crossing(severity: Severity) -> Event {
             verdict: Verdict::Record,
             confidence: 0.9,
             reason: "above the gate of 0.85".to_owned(),
+            asks: None,
         },
         evidence: vec![],
         media: vec![],

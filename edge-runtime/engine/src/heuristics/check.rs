@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection, RuleSpec, ValueTest};
+use watchkeeper_contract::rule::{
+    Condition, CountBound, CrossDirection, RuleSpec, Severity, ValueTest,
+};
 
 use super::moment::{Need, NeedKind};
 use super::schedule::Awake;
@@ -255,6 +257,13 @@ impl Compiler<'_> {
             let value = format!("{} {} {} {}", g.act, g.record, g.review, g.escalate);
             let message = "have to fall from act over record and review to escalate, within 1 to 0";
             self.error("gates", value, message);
+        }
+        if spec.second_opinion_may_lower && spec.severity == Severity::Critical {
+            self.error(
+                "second_opinion_may_lower",
+                true,
+                "can't be with the severity critical: such an event is never silenced",
+            );
         }
         let schedule = spec.schedule.as_ref()?;
         match Awake::new(schedule) {

@@ -69,6 +69,7 @@ pub fn decide(chain: &[Link], gates: &Gates) -> Decision {
         verdict,
         confidence,
         reason: format!("{word}: {confidence:.2} is {side} the gate of {gate:.2}{ends}"),
+        asks: None,
     }
 }
 

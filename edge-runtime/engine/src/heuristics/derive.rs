@@ -57,6 +57,7 @@ fn rule(name: String, when: Condition) -> RuleSpec {
         cooldown_s: 0.0,
         severity: Severity::Info,
         gates: Gates::default(),
+        second_opinion_may_lower: false,
     }
 }
 

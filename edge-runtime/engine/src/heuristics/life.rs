@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use watchkeeper_contract::event::{Decision, Phase, RuleEvent, Verdict};
+use watchkeeper_contract::event::{Asks, Decision, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::{EventId, TrackId};
 use watchkeeper_contract::rule::{Gates, RuleSpec, Severity};
 
@@ -94,6 +94,7 @@ pub(super) struct Scene<'a> {
 pub(super) struct Desk {
     severity: Severity,
     gates: Gates,
+    may_lower: bool,
     cooldown_s: f64,
     awake: Option<Awake>,
     /// When the latest event began, by track or for the whole rule.
@@ -108,6 +109,7 @@ impl Desk {
         Self {
             severity: spec.severity,
             gates: spec.gates,
+            may_lower: spec.second_opinion_may_lower,
             cooldown_s: spec.cooldown_s,
             awake,
             began: BTreeMap::new(),
@@ -121,6 +123,18 @@ impl Desk {
         self.awake.as_ref().is_none_or(|a| a.at(at.local))
     }
 
+    /// The decision, which tells a second opinion its terms where it asks for one.
+    fn decide(&self, chain: &[Link]) -> Decision {
+        let mut decision = decide(chain, &self.gates);
+        if decision.verdict == Verdict::Escalate {
+            decision.asks = Some(Asks {
+                gates: self.gates,
+                may_lower: self.may_lower,
+            });
+        }
+        decision
+    }
+
     /// Whether a candidate may begin now. `settled`: there will be no better evidence soon.
     fn admit(
         &self,
@@ -132,7 +146,7 @@ impl Desk {
         if !self.is_awake(scene.at) {
             return Err(Held::Asleep);
         }
-        let decision = decide(chain, &self.gates);
+        let decision = self.decide(chain);
         if !settled && decision.verdict < Verdict::Record {
             return Err(Held::Settling);
         }
@@ -225,7 +239,7 @@ impl Desk {
         }
         open.reviewed_s = scene.clock;
         let (chain, event) = look();
-        let decision = decide(&chain, &self.gates);
+        let decision = self.decide(&chain);
         let stronger = decision.verdict > open.decision.verdict;
         let number =
             scene.clock - open.told_s >= NUMBER_EVERY_S && open.number.is_some_and(further);
@@ -243,7 +257,7 @@ impl Desk {
     /// Ends an open event.
     pub(super) fn end(&self, scene: &mut Scene<'_>, open: Open, event: RuleEvent, chain: &[Link]) {
         let mut open = open;
-        let decision = decide(chain, &self.gates);
+        let decision = self.decide(chain);
         if decision.verdict >= open.decision.verdict {
             open.decision = decision;
         }
