@@ -191,13 +191,14 @@ fn the_brain_reads_no_clock_opens_nothing_and_draws_no_randomness() -> Outcome {
         "HashMap",
     ];
     // Of the provider layer, all but the shell around it and the file that the key is read from; of memory, all but its folder; of the assistant,
-    // all but its two files.
+    // all but its two files; of the second opinion, all but who asks.
     let shell = [
         "agent/llm/src/client",
         "agent/llm/src/key.rs",
         "agent/memory/src/folder",
         "agent/src/assistant/trace.rs",
         "agent/src/assistant/waiting.rs",
+        "agent/src/opinion/asker.rs",
     ]
     .map(|part| root().join(part));
     let brains = [
@@ -208,12 +209,16 @@ fn the_brain_reads_no_clock_opens_nothing_and_draws_no_randomness() -> Outcome {
     ]
     .map(sources)
     .concat();
-    let mut assistant = sources("agent");
-    assistant.retain(|file| file.starts_with(root().join("agent/src/assistant")));
-    assert!(!assistant.is_empty(), "the assistant has moved");
+    let folders = ["agent/src/assistant", "agent/src/opinion"].map(|part| root().join(part));
+    let mut parts = sources("agent");
+    for folder in &folders {
+        let is_there = parts.iter().any(|file| file.starts_with(folder));
+        assert!(is_there, "{} has moved", folder.display());
+    }
+    parts.retain(|file| folders.iter().any(|folder| file.starts_with(folder)));
     let brains = brains
         .into_iter()
-        .chain(assistant)
+        .chain(parts)
         .filter(|file| !shell.iter().any(|part| file.starts_with(part)));
     for file in brains {
         let text = fs::read_to_string(&file)?;

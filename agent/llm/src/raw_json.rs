@@ -63,6 +63,12 @@ impl RawJson {
     }
 }
 
+/// What may be the JSON object in an answer: a model that can't be held to a schema may write something around it.
+#[must_use]
+pub fn object_in(answer: &str) -> Option<&str> {
+    answer.get(answer.find('{')?..=answer.rfind('}')?)
+}
+
 impl fmt::Debug for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
@@ -102,6 +108,14 @@ mod tests {
         assert_eq!(back.text(), text);
         let sent = serde_json::to_string(&[back.as_raw()]).expect("send");
         assert_eq!(sent, format!("[{text}]"));
+    }
+
+    #[test]
+    fn an_object_is_found_among_other_words_and_none_where_there_is_none() {
+        assert_eq!(object_in("```json\n{\"a\": {}}\n```"), Some("{\"a\": {}}"));
+        for none in ["", "yes", "{", "} {"] {
+            assert_eq!(object_in(none), None, "{none}");
+        }
     }
 
     #[test]

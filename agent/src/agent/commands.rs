@@ -11,7 +11,7 @@ use watchkeeper_contract::command::{CommandReport, CommandStatus};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_store::{Batch, Store as _};
 
-use super::{Agent, AgentError};
+use super::{Agent, AgentError, Rider};
 use crate::clock::wall_now;
 use crate::command::{self, CommandKey, Reply, execute};
 use crate::mqtt::link::Token;
@@ -66,7 +66,8 @@ impl Agent {
                 } => {
                     self.log_status(&key, &report);
                     self.riders.push(command::rider(&key, Some(&record)));
-                    self.riding.push((key.clone(), report.version));
+                    self.riding
+                        .push(Rider::Command(key.clone(), report.version));
                     self.queue_status(&key, payload::encode(&report))?;
                 }
                 command::Output::Reply { key } => {

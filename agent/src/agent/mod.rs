@@ -11,6 +11,7 @@
 //! `down`; the broker – the outbox collects; both – nothing, until they are back.
 
 mod commands;
+mod opinions;
 mod presence;
 mod report;
 mod shown;
@@ -27,14 +28,16 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use tokio::task::{JoinError, JoinHandle};
 use watchkeeper_contract::event::Event as Record;
-use watchkeeper_contract::id::{BoxId, EventSeq, SiteId};
+use watchkeeper_contract::id::{BoxId, EventId, EventSeq, SiteId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_store::{Batch, Op, Store, StoreError};
 
+use opinions::Answered;
 pub use report::Report;
 use report::Reports;
-pub use start::{Setup, StartError};
+pub(crate) use start::TRACE_FOLDER;
+pub use start::{OpinionSetup, Setup, StartError};
 use status::StatusReport;
 pub use watchdog::Watchdog;
 
@@ -47,6 +50,7 @@ use crate::mqtt::payload::{
 };
 use crate::mqtt::session::{self, Session};
 use crate::mqtt::{Inbound, Retained, Topics};
+use crate::opinion::{self, Asker};
 use crate::outbox::{self, Change, Class, Content, Draft, Outbox, OutboxId, TelemetryRing};
 use crate::runtime_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
 use crate::seldom::Seldom;
@@ -84,10 +88,21 @@ enum Event {
     Link(LinkEvent),
     /// A command came to its end.
     Command(Outcome),
+    /// A model gave its opinion, or did not.
+    Opinion(Answered),
     /// The runtime said how it is.
     Status(Box<StatusReport>),
     /// A deadline passed.
     Timer,
+}
+
+/// Whose record is stored with a change of the outbox: who is told when it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Rider {
+    /// A command's, with its version.
+    Command(CommandKey, u32),
+    /// Of an event that an opinion is wanted on, with its version.
+    Opinion(EventId, u32),
 }
 
 /// Who this is.
@@ -124,12 +139,17 @@ pub struct Agent {
     executing: Option<BoxFuture<'static, Outcome>>,
     asking: Option<BoxFuture<'static, Box<StatusReport>>>,
 
+    opinions: opinion::Queue,
+    /// Absent where no model is to be asked.
+    asker: Option<Arc<Asker>>,
+    opining: Option<BoxFuture<'static, Answered>>,
+
     /// Changes to other keyspaces that go out with the outbox's next change.
     riders: Vec<Op>,
-    /// Command records among `riders`, with their versions.
-    riding: Vec<(CommandKey, u32)>,
-    /// Command records in the change that is being written.
-    boarded: Vec<(CommandKey, u32)>,
+    /// Whose `riders` are among those.
+    riding: Vec<Rider>,
+    /// Whose are in the change that is being written.
+    boarded: Vec<Rider>,
     /// Requests that were not taken, told once in a while.
     grumbles: Seldom,
 
@@ -208,6 +228,7 @@ impl Agent {
             said = heard(&mut self.link) => Event::Link(said),
             outcome = finished(&mut self.executing) => Event::Command(outcome),
             report = finished(&mut self.asking) => Event::Status(report),
+            answered = finished(&mut self.opining) => Event::Opinion(answered),
             item = read(&mut self.feed, wants_records) => Event::Feed(item),
             () = tokio::time::sleep_until(deadline) => Event::Timer,
         }
@@ -220,12 +241,18 @@ impl Agent {
             return self.outbox.deadline().unwrap_or(latest);
         }
         let session = self.broker.as_ref().and_then(|_| self.session.deadline());
-        [session, self.outbox.deadline(), self.hearing.deadline()]
-            .into_iter()
-            .flatten()
-            .chain([self.status_due, self.ledger_due, self.watchdog.due()])
-            .min()
-            .unwrap_or(self.status_due)
+        let opinions = self.opinions.deadline();
+        [
+            session,
+            self.outbox.deadline(),
+            self.hearing.deadline(),
+            opinions,
+        ]
+        .into_iter()
+        .flatten()
+        .chain([self.status_due, self.ledger_due, self.watchdog.due()])
+        .min()
+        .unwrap_or(self.status_due)
     }
 
     fn handle(&mut self, event: Event) -> Result<(), AgentError> {
@@ -233,9 +260,17 @@ impl Agent {
             Event::Feed(item) => self.on_feed(item)?,
             Event::Stored(stored) => {
                 let batch = stored??;
-                for (key, version) in std::mem::take(&mut self.boarded) {
-                    self.board
-                        .handle(wall_now(), command::Input::Saved { key, version });
+                for rider in std::mem::take(&mut self.boarded) {
+                    match rider {
+                        Rider::Command(key, version) => {
+                            let saved = command::Input::Saved { key, version };
+                            self.board.handle(wall_now(), saved);
+                        }
+                        Rider::Opinion(id, version) => {
+                            let saved = opinion::queue::Input::Saved { id, version };
+                            self.opinions.handle(Instant::now(), saved);
+                        }
+                    }
                 }
                 self.tell_outbox(outbox::Input::Stored { batch })?;
                 self.drain_board()?;
@@ -249,6 +284,7 @@ impl Agent {
                 self.board.handle(wall_now(), input);
                 self.drain_board()?;
             }
+            Event::Opinion(answered) => self.on_answer(answered),
             // A stopping agent says `stopped`; how the rest was a moment ago is nobody's business any more.
             Event::Status(_) if self.is_stopping => {}
             Event::Status(report) => self.on_status(&report)?,
@@ -280,6 +316,7 @@ impl Agent {
                 self.asking = Some(status::ask(self.runtime.clone(), question).boxed());
             }
         }
+        self.settle_opinions(now)?;
         self.connect_when_due(now)?;
         self.reports.progress(&self.outbox, now);
         self.flush_retained()?;
@@ -359,6 +396,7 @@ impl Agent {
             self.retained.set(self.topics.outage_alarm(source), text);
             self.status_due = Instant::now();
         }
+        self.consider(record)?;
         self.tell_record(record.seq, event_draft(record))
     }
 

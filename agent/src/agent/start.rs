@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use watchkeeper_config::Config;
+use watchkeeper_config::{Config, LlmConfig};
 use watchkeeper_contract::id::{BoxId, SiteId};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{
@@ -19,12 +19,15 @@ use super::commands::GRUMBLE_EVERY;
 use super::report::Reports;
 use super::shown::ShownSources;
 use super::{Agent, Identity, LEDGER_EVERY, Watchdog};
+use crate::assistant::trace::Trace;
 use crate::clock::wall_now;
 use crate::command::{self, CommandBoard, Refusals, Replies};
+use crate::language::Way;
 use crate::mqtt::hearing::Hearing;
 use crate::mqtt::link::Broker;
 use crate::mqtt::session::Session;
 use crate::mqtt::{Retained, Topics};
+use crate::opinion::{self, Asker};
 use crate::outbox::{self, ClassLimits, Limits, Outbox, OutboxId, TelemetryRing};
 use crate::runtime_client::{ClientError, RuntimeClient};
 use crate::seldom::Seldom;
@@ -39,6 +42,11 @@ const RING_CAPACITY: usize = 864;
 const RING_SPACING: Duration = Duration::from_secs(300);
 /// Long enough that events get out, short enough that a box hears again the day somebody clears the request.
 const FLOOD_PAUSE: Duration = Duration::from_secs(3600);
+
+/// Whoever was told of an event should not have to wait much longer for what a model makes of it.
+const OPINION_TIME: Duration = Duration::from_secs(20);
+/// Folder of the trace of what models were asked, below the state folder.
+pub(crate) const TRACE_FOLDER: &str = "assistant";
 
 /// What an agent needs to know.
 #[derive(Debug, Clone)]
@@ -59,6 +67,17 @@ pub struct Setup {
     pub telemetry_every: Duration,
     /// How long requests are not taken after one that is too large to read ended several sessions in a row.
     pub flood_pause: Duration,
+    /// Who is asked about doubtful events; absent: nobody.
+    pub opinions: Option<OpinionSetup>,
+}
+
+/// Who is asked for second opinions.
+#[derive(Debug, Clone)]
+pub struct OpinionSetup {
+    /// The model, and what may be spent on it.
+    pub llm: LlmConfig,
+    /// Time that a model has for one event.
+    pub time: Duration,
 }
 
 impl Setup {
@@ -93,6 +112,14 @@ impl Setup {
             },
             telemetry_every: agent.telemetry,
             flood_pause: FLOOD_PAUSE,
+            opinions: config
+                .llm
+                .as_ref()
+                .filter(|llm| llm.second_opinion)
+                .map(|llm| OpinionSetup {
+                    llm: llm.clone(),
+                    time: OPINION_TIME,
+                }),
         }
     }
 }
@@ -127,6 +154,7 @@ impl Agent {
         let ledger = command::restore(&*store, &folder)?;
         let refusals = Refusals::restore(&*store, &folder)?;
         let (sources, taken_over) = ShownSources::restore(&*store, &folder)?;
+        let asked = opinion::on_disk::restore(&*store, &folder)?;
         // Nothing is written before all of it is known to be readable.
         for batch in ledger.rewrites.into_iter().chain(taken_over).chain(damaged) {
             store.write(batch)?;
@@ -144,6 +172,22 @@ impl Agent {
             retained.set(topics.at(topic), Vec::new());
         }
         let runtime = RuntimeClient::new(&setup.runtime_socket)?;
+        let asker = setup.opinions.map(|opinions| {
+            tracing::info!(
+                provider = opinions.llm.provider,
+                "second opinions are asked for"
+            );
+            Arc::new(Asker {
+                way: Way::new(opinions.llm),
+                store: Arc::clone(&store),
+                folder: folder.clone(),
+                runtime: runtime.clone(),
+                trace: Trace::new(&setup.state_dir.join(TRACE_FOLDER), "agent"),
+                time: opinions.time,
+            })
+        });
+        let limits = opinion::queue::Limits::default();
+        let opinions = opinion::Queue::new(limits, asker.is_some(), now, asked);
         let cursor = outbox.cursor();
         tracing::info!(
             waiting = entries,
@@ -183,6 +227,9 @@ impl Agent {
             writing: None,
             executing: None,
             asking: None,
+            opinions,
+            asker,
+            opining: None,
             riders: Vec::new(),
             riding: Vec::new(),
             boarded: Vec::new(),

@@ -76,7 +76,7 @@ pub enum Command {
     Ask(AskArgs),
     /// Talk with the box in plain words. Nothing is changed before you say yes.
     Chat,
-    /// Print what was asked in plain words, proposed, confirmed and done.
+    /// Print what was asked in plain words, proposed, confirmed and done, and what the agent asked a model about doubtful events.
     Trace(TraceArgs),
     /// List, fetch, check and add models.
     Models {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use watchkeeper_config::{
-    Backend, BrokerLayers, Config, ConfigError, LoadRequest, MqttConfig, Origin, load, redact,
+    Backend, BrokerLayers, Config, ConfigError, LlmConfig, LoadRequest, MqttConfig, Origin, load,
+    redact,
 };
 
 use super::args::{ConfigAction, Global};
@@ -196,6 +197,9 @@ fn shown(config: &Config) -> Value {
         );
         shown["mqtt"] = section;
     }
+    if let Some(llm) = &config.llm {
+        shown["llm"] = llm_section(llm);
+    }
     for source in &config.sources {
         let mut section = serde_json::to_value(source).unwrap_or_default();
         section["uri"] = json!(redact::uri(&source.uri));
@@ -222,6 +226,28 @@ pub(super) fn mqtt_section(mqtt: &MqttConfig) -> Value {
         section["cert_file"] = json!(absolute(&files.cert_file));
         section["key_file"] = json!(absolute(&files.key_file));
     }
+    section
+}
+
+/// The section `[llm]`, without the key.
+fn llm_section(llm: &LlmConfig) -> Value {
+    let mut section = json!({
+        "provider": llm.provider, "calls_per_hour": llm.calls_per_hour, "tokens_per_call": llm.tokens_per_call,
+        "day_usd": llm.day_usd, "month_usd": llm.month_usd, "second_opinion": llm.second_opinion,
+    });
+    set(
+        &mut section,
+        "base_url",
+        llm.base_url.as_deref().map(redact::uri),
+    );
+    set(&mut section, "key", llm.key.as_ref().map(|_| "***"));
+    set(
+        &mut section,
+        "key_file",
+        llm.key_file.as_deref().map(absolute),
+    );
+    set(&mut section, "model", llm.model.as_ref());
+    set(&mut section, "larger_model", llm.larger_model.as_ref());
     section
 }
 

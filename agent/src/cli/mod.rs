@@ -88,7 +88,7 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
             return doctor::run(configuration::read(&global), &wrong, out);
         }
         Command::Broker { port } => return broker(port),
-        Command::Trace(args) => return trace::run(args, out),
+        Command::Trace(args) => return trace::run(args, &global, out),
         other => other,
     };
     let config = match &command {

@@ -1,24 +1,42 @@
-//! `watchkeeper trace`: what was asked in plain words, and what came of it.
+//! `watchkeeper trace`: what was asked in plain words, and what the agent asked a model, with what came of it.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
-use super::args::TraceArgs;
+use super::args::{Global, TraceArgs};
+use super::configuration;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::state_folder::state_folder;
+use crate::agent::TRACE_FOLDER;
 use crate::assistant::trace::Trace;
 
 /// Longest line for a person, in characters; `--json` has all of it.
 const SHOWN: usize = 160;
 
-/// Prints the latest entries.
-pub(super) fn run(args: TraceArgs, out: &Output) -> Result<(), Failure> {
+/// Prints the latest entries: of this person's own, and of the agent's where this user may read them.
+pub(super) fn run(args: TraceArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     let folder = state_folder()?;
     let entries = Trace::new(&folder, "trace").latest(args.limit);
-    let entries = entries.map_err(|e| {
+    let mut entries = entries.map_err(|e| {
         let sentence = format!("can't read the trace in {}: {e}", folder.display());
         Failure::new(Exit::Failed, sentence)
     })?;
+    // What is wrong with the configuration takes nobody's own trace away.
+    if let Ok(config) = configuration::read_without_broker(global) {
+        let folder = config.state_dir.join(TRACE_FOLDER);
+        match Trace::new(&folder, "trace").latest(args.limit) {
+            Ok(agents) => entries.extend(agents),
+            Err(error) => {
+                let folder = folder.display();
+                out.note(format!(
+                    "what the agent asked is left out: can't read {folder}: {error}"
+                ));
+            }
+        }
+    }
+    entries.sort_by_key(at);
+    let entries = entries.split_off(entries.len().saturating_sub(args.limit));
     if entries.is_empty() {
         out.line("nothing was asked yet");
     }
@@ -26,6 +44,11 @@ pub(super) fn run(args: TraceArgs, out: &Output) -> Result<(), Failure> {
         out.both(entry, || line(entry));
     }
     Ok(())
+}
+
+/// When it happened; an entry that does not say so comes first.
+fn at(entry: &Value) -> Option<Timestamp> {
+    entry.get("at")?.as_str()?.parse().ok()
 }
 
 fn line(entry: &Value) -> String {

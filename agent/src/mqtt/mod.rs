@@ -4,7 +4,7 @@
 //! [`session`] decides when to connect, [`hearing`] whether requests are listened to, `retained` keeps what the broker shall
 //! hold, [`link`] is the shell around `rumqttc`, [`tls`] makes its set-up, `reason` says why there is none.
 
-mod docs;
+pub(crate) mod docs;
 pub mod hearing;
 pub mod link;
 pub mod payload;

@@ -247,6 +247,15 @@ impl Topics {
         }
     }
 
+    /// `cam/<source>/opinion/<kind>`, without the root: what a second opinion makes of an event of that kind.
+    #[must_use]
+    pub fn opinion_below(source: Option<&SourceId>, kind: &str) -> String {
+        match source {
+            Some(source) => format!("cam/{source}/opinion/{kind}"),
+            None => format!("opinion/{kind}"),
+        }
+    }
+
     /// `alarm/source_outage/<source>`.
     #[must_use]
     pub fn outage_alarm(&self, source: &SourceId) -> String {

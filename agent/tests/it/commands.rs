@@ -323,7 +323,9 @@ async fn commands_are_taken_again_after_a_flood_without_a_new_session() {
     let too_large = "watchkeeper/v1/s/b/cmd/deploy/1/req";
     publish(broker.port, too_large, &"x".repeat(3 << 20), true);
     let pause = Duration::from_secs(10);
-    let agent = EmbeddedAgent::start(folder.path(), &runtime, broker.port, pause);
+    let agent = EmbeddedAgent::start(folder.path(), &runtime, broker.port, |setup| {
+        setup.flood_pause = pause;
+    });
     let deaf = subscriber.expect("/svc/agent/health", |v| v["s"] == "degraded");
     let why = deaf["why"][0].as_str().unwrap_or_default();
     assert!(why.contains("watchkeeper/v1/s/b/cmd/+/+/req"), "{why}");

@@ -5,5 +5,6 @@ mod commands;
 mod delivery;
 mod embedded;
 mod execute;
+mod opinions;
 mod runtime_client;
 mod support;

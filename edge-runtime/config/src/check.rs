@@ -18,8 +18,8 @@ use crate::keys;
 use crate::layers::LoadRequest;
 use crate::raw::{Found, Read, parse_mode};
 use crate::{
-    AgentConfig, Backend, ClientCert, Config, InferenceConfig, JournalConfig, LeftOut, MediaConfig,
-    ModelsConfig, MqttConfig, PipelineDraft, RecordingsConfig,
+    AgentConfig, Backend, ClientCert, Config, InferenceConfig, JournalConfig, LeftOut, LlmConfig,
+    MediaConfig, ModelsConfig, MqttConfig, PipelineDraft, RecordingsConfig,
 };
 
 /// Folder of a user's own models below that of their data.
@@ -67,6 +67,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     let pipelines = pipelines(&values, &sources, &mut warnings, &mut left_out);
     let mqtt = mqtt(&values, site.as_ref(), box_id.as_ref(), &mut errors);
     let mirror = mirror(&values, &mut errors);
+    let llm = llm(&values, &mut errors);
 
     let config = Config {
         site: site.unwrap_or_else(|| name_of("site")),
@@ -117,6 +118,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
             mirror,
             default: values.text("models.default"),
         },
+        llm,
         warnings,
     };
     Checked {
@@ -199,12 +201,16 @@ impl Values<'_> {
         }
     }
 
-    fn seconds(&self, path: &str) -> Duration {
-        let seconds = match self.found(path) {
+    fn number(&self, path: &str) -> Option<f64> {
+        match self.found(path) {
             Some(found) => found.value.as_f64(),
             None => Self::default(path).and_then(|d| d.parse().ok()),
-        };
-        Duration::try_from_secs_f64(seconds.unwrap_or_default()).unwrap_or_default()
+        }
+    }
+
+    fn seconds(&self, path: &str) -> Duration {
+        let seconds = self.number(path).unwrap_or_default();
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
     /// A path; one from the file begins at the file's folder.
@@ -454,16 +460,7 @@ fn mqtt(
     errors: &mut Vec<ConfigError>,
 ) -> Option<MqttConfig> {
     let Some(host) = values.text("mqtt.host") else {
-        // Keys without a host are a mistake that would otherwise be silent.
-        if let Some((key, found)) = values
-            .read
-            .values
-            .iter()
-            .find(|(k, _)| k.starts_with("mqtt."))
-        {
-            let problem = "has no effect, because mqtt.host is missing";
-            errors.push(ConfigError::new(key.clone(), problem, found.origin.clone()));
-        }
+        without_effect("mqtt.", "mqtt.host", values, errors);
         return None;
     };
     let tls = values.switch("mqtt.tls");
@@ -503,6 +500,52 @@ fn mqtt(
             values.whole("mqtt.connect_timeout_s").unwrap_or_default(),
         ),
         keep_alive: Duration::from_secs(values.whole("mqtt.keep_alive_s").unwrap_or_default()),
+    })
+}
+
+/// Keys of a section without the one that turns it on are a mistake that would otherwise be silent.
+fn without_effect(
+    section: &str,
+    missing: &str,
+    values: &Values<'_>,
+    errors: &mut Vec<ConfigError>,
+) {
+    let mut written = values.read.values.iter();
+    if let Some((key, found)) = written.find(|(key, _)| key.starts_with(section)) {
+        let problem = format!("has no effect, because {missing} is missing");
+        errors.push(ConfigError::new(key.clone(), problem, found.origin.clone()));
+    }
+}
+
+fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<LlmConfig> {
+    let Some(provider) = values.text("llm.provider") else {
+        without_effect("llm.", "llm.provider", values, errors);
+        return None;
+    };
+    let key = values.text("llm.key").map(SecretString::from);
+    let key_file = values.path("llm.key_file");
+    if key.is_some() && key_file.is_some() {
+        let problem = "llm.key is set too; keep one of them";
+        errors.push(ConfigError::new(
+            "llm.key_file",
+            problem,
+            values.origin("llm.key_file"),
+        ));
+    }
+    let whole = |key| values.whole(key).unwrap_or_default();
+    let number = |key| values.number(key).unwrap_or_default();
+    Some(LlmConfig {
+        provider,
+        base_url: values.text("llm.base_url"),
+        key,
+        key_file,
+        model: values.text("llm.model"),
+        larger_model: values.text("llm.larger_model"),
+        second_opinion: values.switch("llm.second_opinion"),
+        calls_per_hour: u32::try_from(whole("llm.calls_per_hour")).unwrap_or_default(),
+        tokens_per_call: whole("llm.tokens_per_call"),
+        day_usd: number("llm.day_usd"),
+        month_usd: number("llm.month_usd"),
     })
 }
 

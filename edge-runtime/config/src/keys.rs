@@ -101,6 +101,15 @@ pub const SECTIONS: &[Section] = &[
         path: "models",
         effect: "Where models are found.",
     },
+    Section {
+        path: "llm",
+        effect: "A model of language. It puts what `ask` and `chat` did not understand into words that they do, and, where \
+                 `second_opinion` is on, looks at the pictures of doubtful events. Without a provider none is asked, and everything else \
+                 works as before. It changes nothing: what it writes for `ask` and `chat` is shown and confirmed as a person's words are. \
+                 What was not understood goes to the provider with the names of cameras, pipelines, places and classes. \
+                 The limits hold for the agent, and apart from it for each person who uses `ask` and `chat`; when one is reached, the \
+                 model is left alone and the box goes on watching.",
+    },
 ];
 
 const fn key(
@@ -465,6 +474,85 @@ pub const KEYS: &[Key] = &[
         None,
         "",
         "Model for workflows that name none. Left out: `yolox-nano` where its file is here, else `motion`.",
+    ),
+    key(
+        "llm.provider",
+        Kind::Choice(&["claude", "openai", "gemini", "local"]),
+        None,
+        "",
+        "Who serves the model. `local` is a server of one's own that speaks Claude's protocol, such as Ollama. Left out: no model.",
+    ),
+    key(
+        "llm.base_url",
+        Kind::Text,
+        None,
+        "",
+        "Another address than the provider's, `https://…`. `http://` is for servers that need no key, and for this machine.",
+    ),
+    key(
+        "llm.key",
+        Kind::Secret,
+        None,
+        "",
+        "Key of the provider. Better in a file, in the variable `WATCHKEEPER_LLM__KEY`, or in the systemd credential `watchkeeper-PROVIDER-key`.",
+    ),
+    key(
+        "llm.key_file",
+        Kind::Path,
+        None,
+        "",
+        "File whose only line is the key. It is read when a model is asked.",
+    ),
+    key(
+        "llm.model",
+        Kind::Text,
+        None,
+        "",
+        "Another model than the provider's small one, by the provider's id.",
+    ),
+    key(
+        "llm.larger_model",
+        Kind::Text,
+        None,
+        "",
+        "Another model than the provider's medium one, by the provider's id. It is asked where the small one is in doubt about an event.",
+    ),
+    key(
+        "llm.second_opinion",
+        Kind::Switch,
+        Some("false"),
+        "",
+        "Sends the picture of an event whose decision is `escalate` to the model, and tells its opinion over MQTT (docs/mqtt.md). \
+         It may only raise what the event is taken for, unless the rule says `second_opinion_may_lower` (docs/rules.md). Needs `mqtt.host`. \
+         Pictures of your cameras leave the box with this; without it none does.",
+    ),
+    key(
+        "llm.calls_per_hour",
+        Kind::Integer(1, 10_000),
+        Some("60"),
+        "calls",
+        "Most calls within sixty minutes, failed ones included.",
+    ),
+    key(
+        "llm.tokens_per_call",
+        Kind::Integer(1_000, 2_000_000),
+        Some("20000"),
+        "tokens",
+        "Most tokens of one call, prompt and answer together.",
+    ),
+    key(
+        "llm.day_usd",
+        Kind::Number(0.0, 10_000.0),
+        Some("1"),
+        "US$",
+        "Most money a day of UTC. What a call may cost at most is booked before it is made, so a crash never leads beyond it.",
+    ),
+    key(
+        "llm.month_usd",
+        Kind::Number(0.0, 100_000.0),
+        Some("20"),
+        "US$",
+        "Most money a month of UTC.",
     ),
 ];
 

@@ -74,6 +74,8 @@ pub struct Config {
     pub agent: AgentConfig,
     /// Where models are found.
     pub models: ModelsConfig,
+    /// The model of language; absent when no provider is named.
+    pub llm: Option<LlmConfig>,
     /// What is wrong but does not stop the rest: cameras and pipelines that were left out.
     pub warnings: Vec<ConfigError>,
 }
@@ -168,6 +170,33 @@ pub struct AgentConfig {
     pub outbox_bytes: u64,
     /// Interval of telemetry.
     pub telemetry: Duration,
+}
+
+/// A model of language and what it may cost.
+#[derive(Debug, Clone)]
+pub struct LlmConfig {
+    /// Who serves it.
+    pub provider: String,
+    /// Another address than the provider's.
+    pub base_url: Option<String>,
+    /// The key, where it was written.
+    pub key: Option<SecretString>,
+    /// A file with the key.
+    pub key_file: Option<PathBuf>,
+    /// Another model than the provider's small one.
+    pub model: Option<String>,
+    /// Another model than the provider's medium one.
+    pub larger_model: Option<String>,
+    /// Whether a model looks at the pictures of doubtful events.
+    pub second_opinion: bool,
+    /// Most calls within sixty minutes.
+    pub calls_per_hour: u32,
+    /// Most tokens of one call.
+    pub tokens_per_call: u64,
+    /// Most money a day, in US dollars.
+    pub day_usd: f64,
+    /// Most money a month, in US dollars.
+    pub month_usd: f64,
 }
 
 /// Where models are found.

@@ -88,7 +88,7 @@ fn every_mistake_is_reported_at_once_with_key_value_allowed_and_place() {
     let file = case.file().display().to_string();
     let expected = [
         "mqtt.port = 99999: is not allowed; allowed: a whole number from 1 to 65535 (environment variable WATCHKEEPER_MQTT__PORT)".to_owned(),
-        format!("mtqq: unknown key; allowed: box, runtime, sources, pipelines, mqtt, agent, models; did you mean mqtt? ({file}:6)"),
+        format!("mtqq: unknown key; allowed: box, runtime, sources, pipelines, mqtt, agent, models, llm; did you mean mqtt? ({file}:6)"),
         format!("runtime.inference.backend = \"cuda\": is not allowed; allowed: auto, rten, ort ({file}:5)"),
         format!("runtime.journal_events = 5: is not allowed; allowed: a whole number from 1000 to 100000000 ({file}:2)"),
         format!("runtime.sokket: unknown key; allowed: socket, socket_mode, state_dir, media_bytes, journal_events, journal_bytes, recording_bytes, recording_days, hold_after, inference; did you mean socket? ({file}:3)"),
@@ -287,6 +287,49 @@ fn a_mirror_is_an_address_without_a_login() {
         let errors = of(bad).unwrap_err();
         assert_eq!(errors[0].key, "models.mirror");
         assert!(!errors[0].to_string().contains("word"), "{}", errors[0]);
+    }
+}
+
+#[test]
+fn a_model_of_language_has_its_limits_and_its_key_is_never_printed() {
+    let case = Case::new("[llm]\nprovider = \"claude\"\nkey_file = \"key\"\nday_usd = 0.25\n");
+    let llm = case.load().unwrap().llm.unwrap();
+    assert_eq!((llm.provider.as_str(), llm.calls_per_hour), ("claude", 60));
+    assert!((llm.day_usd - 0.25).abs() < 1e-9 && (llm.month_usd - 20.0).abs() < 1e-9);
+    assert!(!llm.second_opinion, "no picture leaves the box unasked");
+    // Relative to the file, as any path.
+    assert_eq!(llm.key_file, Some(case.file().with_file_name("key")));
+    let config = Case::new("[llm]\nprovider = \"claude\"\n")
+        .env("WATCHKEEPER_LLM__KEY", "sk-1234567890")
+        .load()
+        .unwrap();
+    assert!(config.llm.as_ref().is_some_and(|llm| llm.key.is_some()));
+    assert!(!format!("{config:?}").contains("sk-1234567890"));
+}
+
+#[test]
+fn what_can_have_no_effect_on_a_model_of_language_is_said() {
+    for (text, key, problem) in [
+        (
+            "[llm]\nmodel = \"x\"\n",
+            "llm.model",
+            "llm.provider is missing",
+        ),
+        (
+            "[llm]\nprovider = \"claude\"\nkey = \"k\"\nkey_file = \"f\"\n",
+            "llm.key_file",
+            "keep one of them",
+        ),
+        (
+            "[llm]\nprovider = \"claud\"\n",
+            "llm.provider",
+            "is not allowed",
+        ),
+    ] {
+        let errors = Case::new(text).load().unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert_eq!(errors[0].key, key);
+        assert!(errors[0].to_string().contains(problem), "{}", errors[0]);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Target `config`: a configuration file, and after a NUL the lines `NAME=VALUE` of the environment.
 //!
 //! Property: it is read the same twice; errors are there when it is refused, each a sentence that names its key; a
-//! configuration that is accepted keeps its bounds, its pipelines watch sources that are there; and the broker's password
-//! is in no message and no debug print.
+//! configuration that is accepted keeps its bounds, its pipelines watch sources that are there; and neither the broker's
+//! password nor the key of a model's provider is in any message or debug print.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -69,15 +69,21 @@ fn check(config: &Config, input: &[u8]) {
         let has_source = config.sources.iter().any(|s| s.id == pipeline.source);
         assert!(has_source, "{} watches nothing", pipeline.id);
     }
-    let Some(mqtt) = &config.mqtt else { return };
-    assert!(mqtt.port != 0 && !mqtt.host.trim().is_empty());
-    if let Some(password) = &mqtt.password {
-        let password = password.expose_secret();
-        // A password that is a word of the file by itself proves nothing.
-        let stands_once = password.len() >= 8 && occurrences(input, password.as_bytes()) == 1;
-        assert!(!stands_once || !format!("{config:?}").contains(password));
+    if let Some(llm) = &config.llm {
+        assert!(llm.calls_per_hour >= 1 && llm.tokens_per_call >= 1);
+        assert!(llm.day_usd >= 0.0 && llm.month_usd >= 0.0);
+    }
+    let mqtt = config.mqtt.as_ref();
+    assert!(mqtt.is_none_or(|mqtt| mqtt.port != 0 && !mqtt.host.trim().is_empty()));
+    let password = mqtt.and_then(|mqtt| mqtt.password.as_ref());
+    let key = config.llm.as_ref().and_then(|llm| llm.key.as_ref());
+    for secret in [password, key].into_iter().flatten() {
+        let secret = secret.expose_secret();
+        // A secret that is a word of the file by itself proves nothing.
+        let stands_once = secret.len() >= 8 && occurrences(input, secret.as_bytes()) == 1;
+        assert!(!stands_once || !format!("{config:?}").contains(secret));
         for warning in &config.warnings {
-            assert!(!stands_once || !warning.to_string().contains(password));
+            assert!(!stands_once || !warning.to_string().contains(secret));
         }
     }
 }

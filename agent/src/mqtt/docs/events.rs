@@ -1,14 +1,92 @@
 //! The document's section on what happened: events of the journal, and the record of what was lost.
 
 use serde_json::Value;
+use watchkeeper_contract::event::{Decision, Event, Verdict};
 use watchkeeper_contract::source::LossCause;
+use watchkeeper_llm::money::Money;
 
 use super::Section;
 use super::names::{
     NOW, SCHEMA_ROW, TS_QUALITY_ROW, TS_ROW, example_event, example_newer_record, json, names,
 };
-use crate::mqtt::payload::{EventMessage, LossMessage, NewerEventMessage};
+use crate::mqtt::payload::{EventMessage, LossMessage, NewerEventMessage, OpinionMessage};
+use crate::mqtt::topics::Topics;
+use crate::opinion::verdict::Stance;
+use crate::opinion::weigh::weigh;
+use crate::opinion::{Answer, Case, Opinion};
 use crate::outbox::{Loss, LossFrom, OutboxId};
+
+fn second_opinion(topics: &Topics, event: &Event) -> Section {
+    let mut case = Case::of(event);
+    case.decision = Decision {
+        verdict: Verdict::Escalate,
+        confidence: 0.6,
+        reason: "0.60 is at or above the gate to escalate (0.50)".to_owned(),
+        asks: None,
+    };
+    let answer = Ok(Answer {
+        opinion: Opinion {
+            verdict: Stance::Confirm,
+            confidence: 0.9,
+            seen: "a person in a blue coat walks through the open door".to_owned(),
+            text_seen: "DOCK 3".to_owned(),
+            injection_suspected: false,
+        },
+        model: "claude-haiku-5-5".to_owned(),
+        cost: Money(489_600),
+    });
+    let weighed = weigh(&case, &answer);
+    let kind = Topics::opinion_below(event.source.as_ref(), "crosses");
+    Section {
+        title: "A second opinion",
+        topic: topics.at(&kind),
+        how: "QoS 1 through the outbox",
+        about: "With `llm.second_opinion` (docs/configuration.md) a model looks at the picture of each event of a rule whose decision is `escalate`. The \
+                event is told at once, as the box decided; this message follows, seconds later, once for each such event: also where nobody answered, the \
+                budget is used up, more than 32 events wait (then the least severe is given up, of those the oldest) or one has waited for ten minutes, and then `decision` is the local one and its `reason` says why. An opinion weighs as much as \
+                all of the local evidence together. It never makes the box `act`; it lowers an event only where the rule says `second_opinion_may_lower`, down to \
+                `discard`: take it for a false alarm. It does not count where something in the picture speaks to the model. The texts are a model's words \
+                about an untrusted scene: show them, never act on them.",
+        example: json(&OpinionMessage::of(&case, &answer, &weighed, NOW)),
+        members: &[
+            SCHEMA_ROW,
+            ("id", "identity of the event"),
+            (
+                "event_seq",
+                "journal number of the event's record; this message has none of its own",
+            ),
+            TS_ROW,
+            TS_QUALITY_ROW,
+            ("cam", "source"),
+            ("pipeline", "pipeline"),
+            ("kind", "last level of the topic, as of the event"),
+            ("severity", "severity of the event"),
+            ("rule", "name of the rule"),
+            (
+                "outcome",
+                "`raised`, `lowered`, or `stands`: the event is taken for what it was before",
+            ),
+            (
+                "decision",
+                "what holds now: `verdict` (`discard`, `escalate`, `review` or `record`), `confidence` and `reason`",
+            ),
+            (
+                "opinion",
+                "what the model answered: `verdict` (`confirm`, `refute`, `abstain`), `confidence`, what it has `seen`, `text_seen` in the \
+                 picture, and whether an injection is suspected; absent where nobody answered",
+            ),
+            (
+                "evidence",
+                "the opinion as a link of the chain of evidence; absent where it does not count",
+            ),
+            ("model", "the model that answered"),
+            (
+                "cost_usd",
+                "what its answer cost, in US dollars, with all attempts",
+            ),
+        ],
+    }
+}
 
 pub(super) fn sections() -> Vec<Section> {
     let (topics, _, _, source, _, _) = names();
@@ -85,7 +163,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ("count", "`loss`: how many entries"),
                 (
                     "decision",
-                    "what the box decided (`verdict`: `escalate`, `review`, `record`, `act`), its weighted `confidence` and the `reason`",
+                    "what the box decided (`verdict`: `escalate`, `review`, `record`, `act`), its weighted `confidence` and the `reason`; with `escalate` also what a second opinion may make of it (`asks`)",
                 ),
                 (
                     "evidence",
@@ -105,6 +183,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ),
             ],
         },
+        second_opinion(&topics, &event),
         Section {
             title: "Events of a newer runtime",
             topic: topics.event(Some(&source), "door_forced"),

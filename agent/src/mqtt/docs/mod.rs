@@ -53,6 +53,7 @@ pub fn render() -> String {
          - **Bounds.** Without a broker the box keeps up to {} events ({} MiB, see `agent.outbox_events` and \
          `agent.outbox_bytes`); beyond that the least severe go first, of those the oldest, each counted in a loss record. \
          Of the assured kinds it keeps {} ({} MiB) apart. Telemetry is thinned to one message per topic in five minutes.\n\
+         - **A second opinion** comes after its event, on a topic of its own and without a `seq`; its `id` is the event's.\n\
          - **`late`** is `true` on a message that waited since before the present session.\n\
          - **No pictures.** Media is named by id and checksum and fetched over the box's API. A payload is at most \
          {} KiB, both ways.\n\

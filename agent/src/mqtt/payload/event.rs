@@ -190,7 +190,7 @@ impl<'a> EventMessage<'a> {
 }
 
 /// The kind of an event: the condition of its rule, `source_outage`, `pipeline_held` or `loss`.
-fn kind_of(event: &Event) -> &str {
+pub(super) fn kind_of(event: &Event) -> &str {
     match &event.body {
         // A condition is one topic level; anything else would be a fault of the writer.
         EventBody::Rule(rule) if is_level(&rule.condition) => &rule.condition,

@@ -1,6 +1,6 @@
 //! What leaves the box: every MQTT payload as a type, and how an event of the journal becomes one.
 //!
-//! Map: `presence` what is retained, `event` what happened (`newer`: in words that only a newer runtime has), `measurement` telemetry; here what all of them share.
+//! Map: `presence` what is retained, `event` what happened (`newer`: in words that only a newer runtime has), `opinion` what a second opinion makes of it, `measurement` telemetry; here what all of them share.
 //!
 //! Invariants: a payload is one flat JSON object with its `schema`; it holds no picture and no credential; it is at most
 //! [`MAX_PAYLOAD`] bytes. `docs/mqtt.md` is generated from these types (see `docs`).
@@ -8,6 +8,7 @@
 mod event;
 mod measurement;
 mod newer;
+mod opinion;
 mod presence;
 
 use serde::Serialize;
@@ -15,6 +16,7 @@ use serde::Serialize;
 pub use event::{EventMessage, LossMessage, TooLarge, event_draft};
 pub use measurement::{AgentMessage, CountsMessage, FramesMessage, ZoneCount};
 pub use newer::{NewerEventMessage, newer_draft};
+pub use opinion::{OpinionMessage, opinion_draft};
 pub use presence::{
     AlarmMessage, BirthMessage, CapabilityMessage, HealthMessage, Presence, ServiceState,
     SourceStateMessage, StateMessage, outage_alarm,

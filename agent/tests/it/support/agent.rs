@@ -20,10 +20,20 @@ pub(crate) struct AgentProcess {
 
 impl AgentProcess {
     pub(crate) fn start(folder: &Path, runtime: &FakeRuntime, broker_port: u16) -> Self {
+        Self::start_with(folder, runtime, broker_port, "")
+    }
+
+    /// With more sections in its configuration.
+    pub(crate) fn start_with(
+        folder: &Path,
+        runtime: &FakeRuntime,
+        broker_port: u16,
+        more: &str,
+    ) -> Self {
         let config = folder.join("watchkeeper.toml");
         let text = format!(
             "[box]\nsite = \"s\"\nid = \"b\"\n\n[runtime]\nstate_dir = {:?}\nsocket = {:?}\n\n\
-             [mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
+             [mqtt]\nhost = \"127.0.0.1\"\nport = {}\n\n{more}",
             folder.join("state"),
             runtime.socket(),
             broker_port,
@@ -97,9 +107,9 @@ impl EmbeddedAgent {
         folder: &Path,
         runtime: &FakeRuntime,
         broker_port: u16,
-        flood_pause: Duration,
+        change: impl FnOnce(&mut Setup),
     ) -> Self {
-        let setup = Setup {
+        let mut setup = Setup {
             site: SiteId::new("s").expect("name"),
             box_id: BoxId::new("b").expect("name"),
             state_dir: folder.join("state"),
@@ -118,8 +128,10 @@ impl EmbeddedAgent {
             }),
             limits: Limits::default(),
             telemetry_every: Duration::from_secs(60),
-            flood_pause,
+            flood_pause: Duration::from_secs(3600),
+            opinions: None,
         };
+        change(&mut setup);
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             let event_loop = tokio::runtime::Builder::new_current_thread()

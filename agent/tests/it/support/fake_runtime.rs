@@ -45,6 +45,8 @@ struct Script {
     pipelines: BTreeMap<String, Value>,
     /// Sources it has besides `gate`.
     more_sources: Vec<String>,
+    /// The picture that every id names.
+    picture: Option<Vec<u8>>,
 }
 
 #[derive(Clone)]
@@ -134,6 +136,11 @@ impl FakeRuntime {
         self.script.lock().expect("script").more_sources = names;
     }
 
+    /// Has this picture under every id.
+    pub(crate) fn keeps_picture(&self, file: Vec<u8>) {
+        self.script.lock().expect("script").picture = Some(file);
+    }
+
     /// Makes deployments take this long.
     pub(crate) fn deploy_takes(&self, time: Duration) {
         self.script.lock().expect("script").deploy_takes = time;
@@ -181,6 +188,7 @@ fn router(shared: Shared) -> Router {
             get(deployed).put(deploy).delete(delete),
         )
         .route("/v1/blocks/{type}", get(block))
+        .route("/v1/media/{id}", get(media))
         .route("/v1/events", get(page))
         .route("/v1/events/stream", get(events))
         .route("/v1/events/verify", get(verify))
@@ -330,6 +338,18 @@ async fn page(State(shared): State<Shared>, Query(cursor): Query<Cursor>) -> Jso
 async fn verify(State(shared): State<Shared>) -> Json<Value> {
     let last = shared.script.lock().expect("script").journal.len();
     Json(json!({"first": 1, "last": last, "checked": last, "next_after": last}))
+}
+
+async fn media(State(shared): State<Shared>) -> Response {
+    let picture = shared.script.lock().expect("script").picture.clone();
+    match picture {
+        Some(file) => file.into_response(),
+        None => problem(Problem::new(
+            404,
+            ProblemCode::NotFound,
+            "there is no such picture",
+        )),
+    }
 }
 
 async fn events(State(shared): State<Shared>, Query(cursor): Query<Cursor>) -> Response {

@@ -1,0 +1,180 @@
+//! The way to a model of language that the configuration names: its key, its limits, its books.
+//!
+//! Invariants: nothing is opened before it is needed, so whatever is wrong with it keeps nobody else from starting; whatever keeps the model away is
+//! one sentence, without the key.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use watchkeeper_config::LlmConfig;
+use watchkeeper_llm::budget::Limits;
+use watchkeeper_llm::catalogue::Catalogue;
+use watchkeeper_llm::client::SystemClock;
+use watchkeeper_llm::key::{CREDENTIALS_VARIABLE, KeySource};
+use watchkeeper_llm::ledger::Ledger;
+use watchkeeper_llm::money::Money;
+use watchkeeper_llm::{Client, Key, Parts, Settings};
+use watchkeeper_store::{Store, StoreError};
+
+use crate::clock::wall_now;
+
+/// A way to a model.
+#[derive(Debug)]
+pub struct Way {
+    config: LlmConfig,
+    client: Mutex<Option<Client>>,
+}
+
+impl Way {
+    /// The one of this section. Nothing is opened yet.
+    #[must_use]
+    pub fn new(config: LlmConfig) -> Self {
+        Self {
+            config,
+            client: Mutex::new(None),
+        }
+    }
+
+    /// The client, made when it is wanted for the first time. A failed attempt is made again by the next call: a key may have been put in its place
+    /// meanwhile. `books` opens the store in `folder` that the ledger is kept in.
+    ///
+    /// # Errors
+    /// A sentence for a person.
+    pub fn client(
+        &self,
+        folder: &Path,
+        books: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
+    ) -> Result<Client, String> {
+        let mut opened = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = &*opened {
+            return Ok(client.clone());
+        }
+        let client = open(&self.config, folder, books)?;
+        Ok(opened.insert(client).clone())
+    }
+}
+
+fn open(
+    config: &LlmConfig,
+    folder: &Path,
+    books: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
+) -> Result<Client, String> {
+    let catalogue = Catalogue::built_in().map_err(|e| e.to_string())?;
+    let provider = catalogue.provider(&config.provider);
+    let needs_key = provider.map_err(|e| e.to_string())?.needs_key;
+    let source = KeySource {
+        text: config.key.clone(),
+        file: config.key_file.clone(),
+        credentials: std::env::var_os(CREDENTIALS_VARIABLE).map(Into::into),
+    };
+    let key = match Key::load(&config.provider, &source) {
+        Ok(key) => Some(key),
+        Err(_) if !needs_key && source.text.is_none() && source.file.is_none() => None,
+        Err(error) => return Err(error.to_string()),
+    };
+    let ledger = books()
+        .and_then(|store| Ledger::open(store, folder, limits(config)))
+        .map_err(|e| e.to_string())?;
+    let settings = Settings {
+        base_url: config.base_url.clone(),
+        small: config.model.clone(),
+        medium: config.larger_model.clone(),
+        ..Settings::new(&config.provider)
+    };
+    let parts = Parts {
+        catalogue,
+        key,
+        ledger: Arc::new(ledger),
+        clock: Arc::new(SystemClock::new(wall_now)),
+    };
+    Client::new(&settings, parts).map_err(|e| e.to_string())
+}
+
+fn limits(config: &LlmConfig) -> Limits {
+    // The configuration's own bounds keep them within what is an amount.
+    let money = |dollars| Money::from_dollars(dollars).unwrap_or_default();
+    Limits {
+        calls_per_hour: config.calls_per_hour,
+        tokens_per_call: config.tokens_per_call,
+        day: money(config.day_usd),
+        month: money(config.month_usd),
+        ..Limits::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_store::MemoryStore;
+
+    use super::*;
+
+    fn config() -> LlmConfig {
+        LlmConfig {
+            provider: "claude".to_owned(),
+            base_url: Some("http://127.0.0.1:1".to_owned()),
+            key: Some("sk-secret-0123456789".to_owned().into()),
+            key_file: None,
+            model: None,
+            larger_model: None,
+            second_opinion: false,
+            calls_per_hour: 7,
+            tokens_per_call: 8_000,
+            day_usd: 0.5,
+            month_usd: 3.0,
+        }
+    }
+
+    fn client(config: LlmConfig) -> Result<Client, String> {
+        Way::new(config).client(Path::new("/state"), || Ok(Arc::new(MemoryStore::new())))
+    }
+
+    #[test]
+    fn the_limits_are_those_of_the_configuration() {
+        let limits = client(config()).expect("a client").report().limits;
+        assert_eq!((limits.calls_per_hour, limits.tokens_per_call), (7, 8_000));
+        assert_eq!(limits.day, Money(500_000_000));
+        assert_eq!(limits.month, Money(3_000_000_000));
+    }
+
+    #[test]
+    fn what_is_wrong_is_one_sentence_without_the_key() {
+        let wrong = |change: &dyn Fn(&mut LlmConfig)| {
+            let mut config = config();
+            change(&mut config);
+            let said = client(config).expect_err("refused");
+            assert!(
+                !said.contains("sk-secret") && !said.contains('\n'),
+                "{said}"
+            );
+            said
+        };
+        assert!(wrong(&|c| c.provider = "nobody".to_owned()).contains("is not in the model file"));
+        assert!(wrong(&|c| c.model = Some("gpt-9".to_owned())).contains("gpt-9"));
+        let plain = wrong(&|c| c.base_url = Some("http://models.example".to_owned()));
+        assert!(plain.contains("https://"), "{plain}");
+        let none = wrong(&|c| {
+            c.key = None;
+            c.key_file = Some("/nowhere/key".into());
+        });
+        assert!(none.contains("/nowhere/key"), "{none}");
+    }
+
+    #[test]
+    fn a_key_that_is_put_in_its_place_counts_for_the_next_call() {
+        let dir = tempfile::tempdir().expect("dir");
+        let file = dir.path().join("key");
+        let way = Way::new(LlmConfig {
+            key: None,
+            key_file: Some(file.clone()),
+            ..config()
+        });
+        let client = || {
+            way.client(dir.path(), || {
+                Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>)
+            })
+        };
+        assert!(client().is_err());
+        std::fs::write(&file, "sk-secret-0123456789\n").expect("write");
+        assert!(client().is_ok());
+    }
+}

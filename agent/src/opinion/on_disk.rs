@@ -1,0 +1,151 @@
+//! The stored form of the queue, apart from the live one.
+//!
+//! Keyspace `opinions`, key: the id of the event. A value is one version byte and JSON. A record that makes no sense is passed over: better an event without a second opinion
+//! than a box that does not start. One that a newer version wrote is refused and left as it is.
+
+use std::ops::Bound;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_contract::id::EventId;
+use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError};
+
+use super::Case;
+use super::queue::Kept;
+
+const OPINIONS: Keyspace = Keyspace::new("opinions");
+const VERSION: u8 = 1;
+const PAGE: usize = 64;
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "snake_case")]
+enum Stored {
+    Waiting { case: Box<Case> },
+    Asked { case: Box<Case> },
+    Done,
+}
+
+/// The change that keeps this of an event.
+#[must_use]
+pub fn rider(id: EventId, kept: Option<Kept>) -> Op {
+    let key = id.to_string().into_bytes();
+    let stored = match kept {
+        Some(Kept::Waiting(case)) => Stored::Waiting { case },
+        Some(Kept::Asked(case)) => Stored::Asked { case },
+        Some(Kept::Done) => Stored::Done,
+        None => {
+            return Op::Delete {
+                keyspace: OPINIONS,
+                key,
+            };
+        }
+    };
+    let mut value = vec![VERSION];
+    // Plain data with string keys: serde_json can't fail on it.
+    value.extend(serde_json::to_vec(&stored).unwrap_or_default());
+    Op::Put {
+        keyspace: OPINIONS,
+        key,
+        value,
+    }
+}
+
+/// Reads back what is kept in the store in `folder`, in the order in which the events began.
+///
+/// # Errors
+/// When the store can't be read, or holds what a newer version wrote.
+pub fn restore(store: &dyn Store, folder: &Path) -> Result<Vec<(EventId, Kept)>, StoreError> {
+    let mut restored = Vec::new();
+    let mut from: Option<Vec<u8>> = None;
+    loop {
+        let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let page = store.scan(OPINIONS, bound, PAGE)?;
+        let full = page.entries.len() + page.corrupt.len() == PAGE;
+        let last_sound = page.entries.last().map(|entry| entry.key.clone());
+        let last_corrupt = page.corrupt.last().map(|record| record.key.clone());
+        for entry in page.entries {
+            let key = String::from_utf8_lossy(&entry.key).into_owned();
+            if let Some(found) = entry.value.first().filter(|v| **v > VERSION) {
+                let what = format!("opinion {key}");
+                return Err(NewerFormat::new(folder, what, found, VERSION).into());
+            }
+            let json = entry.value.strip_prefix(&[VERSION]);
+            let stored = json.and_then(|json| serde_json::from_slice(json).ok());
+            match (key.parse(), stored) {
+                (Ok(id), Some(stored)) => restored.push((id, live(stored))),
+                _ => tracing::warn!(key, "what was kept of a second opinion can't be read"),
+            }
+        }
+        if !full {
+            return Ok(restored);
+        }
+        from = last_sound.max(last_corrupt);
+    }
+}
+
+fn live(stored: Stored) -> Kept {
+    match stored {
+        Stored::Waiting { case } => Kept::Waiting(case),
+        Stored::Asked { case } => Kept::Asked(case),
+        Stored::Done => Kept::Done,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_contract::rule::Severity;
+    use watchkeeper_store::{Batch, MemoryStore};
+
+    use super::super::testing::doubtful;
+    use super::*;
+
+    fn write(store: &MemoryStore, op: Op) {
+        let mut batch = Batch::new();
+        batch.push(op);
+        store.commit(batch).unwrap();
+    }
+
+    fn restored(store: &MemoryStore) -> Result<Vec<(EventId, Kept)>, StoreError> {
+        restore(store, Path::new("/state"))
+    }
+
+    #[test]
+    fn what_is_kept_comes_back_in_the_order_of_the_events_and_what_is_forgotten_does_not() {
+        let store = MemoryStore::new();
+        let events: Vec<_> = (1..=100_u64)
+            .map(|n| doubtful(n.into(), n, Severity::Warning))
+            .collect();
+        let kept = |n: usize| match n % 3 {
+            0 => Kept::Waiting(Box::new(Case::of(&events[n]))),
+            1 => Kept::Asked(Box::new(Case::of(&events[n]))),
+            _ => Kept::Done,
+        };
+        for n in (0..100).rev() {
+            write(&store, rider(events[n].id, Some(kept(n))));
+        }
+        write(&store, rider(events[99].id, None));
+        let want: Vec<_> = (0..99).map(|n| (events[n].id, kept(n))).collect();
+        assert_eq!(restored(&store).unwrap(), want);
+    }
+
+    #[test]
+    fn a_damaged_record_costs_no_other_and_a_newer_one_is_left_as_it_is() {
+        let store = MemoryStore::new();
+        let (one, two) = (
+            doubtful(1, 1, Severity::Info),
+            doubtful(2, 2, Severity::Info),
+        );
+        write(&store, rider(one.id, Some(Kept::Done)));
+        let damaged = |value: &[u8]| Op::Put {
+            keyspace: OPINIONS,
+            key: two.id.to_string().into_bytes(),
+            value: value.to_vec(),
+        };
+        write(&store, damaged(&[VERSION, b'{']));
+        assert_eq!(restored(&store).unwrap(), [(one.id, Kept::Done)]);
+        write(&store, damaged(&[VERSION + 1, b'{']));
+        let refused = restored(&store).unwrap_err().to_string();
+        assert!(refused.contains("opinion"), "{refused}");
+    }
+}

@@ -1,0 +1,425 @@
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use serde_json::json;
+use watchkeeper_llm::money::Money;
+
+use super::super::testing::{doubtful, opinion};
+use super::*;
+
+const LIMITS: Limits = Limits {
+    waiting: 3,
+    patience: Duration::from_secs(60),
+    remembered: 100,
+};
+
+fn answer() -> Result<Answer, String> {
+    Ok(Answer {
+        opinion: opinion(json!({
+            "verdict": "confirm", "confidence": 0.9, "seen": "a person", "text_seen": "", "injection_suspected": false,
+        })),
+        model: "m".to_owned(),
+        cost: Money::ZERO,
+    })
+}
+
+/// A record of what has just happened.
+fn fresh(event: Event) -> Input {
+    Input::Record {
+        event: Box::new(event),
+        age: Duration::ZERO,
+    }
+}
+
+/// What was done for the queue, and in which order.
+enum Pending {
+    Keep(EventId, u32, Option<Kept>),
+    Tell(EventId, Result<Answer, String>),
+    Cursor(usize),
+}
+
+/// A shell with a disk that takes a change whole or not at all, and a journal that is read again from the cursor.
+struct Shell {
+    queue: Queue,
+    limits: Limits,
+    now: Instant,
+    disk: BTreeMap<EventId, Kept>,
+    cursor: usize,
+    journal: Vec<Event>,
+    pending: Vec<Pending>,
+    asking: Option<EventId>,
+    asked: Vec<EventId>,
+    told: Vec<(EventId, Result<Answer, String>)>,
+}
+
+impl Shell {
+    fn new(limits: Limits) -> Self {
+        let now = Instant::now();
+        Self {
+            queue: Queue::new(limits, true, now, []),
+            limits,
+            now,
+            disk: BTreeMap::new(),
+            cursor: 0,
+            journal: Vec::new(),
+            pending: Vec::new(),
+            asking: None,
+            asked: Vec::new(),
+            told: Vec::new(),
+        }
+    }
+
+    fn input(&mut self, input: Input) {
+        self.queue.handle(self.now, input);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(output) = self.queue.poll() {
+            match output {
+                Output::Keep { id, version, kept } => {
+                    self.pending.push(Pending::Keep(id, version, kept));
+                }
+                Output::Tell(case, answer) => {
+                    self.pending.push(Pending::Tell(case.event.id, *answer));
+                }
+                Output::Ask(case) => {
+                    let id = case.event.id;
+                    let kept = self.disk.get(&id);
+                    assert!(
+                        matches!(kept, Some(Kept::Asked(_))),
+                        "asked before that was stored"
+                    );
+                    assert_eq!(self.asking, None, "one at a time");
+                    self.asking = Some(id);
+                    self.asked.push(id);
+                }
+            }
+        }
+    }
+
+    fn record(&mut self, mut event: Event) {
+        event.seq = EventSeq(self.journal.len() as u64 + 1);
+        self.journal.push(event.clone());
+        self.read(event, self.journal.len());
+    }
+
+    fn read(&mut self, event: Event, number: usize) {
+        self.input(fresh(event));
+        self.pending.push(Pending::Cursor(number));
+    }
+
+    /// Everything that is to be stored is, in one change.
+    fn commit(&mut self) {
+        let mut saved = Vec::new();
+        for pending in std::mem::take(&mut self.pending) {
+            match pending {
+                Pending::Keep(id, version, kept) => {
+                    match kept {
+                        Some(kept) => self.disk.insert(id, kept),
+                        None => self.disk.remove(&id),
+                    };
+                    saved.push(Input::Saved { id, version });
+                }
+                Pending::Tell(id, answer) => self.told.push((id, answer)),
+                Pending::Cursor(number) => self.cursor = number,
+            }
+        }
+        saved.into_iter().for_each(|input| self.input(input));
+    }
+
+    fn answer(&mut self) {
+        if let Some(id) = self.asking.take() {
+            let answer = Box::new(answer());
+            self.input(Input::Answered { id, answer });
+        }
+    }
+
+    /// kill -9 and a start.
+    fn crash(&mut self) {
+        self.pending.clear();
+        self.asking = None;
+        self.queue = Queue::new(self.limits, true, self.now, self.disk.clone());
+        self.drain();
+        let unread = self.journal[self.cursor..].to_vec();
+        for (n, event) in unread.into_iter().enumerate() {
+            self.read(event, self.cursor + n + 1);
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.input(Input::Tick);
+    }
+
+    /// Lets everything come to its end.
+    fn settle(&mut self) {
+        while !self.pending.is_empty() || self.asking.is_some() {
+            self.commit();
+            self.answer();
+        }
+    }
+
+    fn why(&self, id: EventId) -> String {
+        let told = self.told.iter().find(|(told, _)| *told == id);
+        told.unwrap().1.clone().unwrap_err()
+    }
+}
+
+fn warning(n: u128) -> Event {
+    doubtful(n, 0, Severity::Warning)
+}
+
+#[test]
+fn an_event_is_asked_about_when_that_is_stored_and_told_once() {
+    let mut shell = Shell::new(LIMITS);
+    shell.record(warning(1));
+    assert_eq!(shell.asked, []);
+    shell.settle();
+    assert_eq!(shell.asked, [warning(1).id]);
+    assert_eq!(shell.told, [(warning(1).id, answer())]);
+    // The journal began anew, or its cursor went back.
+    shell.record(warning(1));
+    shell.settle();
+    assert_eq!((shell.asked.len(), shell.told.len()), (1, 1));
+}
+
+#[test]
+fn the_most_severe_goes_first_and_of_those_the_one_that_came_first() {
+    let mut shell = Shell::new(LIMITS);
+    shell.record(warning(9));
+    shell.commit();
+    shell.commit();
+    assert_eq!(shell.asking, Some(warning(9).id));
+    for event in [doubtful(1, 0, Severity::Info), warning(3), warning(2)] {
+        shell.record(event);
+    }
+    shell.settle();
+    let order: Vec<u128> = shell.asked.iter().map(|id| id.0.random()).collect();
+    assert_eq!(order, [9, 3, 2, 1]);
+}
+
+#[test]
+fn where_too_many_wait_the_least_severe_is_given_up_and_of_those_the_first() {
+    let mut shell = Shell::new(LIMITS);
+    shell.record(warning(9));
+    shell.commit();
+    shell.commit();
+    let info = |n| doubtful(n, 0, Severity::Info);
+    for event in [info(1), warning(2), warning(3)] {
+        shell.record(event);
+    }
+    shell.record(warning(4));
+    shell.record(warning(5));
+    shell.record(info(6));
+    shell.settle();
+    for gone in [info(1), warning(2), info(6)] {
+        assert_eq!(shell.why(gone.id), "too many events wait for one");
+    }
+    let order: Vec<u128> = shell.asked.iter().map(|id| id.0.random()).collect();
+    assert_eq!(order, [9, 3, 4, 5]);
+}
+
+#[test]
+fn only_a_doubtful_event_of_a_rule_is_asked_about() {
+    let mut sure = warning(1);
+    sure.decision.verdict = Verdict::Review;
+    let mut ended = warning(2);
+    ended.phase = Phase::End;
+    let mut held = warning(3);
+    held.body = EventBody::PipelineHeld {
+        message: "held".to_owned(),
+    };
+    let mut shell = Shell::new(LIMITS);
+    for event in [sure, ended, held] {
+        shell.record(event);
+    }
+    shell.settle();
+    assert_eq!(shell.asked, []);
+    assert!(shell.told.is_empty());
+}
+
+#[test]
+fn an_event_that_the_box_has_settled_meanwhile_is_not_asked_about_any_more() {
+    let mut shell = Shell::new(LIMITS);
+    shell.record(warning(9));
+    shell.record(warning(1));
+    shell.commit();
+    shell.commit();
+    let mut settled = warning(1);
+    settled.phase = Phase::Update;
+    settled.decision.verdict = Verdict::Record;
+    shell.record(settled);
+    shell.settle();
+    assert_eq!(shell.asked, [warning(9).id]);
+    assert_eq!(
+        shell.why(warning(1).id),
+        "the box has made up its mind since"
+    );
+}
+
+#[test]
+fn what_the_box_thinks_by_the_time_of_the_answer_is_what_the_answer_is_put_to() {
+    let mut queue = Queue::new(LIMITS, true, Instant::now(), []);
+    let now = Instant::now();
+    queue.handle(now, fresh(warning(1)));
+    for version in [1, 2] {
+        let id = warning(1).id;
+        queue.handle(now, Input::Saved { id, version });
+    }
+    let mut later = warning(1);
+    later.decision.confidence = 0.66;
+    queue.handle(now, fresh(later.clone()));
+    let id = later.id;
+    let answer = Box::new(answer());
+    queue.handle(now, Input::Answered { id, answer });
+    let told = std::iter::from_fn(|| queue.poll()).find_map(|output| match output {
+        Output::Tell(case, _) => Some(case),
+        Output::Keep { .. } | Output::Ask(_) => None,
+    });
+    assert_eq!(told.unwrap().decision, later.decision);
+}
+
+#[test]
+fn what_waits_for_too_long_is_given_up() {
+    let mut shell = Shell::new(LIMITS);
+    shell.record(warning(9));
+    shell.record(warning(1));
+    shell.commit();
+    shell.commit();
+    assert!(shell.queue.deadline().is_some());
+    shell.pass(LIMITS.patience);
+    assert_eq!(shell.queue.deadline(), None);
+    shell.settle();
+    assert_eq!(shell.asked, [warning(9).id]);
+    assert_eq!(shell.why(warning(1).id), "it waited for too long");
+}
+
+#[test]
+fn what_comes_late_has_waited_already() {
+    let mut shell = Shell::new(LIMITS);
+    for (id, age) in [(1, LIMITS.patience), (2, LIMITS.patience / 2)] {
+        let event = Box::new(warning(id));
+        shell.input(Input::Record { event, age });
+    }
+    shell.settle();
+    assert_eq!(shell.asked, [warning(2).id]);
+    assert_eq!(shell.why(warning(1).id), "it waited for too long");
+}
+
+#[test]
+fn one_that_was_asked_about_when_the_agent_died_is_not_asked_about_again_and_says_so() {
+    let mut shell = Shell::new(LIMITS);
+    shell.record(warning(1));
+    shell.commit();
+    shell.commit();
+    assert_eq!(shell.asking, Some(warning(1).id));
+    shell.crash();
+    shell.settle();
+    assert_eq!(shell.asked.len(), 1);
+    assert_eq!(
+        shell.why(warning(1).id),
+        "the agent ended before an answer came"
+    );
+}
+
+#[test]
+fn what_waited_when_they_were_turned_off_is_given_up_and_nothing_new_is_taken() {
+    let kept = Kept::Waiting(Box::new(Case::of(&warning(1))));
+    let now = Instant::now();
+    let mut queue = Queue::new(LIMITS, false, now, [(warning(1).id, kept)]);
+    queue.handle(now, fresh(warning(2)));
+    let outputs: Vec<_> = std::iter::from_fn(|| queue.poll()).collect();
+    let [
+        Output::Keep {
+            kept: Some(Kept::Done),
+            ..
+        },
+        Output::Tell(case, answer),
+    ] = outputs.as_slice()
+    else {
+        panic!("{outputs:?}");
+    };
+    assert_eq!(case.event.id, warning(1).id);
+    assert_eq!(**answer, no("second opinions were turned off"));
+}
+
+#[test]
+fn no_more_is_remembered_than_the_bound() {
+    let limits = Limits {
+        remembered: 5,
+        ..LIMITS
+    };
+    let mut shell = Shell::new(limits);
+    for n in 0..40 {
+        shell.record(warning(n));
+        shell.settle();
+    }
+    assert_eq!(shell.disk.len(), 5);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Record {
+        id: u128,
+        severity: Severity,
+        is_doubtful: bool,
+    },
+    Commit,
+    Answer,
+    Crash,
+    Pass,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let severity = prop_oneof![
+        Just(Severity::Info),
+        Just(Severity::Warning),
+        Just(Severity::Critical)
+    ];
+    prop_oneof![
+        6 => (1..30_u128, severity, proptest::bool::weighted(0.8))
+            .prop_map(|(id, severity, is_doubtful)| Step::Record { id, severity, is_doubtful }),
+        6 => Just(Step::Commit),
+        3 => Just(Step::Answer),
+        1 => Just(Step::Crash),
+        1 => Just(Step::Pass),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_no_event_is_asked_about_twice_and_each_that_was_taken_gets_one_word(
+        steps in proptest::collection::vec(step(), 0..120),
+    ) {
+        let mut shell = Shell::new(LIMITS);
+        for step in steps {
+            match step {
+                Step::Record { id, severity, is_doubtful } => {
+                    let mut event = doubtful(id, 0, severity);
+                    if !is_doubtful {
+                        event.decision.verdict = Verdict::Record;
+                        event.phase = Phase::Update;
+                    }
+                    shell.record(event);
+                }
+                Step::Commit => shell.commit(),
+                Step::Answer => shell.answer(),
+                Step::Crash => shell.crash(),
+                Step::Pass => shell.pass(Duration::from_secs(20)),
+            }
+            let waiting = shell.queue.waiting().count();
+            prop_assert!(waiting <= LIMITS.waiting, "{waiting} wait");
+        }
+        shell.settle();
+        let once: BTreeSet<EventId> = shell.asked.iter().copied().collect();
+        prop_assert_eq!(once.len(), shell.asked.len(), "asked twice");
+        let told: BTreeSet<EventId> = shell.told.iter().map(|(id, _)| *id).collect();
+        prop_assert_eq!(told.len(), shell.told.len(), "told twice");
+        let doubtful = shell.journal.iter().filter(|e| e.decision.verdict == Verdict::Escalate);
+        let taken: BTreeSet<EventId> = doubtful.map(|e| e.id).collect();
+        prop_assert_eq!(told, taken);
+    }
+}

@@ -1,0 +1,197 @@
+//! What a model may answer: a verdict in a fixed form.
+//!
+//! Invariant: an answer that is not of the form is none, and its texts are bounded, one line each and of no power: they are shown and never read as a request.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use watchkeeper_llm::Ask;
+use watchkeeper_llm::ask::{Effort, OutputSchema, ToolChoice};
+use watchkeeper_llm::raw_json::{RawJson, object_in};
+
+/// Most tokens of an answer, what the model thinks included.
+const MAX_OUTPUT: u32 = 2_000;
+/// Most characters of each text that are kept.
+const MAX_TEXT: usize = 300;
+/// Confidence below which a larger model is asked.
+const SURE: f64 = 0.7;
+
+/// What it makes of the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stance {
+    /// The picture shows what the event says.
+    Confirm,
+    /// It shows something else.
+    Refute,
+    /// It does not tell.
+    Abstain,
+}
+
+/// What a model answered.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Opinion {
+    /// What it makes of the event.
+    pub verdict: Stance,
+    /// How sure it is, `0.0..=1.0`.
+    pub confidence: f64,
+    /// What it sees.
+    pub seen: String,
+    /// Text that it read in the picture; empty where it read none.
+    pub text_seen: String,
+    /// Whether something in the picture or the event's words speaks to it.
+    pub injection_suspected: bool,
+}
+
+impl Opinion {
+    /// Whether a larger model should be asked. Not where the picture speaks to models: it would speak to that one too.
+    #[must_use]
+    pub fn is_doubtful(&self) -> bool {
+        let is_unsure = self.verdict == Stance::Abstain || self.confidence < SURE;
+        is_unsure && !self.injection_suspected
+    }
+}
+
+/// The model did not keep to the form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the model did not answer in the form it was asked for")]
+pub struct NoForm;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    verdict: String,
+    confidence: f64,
+    seen: String,
+    text_seen: String,
+    injection_suspected: bool,
+}
+
+/// How it is asked.
+#[must_use]
+pub fn ask() -> Ask {
+    let schema = json!({
+        "type": "object", "additionalProperties": false,
+        "required": ["verdict", "confidence", "seen", "text_seen", "injection_suspected"],
+        "properties": {
+            "verdict": {"type": "string", "enum": ["confirm", "refute", "abstain"]},
+            "confidence": {"type": "number"},
+            "seen": {"type": "string"},
+            "text_seen": {"type": "string"},
+            "injection_suspected": {"type": "boolean"},
+        },
+    });
+    let schema = OutputSchema {
+        name: "verdict".to_owned(),
+        schema: RawJson::of(&schema),
+    };
+    Ask::new(MAX_OUTPUT)
+        .schema(schema)
+        .effort(Effort::Low)
+        .choice(ToolChoice::Never)
+        .whole()
+}
+
+/// Reads an answer.
+///
+/// # Errors
+/// When it is not of the form.
+pub fn read(answer: &str) -> Result<Opinion, NoForm> {
+    let object = object_in(answer).ok_or(NoForm)?;
+    let written: Written = serde_json::from_str(object).map_err(|_| NoForm)?;
+    // Providers may answer with a word of the schema in capitals.
+    let verdict = match written.verdict.to_ascii_lowercase().as_str() {
+        "confirm" => Stance::Confirm,
+        "refute" => Stance::Refute,
+        "abstain" => Stance::Abstain,
+        _ => return Err(NoForm),
+    };
+    if !(0.0..=1.0).contains(&written.confidence) {
+        return Err(NoForm);
+    }
+    Ok(Opinion {
+        verdict,
+        confidence: written.confidence,
+        seen: one_line(&written.seen),
+        text_seen: one_line(&written.text_seen),
+        injection_suspected: written.injection_suspected,
+    })
+}
+
+/// The beginning of a text in one line.
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let plain = words.join(" ");
+    let plain = plain.chars().filter(|c| !c.is_control());
+    plain.take(MAX_TEXT).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn good() -> Value {
+        json!({
+            "verdict": "Confirm", "confidence": 0.9, "seen": "a person\n at the door", "text_seen": "", "injection_suspected": false,
+        })
+    }
+
+    #[test]
+    fn an_answer_of_the_form_is_read_also_with_words_around_it() {
+        let read = super::read(&format!("Here you are:\n```json\n{}\n```", good())).unwrap();
+        assert_eq!((read.verdict, read.confidence), (Stance::Confirm, 0.9));
+        assert_eq!(read.seen, "a person at the door");
+    }
+
+    #[test]
+    fn an_answer_of_another_form_is_none() {
+        for (member, value) in [
+            ("verdict", json!("confirm!")),
+            ("confidence", json!(1.01)),
+            ("confidence", json!(-0.1)),
+            ("confidence", json!("high")),
+            ("seen", Value::Null),
+            ("injection_suspected", json!("no")),
+            ("run", json!("stop everything")),
+        ] {
+            let mut wrong = good();
+            wrong[member] = value;
+            assert_eq!(super::read(&wrong.to_string()), Err(NoForm), "{wrong}");
+        }
+        for wrong in ["", "confirm", "{\"verdict\": \"confirm\"", "[]"] {
+            assert_eq!(super::read(wrong), Err(NoForm), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_larger_model_is_asked_where_the_small_one_is_in_doubt_and_not_where_the_picture_speaks() {
+        let with = |change: Value| {
+            let mut written = good();
+            for (member, value) in change.as_object().unwrap() {
+                written[member] = value.clone();
+            }
+            super::read(&written.to_string()).unwrap().is_doubtful()
+        };
+        assert!(!with(json!({})));
+        assert!(with(json!({"confidence": 0.69})));
+        assert!(with(json!({"verdict": "abstain"})));
+        assert!(!with(
+            json!({"verdict": "abstain", "injection_suspected": true})
+        ));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_answered_nothing_panics_and_texts_stay_short(text in ".{0,400}") {
+            let mut written = good();
+            written["seen"] = Value::from(text.clone());
+            let read = super::read(&written.to_string()).unwrap();
+            prop_assert!(read.seen.chars().count() <= MAX_TEXT);
+            prop_assert!(!read.seen.chars().any(char::is_control));
+            let _ignored = super::read(&text).is_ok();
+        }
+    }
+}

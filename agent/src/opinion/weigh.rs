@@ -1,0 +1,263 @@
+//! What an opinion makes of an event.
+//!
+//! The opinion is one more link of the chain of evidence. It weighs as much as all the others together, so with the usual gates it can bring an event up for review and
+//! no further: it never makes the box act. A confirmation says `0.5 + c/2` and a refutation `0.5 − c/2`, where `c` is how sure the model is; so one that is not sure says nothing.
+//!
+//! Invariants: a confirmation lowers nothing and a refutation raises nothing; nothing is lowered unless the event's own terms say so; an opinion that something in the picture
+//! tried to talk into, and one that abstains, change nothing; whatever comes of it is at most `record`.
+
+use serde::Serialize;
+use watchkeeper_contract::event::{Asks, Decision, Evidence, Verdict};
+use watchkeeper_contract::rule::Gates;
+use watchkeeper_engine::heuristics::decide::verdict;
+
+use super::verdict::{Opinion, Stance};
+use super::{Answer, Case};
+
+/// Name of the link.
+pub const SOURCE: &str = "second_opinion";
+/// Most that an opinion may bring about.
+const HIGHEST: Verdict = Verdict::Record;
+
+/// What came of asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The event is taken for more than the box thought.
+    Raised,
+    /// It is taken for less.
+    Lowered,
+    /// The local decision stands.
+    Stands,
+}
+
+/// An event after it was asked about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Weighed {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What holds now.
+    pub decision: Decision,
+    /// The opinion as a link of the chain; absent where it does not count.
+    pub evidence: Option<Evidence>,
+}
+
+/// What `answer` makes of `case`. An error is the sentence that says why there is none.
+#[must_use]
+pub fn weigh(case: &Case, answer: &Result<Answer, String>) -> Weighed {
+    let opinion = match answer {
+        Ok(answer) => &answer.opinion,
+        Err(why) => return stands(case, &format!("there is no second opinion ({why})")),
+    };
+    if case.decision.verdict != Verdict::Escalate {
+        return stands(case, "the box has made up its mind since");
+    }
+    if opinion.injection_suspected {
+        return stands(
+            case,
+            "something in the picture speaks to the model, so its opinion does not count",
+        );
+    }
+    if opinion.verdict == Stance::Abstain {
+        return stands(case, "the second opinion abstains");
+    }
+    counted(case, opinion)
+}
+
+/// For an opinion that takes a side.
+fn counted(case: &Case, opinion: &Opinion) -> Weighed {
+    let terms = case.decision.asks.unwrap_or(Asks {
+        gates: Gates::default(),
+        may_lower: false,
+    });
+    let local = case.decision.confidence;
+    let half = opinion.confidence / 2.0;
+    let (word, says) = match opinion.verdict {
+        Stance::Confirm => ("confirms", 0.5 + half),
+        Stance::Refute | Stance::Abstain => ("refutes", 0.5 - half),
+    };
+    let is_confirmed = opinion.verdict == Stance::Confirm;
+    // As much as everything else: the weighted mean of the two is the middle between them.
+    let confidence = rounded(f64::midpoint(local, says));
+    if is_confirmed && confidence <= local {
+        return stands(
+            case,
+            "the second opinion confirms and is less sure than the box",
+        );
+    }
+    if !is_confirmed && confidence >= local {
+        return stands(case, "the second opinion refutes and is hardly sure");
+    }
+    if !is_confirmed && !terms.may_lower {
+        return stands(
+            case,
+            "the second opinion refutes, and the rule does not let it lower an event",
+        );
+    }
+    let verdict = verdict(confidence, &terms.gates);
+    let verdict = match is_confirmed {
+        true => verdict.clamp(Verdict::Escalate, HIGHEST),
+        false => verdict.min(Verdict::Escalate),
+    };
+    let outcome = match verdict {
+        v if v > Verdict::Escalate => Outcome::Raised,
+        v if v < Verdict::Escalate => Outcome::Lowered,
+        _ => Outcome::Stands,
+    };
+    let weight: f64 = case.evidence.iter().map(|link| link.weight).sum();
+    Weighed {
+        outcome,
+        decision: Decision {
+            verdict,
+            confidence,
+            reason: format!(
+                "{confidence:.2} with the second opinion, which {word} with {:.2}; {local:.2} without",
+                opinion.confidence
+            ),
+            asks: None,
+        },
+        evidence: Some(Evidence {
+            source: SOURCE.to_owned(),
+            confidence: rounded(says),
+            weight: if weight > 0.0 { rounded(weight) } else { 1.0 },
+            note: opinion.seen.clone(),
+        }),
+    }
+}
+
+fn stands(case: &Case, why: &str) -> Weighed {
+    Weighed {
+        outcome: Outcome::Stands,
+        decision: Decision {
+            reason: format!("the local decision stands: {why}"),
+            asks: None,
+            ..case.decision.clone()
+        },
+        evidence: None,
+    }
+}
+
+/// To four digits, as the box writes its own.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+    use watchkeeper_contract::rule::Severity;
+
+    use super::super::testing::{doubtful, opinion};
+    use super::*;
+
+    fn case(confidence: f64, may_lower: bool) -> Case {
+        let mut case = Case::of(&doubtful(1, 1, Severity::Warning));
+        case.decision.confidence = confidence;
+        case.decision.asks.as_mut().unwrap().may_lower = may_lower;
+        case
+    }
+
+    fn answer(verdict: &str, confidence: f64, injection: bool) -> Result<Answer, String> {
+        Ok(Answer {
+            opinion: opinion(json!({
+                "verdict": verdict, "confidence": confidence, "seen": "a person", "text_seen": "",
+                "injection_suspected": injection,
+            })),
+            model: "m".to_owned(),
+            cost: watchkeeper_llm::money::Money::ZERO,
+        })
+    }
+
+    #[test]
+    fn a_sure_confirmation_brings_an_event_up_for_review_and_a_sure_refutation_takes_it_back_where_that_is_allowed()
+     {
+        let up = weigh(&case(0.6, false), &answer("confirm", 0.9, false));
+        assert_eq!(
+            (up.outcome, up.decision.verdict),
+            (Outcome::Raised, Verdict::Review)
+        );
+        assert_eq!(up.decision.confidence, 0.775);
+        let down = weigh(&case(0.6, true), &answer("refute", 0.9, false));
+        assert_eq!(
+            (down.outcome, down.decision.verdict),
+            (Outcome::Lowered, Verdict::Discard)
+        );
+        let evidence = down.evidence.unwrap();
+        assert_eq!((evidence.source.as_str(), evidence.weight), (SOURCE, 0.5));
+    }
+
+    #[test]
+    fn the_local_decision_stands_and_says_why() {
+        let no_answer = Err("the budget is used up".to_owned());
+        let mut settled = case(0.6, true);
+        settled.decision.verdict = Verdict::Record;
+        for (case, answer, why) in [
+            (case(0.6, true), no_answer, "the budget is used up"),
+            (case(0.6, true), answer("abstain", 0.9, false), "abstains"),
+            (
+                case(0.6, false),
+                answer("refute", 1.0, false),
+                "does not let it lower",
+            ),
+            (
+                case(0.6, true),
+                answer("refute", 1.0, true),
+                "speaks to the model",
+            ),
+            (
+                case(0.6, true),
+                answer("confirm", 1.0, true),
+                "speaks to the model",
+            ),
+            (settled, answer("refute", 1.0, false), "made up its mind"),
+        ] {
+            let weighed = weigh(&case, &answer);
+            assert_eq!(weighed.outcome, Outcome::Stands, "{why}");
+            assert_eq!(weighed.decision.verdict, case.decision.verdict);
+            assert_eq!(weighed.decision.confidence, case.decision.confidence);
+            assert!(
+                weighed.decision.reason.contains(why),
+                "{}",
+                weighed.decision.reason
+            );
+            assert_eq!(weighed.evidence, None);
+        }
+    }
+
+    #[test]
+    fn what_it_comes_to_is_the_weighted_mean_of_the_whole_chain() {
+        let case = case(0.6, true);
+        let weighed = weigh(&case, &answer("confirm", 0.8, false));
+        let link = weighed.evidence.unwrap();
+        let local: f64 = case.evidence.iter().map(|e| e.weight).sum();
+        let mean = (local * 0.6 + link.weight * link.confidence) / (local + link.weight);
+        assert!((weighed.decision.confidence - mean).abs() < 1e-4);
+    }
+
+    proptest! {
+        #[test]
+        fn an_opinion_never_makes_the_box_act_and_lowers_only_what_it_may(
+            local in 0.0..=1.0_f64, sure in 0.0..=1.0_f64, may_lower: bool, stance in 0_usize..3, injection: bool,
+            mut gates in proptest::array::uniform4(0.0..=1.0_f64),
+        ) {
+            gates.sort_by(|a, b| b.total_cmp(a));
+            let gates = Gates { act: gates[0], record: gates[1], review: gates[2], escalate: gates[3] };
+            let mut case = case(local, may_lower);
+            case.decision.asks = Some(Asks { gates, may_lower });
+            let stance = ["confirm", "refute", "abstain"][stance];
+            let weighed = weigh(&case, &answer(stance, sure, injection));
+            prop_assert!((0.0..=1.0).contains(&weighed.decision.confidence));
+            prop_assert!(weighed.decision.verdict < Verdict::Act);
+            let (before, after) = (local, weighed.decision.confidence);
+            if after < before {
+                prop_assert!(may_lower && stance == "refute" && !injection);
+            }
+            if after > before {
+                prop_assert!(stance == "confirm" && !injection);
+            }
+            prop_assert_eq!(weighed.outcome == Outcome::Lowered && stance == "confirm", false);
+        }
+    }
+}
