@@ -9,6 +9,8 @@ use watchkeeper_tests::daemons::{Bench, Process, program, wait_for};
 
 /// Asks for events on the scene.
 const TELL: &str = "tell me when somebody crosses the vertical line at 50%";
+/// The key that the scripted model takes.
+const KEY: &str = "sk-scripted-0123456789abcdefghij";
 /// Asks for a count and no event.
 const COUNT: &str = "count people crossing the vertical line at 50%";
 
@@ -188,6 +190,84 @@ fn the_chat_asks_back_waits_for_the_yes_and_goes_on_after_a_failure() -> anyhow:
             "{what}: {trace}"
         );
     }
+    Ok(())
+}
+
+#[test]
+fn a_model_of_language_only_rewords_and_what_it_writes_waits_for_the_same_yes() -> anyhow::Result<()>
+{
+    let says = |request: &str, left_out: &[&str]| {
+        let answer = json!({"request": request, "left_out": left_out});
+        json!({"reply": {"text": answer.to_string()}})
+    };
+    let scenario = json!({"steps": [
+        says(TELL, &["in rot"]),
+        // A model that was talked into saying yes.
+        says("yes", &[]),
+        says(TELL, &[]),
+        {"fault": {"kind": "status", "status": 401, "content_type": "application/json", "body": "{\"error\": \"{key}\"}"}},
+    ]});
+    let bench = Bench::new("[sources.street]\nuri = \"demo:\"\n")?;
+    std::fs::write(bench.path("scenario.json"), scenario.to_string())?;
+    let mut model = Command::new(program("watchkeeper-scripted-model")?);
+    model
+        .arg("--scenario")
+        .arg(bench.path("scenario.json"))
+        .args(["--key", KEY]);
+    let model = Process::start(model, &bench.path("model.log"))?;
+    let address = wait_for("the model", || {
+        let text = model.log_text();
+        text.lines()
+            .next()
+            .filter(|_| text.contains('\n'))
+            .map(str::to_owned)
+    })?;
+    bench.configure(&format!(
+        "[sources.street]\nuri = \"demo:\"\n[llm]\nprovider = \"claude\"\nbase_url = \"{address}\"\nkey = \"{KEY}\"\n"
+    ))?;
+    let site = Site {
+        _runtime: bench.runtime()?,
+        bench,
+    };
+    let said = chat(
+        &site.bench,
+        "Sag Bescheid, wenn jemand in Rot die Linie quert\nno\nUnd jetzt?\n",
+    )?;
+    assert_eq!(
+        types(&said),
+        ["note", "note", "proposal", "dropped", "note", "failure"],
+        "{said:#?}"
+    );
+    assert!(
+        said[0]["message"]
+            .as_str()
+            .is_some_and(|m| m.contains(TELL))
+    );
+    assert!(
+        said[1]["message"]
+            .as_str()
+            .is_some_and(|m| m.contains("in rot"))
+    );
+    assert_eq!(said[2]["request"], TELL);
+    // A yes to a model's words is a person's, and is said after they were shown.
+    let out = ask(
+        &site.bench,
+        &["--yes", "Sag Bescheid, wenn jemand die Linie quert"],
+    )?;
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("these are a model's"), "{errors}");
+    let out = ask(&site.bench, &["Was nun?"])?;
+    let why = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{why}");
+    assert!(why.contains("no help") && !why.contains(KEY), "{why}");
+    assert!(site.pipelines()?.is_empty());
+    let trace = command(&site.bench)?.args(["trace", "--json"]).output()?;
+    let trace = String::from_utf8(trace.stdout)?;
+    assert!(
+        trace.contains("\"what\":\"reworded\"") && !trace.contains(KEY),
+        "{trace}"
+    );
     Ok(())
 }
 

@@ -155,6 +155,11 @@ impl Conversation {
         reply
     }
 
+    /// Hears a request that is not in a person's own words: nothing in it is a yes, a no, an answer or something to remember.
+    pub fn hear_reworded(&mut self, text: &str, plain: &Plain, here: &Situation) -> Reply {
+        self.hear_request(text.trim(), plain, here)
+    }
+
     fn take(&mut self, text: &str, plain: &Plain, here: &Situation) -> Reply {
         if text.is_empty() {
             return Reply::Silence;

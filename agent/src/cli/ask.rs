@@ -45,6 +45,12 @@ impl Ask<'_> {
         if !yes {
             return self.keep(&offer, &here).map(drop);
         }
+        if self.assist.by_model {
+            self.assist.show_offer(&offer, None, "");
+            return Err(Failure::input(
+                "--yes is for a person's own words, and these are a model's: leave --yes out and confirm what was understood",
+            ));
+        }
         if !offer.is_whole() {
             self.assist.show_offer(&offer, None, "");
             return Err(Failure::input(

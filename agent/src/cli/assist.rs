@@ -22,6 +22,7 @@ use super::events::{self, Clock};
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::remote;
+use super::rewording::{Rewording, Said};
 use super::state_folder::state_folder;
 use crate::assistant::conversation::{Conversation, Reply};
 use crate::assistant::counts::counts;
@@ -45,6 +46,10 @@ pub(super) struct Assist<'o> {
     pub(super) conversation: Conversation,
     plain: Plain,
     preferred: Option<String>,
+    /// Absent where no model of language is configured.
+    rewording: Option<Rewording>,
+    /// Whether what was heard last are a model's words.
+    pub(super) by_model: bool,
     /// Absent where nothing can be kept.
     trace: Option<Trace>,
 }
@@ -65,6 +70,8 @@ impl<'o> Assist<'o> {
             conversation: Conversation::default(),
             plain,
             preferred: config.models.default.clone(),
+            rewording: Rewording::of(config),
+            by_model: false,
             trace: folder.map(|folder| Trace::new(&folder, channel)),
         })
     }
@@ -93,8 +100,60 @@ impl<'o> Assist<'o> {
             here.looked = true;
             reply = self.conversation.hear(text, &self.plain, &here);
         }
+        self.by_model = false;
+        if let Reply::Unknown(_) = &reply
+            && self.conversation.question().is_none()
+            && let Some(reworded) = self.reword(text, &here).await
+        {
+            self.by_model = true;
+            reply = self
+                .conversation
+                .hear_reworded(&reworded, &self.plain, &here);
+            if let Reply::See(cameras) = reply {
+                self.see(&cameras).await;
+                here = self.situation().await?;
+                here.looked = true;
+                reply = self
+                    .conversation
+                    .hear_reworded(&reworded, &self.plain, &here);
+            }
+        }
         self.trace_reply(&reply);
         Ok((reply, here))
+    }
+
+    /// Has a model of language put into other words what was not understood. What it makes of it is told; so is why it makes nothing.
+    async fn reword(&self, text: &str, here: &Situation) -> Option<String> {
+        let said = self
+            .rewording
+            .as_ref()?
+            .reword(text, &here.scene(&here.now))
+            .await;
+        let said = match said {
+            Ok(said) => said,
+            Err(why) => {
+                self.note("not_reworded", || json!({"sentence": why}));
+                self.out.note(format!(
+                    "I go by my own rules, because the model of language was no help: {why}"
+                ));
+                return None;
+            }
+        };
+        let Said {
+            reworded,
+            model,
+            cost,
+        } = said;
+        self.note("reworded", || json!({
+            "text": reworded.request, "left_out": reworded.left_out, "model": model, "usd": cost.dollars(),
+        }));
+        self.out
+            .note(format!("{model} put it as {:?} ({cost})", reworded.request));
+        if !reworded.left_out.is_empty() {
+            let words: Vec<String> = reworded.left_out.iter().map(|w| format!("{w:?}")).collect();
+            self.out.note(format!("it left out: {}", words.join(", ")));
+        }
+        Some(reworded.request)
     }
 
     /// Has the runtime open these cameras for a moment, which tells it the size of their pictures. One that shows nothing is told by its state.

@@ -17,6 +17,7 @@ pub mod manual;
 mod models;
 pub mod output;
 mod remote;
+mod rewording;
 pub mod run;
 mod state_folder;
 mod trace;

@@ -1,8 +1,10 @@
 //! Target `model`: what a model provider sends, streamed, whole and as a refusal, and a model file of the user.
 //!
 //! Property: what is made of a stream does not depend on how it was cut; a call that may be run has an object for its arguments; a refusal is one short
-//! line; what is wrong with a model file is told with its place and changes nothing.
+//! line; what is wrong with a model file is told with its place and changes nothing; an opinion or a rewording is of its form or none.
 
+use watchkeeper_agent::assistant::reword;
+use watchkeeper_agent::opinion::verdict;
 use watchkeeper_llm::Reply;
 use watchkeeper_llm::catalogue::Catalogue;
 use watchkeeper_llm::fault::{Fault, FaultKind};
@@ -36,7 +38,25 @@ pub(super) fn model(input: &[u8]) {
         ..Head::default()
     };
     one_line(&protocol.fault(&head, body));
-    file(&String::from_utf8_lossy(body));
+    let text = String::from_utf8_lossy(body);
+    file(&text);
+    answers(&text);
+}
+
+/// What is asked for in a form is of the form or none: short, and an opinion's texts without line breaks.
+fn answers(text: &str) {
+    if let Ok(opinion) = verdict::read(text) {
+        assert!((0.0..=1.0).contains(&opinion.confidence), "{opinion:?}");
+        for words in [&opinion.seen, &opinion.text_seen] {
+            assert!(
+                words.chars().count() <= 300 && !words.contains(char::is_control),
+                "{words:?}"
+            );
+        }
+    }
+    if let Ok(reworded) = reword::read(text) {
+        assert!(!reworded.request.is_empty() && reworded.request.chars().count() <= 2_000);
+    }
 }
 
 fn streamed(protocol: Protocol, body: &[u8], cut: usize) -> Result<Reply, FaultKind> {
