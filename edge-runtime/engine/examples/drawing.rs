@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use watchkeeper_contract::id::TrackId;
-use watchkeeper_engine::detections::{Detection, DetectionId, Detections, Extra};
+use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
 use watchkeeper_engine::draw::{self, Canvas, ColorBy, Look, Traces, palette};
 use watchkeeper_engine::geometry::{Anchor, BBox, Point};
 
@@ -40,12 +40,9 @@ fn main() -> anyhow::Result<()> {
                 stream: 0,
                 number: u64::from(i),
             },
-            extra: (i == 0).then(|| {
-                Box::new(Extra {
-                    time_in_zone: Some(4.0 + t),
-                    ..Extra::default()
-                })
-            }),
+            time_in_zone: (i == 0).then_some(4.0 + t),
+            held: false,
+            extra: None,
         };
         frame = Detections {
             boxes: vec![

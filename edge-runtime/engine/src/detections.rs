@@ -27,15 +27,20 @@ pub struct Detection {
     pub track: Option<TrackId>,
     /// Identity of this box, kept through filters and trackers: text as it came in, or a number we gave.
     pub id: DetectionId,
+    /// Seconds in the zone of the last time-in-zone step.
+    pub time_in_zone: Option<f64>,
+    /// The detector did not look at this frame, because nothing moved, and this is its box from the last frame that it
+    /// looked at. It says where something is believed to be; it is no sight of it and proves nothing.
+    pub held: bool,
     /// Everything that only some boxes have.
     pub extra: Option<Box<Extra>>,
 }
 
 impl Detection {
-    /// Whether this box is only kept from an earlier frame, see [`Extra::held`].
+    /// Whether this box is only kept from an earlier frame, see [`Self::held`].
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.extra.as_ref().is_some_and(|e| e.held)
+        self.held
     }
 }
 
@@ -56,11 +61,6 @@ pub enum DetectionId {
 /// Properties that only some boxes have. All absent by default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Extra {
-    /// Seconds in the zone of the last time-in-zone step.
-    pub time_in_zone: Option<f64>,
-    /// The detector did not look at this frame, because nothing moved, and this is its box from the last frame that it
-    /// looked at. It says where something is believed to be; it is no sight of it and proves nothing.
-    pub held: bool,
     /// Id of the picture this box was found in, where that isn't `image`; empty for a box that was found in none.
     pub parent_id: Option<Arc<str>>,
     /// Id of the first picture of all, where that is neither `parent_id` nor that of `place`: for boxes that came in.
@@ -201,19 +201,32 @@ impl Detections {
     /// Some of these boxes, by their places in the list; places that aren't there are left out.
     #[must_use]
     pub fn pick(&self, which: impl IntoIterator<Item = usize>) -> Self {
+        let mut out = Self::default();
+        self.pick_into(which, &mut out);
+        out
+    }
+
+    /// Puts them into `out` in the place of what is there.
+    pub fn pick_into(&self, which: impl IntoIterator<Item = usize>, out: &mut Self) {
         let picked = which.into_iter().filter_map(|i| self.boxes.get(i).cloned());
-        self.left(picked.collect())
+        out.boxes.clear();
+        out.boxes.extend(picked);
+        out.size = self.size_of_rest(&out.boxes);
     }
 
     /// What is left of these boxes. Where it is nothing of something, the size of the picture is no longer known, as
     /// Roboflow's engine keeps it with the boxes.
     #[must_use]
     pub fn left(&self, boxes: Vec<Detection>) -> Self {
-        let is_lost = boxes.is_empty() && !self.boxes.is_empty();
-        Self {
-            boxes,
-            size: if is_lost { [0, 0] } else { self.size },
-        }
+        let size = self.size_of_rest(&boxes);
+        Self { boxes, size }
+    }
+
+    /// Size of the picture where this is what is left of these boxes, as in [`left`](Self::left).
+    #[must_use]
+    pub fn size_of_rest(&self, rest: &[Detection]) -> [u32; 2] {
+        let is_lost = rest.is_empty() && !self.boxes.is_empty();
+        if is_lost { [0, 0] } else { self.size }
     }
 
     /// The same boxes in the coordinates of the first picture, for those that were found in a crop.
@@ -265,6 +278,8 @@ pub(crate) mod testing {
                     stream: 0,
                     number: i as u64,
                 },
+                time_in_zone: None,
+                held: false,
                 extra: None,
             })
             .collect();

@@ -40,6 +40,8 @@ fn frame(index: usize, rows: &Value, names: &[Arc<str>]) -> Detections {
             class: names[n(5) as usize].clone(),
             track: None,
             id: DetectionId::Given(format!("{index}-{i}").into()),
+            time_in_zone: None,
+            held: false,
             extra: None,
         }
     });
@@ -99,12 +101,7 @@ fn compare(size: &str) {
         let mut got_timed: Vec<(i64, f64)> = timed
             .boxes
             .iter()
-            .map(|b| {
-                (
-                    b.track.unwrap().0,
-                    b.extra.as_ref().unwrap().time_in_zone.unwrap(),
-                )
-            })
+            .map(|b| (b.track.unwrap().0, b.time_in_zone.unwrap()))
             .collect();
         got_timed.sort_by_key(|t| t.0);
         let want_timed: Vec<(i64, f64)> = serde_json::from_value(want["timed"].clone()).unwrap();

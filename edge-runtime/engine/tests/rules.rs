@@ -10,7 +10,7 @@ use watchkeeper_contract::rule::{
     Band, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity, ValueTest,
     Weekday,
 };
-use watchkeeper_engine::detections::{Detection, DetectionId, Detections, Extra};
+use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
 use watchkeeper_engine::geometry::BBox;
 use watchkeeper_engine::heuristics::{
     Change, Input, LocalTime, Moment, NeedKind, RuleError, RuleSet, SelectorKind, StepFacts,
@@ -124,6 +124,8 @@ fn person(track: i64, x: f64) -> Detection {
             stream: 0,
             number: 0,
         },
+        time_in_zone: None,
+        held: false,
         extra: None,
     }
 }
@@ -364,10 +366,7 @@ fn staying_is_told_when_the_time_is_over_and_names_the_bound() {
 fn the_time_that_the_zone_tells_counts() {
     let mut b = Bench::new(&[rule(stays(30.0))]);
     let mut shot = standing(1);
-    shot.boxes[0].extra = Some(Box::new(Extra {
-        time_in_zone: Some(31.0),
-        ..Extra::default()
-    }));
+    shot.boxes[0].time_in_zone = Some(31.0);
     b.hold(2.0, &shot);
     assert_eq!(b.changes[0].event.dwell_s, Some(31.0));
 }
@@ -866,10 +865,7 @@ fn a_zone_that_shows_boxes_outside_of_it_is_left_when_their_time_is_zero() {
     let mut b = Bench::with(&[rule(leaves())], &facts);
     let timed = |t: f64| {
         let mut shot = standing(1);
-        shot.boxes[0].extra = Some(Box::new(Extra {
-            time_in_zone: Some(t),
-            ..Extra::default()
-        }));
+        shot.boxes[0].time_in_zone = Some(t);
         shot
     };
     b.hold(3.0, &timed(0.0));

@@ -211,6 +211,8 @@ impl DetectHost {
                     stream: self.stream,
                     number: self.boxes,
                 },
+                time_in_zone: None,
+                held: false,
                 extra: None,
             });
         }
@@ -222,7 +224,7 @@ impl DetectHost {
 fn marked(held: &Detections) -> Detections {
     let mut again = held.clone();
     for detection in &mut again.boxes {
-        detection.extra.get_or_insert_default().held = true;
+        detection.held = true;
     }
     again
 }

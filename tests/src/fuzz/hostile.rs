@@ -131,9 +131,10 @@ impl<'a> Choices<'a> {
                     number: self.pick(&[0, 1, 2, u64::MAX]),
                 }
             },
+            time_in_zone: (kind & 12 == 12).then(|| self.number()),
+            held: false,
             extra: (kind & 12 == 12).then(|| {
                 Box::new(Extra {
-                    time_in_zone: Some(self.number()),
                     parent_id: Some(Arc::from("image")),
                     data: [(Arc::from("x"), serde_json::json!(self.number()))].into(),
                     ..Extra::default()

@@ -116,6 +116,8 @@ fn run(sequence: &Sequence, mut update: impl FnMut(&Detections) -> Detections) -
                 class: Arc::clone(&class),
                 track: None,
                 id: DetectionId::Local { stream: 0, number },
+                time_in_zone: None,
+                held: false,
                 extra: None,
             }
         });

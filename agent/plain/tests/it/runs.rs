@@ -67,6 +67,8 @@ fn boxes(actors: &[Actor], t: f64) -> Detections {
             class: Arc::from(a.class.as_str()),
             track: None,
             id: DetectionId::Given(Arc::from(format!("{i}"))),
+            time_in_zone: None,
+            held: false,
             extra: None,
         }
     });

@@ -49,6 +49,9 @@ pub struct LineCounter {
     sides: Recent<Side>,
     count_in: u64,
     count_out: u64,
+    /// Of the latest frame; memory that is used again.
+    #[serde(skip)]
+    crossings: Crossings,
 }
 
 impl LineCounter {
@@ -73,6 +76,7 @@ impl LineCounter {
             sides: Recent::new(MAX_TRACKS),
             count_in: 0,
             count_out: 0,
+            crossings: Crossings::default(),
         }
     }
 
@@ -96,10 +100,17 @@ impl LineCounter {
         self.count_out
     }
 
+    /// Which boxes of the latest frame crossed.
+    #[must_use]
+    pub fn crossings(&self) -> &Crossings {
+        &self.crossings
+    }
+
     /// Takes the tracked boxes of the next frame.
-    pub fn update(&mut self, detections: &Detections) -> Crossings {
+    pub fn update(&mut self, detections: &Detections) -> &Crossings {
         self.sides.next_round(self.memory.saturating_add(1));
-        let mut crossings = Crossings::default();
+        self.crossings.crossed_in.clear();
+        self.crossings.crossed_out.clear();
         for (i, detection) in detections.boxes.iter().enumerate() {
             let Some(track) = detection.track.filter(|t| t.0 >= 0) else {
                 continue;
@@ -116,15 +127,15 @@ impl LineCounter {
             match now {
                 Side::Left => {
                     self.count_in += 1;
-                    crossings.crossed_in.push(i);
+                    self.crossings.crossed_in.push(i);
                 }
                 Side::Right => {
                     self.count_out += 1;
-                    crossings.crossed_out.push(i);
+                    self.crossings.crossed_out.push(i);
                 }
             }
         }
-        crossings
+        &self.crossings
     }
 
     /// Notes the side of a track; gives it back where it is another one than before.
@@ -190,7 +201,7 @@ mod tests {
     fn a_box_on_the_line_counts_only_when_all_of_it_has_crossed() {
         let mut l = line();
         for y in [130.0, 110.0, 95.0, 85.0, 81.0] {
-            assert_eq!(l.update(&at(1, 50.0, y)), Crossings::default(), "{y}");
+            assert_eq!(*l.update(&at(1, 50.0, y)), Crossings::default(), "{y}");
         }
         assert_eq!(l.update(&at(1, 50.0, 79.0)).crossed_in, [0]);
     }

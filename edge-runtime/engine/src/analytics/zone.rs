@@ -126,12 +126,19 @@ impl TimeInZone {
         }
     }
 
-    /// Takes the tracked boxes of a frame shown at `time_s` seconds of source time; gives back those boxes with
-    /// `extra.time_in_zone` in seconds set. Boxes without a track are left out; the time of those that are only held stands
-    /// still until somebody looks again.
+    /// [`update_into`](Self::update_into) with a new list.
     pub fn update(&mut self, detections: &Detections, time_s: f64) -> Detections {
+        let mut out = Detections::default();
+        self.update_into(detections, time_s, &mut out);
+        out
+    }
+
+    /// Takes the tracked boxes of a frame shown at `time_s` seconds of source time; puts those boxes into `out` with
+    /// their `time_in_zone` in seconds. Boxes without a track are left out; the time of those that are only held stands
+    /// still until somebody looks again.
+    pub fn update_into(&mut self, detections: &Detections, time_s: f64, out: &mut Detections) {
         self.entered.next_round(u64::MAX);
-        let mut boxes = Vec::with_capacity(detections.boxes.len());
+        out.boxes.clear();
         for detection in &detections.boxes {
             let Some(track) = detection.track else {
                 continue;
@@ -152,18 +159,15 @@ impl TimeInZone {
                 }
                 (!self.remove_out_of_zone).then_some(0.0)
             };
-            if let Some(time) = time {
-                boxes.push(timed(detection, time));
+            if time.is_some() {
+                out.boxes.push(Detection {
+                    time_in_zone: time,
+                    ..detection.clone()
+                });
             }
         }
-        detections.left(boxes)
+        out.size = detections.size_of_rest(&out.boxes);
     }
-}
-
-fn timed(detection: &Detection, time: f64) -> Detection {
-    let mut out = detection.clone();
-    out.extra.get_or_insert_default().time_in_zone = Some(time);
-    out
 }
 
 #[cfg(test)]
@@ -183,7 +187,7 @@ mod tests {
     }
 
     fn times(d: &Detections) -> Vec<f64> {
-        let time = |b: &Detection| b.extra.as_ref().and_then(|e| e.time_in_zone);
+        let time = |b: &Detection| b.time_in_zone;
         d.boxes.iter().filter_map(time).collect()
     }
 
@@ -269,7 +273,7 @@ mod tests {
         let mut t = TimeInZone::new(&[square()], Anchor::Center, true, true);
         t.update(&at(7, 30.0, 30.0), 1.0);
         let mut held = at(7, 30.0, 30.0);
-        held.boxes[0].extra.get_or_insert_default().held = true;
+        held.boxes[0].held = true;
         assert_eq!(times(&t.update(&held, 3.0)), [0.0]);
         assert_eq!(times(&t.update(&at(7, 30.0, 30.0), 4.0)), [3.0]);
     }

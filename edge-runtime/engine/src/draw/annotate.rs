@@ -67,7 +67,7 @@ pub fn label_text(detection: &Detection, look: &Look) -> String {
     if look.score && detection.confidence.is_finite() {
         part(format_args!("{:.0}%", detection.confidence * 100.0));
     }
-    let time = detection.extra.as_ref().and_then(|e| e.time_in_zone);
+    let time = detection.time_in_zone;
     if let Some(time) = time.filter(|_| look.time) {
         part(format_args!("{time:.1}s"));
     }

@@ -59,8 +59,5 @@ pub(super) fn in_zone(d: &Detection, keeps_outside: bool) -> bool {
 
 /// Seconds in the zone, where a time-in-zone step has told them.
 pub(super) fn time_in_zone(d: &Detection) -> Option<f64> {
-    d.extra
-        .as_ref()
-        .and_then(|e| e.time_in_zone)
-        .filter(|t| t.is_finite())
+    d.time_in_zone.filter(|t| t.is_finite())
 }

@@ -267,7 +267,7 @@ mod tests {
         walk(&mut h, 3, 5.0, 0.0);
         let before = h.get(TrackId(1)).unwrap().clone();
         let mut d = tracked(&[(1, BBox::new(10.0, 0.0, 50.0, 80.0))]);
-        d.boxes[0].extra.get_or_insert_default().held = true;
+        d.boxes[0].held = true;
         for n in 3..100 {
             h.see(&d.boxes[0], f64::from(n) / 10.0);
         }

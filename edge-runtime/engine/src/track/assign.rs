@@ -45,30 +45,58 @@ pub struct Assignment {
 /// over any threshold.
 #[must_use]
 pub fn assign(costs: &Costs, threshold: f64) -> Assignment {
-    let Costs {
-        rows,
-        cols,
-        ref data,
-    } = *costs;
-    let mut assigner = Assigner::default();
-    assigner.begin(rows, cols, threshold);
-    for (i, &cost) in data.iter().enumerate() {
-        assigner.allow(i / cols, i % cols, cost);
-    }
-    assigner.solve();
-    let mut col_taken = vec![false; cols];
-    let mut out = Assignment::default();
-    for row in 0..rows {
-        match assigner.partner(row) {
-            Some(col) => {
-                out.pairs.push((row, col));
-                col_taken[col] = true;
+    let Costs { rows, cols, .. } = *costs;
+    let cost = |r: usize, c: usize| costs.data[r * cols + c];
+    let mut matcher = Matcher::default();
+    matcher.assign(rows, cols, threshold, cost);
+    matcher.found
+}
+
+/// [`assign`] for one problem after the other, in the same memory.
+#[derive(Debug, Clone, Default)]
+pub struct Matcher {
+    assigner: Assigner,
+    taken: Vec<bool>,
+    found: Assignment,
+}
+
+impl Matcher {
+    /// The cheapest assignment of so many rows and columns by what a pair costs.
+    pub fn assign(
+        &mut self,
+        rows: usize,
+        cols: usize,
+        threshold: f64,
+        cost: impl Fn(usize, usize) -> f64,
+    ) -> &Assignment {
+        self.assigner.begin(rows, cols, threshold);
+        for row in 0..rows {
+            for col in 0..cols {
+                self.assigner.allow(row, col, cost(row, col));
             }
-            None => out.free_rows.push(row),
         }
+        self.assigner.solve();
+        fill(&mut self.taken, cols, false);
+        let Assignment {
+            pairs,
+            free_rows,
+            free_cols,
+        } = &mut self.found;
+        pairs.clear();
+        free_rows.clear();
+        free_cols.clear();
+        for row in 0..rows {
+            match self.assigner.partner(row) {
+                Some(col) => {
+                    pairs.push((row, col));
+                    self.taken[col] = true;
+                }
+                None => free_rows.push(row),
+            }
+        }
+        free_cols.extend((0..cols).filter(|&c| !self.taken[c]));
+        &self.found
     }
-    out.free_cols = (0..cols).filter(|&c| !col_taken[c]).collect();
-    out
 }
 
 /// A problem that is given by its allowed pairs, and the memory to solve one after the other without allocating.

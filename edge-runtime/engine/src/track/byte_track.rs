@@ -19,7 +19,7 @@ use watchkeeper_contract::id::TrackId;
 
 use crate::detections::{Detection, Detections};
 use crate::geometry::BBox;
-use crate::track::assign::{Costs, assign};
+use crate::track::assign::Matcher;
 use crate::track::cadence::Cadence;
 use crate::track::kalman::BoxFilter;
 
@@ -76,7 +76,7 @@ enum Sight {
     Lost { expired: bool },
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Track {
     filter: BoxFilter,
     sight: Sight,
@@ -91,7 +91,7 @@ struct Track {
 }
 
 /// What happened to a track in this frame.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// A lost track in the pool; nothing has happened to it.
     StillLost,
@@ -113,6 +113,31 @@ pub struct ByteTrack {
     next_id: i64,
     /// Those tracked in the last frame first, then the lost ones, those lost for longest first.
     tracks: Vec<Track>,
+    #[serde(skip)]
+    scratch: Scratch,
+}
+
+/// Memory that is used again in each frame. Boxes and tracks are told by their places.
+#[derive(Debug, Clone, Default)]
+struct Scratch {
+    /// Boxes with a good score, and with a poor one.
+    good: Vec<usize>,
+    poor: Vec<usize>,
+    /// Good boxes that no confirmed track took.
+    free: Vec<usize>,
+    /// Good boxes that no track took at all.
+    unmatched: Vec<usize>,
+    fate: Vec<Fate>,
+    /// Tracks that take part in a round.
+    confirmed: Vec<usize>,
+    unconfirmed: Vec<usize>,
+    just_seen: Vec<usize>,
+    /// Where they are.
+    places: Vec<BBox>,
+    ids: Vec<TrackId>,
+    matcher: Matcher,
+    tracks: Vec<Track>,
+    doomed: Vec<bool>,
 }
 
 impl ByteTrack {
@@ -127,6 +152,7 @@ impl ByteTrack {
             frame: 0,
             next_id: 1,
             tracks: Vec::new(),
+            scratch: Scratch::default(),
         }
     }
 
@@ -139,16 +165,43 @@ impl ByteTrack {
     /// [`update`](Self::update) with the boxes of a frame at `time_s` seconds of source time. Frames that are missing since
     /// the last one count as seen empty; when they are missing for longer than the buffer, every track ends.
     pub fn update_at(&mut self, detections: &Detections, time_s: f64) -> Detections {
+        self.pass(time_s);
+        self.update(detections)
+    }
+
+    /// Takes the boxes of the next frame; gives back those that belong to a confirmed track, in their order. Boxes that are
+    /// only held are given the tracks they had, and prove nothing: no track begins, moves or is confirmed by them.
+    pub fn update(&mut self, detections: &Detections) -> Detections {
+        let mut out = Detections::default();
+        self.follow(detections, &mut out);
+        out
+    }
+
+    /// [`update_at`](Self::update_at) where the time is known, else [`update`](Self::update), putting the boxes into `out`
+    /// in the place of what is there. Asks for no memory once it has seen as many boxes and tracks.
+    pub fn update_into(
+        &mut self,
+        detections: &Detections,
+        time_s: Option<f64>,
+        out: &mut Detections,
+    ) {
+        if let Some(time_s) = time_s {
+            self.pass(time_s);
+        }
+        self.follow(detections, out);
+    }
+
+    /// Counts the frames that are missing before one at this time.
+    fn pass(&mut self, time_s: f64) {
         let passed = self.cadence.next(time_s);
         self.clock_s += passed.map_or(0.0, |p| p.seconds);
         if let Some(passed) = passed.filter(|p| p.is_late()) {
             if passed.seconds > self.buffer_s() {
                 self.tracks.clear();
             }
-            // Saturates; the frame that is there is counted by `update`.
+            // Saturates; the frame that is there is counted by `follow`.
             self.frame = self.frame.saturating_add(passed.intervals as u64 - 1);
         }
-        self.update(detections)
     }
 
     /// Seconds for which a lost track can be found again.
@@ -156,9 +209,8 @@ impl ByteTrack {
         f64::from(self.config.lost_track_buffer) / REFERENCE_FPS
     }
 
-    /// Takes the boxes of the next frame; gives back those that belong to a confirmed track, in their order. Boxes that are
-    /// only held are given the tracks they had, and prove nothing: no track begins, moves or is confirmed by them.
-    pub fn update(&mut self, detections: &Detections) -> Detections {
+    fn follow(&mut self, detections: &Detections, out: &mut Detections) {
+        let mut scratch = std::mem::take(&mut self.scratch);
         self.frame = self.frame.saturating_add(1);
         if detections.is_held() {
             for track in &mut self.tracks {
@@ -168,93 +220,118 @@ impl ByteTrack {
                 }
             }
             self.expire();
-            return self.hand_back(detections);
+        } else {
+            self.associate(&detections.boxes, &mut scratch);
+            self.begin(&detections.boxes, &scratch.unmatched);
+            self.expire();
+            self.drop_duplicates(&mut scratch);
         }
-        let threshold = self.config.activation_threshold;
-        let usable = || detections.boxes.iter().filter(|d| has_extent(&d.bbox));
-        let good: Vec<&Detection> = usable().filter(|d| d.confidence > threshold).collect();
-        let poor: Vec<&Detection> = usable()
-            .filter(|d| d.confidence > LOWEST_SCORE && d.confidence < threshold)
-            .collect();
-        let unmatched = self.associate(&good, &poor);
-        self.begin(unmatched.into_iter().map(|i| good[i]));
-        self.expire();
-        self.drop_duplicates();
-        self.hand_back(detections)
+        self.hand_back(detections, &mut scratch, out);
+        self.scratch = scratch;
     }
 
-    /// Matches boxes to tracks and rebuilds the list of tracks; gives back which of the good boxes found no track.
-    fn associate(&mut self, good: &[&Detection], poor: &[&Detection]) -> Vec<usize> {
+    /// Matches boxes to tracks and rebuilds the list of tracks; notes which of the good boxes found no track.
+    fn associate(&mut self, boxes: &[Detection], scratch: &mut Scratch) {
+        let Scratch {
+            good,
+            poor,
+            free,
+            unmatched,
+            fate,
+            confirmed,
+            unconfirmed,
+            just_seen,
+            places,
+            matcher,
+            tracks: rebuilt,
+            ..
+        } = scratch;
+        let threshold = self.config.activation_threshold;
+        let usable = || {
+            boxes
+                .iter()
+                .enumerate()
+                .filter(|(_, d)| has_extent(&d.bbox))
+        };
+        let of_score = |is: &dyn Fn(f64) -> bool, list: &mut Vec<usize>| {
+            let those = usable().filter(|(_, d)| is(d.confidence));
+            replace(list, those.map(|(place, _)| place));
+        };
+        of_score(&|score| score > threshold, good);
+        of_score(&|score| score > LOWEST_SCORE && score < threshold, poor);
         let mut tracks = std::mem::take(&mut self.tracks);
-        let mut fate = vec![Fate::StillLost; tracks.len()];
-        let unconfirmed: Vec<usize> = indices(&tracks, |t| !t.confirmed);
-        let pool: Vec<usize> = indices(&tracks, |t| t.confirmed);
+        fate.clear();
+        fate.resize(tracks.len(), Fate::StillLost);
+        let is_confirmed = |t: &usize| tracks[*t].confirmed;
+        replace(confirmed, (0..tracks.len()).filter(is_confirmed));
+        replace(unconfirmed, (0..tracks.len()).filter(|t| !is_confirmed(t)));
 
         // First round: good boxes with every confirmed track, lost ones included.
-        for &t in &pool {
+        for &t in &*confirmed {
             if tracks[t].sight != Sight::Tracked {
                 tracks[t].filter.hold_height();
             }
             tracks[t].filter.predict();
         }
-        let first = assign(
-            &costs(&tracks, &pool, good, scored),
-            self.config.match_threshold,
-        );
+        replace(places, confirmed.iter().map(|&t| tracks[t].filter.bbox()));
+        let cost = |r: usize, c: usize| scored(&places[r], &boxes[good[c]]);
+        let most = self.config.match_threshold;
+        let first = matcher.assign(confirmed.len(), good.len(), most, cost);
         for &(row, col) in &first.pairs {
-            fate[pool[row]] = self.see(&mut tracks[pool[row]], good[col]);
+            let t = confirmed[row];
+            fate[t] = self.see(&mut tracks[t], &boxes[good[col]]);
         }
+        replace(free, first.free_cols.iter().map(|&c| good[c]));
 
         // Second round: poor boxes with tracks that were seen a frame ago.
-        let just_seen: Vec<usize> = first
-            .free_rows
-            .iter()
-            .map(|&row| pool[row])
-            .filter(|&t| tracks[t].sight == Sight::Tracked)
-            .collect();
-        let second = assign(&costs(&tracks, &just_seen, poor, plain), POOR_MATCH);
+        let left = first.free_rows.iter().map(|&row| confirmed[row]);
+        replace(
+            just_seen,
+            left.filter(|&t| tracks[t].sight == Sight::Tracked),
+        );
+        replace(places, just_seen.iter().map(|&t| tracks[t].filter.bbox()));
+        let cost = |r: usize, c: usize| 1.0 - places[r].iou(&boxes[poor[c]].bbox);
+        let second = matcher.assign(just_seen.len(), poor.len(), POOR_MATCH, cost);
         for &(row, col) in &second.pairs {
-            fate[just_seen[row]] = self.see(&mut tracks[just_seen[row]], poor[col]);
+            let t = just_seen[row];
+            fate[t] = self.see(&mut tracks[t], &boxes[poor[col]]);
         }
         for &row in &second.free_rows {
             fate[just_seen[row]] = Fate::NewlyLost;
         }
 
         // Tracks that began a frame ago have to be seen again now, or they were noise.
-        let free: Vec<&Detection> = first.free_cols.iter().map(|&c| good[c]).collect();
-        let third = assign(
-            &costs(&tracks, &unconfirmed, &free, scored),
-            UNCONFIRMED_MATCH,
-        );
+        replace(places, unconfirmed.iter().map(|&t| tracks[t].filter.bbox()));
+        let cost = |r: usize, c: usize| scored(&places[r], &boxes[free[c]]);
+        let third = matcher.assign(unconfirmed.len(), free.len(), UNCONFIRMED_MATCH, cost);
         for &(row, col) in &third.pairs {
-            fate[unconfirmed[row]] = self.see(&mut tracks[unconfirmed[row]], free[col]);
+            let t = unconfirmed[row];
+            fate[t] = self.see(&mut tracks[t], &boxes[free[col]]);
         }
         for &row in &third.free_rows {
             fate[unconfirmed[row]] = Fate::Dropped;
         }
+        replace(unmatched, third.free_cols.iter().map(|&c| free[c]));
 
-        let (mut tracked, mut found, mut lost, mut newly_lost) = (vec![], vec![], vec![], vec![]);
-        for (mut track, fate) in tracks.into_iter().zip(fate) {
-            match fate {
-                Fate::Matched => tracked.push(track),
-                Fate::FoundAgain => found.push(track),
-                Fate::StillLost => lost.push(track),
-                Fate::NewlyLost => {
-                    track.sight = Sight::Lost { expired: false };
-                    newly_lost.push(track);
-                }
-                Fate::Dropped => {}
-            }
+        rebuilt.clear();
+        for kept in [
+            Fate::Matched,
+            Fate::FoundAgain,
+            Fate::StillLost,
+            Fate::NewlyLost,
+        ] {
+            let those = tracks.iter().zip(&*fate).filter(|(_, fate)| **fate == kept);
+            rebuilt.extend(those.map(|(track, _)| match kept {
+                Fate::NewlyLost => Track {
+                    sight: Sight::Lost { expired: false },
+                    ..*track
+                },
+                _ => *track,
+            }));
         }
-        self.tracks = tracked;
-        self.tracks.append(&mut found);
-        self.tracks.append(&mut lost);
-        self.tracks.append(&mut newly_lost);
-        third
-            .free_cols
-            .iter()
-            .map(|&c| first.free_cols[c])
-            .collect()
+        // The memory of the one list is that of the other in the next frame.
+        std::mem::swap(rebuilt, &mut tracks);
+        self.tracks = tracks;
     }
 
     /// Corrects a track by the box it was matched to.
@@ -283,19 +360,17 @@ impl ByteTrack {
         id
     }
 
-    /// Begins a track with each box that is good enough.
-    fn begin<'a>(&mut self, boxes: impl Iterator<Item = &'a Detection>) {
-        let at = self
-            .tracks
-            .iter()
-            .take_while(|t| t.sight == Sight::Tracked)
-            .count();
-        let mut begun = Vec::new();
-        for seen in boxes {
+    /// Begins a track with each of these boxes that is good enough.
+    fn begin(&mut self, boxes: &[Detection], unmatched: &[usize]) {
+        let at = self.count_tracked();
+        let before = self.tracks.len();
+        for seen in unmatched.iter().map(|&place| &boxes[place]) {
             if seen.confidence < self.config.activation_threshold + NEW_TRACK_MARGIN {
                 continue;
             }
-            begun.push(Track {
+            let at_once = self.frame == 1 && self.config.minimum_consecutive_frames <= 1;
+            let id = at_once.then(|| self.new_id());
+            self.tracks.push(Track {
                 filter: BoxFilter::new(&seen.bbox),
                 sight: Sight::Tracked,
                 confirmed: self.frame == 1,
@@ -303,11 +378,18 @@ impl ByteTrack {
                 first_frame: self.frame,
                 last_frame: self.frame,
                 last_s: self.clock_s,
-                id: (self.frame == 1 && self.config.minimum_consecutive_frames <= 1)
-                    .then(|| self.new_id()),
+                id,
             });
         }
-        self.tracks.splice(at..at, begun);
+        // They stand behind those that were tracked, before the lost ones.
+        let begun = self.tracks.len() - before;
+        self.tracks[at..].rotate_right(begun);
+    }
+
+    /// How many tracks are tracked; they come first.
+    fn count_tracked(&self) -> usize {
+        let tracked = |t: &&Track| t.sight == Sight::Tracked;
+        self.tracks.iter().take_while(tracked).count()
     }
 
     /// Drops tracks whose last chance is over, and marks those whose time is.
@@ -328,29 +410,26 @@ impl ByteTrack {
         });
         let excess = self.tracks.len().saturating_sub(MAX_TRACKS);
         if excess > 0 {
-            let tracked = self
-                .tracks
-                .iter()
-                .take_while(|t| t.sight == Sight::Tracked)
-                .count();
-            let from = tracked.min(MAX_TRACKS);
+            let from = self.count_tracked().min(MAX_TRACKS);
             self.tracks.drain(from..from + excess);
         }
     }
 
     /// Where a tracked and a lost track cover the same place, the younger one goes.
-    fn drop_duplicates(&mut self) {
-        let split = self
-            .tracks
-            .iter()
-            .take_while(|t| t.sight == Sight::Tracked)
-            .count();
+    fn drop_duplicates(&mut self, scratch: &mut Scratch) {
+        let split = self.count_tracked();
         if split == 0 || split == self.tracks.len() {
             return;
         }
-        let boxes: Vec<BBox> = self.tracks.iter().map(|t| t.filter.bbox()).collect();
+        let Scratch {
+            places: boxes,
+            doomed,
+            ..
+        } = scratch;
+        replace(boxes, self.tracks.iter().map(|t| t.filter.bbox()));
         let age = |t: &Track| t.last_frame - t.first_frame;
-        let mut doomed = vec![false; self.tracks.len()];
+        doomed.clear();
+        doomed.resize(self.tracks.len(), false);
         for a in 0..split {
             for b in split..boxes.len() {
                 if 1.0 - boxes[a].iou(&boxes[b]) < DUPLICATE_DISTANCE {
@@ -363,35 +442,41 @@ impl ByteTrack {
                 }
             }
         }
-        let mut doomed = doomed.into_iter();
-        self.tracks.retain(|_| !doomed.next().unwrap_or(false));
+        let mut doomed = doomed.iter();
+        self.tracks.retain(|_| !doomed.next().is_some_and(|d| *d));
     }
 
     /// Gives each confirmed track the box that covers it best: boxes leave as they came, not as the filter smoothed them.
-    fn hand_back(&self, detections: &Detections) -> Detections {
-        let out: Vec<(TrackId, BBox)> = self
-            .tracks
-            .iter()
-            .filter(|t| t.confirmed && t.sight == Sight::Tracked)
-            .map(|t| (t.id.unwrap_or(TrackId(-1)), t.filter.bbox()))
-            .collect();
-        let costs = Costs::from_fn(detections.boxes.len(), out.len(), |d, t| {
-            1.0 - detections.boxes[d].bbox.iou(&out[t].1)
-        });
-        let boxes = assign(&costs, OUTPUT_MATCH)
-            .pairs
-            .into_iter()
-            .filter(|&(_, t)| out[t].0.0 >= 0)
-            .map(|(d, t)| Detection {
-                track: Some(out[t].0),
-                ..detections.boxes[d].clone()
-            })
-            .collect();
-        Detections {
-            boxes,
-            size: detections.size,
-        }
+    fn hand_back(&self, detections: &Detections, scratch: &mut Scratch, out: &mut Detections) {
+        let Scratch {
+            places,
+            ids,
+            matcher,
+            ..
+        } = scratch;
+        let known = || {
+            let tracks = self.tracks.iter();
+            tracks.filter(|t| t.confirmed && t.sight == Sight::Tracked)
+        };
+        replace(places, known().map(|t| t.filter.bbox()));
+        replace(ids, known().map(|t| t.id.unwrap_or(TrackId(-1))));
+        let boxes = &detections.boxes;
+        let cost = |d: usize, t: usize| 1.0 - boxes[d].bbox.iou(&places[t]);
+        let found = matcher.assign(boxes.len(), places.len(), OUTPUT_MATCH, cost);
+        let pairs = found.pairs.iter().filter(|(_, t)| ids[*t].0 >= 0);
+        out.boxes.clear();
+        out.boxes.extend(pairs.map(|&(d, t)| Detection {
+            track: Some(ids[t]),
+            ..boxes[d].clone()
+        }));
+        out.size = detections.size;
     }
+}
+
+/// Puts other things into a list, in the memory that it has.
+fn replace<T>(list: &mut Vec<T>, with: impl Iterator<Item = T>) {
+    list.clear();
+    list.extend(with);
 }
 
 fn max_frames_lost(config: &ByteTrackConfig) -> u64 {
@@ -405,30 +490,9 @@ fn has_extent(b: &BBox) -> bool {
     finite && b.width() > 0.0 && b.height() > 0.0
 }
 
-fn indices(tracks: &[Track], keep: impl Fn(&Track) -> bool) -> Vec<usize> {
-    (0..tracks.len()).filter(|&i| keep(&tracks[i])).collect()
-}
-
 /// Cost of a match by overlap and score.
-fn scored(overlap: f64, seen: &Detection) -> f64 {
-    1.0 - overlap * seen.confidence
-}
-
-/// Cost of a match by overlap alone.
-fn plain(overlap: f64, _: &Detection) -> f64 {
-    1.0 - overlap
-}
-
-fn costs(
-    tracks: &[Track],
-    rows: &[usize],
-    boxes: &[&Detection],
-    cost: fn(f64, &Detection) -> f64,
-) -> Costs {
-    let at: Vec<BBox> = rows.iter().map(|&t| tracks[t].filter.bbox()).collect();
-    Costs::from_fn(rows.len(), boxes.len(), |r, c| {
-        cost(at[r].iou(&boxes[c].bbox), boxes[c])
-    })
+fn scored(place: &BBox, seen: &Detection) -> f64 {
+    1.0 - place.iou(&seen.bbox) * seen.confidence
 }
 
 #[cfg(test)]
@@ -638,7 +702,7 @@ mod tests {
         assert_eq!(ids(&t.update_at(&seen, at)), [1]);
         let mut held = seen.clone();
         for b in &mut held.boxes {
-            b.extra.get_or_insert_default().held = true;
+            b.held = true;
         }
         for _ in 0..300 {
             at += 1.0 / 15.0;

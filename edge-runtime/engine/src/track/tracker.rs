@@ -181,15 +181,25 @@ impl Tracker {
     /// Takes the boxes of the next frame and gives back those that belong to a reported track, in their order and as they
     /// were but for `track`. `time_s`: seconds of source time, where it is known.
     pub fn update(&mut self, detections: &Detections, time_s: Option<f64>) -> Detections {
+        let mut out = Detections::default();
+        self.update_into(detections, time_s, &mut out);
+        out
+    }
+
+    /// Puts them into `out` in the place of what is there.
+    pub fn update_into(
+        &mut self,
+        detections: &Detections,
+        time_s: Option<f64>,
+        out: &mut Detections,
+    ) {
         let ids = self.identify(detections, time_s);
         let boxes = detections.boxes.iter().zip(ids);
-        Detections {
-            boxes: boxes
-                .filter(|(_, id)| id.is_some())
-                .map(|(d, &track)| Detection { track, ..d.clone() })
-                .collect(),
-            size: detections.size,
-        }
+        let known = boxes.filter(|(_, id)| id.is_some());
+        out.boxes.clear();
+        out.boxes
+            .extend(known.map(|(d, &track)| Detection { track, ..d.clone() }));
+        out.size = detections.size;
     }
 
     /// The same without copying: the identity of each box, in their order.

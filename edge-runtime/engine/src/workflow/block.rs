@@ -9,6 +9,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::StrDeserializer;
 use serde_json::{Map, Value as Json};
 use watchkeeper_contract::effect::Effect;
 
@@ -186,6 +189,8 @@ pub(crate) struct Call<'a> {
     pub(crate) args: &'a [Value],
     /// Where the outputs go, in the order of the manifest; all null at first.
     pub(crate) out: &'a mut [Value],
+    /// What the outputs were in the last frame, for its memory; see [`Call::blank`].
+    pub(crate) spare: &'a mut [Value],
     /// Which branches go on, in the order in which the definition declares them; all false at first.
     pub(crate) branches: &'a mut [bool],
     /// Keys of the branches of a dictionary property, in the same order.
@@ -368,7 +373,8 @@ impl<'a> Call<'a> {
             return Ok(None);
         }
         let name = self.text(index)?;
-        serde_json::from_value(Json::from(name))
+        let name_only: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
+        Anchor::deserialize(name_only)
             .map(Some)
             .map_err(|_| format!("{name:?} is no anchor; use CENTER, BOTTOM_CENTER and so on"))
     }
@@ -379,6 +385,23 @@ impl<'a> Call<'a> {
         DetectionId::Local {
             stream: self.ids.stream,
             number: self.ids.last,
+        }
+    }
+
+    /// An empty list of detections for output `index`, which nobody else holds: in the memory of the one that it had in the
+    /// last frame, unless someone keeps that.
+    pub(crate) fn blank(&mut self, index: usize) -> Arc<Detections> {
+        let before = self.spare.get_mut(index).map(std::mem::take);
+        let mut blank = match before {
+            Some(Value::Detections(all)) => all,
+            _ => return Arc::default(),
+        };
+        match Arc::get_mut(&mut blank) {
+            Some(all) => {
+                all.boxes.clear();
+                blank
+            }
+            None => Arc::default(),
         }
     }
 

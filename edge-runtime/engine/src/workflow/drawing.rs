@@ -143,9 +143,7 @@ impl LabelText {
                 None => Self::ClassAndConfidence.of(index, d),
             },
             Self::TimeInZone => d
-                .extra
-                .as_deref()
-                .and_then(|e| e.time_in_zone)
+                .time_in_zone
                 .map_or_else(|| "not in zone".to_owned(), |t| format!("{t:.2}s")),
         }
     }

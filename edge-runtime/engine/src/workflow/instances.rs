@@ -2,7 +2,7 @@
 //!
 //! Invariant: at most as many identities are remembered as the step says; the one that was met first goes first.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -33,41 +33,51 @@ pub(crate) fn cache_size(setup: &Setup<'_>) -> usize {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Instances {
     size: usize,
+    /// As they were met.
     order: VecDeque<TrackId>,
-    set: BTreeSet<TrackId>,
+    /// The same, sorted: trackers number upwards, so a new one goes to the end.
+    known: Vec<TrackId>,
 }
 
 impl Instances {
     /// Remembers up to `size` identities.
     pub(crate) fn new(size: usize) -> Self {
+        // Asked for at once, so that it doesn't grow while pictures come; what is never used costs no memory.
+        let room = size.min(usize::try_from(USUAL_SIZE).unwrap_or(0)) + 1;
         Self {
             size,
-            order: VecDeque::new(),
-            set: BTreeSet::new(),
+            order: VecDeque::with_capacity(room),
+            known: Vec::with_capacity(room),
         }
     }
 
-    /// Boxes whose track is met for the first time, and the others with a track.
-    pub(crate) fn split(&mut self, tracked: &Detections) -> (Detections, Detections) {
-        let mut fresh = Detections::none(tracked.size);
-        let mut known = Detections::none(tracked.size);
+    /// Adds boxes whose track is met for the first time to `fresh`, and the others with a track to `known`.
+    pub(crate) fn split(
+        &mut self,
+        tracked: &Detections,
+        fresh: &mut Detections,
+        known: &mut Detections,
+    ) {
+        (fresh.size, known.size) = (tracked.size, tracked.size);
         for d in &tracked.boxes {
             let new = d.track.is_some_and(|track| self.note(track));
-            let side = if new { &mut fresh } else { &mut known };
+            let side = if new { &mut *fresh } else { &mut *known };
             side.boxes.push(d.clone());
         }
-        (fresh, known)
     }
 
     /// Notes a track; true when it was not known.
     fn note(&mut self, track: TrackId) -> bool {
-        if !self.set.insert(track) {
+        let Err(place) = self.known.binary_search(&track) else {
             return false;
-        }
+        };
+        self.known.insert(place, track);
         self.order.push_back(track);
         while self.order.len() > self.size {
-            if let Some(oldest) = self.order.pop_front() {
-                self.set.remove(&oldest);
+            if let Some(oldest) = self.order.pop_front()
+                && let Ok(place) = self.known.binary_search(&oldest)
+            {
+                self.known.remove(place);
             }
         }
         true
@@ -82,7 +92,8 @@ mod tests {
 
     fn new_ones(instances: &mut Instances, tracks: &[i64]) -> Vec<i64> {
         let boxes: Vec<_> = tracks.iter().map(|&t| (t, BBox::default())).collect();
-        let (fresh, known) = instances.split(&tracked(&boxes));
+        let (mut fresh, mut known) = (Detections::default(), Detections::default());
+        instances.split(&tracked(&boxes), &mut fresh, &mut known);
         assert_eq!(fresh.boxes.len() + known.boxes.len(), tracks.len());
         fresh
             .boxes

@@ -167,6 +167,9 @@ fn detection(d: &Detection, parent: &str) -> Json {
     if let Some(track) = d.track {
         map.insert("tracker_id".into(), json!(track));
     }
+    if let Some(seconds) = d.time_in_zone {
+        map.insert("time_in_zone".into(), json!(seconds));
+    }
     if let Some(extra) = extra {
         more(extra, &mut map);
     }
@@ -175,9 +178,6 @@ fn detection(d: &Detection, parent: &str) -> Json {
 
 /// What only some boxes have.
 fn more(extra: &Extra, map: &mut Map<String, Json>) {
-    if let Some(seconds) = extra.time_in_zone {
-        map.insert("time_in_zone".into(), json!(seconds));
-    }
     if let Some(place) = &extra.place {
         map.insert("parent_origin".into(), origin(&place.parent));
         map.insert("root_parent_id".into(), json!(place.root_id));

@@ -323,6 +323,8 @@ fn detection(name: &str, row: &Json, index: usize) -> Result<Option<Detection>, 
         class: Arc::from(class.ok_or("class has to be text")?),
         track: row.get("tracker_id").and_then(Json::as_i64).map(TrackId),
         id,
+        time_in_zone: None,
+        held: false,
         extra: None,
     };
     let parent = text("parent_id").unwrap_or(name);
@@ -359,7 +361,7 @@ fn detection(name: &str, row: &Json, index: usize) -> Result<Option<Detection>, 
         d.extra_mut().keypoints = Some(points.iter().filter_map(keypoint).collect());
     }
     if let Some(seconds) = row.get("time_in_zone").and_then(Json::as_f64) {
-        d.extra_mut().time_in_zone = Some(seconds);
+        d.time_in_zone = Some(seconds);
     }
     let attached = row.as_object().into_iter().flatten();
     for (key, value) in attached.filter(|(key, _)| !KNOWN.contains(&key.as_str())) {

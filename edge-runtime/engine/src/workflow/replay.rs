@@ -3,7 +3,6 @@
 //! Owns the form of the recording: `{"width", "height", "fps", "class_names", "frames": [[[x1, y1, x2, y2, score,
 //! class], …], …]}`, boxes in pixels. Invariant: the same recording always gives the same answer; no clock is read.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +17,8 @@ use super::image::{ImageValue, Pixels, RgbPixels, VideoMeta};
 use super::json::detection_id;
 use super::kinds::Kind;
 use super::manifest::Role;
-use super::plan::Compiled;
-use super::run::{Execution, RuntimeInput, StepFailure};
+use super::plan::{Compiled, SlotId};
+use super::run::{Execution, RunReport, StepFailure};
 use super::value::Value;
 use crate::detections::{Detection, DetectionId, Detections};
 use crate::geometry::BBox;
@@ -65,6 +64,7 @@ impl Pixels for Black {
 }
 
 /// Answers every detection step with what was recorded for the frame.
+#[derive(Debug)]
 struct Recorded(Detections);
 
 impl Host for Recorded {
@@ -93,6 +93,8 @@ impl Recording {
                 class: name.unwrap_or_else(|| Arc::from(format!("class_{class_id}"))),
                 track: None,
                 id: DetectionId::Given(Arc::from(format!("{frame}-{i}"))),
+                time_in_zone: None,
+                held: false,
                 extra: None,
             }
         });
@@ -114,9 +116,9 @@ pub fn replay(compiled: &Compiled, recording: &Recording) -> Result<Replay, Work
         frames: Vec::with_capacity(recording.frames.len()),
         failures: Vec::new(),
     };
-    for frame in 0..recording.frames.len() {
-        let failures = player.play(frame)?.into_iter();
-        let number = frame as u64 + 1;
+    for (frame, number) in (0..recording.frames.len()).zip(1..) {
+        let report = player.play(&mut player.frame(frame))?;
+        let failures = report.errors.into_iter();
         replay.failures.extend(failures.map(|f| (number, f)));
         replay.frames.push(compiled.replay_row(&player.run, number));
     }
@@ -124,18 +126,27 @@ pub fn replay(compiled: &Compiled, recording: &Recording) -> Result<Replay, Work
 }
 
 /// A workflow on its way through a recording.
-pub(super) struct Player<'a> {
+#[derive(Debug)]
+pub struct Player<'a> {
     compiled: &'a Compiled,
     recording: &'a Recording,
-    pub(super) run: Execution,
+    run: Execution,
+}
+
+/// A frame that is ready to be played.
+#[derive(Debug)]
+pub struct Frame {
+    inputs: Vec<(SlotId, Value)>,
+    host: Recorded,
+    now: Duration,
 }
 
 impl<'a> Player<'a> {
     /// Before the first frame.
-    pub(super) fn new(
-        compiled: &'a Compiled,
-        recording: &'a Recording,
-    ) -> Result<Self, WorkflowError> {
+    ///
+    /// # Errors
+    /// Where the recording has no frame rate.
+    pub fn new(compiled: &'a Compiled, recording: &'a Recording) -> Result<Self, WorkflowError> {
         let fps = recording.fps;
         if !(fps.is_finite() && fps > 0.0) {
             let message = format!("fps of the recording is {fps}, which is no rate");
@@ -148,8 +159,15 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// Runs one frame, from 0; the steps that failed.
-    pub(super) fn play(&mut self, frame: usize) -> Result<Vec<StepFailure>, WorkflowError> {
+    /// How many frames there are.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.recording.frames.len()
+    }
+
+    /// A frame, from 0; one beyond the last has no boxes.
+    #[must_use]
+    pub fn frame(&self, frame: usize) -> Frame {
         let number = frame as u64 + 1;
         #[expect(
             clippy::cast_precision_loss,
@@ -169,21 +187,38 @@ impl<'a> Player<'a> {
             },
         );
         let boxes = self.recording.detections(frame);
-        let inputs = self.compiled.replay_inputs(&image, &boxes);
-        let now = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        let report = self.run.run_batch(inputs, now, &mut Recorded(boxes))?;
-        Ok(report.errors)
+        Frame {
+            inputs: self.compiled.replay_inputs(&image, &boxes),
+            host: Recorded(boxes),
+            now: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+        }
+    }
+
+    /// Plays a frame.
+    ///
+    /// # Errors
+    /// Where the workflow wants an input that a recording doesn't have.
+    pub fn play(&mut self, frame: &mut Frame) -> Result<RunReport, WorkflowError> {
+        let Frame { inputs, host, now } = frame;
+        self.run.run_one(inputs, *now, host)
+    }
+
+    /// The workflow after the last frame that was played.
+    #[must_use]
+    pub fn execution(&self) -> &Execution {
+        &self.run
+    }
+
+    /// The same, to be restored.
+    pub fn execution_mut(&mut self) -> &mut Execution {
+        &mut self.run
     }
 }
 
 impl Compiled {
-    fn replay_inputs(
-        &self,
-        image: &ImageValue,
-        boxes: &Detections,
-    ) -> BTreeMap<String, RuntimeInput> {
-        let mut inputs = BTreeMap::new();
-        for input in &self.plan.inputs {
+    fn replay_inputs(&self, image: &ImageValue, boxes: &Detections) -> Vec<(SlotId, Value)> {
+        let each = self.plan.inputs.iter().enumerate();
+        let inputs = each.filter_map(|(slot, input)| {
             let takes_boxes =
                 || input.kinds.has(Kind::Any) || input.kinds.has(Kind::ObjectDetection);
             let value = match input.what {
@@ -194,11 +229,11 @@ impl Compiled {
                 }
                 InputType::VideoMetadata => Value::Meta(Arc::clone(&image.meta)),
                 InputType::Batch { depth: 1 } if takes_boxes() => Value::from(boxes.clone()),
-                InputType::Batch { .. } | InputType::Parameter { .. } => continue,
+                InputType::Batch { .. } | InputType::Parameter { .. } => return None,
             };
-            inputs.insert(input.name.to_string(), RuntimeInput::One(value));
-        }
-        inputs
+            Some((SlotId(slot), value))
+        });
+        inputs.collect()
     }
 
     /// The output of this name of the first step of a role.
@@ -224,7 +259,7 @@ impl Compiled {
         }
         if has(Role::Zone) {
             let timed = self.of_role(run, Role::Zone, "timed_detections");
-            let seconds = |d: &Detection| d.extra.as_deref().and_then(|e| e.time_in_zone);
+            let seconds = |d: &Detection| d.time_in_zone;
             // In tenths of a millisecond, as the recorded answers are.
             let rounded = |s: f64| (s * 10_000.0).round_ties_even() / 10_000.0;
             let pairs = pairs(timed, &|d| json!([d.track, seconds(d).map(rounded)]));

@@ -61,6 +61,7 @@ pub(super) struct Memory {
     branches: Vec<Tree<bool>>,
     args: Vec<Value>,
     out: Vec<Value>,
+    spare: Vec<Value>,
     flags: Vec<bool>,
     index: Vec<usize>,
     batch: usize,
@@ -102,6 +103,7 @@ impl Execution {
             branches: vec![Tree::default(); plan.branches],
             args: Vec::new(),
             out: Vec::new(),
+            spare: Vec::new(),
             flags: Vec::new(),
             index: Vec::new(),
             batch: 0,
@@ -128,19 +130,15 @@ impl Execution {
 
     /// Runs one frame: `image` goes to every image input, `now` is monotonic time for delays and cooldowns.
     pub fn run(&mut self, image: ImageValue, now: Duration, host: &mut dyn Host) -> RunReport {
-        let image = Arc::new(image);
-        // Detections name the input in which they were found.
-        let named = |name: &Arc<str>| {
-            if image.id == *name {
-                return Arc::clone(&image);
-            }
-            let mut image = ImageValue::clone(&image);
-            image.id = Arc::clone(name);
-            Arc::new(image)
-        };
+        self.release();
         for (slot, input) in self.memory.slots.iter_mut().zip(&self.plan.inputs) {
             match &input.what {
-                InputType::Image => slot.put(&[0], Value::Image(named(&input.name))),
+                InputType::Image => {
+                    // Detections name the input in which they were found.
+                    let mut image = image.clone();
+                    image.id = Arc::clone(&input.name);
+                    renew(slot, image);
+                }
                 InputType::VideoMetadata => slot.put(&[0], Value::Meta(Arc::clone(&image.meta))),
                 InputType::Parameter { .. } => slot.put(&[], input.value.clone()),
                 InputType::Batch { .. } => slot.clear(&[0]),
@@ -151,6 +149,56 @@ impl Execution {
         }
         self.memory.batch = 1;
         self.steps(now, host)
+    }
+
+    /// Runs one element with these values of inputs, each of which is one picture, its metadata, or one value of a batch;
+    /// parameters keep theirs. Like [`run`](Self::run) it asks for no memory of its own in the steady state.
+    ///
+    /// # Errors
+    /// `RuntimeInputError` where an input is missing or unknown.
+    pub fn run_one(
+        &mut self,
+        inputs: &[(SlotId, Value)],
+        now: Duration,
+        host: &mut dyn Host,
+    ) -> Result<RunReport, WorkflowError> {
+        let refuse = |name: &str, message: String| {
+            let problem = Problem::new(ErrorClass::RuntimeInputError, message);
+            problem.step("$inputs").property(name).done()
+        };
+        if let Some((slot, _)) = inputs.iter().find(|(s, _)| s.0 >= self.plan.inputs.len()) {
+            let message = format!("slot {} is no input of the workflow", slot.0);
+            return Err(refuse("", message));
+        }
+        self.release();
+        let slots = self.memory.slots.iter_mut().zip(&self.plan.inputs);
+        for (number, (slot, input)) in slots.enumerate() {
+            if let InputType::Parameter { .. } = input.what {
+                slot.put(&[], input.value.clone());
+                continue;
+            }
+            let Some((_, value)) = inputs.iter().find(|(s, _)| s.0 == number) else {
+                let message = format!("input {} is missing", input.name);
+                return Err(refuse(&input.name, message));
+            };
+            match input.what {
+                InputType::Batch { depth } if depth > 1 => {
+                    *slot = Tree::nest(&Value::list(vec![value.clone()]), depth);
+                }
+                _ if value.is_null() => slot.clear(&[0]),
+                _ => slot.put(&[0], value.clone()),
+            }
+            slot.resize(&[], 1);
+        }
+        self.memory.batch = 1;
+        Ok(self.steps(now, host))
+    }
+
+    /// Lets go of what the outputs of the last run hold together with others. What is left is memory for the same outputs
+    /// of this run: those that pass something on stand behind those that made it.
+    fn release(&mut self) {
+        let outputs = self.memory.slots.iter_mut().skip(self.plan.inputs.len());
+        outputs.rev().for_each(Tree::forget_shared);
     }
 
     /// Runs a batch with inputs of any type. Parameters that are not given keep their value.
@@ -168,6 +216,7 @@ impl Execution {
                 .step("$inputs")
                 .property(name)
         };
+        self.release();
         for name in inputs.keys() {
             if !self.plan.inputs.iter().any(|i| *i.name == **name) {
                 return Err(refuse(name, format!("the workflow has no input {name}"))
@@ -376,6 +425,21 @@ impl Execution {
     }
 }
 
+/// Puts a picture in the place of the one before, in its memory unless someone keeps that.
+fn renew(slot: &mut Tree<Value>, image: ImageValue) {
+    let shared = match slot.take(&[0]) {
+        Some(Value::Image(mut before)) => match Arc::get_mut(&mut before) {
+            Some(place) => {
+                *place = image;
+                before
+            }
+            None => Arc::new(image),
+        },
+        _ => Arc::new(image),
+    };
+    slot.put(&[0], Value::Image(shared));
+}
+
 /// One value for each element of a batch.
 fn spread(input: &RuntimeInput, size: usize) -> Vec<Value> {
     match input {
@@ -447,6 +511,7 @@ impl Visit<'_> {
             self.left += usize::from(ready);
             return;
         }
+        self.take_spares();
         let done = ready && self.call();
         let Memory {
             slots,
@@ -474,6 +539,20 @@ impl Visit<'_> {
                 tree.put(index, done && *flag);
             }
         }
+    }
+
+    /// Takes what the outputs were in the last run, for their memory.
+    fn take_spares(&mut self) {
+        let Memory {
+            slots,
+            spare,
+            index,
+            ..
+        } = &mut *self.memory;
+        spare.clear();
+        let outputs = slots.iter_mut().skip(self.step.first_slot);
+        let outputs = outputs.take(self.step.outputs.len());
+        spare.extend(outputs.map(|tree| tree.take(index).unwrap_or_default()));
     }
 
     /// Whether every decision lets this element go on.
@@ -558,6 +637,7 @@ impl Visit<'_> {
             now: self.now,
             args: &memory.args,
             out: &mut memory.out,
+            spare: &mut memory.spare,
             branches: &mut memory.flags,
             cases: &self.step.cases,
             host: self.host,
@@ -565,6 +645,9 @@ impl Visit<'_> {
             shared: &mut memory.shared,
             left: self.left,
         });
+        // Whoever made these values may use their memory again in the next frame.
+        memory.args.clear();
+        memory.spare.clear();
         match result {
             Ok(()) => true,
             Err(message) => {

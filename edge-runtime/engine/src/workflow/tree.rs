@@ -90,6 +90,21 @@ impl<T> Tree<T> {
         *self.at_mut(index) = Self::Leaf(Some(value));
     }
 
+    /// Takes one value away from `index`, where there is one.
+    pub(crate) fn take(&mut self, index: &[usize]) -> Option<T> {
+        let mut tree = self;
+        for i in index {
+            tree = match tree {
+                Self::Node(children) => children.get_mut(*i)?,
+                Self::Leaf(_) => return None,
+            };
+        }
+        match tree {
+            Self::Leaf(value) => value.take(),
+            Self::Node(_) => None,
+        }
+    }
+
     /// Makes the element at `index` missing.
     pub(crate) fn clear(&mut self, index: &[usize]) {
         *self.at_mut(index) = Self::Leaf(None);
@@ -109,6 +124,18 @@ impl<T> Tree<T> {
 }
 
 impl Tree<Value> {
+    /// Makes elements missing that somebody else holds too.
+    pub(crate) fn forget_shared(&mut self) {
+        match self {
+            Self::Leaf(value) => {
+                if value.as_ref().is_some_and(Value::is_shared) {
+                    *value = None;
+                }
+            }
+            Self::Node(children) => children.iter_mut().for_each(Self::forget_shared),
+        }
+    }
+
     /// Unpacks `depth` levels of lists; what is no list there becomes a batch of none.
     pub(crate) fn nest(value: &Value, depth: usize) -> Self {
         if depth == 0 {

@@ -177,6 +177,12 @@ impl From<Array> for Value {
     }
 }
 
+impl From<Arc<Detections>> for Value {
+    fn from(detections: Arc<Detections>) -> Self {
+        Self::Detections(detections)
+    }
+}
+
 impl From<Detections> for Value {
     fn from(detections: Detections) -> Self {
         Self::Detections(Arc::new(detections))
@@ -234,6 +240,16 @@ impl Value {
             Self::Array(_) => "an array",
             Self::Time(_) => "a time",
             Self::Secret(_) => "a secret",
+        }
+    }
+
+    /// Whether these are detections, or this is a picture, that is in more than one place.
+    #[must_use]
+    pub(crate) fn is_shared(&self) -> bool {
+        match self {
+            Self::Detections(all) => Arc::strong_count(all) > 1,
+            Self::Image(image) => Arc::strong_count(image) > 1,
+            _ => false,
         }
     }
 

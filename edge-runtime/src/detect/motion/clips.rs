@@ -53,6 +53,8 @@ fn count(uri: &str, start: [f64; 2], end: [f64; 2]) -> (u64, u64) {
                 stream: 0,
                 number: i as u64,
             },
+            time_in_zone: None,
+            held: false,
             extra: None,
         });
         let found = Detections {

@@ -249,7 +249,7 @@ fn boxes_that_are_only_held_keep_their_tracks_and_prove_nothing() {
     assert_eq!(ids_at(&mut t, &seen, time + FRAME_S), [1, 0]);
     let mut held = seen.clone();
     for b in &mut held.boxes {
-        b.extra_mut().held = true;
+        b.held = true;
     }
     for _ in 0..300 {
         time += FRAME_S;

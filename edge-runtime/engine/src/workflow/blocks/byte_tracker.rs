@@ -1,5 +1,7 @@
 //! Follows objects from frame to frame with ByteTrack.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::super::block::{Call, Instance, Setup};
@@ -147,12 +149,16 @@ impl Stateful for Tracker {
         })?;
         // A camera that tells no rate has a measured one after some frames.
         video.tracker.set_frame_rate(meta.fps.unwrap_or(0.0));
-        let tracked = match meta.source_s {
-            Some(time) => video.tracker.update_at(detections, time),
-            None => video.tracker.update(detections),
-        };
+        let mut tracked = call.blank(0);
+        let out = Arc::make_mut(&mut tracked);
+        video.tracker.update_into(detections, meta.source_s, out);
         if call.out.len() > 1 {
-            let (fresh, known) = video.instances.split(&tracked);
+            let [mut fresh, mut known] = [1, 2].map(|output| call.blank(output));
+            video.instances.split(
+                &tracked,
+                Arc::make_mut(&mut fresh),
+                Arc::make_mut(&mut known),
+            );
             call.put(1, fresh);
             call.put(2, known);
         }

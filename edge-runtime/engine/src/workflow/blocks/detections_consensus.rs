@@ -240,7 +240,7 @@ impl Joining<'_> {
         let mut out = self.named(group).clone();
         out.confidence = self.confidence.of(&scores);
         out.bbox = self.bbox(group);
-        out.track = None;
+        (out.track, out.time_in_zone, out.held) = (None, None, false);
         let first = group.first().and_then(|d| d.extra.as_deref());
         let mask = self.mask(group, size);
         let extra = Extra {

@@ -39,6 +39,8 @@ impl Block for Merge {
                 class,
                 track: None,
                 id: call.new_id(),
+                time_in_zone: None,
+                held: false,
                 extra: Some(Box::new(Extra {
                     parent_id: Some(Arc::from("")),
                     ..Extra::default()

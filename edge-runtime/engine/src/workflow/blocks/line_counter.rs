@@ -1,5 +1,7 @@
 //! Counts tracked objects that cross a line.
 
+use std::sync::Arc;
+
 use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
@@ -79,14 +81,18 @@ impl Stateful for Counter {
             let anchors: &[Anchor] = anchor.as_slice();
             Ok(LineCounter::new(*start, *end, anchors))
         })?;
-        let crossings = counter.update(detections);
+        counter.update(detections);
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let (count_in, count_out) = (count(counter.count_in()), count(counter.count_out()));
         call.put(0, count_in);
         call.put(1, count_out);
         if call.out.len() > 2 {
-            call.put(2, detections.pick(crossings.crossed_in));
-            call.put(3, detections.pick(crossings.crossed_out));
+            let crossings = counter.crossings();
+            for (output, crossed) in [(2, &crossings.crossed_in), (3, &crossings.crossed_out)] {
+                let mut picked = call.blank(output);
+                detections.pick_into(crossed.iter().copied(), Arc::make_mut(&mut picked));
+                call.put(output, picked);
+            }
         }
         Ok(())
     }

@@ -141,6 +141,8 @@ impl Block for Snap {
                 class: Arc::from("edges"),
                 track: None,
                 id: call.new_id(),
+                time_in_zone: None,
+                held: false,
                 extra: Some(Box::new(Extra {
                     mask: Some(Arc::new(Mask::Bitmap(edges.clone()))),
                     ..Extra::default()

@@ -95,6 +95,8 @@ impl Stateful for Motion {
                 class: Arc::from("motion"),
                 track: None,
                 id: call.new_id(),
+                time_in_zone: None,
+                held: false,
                 extra: None,
             });
             #[expect(clippy::cast_possible_truncation, reason = "places in a picture")]

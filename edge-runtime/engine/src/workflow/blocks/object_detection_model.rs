@@ -1,5 +1,7 @@
 //! Finds objects in pictures with a model that the program around the workflow runs.
 
+use std::sync::Arc;
+
 use super::super::block::{Block, Call, DetectRequest, Task};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
@@ -245,8 +247,10 @@ impl Block for Model {
         }
         let id = detection_id(&call.new_id());
         call.put(0, id.as_str());
-        call.put(1, found);
-        call.put(2, model_id);
+        let mut out = call.blank(1);
+        *Arc::make_mut(&mut out) = found;
+        call.put(1, out);
+        call.put(2, call.arg(1).clone());
         Ok(())
     }
 }

@@ -101,6 +101,8 @@ impl Block for Match {
                 class: Arc::from("template_match"),
                 track: None,
                 id: call.new_id(),
+                time_in_zone: None,
+                held: false,
                 extra: None,
             });
         }

@@ -1,5 +1,7 @@
 //! Measures for how long tracked objects have been in a zone.
 
+use std::sync::Arc;
+
 use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
@@ -95,7 +97,8 @@ impl Stateful for Timer {
         let timer = videos.get(&meta.video_identifier, || {
             Ok(TimeInZone::new(&polygons(zone)?, anchor, remove, reset))
         })?;
-        let timed = timer.update(detections, meta.time_s());
+        let mut timed = call.blank(0);
+        timer.update_into(detections, meta.time_s(), Arc::make_mut(&mut timed));
         call.put(0, timed);
         Ok(())
     }

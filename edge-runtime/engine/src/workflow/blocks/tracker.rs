@@ -1,5 +1,7 @@
 //! Follows objects from frame to frame with our own tracker. Takes and gives what `byte_tracker@v3` does.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::super::block::{Call, Instance, Setup};
@@ -105,8 +107,14 @@ impl Stateful for Step {
         })?;
         // Properties may come from other steps, and a camera's rate may be known only after some frames.
         video.tracker.set_config(config);
-        let tracked = video.tracker.update(detections, meta.source_s);
-        let (fresh, known) = video.instances.split(&tracked);
+        let [mut tracked, mut fresh, mut known] = [0, 1, 2].map(|output| call.blank(output));
+        let out = Arc::make_mut(&mut tracked);
+        video.tracker.update_into(detections, meta.source_s, out);
+        video.instances.split(
+            &tracked,
+            Arc::make_mut(&mut fresh),
+            Arc::make_mut(&mut known),
+        );
         call.put(0, tracked);
         call.put(1, fresh);
         call.put(2, known);

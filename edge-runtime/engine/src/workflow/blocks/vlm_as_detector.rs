@@ -191,6 +191,8 @@ impl Block for Read {
                     class: f.class.into(),
                     track: None,
                     id: call.new_id(),
+                    time_in_zone: None,
+                    held: false,
                     extra: None,
                 });
             }

@@ -86,6 +86,8 @@ fn detection(class: &str, class_id: i64, confidence: f64, bbox: [f64; 4], id: &s
         class: Arc::from(class),
         track: None,
         id: DetectionId::Given(Arc::from(id)),
+        time_in_zone: None,
+        held: false,
         extra: None,
     }
 }

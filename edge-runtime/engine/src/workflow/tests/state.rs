@@ -197,24 +197,32 @@ fn a_recording_is_gone_on_with_from_any_of_its_frames() {
             continue;
         };
         let mut player = Player::new(&compiled, &recording).unwrap();
-        if !player.run.remembers() || player.play(0).is_err() {
+        let first = player.play(&mut player.frame(0));
+        if !player.execution().remembers() || first.is_err() {
             continue;
         }
         let mut restored: Vec<Player<'_>> = Vec::new();
         for n in 1..40 {
             if [1, 2, 17, 33].contains(&n) {
-                let saved = player.run.save();
+                let saved = player.execution().save();
                 let mut other = Player::new(&compiled, &recording).unwrap();
-                other.run.restore(&saved.bytes).unwrap();
+                other.execution_mut().restore(&saved.bytes).unwrap();
                 if saved.left_out.is_empty() {
                     restored.push(other);
                 }
             }
-            let failures = player.play(n).unwrap();
+            let mut frame = player.frame(n);
+            let report = player.play(&mut frame).unwrap();
+            let outputs = player.execution().outputs_json();
             for other in &mut restored {
-                assert_eq!(other.play(n).unwrap(), failures, "{}", path.display());
-                let (ours, theirs) = (other.run.outputs_json(), player.run.outputs_json());
-                assert_eq!(ours, theirs, "frame {n} of {}", path.display());
+                assert_eq!(
+                    other.play(&mut frame).unwrap(),
+                    report,
+                    "{}",
+                    path.display()
+                );
+                let ours = other.execution().outputs_json();
+                assert_eq!(ours, outputs, "frame {n} of {}", path.display());
                 compared += 1;
             }
         }
@@ -253,4 +261,24 @@ fn what_another_version_wrote_is_refused() {
     let why = run.restore(&bytes).unwrap_err();
     assert_eq!(why, StateError::OtherForm { found: 2 });
     assert!(why.to_string().contains("form 2"), "{why}");
+}
+
+#[test]
+fn what_takes_most_is_left_out_where_there_is_too_much() {
+    let mut definition = counting();
+    let steps = definition["steps"].as_array_mut().unwrap();
+    for (name, length) in [("short", 2), ("long", 4000)] {
+        steps.push(
+            json!({"type": "roboflow_core/buffer@v1", "name": name, "length": length,
+            "data": "$steps.own.tracked_detections"}),
+        );
+    }
+    let compiled = compile(&definition, &BTreeMap::new()).unwrap();
+    let mut run = compiled.instantiate();
+    play(&mut run, 1, 4001);
+    let saved = run.save();
+    assert!(saved.bytes.len() <= MOST_STATE_BYTES);
+    let left_out: Vec<&str> = saved.left_out.iter().map(|a| &*a.what).collect();
+    assert_eq!(left_out, ["step long"]);
+    assert!(compiled.instantiate().restore(&saved.bytes).is_ok());
 }

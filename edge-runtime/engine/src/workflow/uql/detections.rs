@@ -126,11 +126,7 @@ pub(super) fn property(all: &Detections, d: &Detection, property: DetectionPrope
         P::BottomLeft => point(Point::new(b.x1, b.y2)),
         P::BottomRight => point(Point::new(b.x2, b.y2)),
         P::TrackerId => d.track.map_or(Value::Null, |t| Value::Int(t.0)),
-        P::TimeInZone => d
-            .extra
-            .as_deref()
-            .and_then(|e| e.time_in_zone)
-            .map_or(Value::Null, Value::Float),
+        P::TimeInZone => d.time_in_zone.map_or(Value::Null, Value::Float),
         P::ImageDimensions => Value::list(vec![
             Value::Int(all.size[1].into()),
             Value::Int(all.size[0].into()),

@@ -1,0 +1,218 @@
+//! What runs for every frame asks for no memory once it has what it needs.
+//!
+//! Counted is what the engine asks for; pictures and boxes are made by whoever calls it and are made before. The memory
+//! that a frame needs grows with the most boxes and tracks that there were, so a run of frames is gone through twice before
+//! it is counted.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use allocation_counter::measure;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
+use watchkeeper_engine::geometry::BBox;
+use watchkeeper_engine::track::tracker::{Tracker, TrackerConfig};
+use watchkeeper_engine::workflow::{
+    DetectRequest, Host, ImageValue, Packed, RgbPixels, SlotId, Value, VideoMeta, compile,
+};
+
+fn found(bbox: BBox, confidence: f64, number: u64) -> Detection {
+    Detection {
+        bbox,
+        confidence,
+        class_id: 0,
+        class: "person".into(),
+        track: None,
+        id: DetectionId::Local { stream: 0, number },
+        time_in_zone: None,
+        held: false,
+        extra: None,
+    }
+}
+
+/// People who walk to and fro in rows of five, meet, and are missed now and then. It begins anew every 1200 frames.
+fn crowd(people: u32, frame: u32) -> Detections {
+    let person = |n: u32| {
+        let (row, place) = (n / 5, n % 5);
+        let way = f64::from((frame * (2 + n % 3) + n * 40) % 1200);
+        let x = 200.0 * f64::from(place) + (way - 600.0).abs();
+        let y = 70.0 * f64::from(row);
+        let score = 0.4 + 0.1 * f64::from((frame + n) % 6);
+        found(BBox::new(x, y, x + 40.0, y + 60.0), score, n.into())
+    };
+    let seen = (0..people).filter(|n| !(frame / 3 + n).is_multiple_of(17));
+    Detections {
+        boxes: seen.map(person).collect(),
+        size: [1920, 1080],
+    }
+}
+
+#[test]
+fn the_tracker_allocates_nothing_in_its_steady_state() {
+    let mut tracker = Tracker::new(TrackerConfig::default());
+    let mut follow = |frame: u32| {
+        let detections = crowd(40, frame);
+        let mut known = 0;
+        let info = measure(|| {
+            let ids = tracker.identify(&detections, Some(f64::from(frame) / 30.0));
+            known = ids.iter().flatten().count();
+        });
+        (info.count_total, known)
+    };
+    for frame in 0..2400 {
+        follow(frame);
+    }
+    for frame in 2400..4800 {
+        let (allocations, known) = follow(frame);
+        assert_eq!(allocations, 0, "frame {frame}");
+        assert!(known > 20, "frame {frame}: {known} known");
+    }
+}
+
+/// A tracker of this type with a line and a zone behind it.
+fn counting(tracker: &str) -> Json {
+    json!({
+        "version": "1.0",
+        "inputs": [
+            {"type": "WorkflowImage", "name": "image"},
+            {"type": "WorkflowBatchInput", "name": "predictions", "kind": ["object_detection_prediction"]}
+        ],
+        "steps": [
+            {"type": tracker, "name": "tracker", "image": "$inputs.image", "detections": "$inputs.predictions"},
+            {"type": "roboflow_core/line_counter@v2", "name": "line", "image": "$inputs.image",
+             "detections": "$steps.tracker.tracked_detections", "line_segment": [[640, 0], [640, 720]],
+             "triggering_anchor": "CENTER"},
+            {"type": "roboflow_core/time_in_zone@v3", "name": "zone", "image": "$inputs.image",
+             "detections": "$steps.tracker.tracked_detections",
+             "zone": [[200, 150], [1080, 150], [1080, 570], [200, 570]]}
+        ],
+        "outputs": [
+            {"type": "JsonField", "name": "in", "selector": "$steps.line.count_in"},
+            {"type": "JsonField", "name": "timed", "selector": "$steps.zone.timed_detections"}
+        ]
+    })
+}
+
+/// There is no model in these workflows.
+struct Nothing;
+
+impl Host for Nothing {
+    fn detect(&mut self, _: &DetectRequest<'_>) -> Result<Detections, String> {
+        Err("no model".to_owned())
+    }
+}
+
+/// Goes through the frames three times, one frame each thirtieth of a second; the most that any frame of the last time
+/// asked for, in allocations, and what all of them asked for together.
+fn most_allocations(tracker: &str, frames: &[Detections]) -> (u64, u64) {
+    let compiled = compile(&counting(tracker), &BTreeMap::new()).unwrap();
+    let slots: [SlotId; 2] =
+        ["image", "predictions"].map(|name| compiled.slot(&format!("$inputs.{name}")).unwrap());
+    let crossed = compiled.slot("$steps.line.count_in").unwrap();
+    let mut run = compiled.instantiate();
+    let pixels = Arc::new(Packed(Arc::new(RgbPixels::default())));
+    let (mut most, mut all) = (0, 0);
+    for (number, boxes) in (1_u32..).zip(frames.iter().chain(frames).chain(frames)) {
+        let time_s = f64::from(number) / 30.0;
+        let meta = VideoMeta {
+            video_identifier: "gate".into(),
+            frame_number: number.into(),
+            frame_timestamp: time_s,
+            source_s: Some(time_s),
+            fps: Some(30.0),
+            comes_from_video_file: false,
+        };
+        let image = ImageValue::new(Arc::clone(&pixels) as _, meta);
+        let inputs = [
+            (slots[0], image.into()),
+            (slots[1], Value::from(boxes.clone())),
+        ];
+        let now = Duration::from_secs_f64(time_s);
+        let info = measure(|| {
+            let report = run.run_one(&inputs, now, &mut Nothing).unwrap();
+            assert!(report.errors.is_empty() && report.skipped.is_empty());
+        });
+        if number as usize > 2 * frames.len() {
+            most = most.max(info.count_total);
+            all += info.count_total;
+        }
+    }
+    assert!(
+        run.number(crossed).unwrap() > 1.0,
+        "nobody crossed the line"
+    );
+    (most, all)
+}
+
+const TRACKERS: [&str; 2] = ["roboflow_core/byte_tracker@v3", "watchkeeper/tracker@v1"];
+
+#[test]
+fn tracker_line_and_zone_allocate_nothing_in_their_steady_state() {
+    for tracker in TRACKERS {
+        for people in [10, 50] {
+            let frames: Vec<Detections> = (0..1200).map(|frame| crowd(people, frame)).collect();
+            let (most, all) = most_allocations(tracker, &frames);
+            assert_eq!(
+                most, 0,
+                "{tracker} with {people} people: {all} in 1200 frames"
+            );
+        }
+    }
+}
+
+/// Detections as the peer's engine was measured with.
+#[derive(Deserialize)]
+struct Recording {
+    width: u32,
+    height: u32,
+    frames: Vec<Vec<[f64; 6]>>,
+}
+
+impl Recording {
+    fn read(name: &str) -> Option<Self> {
+        let folder = std::env::var_os("WATCHKEEPER_DATA").map(PathBuf::from)?;
+        let bytes = std::fs::read(folder.join("workflows").join(name)).ok()?;
+        Some(serde_json::from_slice(&bytes).unwrap())
+    }
+
+    fn detections(&self) -> Vec<Detections> {
+        let frames = self.frames.iter();
+        let boxes = |rows: &Vec<[f64; 6]>| {
+            let each = (0..).zip(rows);
+            each.map(|(n, [x1, y1, x2, y2, score, _])| {
+                found(BBox::new(*x1, *y1, *x2, *y2), *score, n)
+            })
+            .collect()
+        };
+        let size = [self.width, self.height];
+        frames
+            .map(|rows| Detections {
+                boxes: boxes(rows),
+                size,
+            })
+            .collect()
+    }
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the figures are what it is read for")]
+fn so_do_they_on_the_recordings_that_engines_are_compared_with() {
+    for people in [10, 50] {
+        let Some(recording) = Recording::read(&format!("detections_{people}.json")) else {
+            println!("SKIPPED: no test data");
+            continue;
+        };
+        for tracker in TRACKERS {
+            let frames = recording.detections();
+            let (most, all) = most_allocations(tracker, &frames);
+            println!(
+                "{tracker}, {people} boxes: at most {most} allocations a frame, {all} in {} frames",
+                frames.len()
+            );
+            assert_eq!(most, 0, "{tracker} with {people} boxes");
+        }
+    }
+}
