@@ -11,8 +11,10 @@ mod camera;
 pub mod kalman;
 mod likeness;
 mod motion;
+pub mod sort;
 pub mod tracker;
 
 pub use byte_track::{ByteTrack, ByteTrackConfig};
 pub use cadence::Cadence;
+pub use sort::{SortConfig, SortKind, SortTracker};
 pub use tracker::{Tracker, TrackerConfig};

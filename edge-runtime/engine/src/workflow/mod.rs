@@ -33,6 +33,7 @@ pub mod replay;
 mod run;
 mod selector;
 mod sink;
+mod sort_family;
 mod state;
 mod stateful;
 mod step;

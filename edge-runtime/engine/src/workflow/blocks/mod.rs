@@ -79,7 +79,7 @@ pub(crate) fn latest(family: &str) -> Option<&'static str> {
 }
 
 /// Where a frame stands in its video, from an image or from metadata.
-fn video_of(value: &Value) -> Result<&Arc<VideoMeta>, String> {
+pub(super) fn video_of(value: &Value) -> Result<&Arc<VideoMeta>, String> {
     match value {
         Value::Image(image) => Ok(&image.meta),
         Value::Meta(meta) => Ok(meta),

@@ -1,0 +1,89 @@
+//! Follows objects from frame to frame with BoT-SORT. The camera is taken to stand still.
+
+use super::super::block::Call;
+use super::super::instances::CACHE_SIZE;
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Shape};
+use super::super::per_video::FRAME;
+use super::super::sort_family::{BOXES, BUFFER, following, manifest, proof, share};
+use crate::track::sort::SortKind;
+
+/// Frames with a box before a track is reported, unless the step says otherwise.
+const PROOF: i64 = 2;
+
+pub(super) const BLOCKS: &[Manifest] = &[manifest(
+    "roboflow_core/trackers_botsort@v1",
+    "Gives detections an identity over time (BoT-SORT, for a camera that stands still).",
+    &[
+        FRAME,
+        BOXES,
+        proof(PROOF),
+        BUFFER,
+        CACHE_SIZE,
+        share(
+            "minimum_iou_threshold_first_assoc",
+            "least overlap, times score, with which a good box continues a track",
+            0.2,
+        ),
+        share(
+            "minimum_iou_threshold_second_assoc",
+            "least overlap with which a poor box continues a track",
+            0.5,
+        ),
+        share(
+            "minimum_iou_threshold_unconfirmed_assoc",
+            "least overlap, times score, with which a box proves a track",
+            0.3,
+        ),
+        share(
+            "track_activation_threshold",
+            "score from which on a box begins a track",
+            0.7,
+        ),
+        share(
+            "high_conf_det_threshold",
+            "score from which on a box is matched first",
+            0.6,
+        ),
+        Property::value(
+            "instant_first_frame_activation",
+            "whether the tracks of the first frame need no proof",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(false)),
+        Property::value(
+            "enable_cmc",
+            "kept for compatibility: a camera is taken to stand still",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(false)),
+        Property::literal(
+            "cmc_method",
+            "kept for compatibility",
+            Shape::Choice(&["orb", "sift", "sparseOptFlow", "ecc"]),
+        )
+        .or(Or::Text("sparseOptFlow")),
+        Property::value(
+            "cmc_downscale",
+            "kept for compatibility",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(2))
+        .nullable(),
+    ],
+    |setup| Ok(following(setup, kind, PROOF)),
+)];
+
+fn kind(call: &Call<'_>) -> Result<SortKind, String> {
+    Ok(SortKind::Bot {
+        overlap: call.number(5, 0.2)?,
+        poor_overlap: call.number(6, 0.5)?,
+        new_overlap: call.number(7, 0.3)?,
+        activation: call.number(8, 0.7)?,
+        good: call.number(9, 0.6)?,
+        at_once: call.boolean(10, false)?,
+    })
+}

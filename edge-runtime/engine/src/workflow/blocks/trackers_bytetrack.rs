@@ -1,0 +1,47 @@
+//! Follows objects from frame to frame with ByteTrack on the filter of SORT.
+
+use super::super::block::Call;
+use super::super::instances::CACHE_SIZE;
+use super::super::manifest::Manifest;
+use super::super::per_video::FRAME;
+use super::super::sort_family::{BOXES, BUFFER, following, manifest, proof, share};
+use crate::track::sort::SortKind;
+
+/// Frames with a box before a track is reported, unless the step says otherwise.
+const PROOF: i64 = 2;
+
+pub(super) const BLOCKS: &[Manifest] = &[manifest(
+    "roboflow_core/trackers_bytetrack@v1",
+    "Gives detections an identity over time (ByteTrack, with a filter of box sides).",
+    &[
+        FRAME,
+        BOXES,
+        proof(PROOF),
+        BUFFER,
+        CACHE_SIZE,
+        share(
+            "minimum_iou_threshold",
+            "least overlap with which a box continues a track",
+            0.1,
+        ),
+        share(
+            "track_activation_threshold",
+            "score from which on a box begins a track",
+            0.7,
+        ),
+        share(
+            "high_conf_det_threshold",
+            "score from which on a box is matched first",
+            0.6,
+        ),
+    ],
+    |setup| Ok(following(setup, kind, PROOF)),
+)];
+
+fn kind(call: &Call<'_>) -> Result<SortKind, String> {
+    Ok(SortKind::Byte {
+        overlap: call.number(5, 0.1)?,
+        activation: call.number(6, 0.7)?,
+        good: call.number(7, 0.6)?,
+    })
+}
