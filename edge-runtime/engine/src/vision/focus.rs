@@ -2,7 +2,7 @@
 //!
 //! Invariant: one number for each pixel, none of them negative.
 
-use super::Plane;
+use super::{Plane, filter};
 use crate::numbers::mean;
 
 /// Sharpness of every pixel and of the whole: the square of how much lighter the picture gets within two pixels to the right
@@ -35,19 +35,8 @@ pub fn brenner(plane: &Plane) -> (Vec<f64>, f64) {
 /// 1970.
 #[must_use]
 pub fn tenengrad(plane: &Plane) -> Vec<f64> {
-    let signed = |n: usize| i64::try_from(n).unwrap_or(0);
-    let mut measure = Vec::with_capacity(plane.data.len());
-    for y in 0..plane.height {
-        for x in 0..plane.width {
-            let at = |dx: i64, dy: i64| f64::from(plane.mirrored(signed(x) + dx, signed(y) + dy));
-            let across =
-                at(1, -1) + 2.0 * at(1, 0) + at(1, 1) - at(-1, -1) - 2.0 * at(-1, 0) - at(-1, 1);
-            let down =
-                at(-1, 1) + 2.0 * at(0, 1) + at(1, 1) - at(-1, -1) - 2.0 * at(0, -1) - at(1, -1);
-            measure.push(across * across + down * down);
-        }
-    }
-    measure
+    let gradients = filter::gradients(plane).into_iter();
+    gradients.map(|[x, y]| x * x + y * y).collect()
 }
 
 /// The mean of numbers; 0 of none.

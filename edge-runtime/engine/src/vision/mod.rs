@@ -4,12 +4,16 @@
 //! edge of a picture, it is followed, so that thresholds which people tuned there mean the same here. Invariant: pure
 //! functions of pixels; no picture, however small, makes anything here panic.
 
+pub mod align;
 pub mod background;
+pub mod codes;
 pub mod contrast;
 pub mod dominant;
 pub mod filter;
 pub mod focus;
 pub mod morphology;
+pub mod sift;
+pub mod skew;
 pub mod threshold;
 pub mod warp;
 

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::geometry::Point;
+use crate::numbers::mean;
 use crate::workflow::RgbPixels;
 
 /// A way from one plane to another that keeps straight lines straight: a matrix of 3 by 3, by rows.
@@ -17,12 +18,75 @@ impl Perspective {
     #[must_use]
     pub fn between(from: &[Point; 4], to: &[Point; 4]) -> Option<Self> {
         let mut rows = [[0.0_f64; 9]; 8];
-        for (i, (p, q)) in from.iter().zip(to).enumerate() {
-            rows[2 * i] = [p.x, p.y, 1.0, 0.0, 0.0, 0.0, -p.x * q.x, -p.y * q.x, q.x];
-            rows[2 * i + 1] = [0.0, 0.0, 0.0, p.x, p.y, 1.0, -p.x * q.y, -p.y * q.y, q.y];
+        let all = from.iter().zip(to).flat_map(|(p, q)| equations(*p, *q));
+        for (row, equation) in rows.iter_mut().zip(all) {
+            *row = equation;
         }
         let [a, b, c, d, e, f, g, h] = solved(&mut rows)?;
         Some(Self([a, b, c, d, e, f, g, h, 1.0]))
+    }
+
+    /// The way that takes many points as near as can be to where they were found, by least squares, after Hartley, "In defense
+    /// of the eight-point algorithm", 1997; `None` of fewer than four, or where they lie on a line.
+    #[must_use]
+    pub fn fitting(pairs: &[(Point, Point)]) -> Option<Self> {
+        if pairs.len() < 4 {
+            return None;
+        }
+        let (near_from, near_to) = (
+            Self::to_the_middle(pairs.iter().map(|(p, _)| *p)),
+            Self::to_the_middle(pairs.iter().map(|(_, q)| *q)),
+        );
+        // The sums of the products of the rows that four points would have.
+        let mut rows = [[0.0_f64; 9]; 8];
+        for (p, q) in pairs {
+            let (p, q) = (near_from.apply(*p), near_to.apply(*q));
+            for equation in equations(p, q) {
+                for (row, factor) in rows.iter_mut().zip(equation) {
+                    for (cell, value) in row.iter_mut().zip(equation) {
+                        *cell += factor * value;
+                    }
+                }
+            }
+        }
+        let [a, b, c, d, e, f, g, h] = solved(&mut rows)?;
+        let near = Self([a, b, c, d, e, f, g, h, 1.0]);
+        Some(near_from.then(&near).then(&near_to.inverse()?))
+    }
+
+    /// Moves points so that their middle is at nothing and they are about one away from it.
+    fn to_the_middle(points: impl Iterator<Item = Point> + Clone) -> Self {
+        let x = mean(points.clone().map(|p| p.x));
+        let y = mean(points.clone().map(|p| p.y));
+        let far = mean(points.map(|p| (p.x - x).hypot(p.y - y)));
+        let scale = if far > 0.0 { 1.0 / far } else { 1.0 };
+        Self([
+            scale,
+            0.0,
+            -x * scale,
+            0.0,
+            scale,
+            -y * scale,
+            0.0,
+            0.0,
+            1.0,
+        ])
+    }
+
+    /// This way, and from there another one.
+    #[must_use]
+    pub fn then(&self, next: &Self) -> Self {
+        let cell = |i: usize| {
+            let each = (0..3).map(|k| next.0[i / 3 * 3 + k] * self.0[k * 3 + i % 3]);
+            each.sum::<f64>()
+        };
+        Self(std::array::from_fn(cell))
+    }
+
+    /// A way without any turn: so far to the right and down.
+    #[must_use]
+    pub const fn moved(right: f64, down: f64) -> Self {
+        Self([1.0, 0.0, right, 0.0, 1.0, down, 0.0, 0.0, 1.0])
     }
 
     /// Where a point goes.
@@ -64,6 +128,14 @@ impl Perspective {
             None => sampled(picture, size, |_| Point::new(f64::NAN, f64::NAN)),
         }
     }
+}
+
+/// What a way that takes one point to another has to fulfil: factors of its first eight numbers, and what they add up to.
+const fn equations(p: Point, q: Point) -> [[f64; 9]; 2] {
+    [
+        [p.x, p.y, 1.0, 0.0, 0.0, 0.0, -p.x * q.x, -p.y * q.x, q.x],
+        [0.0, 0.0, 0.0, p.x, p.y, 1.0, -p.x * q.y, -p.y * q.y, q.y],
+    ]
 }
 
 /// Solves eight linear equations by Gauss with the largest pivot first; `None` where they have no one solution.
@@ -256,6 +328,31 @@ mod tests {
         let line = corners([(0.0, 0.0), (1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]);
         let square = corners([(0.0, 9.0), (0.0, 0.0), (9.0, 0.0), (9.0, 9.0)]);
         assert_eq!(Perspective::between(&line, &square), None);
+    }
+
+    #[test]
+    fn many_points_that_are_a_little_off_make_the_way_that_they_were_on() {
+        let from = corners([(0.0, 0.0), (100.0, 0.0), (100.0, 100.0), (0.0, 100.0)]);
+        let to = corners([(10.0, 5.0), (90.0, 20.0), (110.0, 120.0), (-5.0, 90.0)]);
+        let way = Perspective::between(&from, &to).unwrap();
+        let pairs: Vec<(Point, Point)> = (0_u32..100)
+            .map(|i| {
+                let p = Point::new(f64::from(i % 10) * 11.0, f64::from(i / 10) * 11.0);
+                let off = if i % 2 == 0 { 0.2 } else { -0.2 };
+                let q = way.apply(p);
+                (p, Point::new(q.x + off, q.y - off))
+            })
+            .collect();
+        let fitted = Perspective::fitting(&pairs).unwrap();
+        for (p, q) in from.iter().zip(&to) {
+            let there = fitted.apply(*p);
+            assert!((there.x - q.x).hypot(there.y - q.y) < 0.3, "{there:?}");
+        }
+        let moved = way.then(&Perspective::moved(7.0, -2.0));
+        let there = moved.apply(from[2]);
+        assert!((there.x - 117.0).abs() < 1e-9 && (there.y - 118.0).abs() < 1e-9);
+        let line: Vec<(Point, Point)> = pairs[..10].to_vec();
+        assert!(Perspective::fitting(&line).is_none());
     }
 
     #[test]

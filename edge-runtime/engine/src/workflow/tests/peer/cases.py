@@ -381,3 +381,68 @@ for family, variants in {
             family, f"with {more}", {"image": "$inputs.image", "detections": "$inputs.boxes", **more}, KINDS,
             *traffic(i + 1),
         )
+
+
+# Points, directions and codes.
+def spots(width=96, height=80, turn=0.0, move=(0.0, 0.0)):
+    """Soft blobs of several sizes, turned around the middle and moved."""
+    y, x = np.mgrid[0:height, 0:width].astype(float)
+    x, y = x - width / 2 - move[0], y - height / 2 - move[1]
+    angle = np.radians(turn)
+    x, y = x * np.cos(angle) + y * np.sin(angle), y * np.cos(angle) - x * np.sin(angle)
+    light = np.full(x.shape, 20.0)
+    for cx, cy, r, h in [(-24, -18, 4, 150), (8, -14, 6, 110), (-10, 16, 3, 190), (22, 12, 5, 130), (-2, -2, 2.5, 90)]:
+        light += h * np.exp(-((x - cx) ** 2 + 1.7 * (y - cy) ** 2 + 0.5 * (x - cx) * (y - cy)) / (2.0 * r * r))
+    rgb = np.stack([light * 0.9, light, light * 0.7], axis=-1)
+    return np.clip(rgb, 0, 255).astype(np.uint8)
+
+
+TWO = {"a": "image", "b": "image"}
+pixels("sift", "blobs and nothing", {}, spots(), spots(turn=35.0), np.full((30, 40, 3), 90, np.uint8), pixels_within=255.0)
+case(
+    "sift_comparison", "moved and turned",
+    {"type": "roboflow_core/sift_comparison@v2", "input_1": "$inputs.a", "input_2": "$inputs.b", "matcher": "BFMatcher",
+     "good_matches_threshold": 5},
+    TWO,
+    {"a": picture(spots()), "b": picture(spots(turn=20.0, move=(3.0, -4.0)))},
+    {"a": picture(spots()), "b": picture(scene(96, 80))},
+    {"a": picture(spots()), "b": picture(np.full((30, 40, 3), 90, np.uint8))},
+)
+
+
+def striped(tilt, width=96, height=72):
+    y, x = np.mgrid[0:height, 0:width]
+    angle = np.radians(tilt)
+    light = np.where(np.mod(x * np.cos(angle) + y * np.sin(angle), 20) < 10, 220, 30)
+    return np.repeat(light[:, :, None], 3, axis=-1).astype(np.uint8)
+
+
+# Edges are rounded in another way, and a picture of one degree more is a pixel larger.
+for more in [{}, {"target_orientation": "horizontal"}, {"target_orientation": "either", "skip_below_degrees": 12.0}]:
+    pixels("auto_rotate_on_edges", f"with {more}", more, striped(9.0), striped(-25.0), striped(0.0),
+           np.full((30, 40, 3), 90, np.uint8), within=0.03, pixels_within=20.0)
+
+
+def in_midst(code, room=30):
+    """A code of 0 and 255 in the midst of light."""
+    grey = np.pad(np.asarray(code, dtype=np.uint8), room, constant_values=255)
+    return np.repeat(grey[:, :, None], 3, axis=-1)
+
+
+def codes():
+    import qrcode
+    import zxingcpp
+
+    qr = qrcode.QRCode(box_size=4, border=0)
+    qr.add_data("Gate 7, hall 2")
+    qr.make()
+    square = np.where(np.kron(qr.get_matrix(), np.ones((4, 4))) > 0, 0, 255)
+    bars = zxingcpp.write_barcode(zxingcpp.BarcodeFormat.EAN13, "4006381333931", width=240, height=60)
+    return in_midst(square), in_midst(np.array(bars))
+
+
+square, bars = codes()
+# The corners of a code are known to a few pixels. Where there is no QR code, the peer fails.
+for family, arrays in {"qr_code_detector": [square], "barcode_detector": [bars, square]}.items():
+    frames = [{"images": picture(a, n)} for n, a in enumerate(arrays, start=1)]
+    case(family, "a QR code and a bar code", {"images": "$inputs.images"}, {"images": "image"}, *frames, within=0.06)

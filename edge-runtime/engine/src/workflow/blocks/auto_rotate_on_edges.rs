@@ -1,0 +1,195 @@
+//! Turns pictures until their edges are upright or level.
+
+use image::imageops;
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
+use crate::geometry::Point;
+use crate::vision::{self, Plane, skew, warp};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/auto_rotate_on_edges@v1",
+    category: "classical_computer_vision",
+    summary: "Turns a picture until most of its edges are upright or level.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        Property::value(
+            "target_orientation",
+            "how the edges are to run; either is whatever is nearer",
+            Shape::Choice(&["vertical", "horizontal", "either"]),
+            &[Kind::Text],
+        )
+        .or(Or::Text("vertical")),
+        Property::value(
+            "skip_below_degrees",
+            "a picture that is tilted by less stays as it is",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(0.4)),
+        Property::value(
+            "max_correction_degrees",
+            "so does one that is tilted by more",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Float(90.0)),
+        Property::value(
+            "internal_resolution",
+            "pixels of the longer side on which edges are looked for",
+            Shape::Integer(1),
+            &[Kind::Integer],
+        )
+        .or(Or::Int(1000)),
+    ],
+    outputs: &[
+        Output::new("image", &[Kind::Image]),
+        Output::new("angle", &[Kind::Float]),
+    ],
+    build: |_| Ok(Box::new(Turn)),
+    ..Manifest::BASE
+}];
+
+struct Turn;
+
+impl Block for Turn {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let target = call.text(1)?;
+        let period = match target {
+            "vertical" | "horizontal" => 180.0,
+            "either" => 90.0,
+            other => {
+                return Err(format!(
+                    "{other:?} is no orientation; use vertical, horizontal or either"
+                ));
+            }
+        };
+        let [least, most] = [call.number(2, 0.4)?, call.number(3, 90.0)?];
+        let side = call.integer(4, 1000)?;
+        let side = u32::try_from(side).ok().filter(|n| *n > 0);
+        let side = side.ok_or("internal_resolution has to be 1 or more")?;
+        let across = skew::across_edges(&small(&image.pixels.rgb(), side));
+        // Edges that are upright get lighter or darker to the right.
+        let level = if target == "horizontal" { 90.0 } else { 0.0 };
+        let tilt = across.map(|angle| {
+            let angle = (angle - level).rem_euclid(period);
+            if angle > period / 2.0 {
+                angle - period
+            } else {
+                angle
+            }
+        });
+        match tilt.filter(|tilt| (least..=most).contains(&tilt.abs())) {
+            Some(tilt) => {
+                let size = turned_size(image.size(), tilt);
+                let upright = image.changed(size, move |pixels| turned(pixels, tilt, size));
+                call.put(0, upright);
+                call.put(1, tilt);
+            }
+            None => {
+                call.put(0, call.arg(0).clone());
+                call.put(1, 0.0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lightness of a picture whose longer side is at most so long.
+fn small(pixels: &super::super::RgbPixels, side: u32) -> Plane {
+    let grey = vision::grey(pixels);
+    let (width, height) = grey.dimensions();
+    let longer = width.max(height);
+    if longer <= side {
+        return Plane::from(&grey);
+    }
+    let scale = f64::from(side) / f64::from(longer);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "shorter than a side"
+    )]
+    let scaled = |n: u32| ((f64::from(n) * scale).round() as u32).max(1);
+    Plane::from(&imageops::thumbnail(&grey, scaled(width), scaled(height)))
+}
+
+/// The size of a picture that holds all of another one that is turned.
+fn turned_size([width, height]: [u32; 2], degrees: f64) -> [u32; 2] {
+    let (sine, cosine) = degrees.to_radians().sin_cos();
+    let (sine, cosine) = (sine.abs(), cosine.abs());
+    let [w, h] = [width, height].map(f64::from);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most the diagonal of a picture; `as` saturates"
+    )]
+    let whole = |n: f64| (n as u32).max(1);
+    [whole(h * sine + w * cosine), whole(h * cosine + w * sine)]
+}
+
+/// The picture turned anticlockwise; black where nothing falls.
+fn turned(
+    pixels: &super::super::RgbPixels,
+    degrees: f64,
+    size: [u32; 2],
+) -> super::super::RgbPixels {
+    let (sine, cosine) = degrees.to_radians().sin_cos();
+    let middle = [pixels.width / 2, pixels.height / 2].map(f64::from);
+    let new_middle = size.map(|n| f64::from(n) / 2.0);
+    warp::sampled(pixels, size, |p| {
+        let (dx, dy) = (p.x - new_middle[0], p.y - new_middle[1]);
+        Point::new(
+            middle[0] + cosine * dx - sine * dy,
+            middle[1] + sine * dx + cosine * dy,
+        )
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    /// What becomes of stripes that are tilted clockwise by so many degrees from upright.
+    fn stripes(tilt: f64, extra: &Json) -> (f64, [u64; 2]) {
+        let mut step =
+            json!({"type": "roboflow_core/auto_rotate_on_edges@v1", "image": "$inputs.image"});
+        for (key, value) in extra.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        let (sine, cosine) = tilt.to_radians().sin_cos();
+        let frame = picture(1, [160, 120], |x, y| {
+            let along = f64::from(x) * cosine + f64::from(y) * sine;
+            let light = 125.0 + 95.0 * (along * std::f64::consts::TAU / 20.0).sin();
+            [light as u8; 3]
+        });
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        let out = bench.feed(&[("image", frame)]).unwrap();
+        let size = ["width", "height"].map(|side| out["image"][side].as_u64().unwrap());
+        (out["angle"].as_f64().unwrap(), size)
+    }
+
+    #[test]
+    fn tilted_stripes_are_set_upright_or_level() {
+        let (angle, [width, height]) = stripes(10.0, &json!({}));
+        assert!((angle - 10.0).abs() < 2.0, "{angle}");
+        assert!(width > 170 && height > 140, "{width}x{height}");
+        let (angle, _) = stripes(10.0, &json!({"target_orientation": "horizontal"}));
+        assert!((angle + 80.0).abs() < 2.0, "{angle}");
+        let (angle, _) = stripes(70.0, &json!({"target_orientation": "either"}));
+        assert!((angle + 20.0).abs() < 2.0, "{angle}");
+    }
+
+    #[test]
+    fn what_is_straight_or_tilted_too_far_stays_as_it_is() {
+        assert_eq!(stripes(0.0, &json!({})), (0.0, [160, 120]));
+        let most = json!({"max_correction_degrees": 5});
+        assert_eq!(stripes(10.0, &most), (0.0, [160, 120]));
+    }
+}

@@ -1,0 +1,48 @@
+//! Reads QR codes.
+
+use super::super::codes::{manifest, reading};
+use super::super::kinds::Kind;
+use super::super::manifest::{Manifest, Output};
+use crate::vision::codes;
+
+pub(super) const BLOCKS: &[Manifest] = &[manifest(
+    "roboflow_core/qr_code_detector@v1",
+    "Finds QR codes in pictures and reads them.",
+    &[Output::new("predictions", &[Kind::QrCode])],
+    |_| Ok(reading("qr_code", codes::qr_codes)),
+)];
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::Value;
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    #[test]
+    fn a_code_that_was_generated_is_read_where_it_stands() {
+        let step = json!({"type": "QRCodeGenerator", "text": "$inputs.text", "border": 2});
+        let mut maker = Bench::new(step, &[("text", Kind::Text)]);
+        maker.feed(&[("text", Value::from("gate 7"))]).unwrap();
+        let made = maker.value("qr_code").unwrap();
+
+        let step = json!({"type": "QRCodeDetection", "images": "$inputs.image"});
+        let mut reader = Bench::new(step, &[("image", Kind::Image)]);
+        let out = reader.feed(&[("image", made)]).unwrap();
+        let found = &out["predictions"]["predictions"];
+        assert_eq!(found.as_array().unwrap().len(), 1, "{out}");
+        assert_eq!(found[0]["data"], json!("gate 7"));
+        assert_eq!(found[0]["class"], json!("qr_code"));
+        // 21 modules of 10 pixels within two modules of border.
+        let near = |key: &str, wanted: f64| (found[0][key].as_f64().unwrap() - wanted).abs() < 5.0;
+        assert!(
+            near("x", 125.0) && near("y", 125.0) && near("width", 210.0),
+            "{out}"
+        );
+
+        let nothing = reader.feed(&[("image", picture(2, [60, 60], |_, _| [255; 3]))]);
+        assert_eq!(nothing.unwrap()["predictions"]["predictions"], json!([]));
+    }
+}

@@ -1,0 +1,164 @@
+//! Makes QR codes.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call, Setup};
+use super::super::drawing;
+use super::super::image::{ImageValue, Packed, RgbPixels, VideoMeta};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use crate::draw::Color;
+use crate::vision::codes::{Spare, qr_code};
+
+/// How much may be lost, as the language names it.
+const SPARE: [(&str, Spare); 4] = [
+    (
+        "Low (~7% word recovery / highest data capacity)",
+        Spare::Low,
+    ),
+    ("Medium (~15% word recovery)", Spare::Medium),
+    ("Quartile (~25% word recovery)", Spare::Quartile),
+    (
+        "High (~30% word recovery / lowest data capacity)",
+        Spare::High,
+    ),
+];
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/qr_code_generator@v1",
+    category: "transformation",
+    summary: "Makes the QR code of a text as a picture.",
+    role: Role::Other,
+    properties: &[
+        Property::value("text", "what the code says", Shape::Text, &[Kind::Text]),
+        Property::value(
+            "border",
+            "empty modules around the code, up to 100",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(4)),
+        Property::value(
+            "fill_color",
+            "colour of the code",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Text("BLACK")),
+        Property::value("back_color", "colour around it", Shape::Text, &[Kind::Text])
+            .or(Or::Text("WHITE")),
+        Property::literal(
+            "error_correct",
+            "how much of the code may be lost before it can't be read",
+            Shape::Choice(&[SPARE[0].0, SPARE[1].0, SPARE[2].0, SPARE[3].0]),
+        )
+        .or(Or::Text(SPARE[1].0)),
+    ],
+    outputs: &[Output::new("qr_code", &[Kind::Image])],
+    build: |setup| {
+        Ok(Box::new(Make {
+            spare: spare(setup),
+        }))
+    },
+    ..Manifest::BASE
+}];
+
+/// Pixels of a module along a side, and most modules around a code.
+const MODULE: usize = 10;
+const MOST_BORDER: i64 = 100;
+
+fn spare(setup: &Setup<'_>) -> Spare {
+    let named = setup.literals.get("error_correct").and_then(|v| v.as_str());
+    let known = SPARE.iter().find(|(name, _)| named == Some(name));
+    known.map_or(Spare::Medium, |(_, spare)| *spare)
+}
+
+struct Make {
+    spare: Spare,
+}
+
+impl Block for Make {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let text = call.text(0)?;
+        let border = call.integer(1, 4)?;
+        if !(0..=MOST_BORDER).contains(&border) {
+            return Err(format!(
+                "border is {border} and has to be from 0 to {MOST_BORDER}"
+            ));
+        }
+        let border = usize::try_from(border).unwrap_or(0);
+        let (dark, light) = (
+            drawing::color(call.text(2)?)?,
+            drawing::color(call.text(3)?)?,
+        );
+        let rows = qr_code(text, self.spare)?;
+        let side = (rows.len() + 2 * border) * MODULE;
+        let module = |n: usize| (n / MODULE).checked_sub(border);
+        let color = |x: usize, y: usize| {
+            let row = module(y).and_then(|y| rows.get(y));
+            let is_dark = row.zip(module(x)).and_then(|(row, x)| row.get(x));
+            let Color { r, g, b } = if is_dark == Some(&true) { dark } else { light };
+            [r, g, b]
+        };
+        let all = (0..side).flat_map(|y| (0..side).map(move |x| (x, y)));
+        let pixels = RgbPixels {
+            width: u32::try_from(side).unwrap_or(0),
+            height: u32::try_from(side).unwrap_or(0),
+            data: all.flat_map(|(x, y)| color(x, y)).collect(),
+        };
+        let packed = Arc::new(Packed(Arc::new(pixels)));
+        call.put(0, ImageValue::new(packed, VideoMeta::still(call.step)));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::Value;
+    use super::super::super::tests::bench::Bench;
+    use super::{Kind, SPARE};
+
+    fn made(extra: &Json) -> Result<(u32, [u8; 3]), String> {
+        let mut step =
+            json!({"type": "roboflow_core/qr_code_generator@v1", "text": "$inputs.text"});
+        for (key, value) in extra.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        let mut bench = Bench::new(step, &[("text", Kind::Text)]);
+        bench.feed(&[("text", Value::from("gate 7"))])?;
+        let Some(Value::Image(image)) = bench.value("qr_code") else {
+            panic!("no picture");
+        };
+        let rgb = image.pixels.rgb();
+        Ok((rgb.width, [rgb.data[0], rgb.data[1], rgb.data[2]]))
+    }
+
+    #[test]
+    fn a_module_is_ten_pixels_wide_and_the_border_has_the_colour_asked_for() {
+        assert_eq!(made(&json!({})), Ok((290, [255; 3])));
+        let blue = json!({"border": 1, "back_color": "#0000ff"});
+        assert_eq!(made(&blue), Ok((230, [0, 0, 255])));
+        // The code itself begins with a dark corner.
+        let bare = json!({"border": 0, "fill_color": "#102030"});
+        assert_eq!(made(&bare), Ok((210, [16, 32, 48])));
+    }
+
+    #[test]
+    fn a_code_that_may_lose_more_is_larger() {
+        let long = "x".repeat(60);
+        let side = |spare: &str| {
+            made(&json!({"text": long, "error_correct": spare})).map(|(side, _)| side)
+        };
+        assert!(side(SPARE[3].0) > side(SPARE[0].0));
+    }
+
+    #[test]
+    fn a_border_or_a_colour_that_makes_no_sense_is_refused() {
+        assert!(made(&json!({"border": -1})).is_err());
+        assert!(made(&json!({"border": 101})).is_err());
+        assert!(made(&json!({"fill_color": "no colour"})).is_err());
+    }
+}

@@ -1,0 +1,34 @@
+//! Finds points of a picture that are found again in another one.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Manifest, Output, Property, Role};
+use super::super::points;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/sift@v1",
+    category: "classical_computer_vision",
+    summary: "Finds points that are found again where a picture is larger, turned or lit in another way (SIFT).",
+    role: Role::Other,
+    properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
+    outputs: &[
+        Output::new("image", &[Kind::Image]),
+        Output::new("keypoints", &[Kind::ImageKeypoints]),
+        Output::new("descriptors", &[Kind::NumpyArray]),
+    ],
+    build: |_| Ok(Box::new(Sift)),
+    ..Manifest::BASE
+}];
+
+struct Sift;
+
+impl Block for Sift {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let found = points::of(image)?;
+        call.put(0, points::drawn(image, &found));
+        call.put(1, points::list(&found));
+        call.put(2, points::descriptors(&found));
+        Ok(())
+    }
+}

@@ -1,0 +1,278 @@
+//! Says whether two pictures show the same thing, by points that are found in both.
+
+use std::sync::Arc;
+
+use image::{RgbImage, imageops};
+
+use super::super::block::{Block, Call};
+use super::super::image::ImageValue;
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
+use super::super::points::{self, Found};
+use super::super::value::{Array, Value};
+use crate::draw::{Canvas, Color};
+use crate::geometry::Point;
+use crate::vision;
+use crate::vision::sift::good_matches;
+
+const ENOUGH: Property = Property::value(
+    "good_matches_threshold",
+    "how many points have to be found in both",
+    Shape::Integer(1),
+    &[Kind::Integer],
+)
+.or(Or::Int(50));
+const RATIO: (&str, &str) = (
+    "ratio_threshold",
+    "a point counts where its nearest one is nearer than this share of the way to the next nearest",
+);
+const COUNT: Output = Output::new("good_matches_count", &[Kind::Integer]);
+const MATCH: Output = Output::new("images_match", &[Kind::Boolean]);
+
+const fn version(
+    name: &'static str,
+    properties: &'static [Property],
+    outputs: &'static [Output],
+) -> Manifest {
+    Manifest {
+        name,
+        category: "classical_computer_vision",
+        summary: "Says whether two pictures show the same thing, by points that are found in both (SIFT).",
+        role: Role::Other,
+        properties,
+        outputs,
+        build: |_| Ok(Box::new(Compare)),
+        ..Manifest::BASE
+    }
+}
+
+pub(super) const BLOCKS: &[Manifest] = &[
+    version(
+        "roboflow_core/sift_comparison@v1",
+        &[
+            Property::data(
+                "descriptor_1",
+                "points of the one picture",
+                &[Kind::NumpyArray],
+            ),
+            Property::data("descriptor_2", "points of the other", &[Kind::NumpyArray]),
+            ENOUGH,
+            Property::value(RATIO.0, RATIO.1, NUMBER, &[Kind::Integer]).or(Or::Float(0.7)),
+        ],
+        &[COUNT, MATCH],
+    ),
+    version(
+        "roboflow_core/sift_comparison@v2",
+        &[
+            Property::data(
+                "input_1",
+                "the one picture, or its points",
+                &[Kind::Image, Kind::NumpyArray],
+            ),
+            Property::data(
+                "input_2",
+                "the other picture, or its points",
+                &[Kind::Image, Kind::NumpyArray],
+            ),
+            ENOUGH,
+            Property::value(RATIO.0, RATIO.1, NUMBER, &[Kind::FloatZeroToOne]).or(Or::Float(0.7)),
+            Property::value(
+                "matcher",
+                "kept for compatibility: matches are exact",
+                Shape::Choice(&["FlannBasedMatcher", "BFMatcher"]),
+                &[Kind::Text],
+            )
+            .or(Or::Text("FlannBasedMatcher")),
+            Property::value(
+                "visualize",
+                "whether points and matches are drawn",
+                Shape::Boolean,
+                &[Kind::Boolean],
+            )
+            .or(Or::Bool(false)),
+        ],
+        &[
+            COUNT,
+            MATCH,
+            Output::new("keypoints_1", &[Kind::ImageKeypoints]),
+            Output::new("descriptors_1", &[Kind::NumpyArray]),
+            Output::new("keypoints_2", &[Kind::ImageKeypoints]),
+            Output::new("descriptors_2", &[Kind::NumpyArray]),
+            Output::new("visualization_1", &[Kind::Image]),
+            Output::new("visualization_2", &[Kind::Image]),
+            Output::new("visualization_matches", &[Kind::Image]),
+        ],
+    ),
+];
+
+/// Most pairs of points that are compared.
+const MOST_PAIRS: usize = 25_000_000;
+/// Width of a drawn match in pixels.
+const LINE: f64 = 1.0;
+
+struct Compare;
+
+/// One of the two: a picture with its points, or numbers that stand for the points of one.
+struct Side<'a> {
+    seen: Option<(&'a Arc<ImageValue>, Found)>,
+    descriptors: Value,
+}
+
+impl<'a> Side<'a> {
+    fn of(value: &'a Value) -> Result<Self, String> {
+        let seen = match value {
+            Value::Image(image) => Some((image, points::of(image)?)),
+            Value::Array(_) | Value::Null => None,
+            other => {
+                return Err(format!(
+                    "a picture or an array expected, got {}",
+                    other.what()
+                ));
+            }
+        };
+        let descriptors = seen.as_ref().map(|(_, found)| points::descriptors(found));
+        Ok(Self {
+            descriptors: descriptors.unwrap_or_else(|| value.clone()),
+            seen,
+        })
+    }
+
+    /// A row of numbers for each point.
+    fn rows(&self) -> Vec<&[f32]> {
+        let Value::Array(array) = &self.descriptors else {
+            return Vec::new();
+        };
+        match Array::shape(array) {
+            [_, width] if *width > 0 => array.data().chunks_exact(*width).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Block for Compare {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let sides = [Side::of(call.arg(0))?, Side::of(call.arg(1))?];
+        let enough = call.integer(2, 50)?;
+        let ratio = call.number(3, 0.7)?;
+        let [ours, theirs] = [sides[0].rows(), sides[1].rows()];
+        if ours.len().saturating_mul(theirs.len()) > MOST_PAIRS {
+            return Err(format!(
+                "{} and {} points are too many to compare; make the pictures smaller with image_preprocessing",
+                ours.len(),
+                theirs.len()
+            ));
+        }
+        let good = good_matches(&ours, &theirs, ratio);
+        let could = ours.len() > 1 && theirs.len() > 1;
+        let count = i64::try_from(good.len()).unwrap_or(i64::MAX);
+        call.put(0, count);
+        call.put(1, could && count >= enough);
+        if call.out.len() <= 2 {
+            return Ok(());
+        }
+        let is_drawn = call.boolean(5, false)?;
+        for (number, side) in sides.iter().enumerate() {
+            if let Some((image, found)) = &side.seen {
+                call.put(2 + 2 * number, points::list(found));
+                if is_drawn {
+                    call.put(6 + number, points::drawn(image, found));
+                }
+            }
+            call.put(3 + 2 * number, side.descriptors.clone());
+        }
+        if let [Some((left, ours)), Some((right, theirs))] =
+            sides.each_ref().map(|s| s.seen.as_ref())
+            && is_drawn
+            && could
+        {
+            let place = |found: &Found, i: usize| found.get(i).map(|(k, _)| k.place.map(f64::from));
+            let ends = |[i, j]: &[usize; 2]| Some((place(ours, *i)?, place(theirs, *j)?));
+            let lines: Vec<_> = good.iter().filter_map(ends).collect();
+            call.put(8, beside(left, right, lines));
+        }
+        Ok(())
+    }
+}
+
+/// The two pictures beside each other, with a line from each point to the one it was found as.
+fn beside(
+    left: &ImageValue,
+    right: &Arc<ImageValue>,
+    lines: Vec<([f64; 2], [f64; 2])>,
+) -> ImageValue {
+    let ([width, height], [more, other]) = (left.size(), right.size());
+    let size = [width.saturating_add(more), height.max(other)];
+    let right = Arc::clone(right);
+    left.changed(size, move |pixels| {
+        let mut both = RgbImage::new(size[0], size[1]);
+        imageops::replace(&mut both, &vision::picture(pixels), 0, 0);
+        let other = vision::picture(&right.pixels.rgb());
+        imageops::replace(&mut both, &other, pixels.width.into(), 0);
+        let mut out = vision::pixels(both);
+        let (width, height) = (out.width, out.height);
+        let mut canvas = Canvas::new(&mut out.data, width, height);
+        for (from, to) in &lines {
+            let from = Point::new(from[0], from[1]);
+            let to = Point::new(to[0] + f64::from(pixels.width), to[1]);
+            canvas.segment(from, to, Color::new(0, 255, 0), LINE, 1.0);
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::Value;
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    /// Blobs of several sizes, moved by so much.
+    fn blobs(dx: f64, dy: f64) -> Value {
+        let spots = [
+            (20.0, 24.0, 4.0),
+            (50.0, 30.0, 6.0),
+            (34.0, 54.0, 3.0),
+            (60.0, 62.0, 5.0),
+        ];
+        picture(1, [90, 90], move |x, y| {
+            let light = spots.map(|(cx, cy, r)| {
+                let (ax, ay) = (f64::from(x) - cx - dx, (f64::from(y) - cy - dy) * 1.4);
+                (-(ax * ax + ay * ay) / (2.0 * r * r)).exp() * 40.0 * r
+            });
+            [light.iter().sum::<f64>().min(255.0) as u8; 3]
+        })
+    }
+
+    fn compared(extra: &Json, second: Value) -> Json {
+        let mut step = json!({"type": "roboflow_core/sift_comparison@v2", "input_1": "$inputs.a",
+            "input_2": "$inputs.b", "good_matches_threshold": 4});
+        for (key, value) in extra.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        let mut bench = Bench::new(step, &[("a", Kind::Image), ("b", Kind::Image)]);
+        bench
+            .feed(&[("a", blobs(0.0, 0.0)), ("b", second)])
+            .unwrap()
+    }
+
+    #[test]
+    fn a_picture_that_has_moved_is_the_same_and_an_empty_one_is_not() {
+        let moved = compared(&json!({}), blobs(7.0, -5.0));
+        assert_eq!(moved["images_match"], json!(true), "{moved}");
+        let empty = compared(&json!({}), picture(1, [90, 90], |_, _| [90; 3]));
+        assert_eq!(empty["images_match"], json!(false));
+        assert_eq!(empty["good_matches_count"], json!(0));
+        assert_eq!(empty["descriptors_2"], json!(null));
+        assert_eq!(empty["visualization_matches"], json!(null));
+    }
+
+    #[test]
+    fn matches_are_drawn_on_both_pictures_beside_each_other_where_that_is_wanted() {
+        let drawn = compared(&json!({"visualize": true}), blobs(7.0, -5.0));
+        assert_eq!(drawn["visualization_matches"]["width"], json!(180));
+        assert_eq!(drawn["visualization_1"]["width"], json!(90));
+    }
+}

@@ -1,0 +1,203 @@
+//! Joins two pictures that overlap.
+
+use std::sync::Arc;
+
+use image::imageops;
+
+use super::super::block::{Block, Call};
+use super::super::image::{ImageValue, Packed, RgbPixels, VideoMeta};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
+use super::super::points::{self, Found};
+use crate::geometry::Point;
+use crate::vision::warp::Perspective;
+use crate::vision::{self, align, sift};
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/stitch_images@v1",
+    category: "transformation",
+    summary: "Joins two pictures that overlap into one; gives nothing where they show nothing in common.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image1", "the one picture", &[Kind::Image]),
+        Property::data("image2", "the other picture", &[Kind::Image]),
+        Property::value(
+            "max_allowed_reprojection_error",
+            "how many pixels points of both pictures may lie apart",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Int(3))
+        .nullable(),
+        Property::value(
+            "count_of_best_matches_per_query_descriptor",
+            "how many points of the other picture are looked at for one of this, 2 or more",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(2))
+        .nullable(),
+    ],
+    outputs: &[Output::new("stitched_image", &[Kind::Image])],
+    build: |_| Ok(Box::new(Stitch)),
+    ..Manifest::BASE
+}];
+
+/// Most pixels of the picture that comes out.
+const MOST_PIXELS: f64 = 16e6;
+/// A point counts where its nearest one is nearer than this share of the way to the next nearest.
+const RATIO: f64 = 0.75;
+
+struct Stitch;
+
+impl Block for Stitch {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let [one, other] = [call.image(0)?, call.image(1)?];
+        let within = call.number(2, 3.0)?.abs();
+        let looked_at = call.integer(3, 2)?;
+        if looked_at == 0 {
+            return Err(
+                "count_of_best_matches_per_query_descriptor is 0 and has to be 2 or more"
+                    .to_owned(),
+            );
+        }
+        let found = [points::of(one)?, points::of(other)?];
+        // With one point to look at there is no next nearest one.
+        let enough = looked_at.unsigned_abs() > 1;
+        let Some(pixels) = enough
+            .then(|| joined([one, other], &found, within))
+            .flatten()
+        else {
+            return Ok(());
+        };
+        let packed = Arc::new(Packed(Arc::new(pixels)));
+        let mut out = ImageValue::new(packed, VideoMeta::clone(&one.meta));
+        out.id = Arc::from(format!("{} + {}", one.id, other.id));
+        call.put(0, out);
+        Ok(())
+    }
+}
+
+/// Both pictures in one; `None` where no way from the one to the other is found.
+fn joined(images: [&Arc<ImageValue>; 2], found: &[Found; 2], within: f64) -> Option<RgbPixels> {
+    let rows = found.each_ref().map(|found| {
+        let row = |(_, d): &(_, sift::Descriptor)| d.map(f32::from);
+        found.iter().map(row).collect::<Vec<[f32; 128]>>()
+    });
+    let [ours, theirs] = rows.each_ref().map(|rows| {
+        let slices = rows.iter().map(|row| row.as_slice());
+        slices.collect::<Vec<&[f32]>>()
+    });
+    let place = |found: &Found, i: usize| {
+        let (k, _) = found.get(i)?;
+        Some(Point::new(f64::from(k.place[0]), f64::from(k.place[1])))
+    };
+    let pair = |[i, j]: [usize; 2]| Some((place(&found[0], i)?, place(&found[1], j)?));
+    let matches = sift::good_matches(&ours, &theirs, RATIO);
+    let mut pairs: Vec<(Point, Point)> = matches.into_iter().filter_map(pair).collect();
+    let middle =
+        |found: &Found| vision::focus::average(found.iter().map(|(k, _)| f64::from(k.place[0])));
+    // The one whose points lie further to the right stays as it is.
+    let [moving, still] = if middle(&found[0]) < middle(&found[1]) {
+        images
+    } else {
+        pairs.iter_mut().for_each(|(p, q)| std::mem::swap(p, q));
+        let [one, other] = images;
+        [other, one]
+    };
+    let way = align::way(&pairs, within)?;
+    let ([w1, h1], [w2, h2]) = (still.size().map(f64::from), moving.size().map(f64::from));
+    let corners = [(0.0, 0.0), (0.0, h2), (w2, h2), (w2, 0.0)];
+    let corners = corners.map(|(x, y)| way.apply(Point::new(x, y)));
+    let least =
+        |of: fn(&Point) -> f64| corners.iter().map(of).fold(f64::INFINITY, f64::min).trunc();
+    let most = |of: fn(&Point) -> f64| {
+        corners
+            .iter()
+            .map(of)
+            .fold(f64::NEG_INFINITY, f64::max)
+            .trunc()
+    };
+    let (left, top) = (least(|p| p.x), least(|p| p.y));
+    let (right, bottom) = (most(|p| p.x).max(w1), most(|p| p.y).max(h1));
+    let [width, height] = [right - left, bottom - top];
+    if !(width >= 1.0 && height >= 1.0 && width * height <= MOST_PIXELS) {
+        return None;
+    }
+    let shift = [(-left).max(0.0), (-top).max(0.0)];
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bounded above"
+    )]
+    let size = [width as u32, height as u32];
+    let moved = way.then(&Perspective::moved(shift[0], shift[1]));
+    let mut out = vision::picture(&moved.warp(&moving.pixels.rgb(), size));
+    if shift[0] + w1 <= width && shift[1] + h1 <= height {
+        #[expect(clippy::cast_possible_truncation, reason = "within the picture")]
+        let [x, y] = shift.map(|n| n as i64);
+        imageops::replace(&mut out, &vision::picture(&still.pixels.rgb()), x, y);
+    }
+    Some(vision::pixels(out))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::Value;
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    /// A window of a wall with blobs all over it, from so far right.
+    fn wall(from: u32) -> Value {
+        picture(1, [120, 90], move |x, y| {
+            let (x, y) = (f64::from(x + from), f64::from(y));
+            let light: f64 = (0..40_u32)
+                .map(|i| {
+                    let (cx, cy) = (f64::from(i * 67 % 220), f64::from(i * 41 % 90));
+                    let r = 2.5 + f64::from(i % 4);
+                    let (dx, dy) = (x - cx, (y - cy) * (1.0 + f64::from(i % 3) * 0.3));
+                    (60.0 + f64::from(i * 13 % 90)) * (-(dx * dx + dy * dy) / (2.0 * r * r)).exp()
+                })
+                .sum();
+            [light.min(255.0) as u8; 3]
+        })
+    }
+
+    fn stitched(extra: &Json, second: Value) -> Result<Json, String> {
+        let mut step = json!({"type": "roboflow_core/stitch_images@v1", "image1": "$inputs.a", "image2": "$inputs.b"});
+        for (key, value) in extra.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        let mut bench = Bench::new(step, &[("a", Kind::Image), ("b", Kind::Image)]);
+        bench.feed(&[("a", wall(0)), ("b", second)])
+    }
+
+    #[test]
+    fn two_windows_of_a_wall_become_a_wider_one() {
+        let out = stitched(&json!({}), wall(50)).unwrap();
+        let size = ["width", "height"].map(|side| out["stitched_image"][side].as_i64().unwrap());
+        assert!(
+            (size[0] - 170).abs() <= 2 && (size[1] - 90).abs() <= 2,
+            "{size:?}"
+        );
+    }
+
+    #[test]
+    fn pictures_with_nothing_in_common_give_nothing() {
+        let flat = picture(1, [120, 90], |_, _| [90; 3]);
+        assert_eq!(
+            stitched(&json!({}), flat).unwrap()["stitched_image"],
+            json!(null)
+        );
+        let one = json!({"count_of_best_matches_per_query_descriptor": 1});
+        assert_eq!(
+            stitched(&one, wall(50)).unwrap()["stitched_image"],
+            json!(null)
+        );
+        let none = json!({"count_of_best_matches_per_query_descriptor": 0});
+        assert!(stitched(&none, wall(50)).is_err());
+    }
+}

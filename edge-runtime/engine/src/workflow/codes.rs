@@ -1,0 +1,78 @@
+//! What the blocks that read codes made for machines share: how they are declared, and the boxes that they give.
+//!
+//! How codes are read is [`vision::codes`](crate::vision::codes).
+
+use std::sync::Arc;
+
+use image::GrayImage;
+use serde_json::json;
+
+use super::block::{Block, Call, Instance, Setup};
+use super::kinds::Kind;
+use super::manifest::{Manifest, Output, Property, Role};
+use crate::detections::{Detection, Detections};
+use crate::vision;
+use crate::vision::codes::Code;
+
+/// Under which the text of a code is attached to its box.
+const TEXT: &str = "data";
+
+const PROPERTIES: &[Property] =
+    &[Property::data("images", "the pictures", &[Kind::Image]).alias(&["image"])];
+
+/// The declaration of one of them.
+pub(crate) const fn manifest(
+    name: &'static str,
+    summary: &'static str,
+    outputs: &'static [Output],
+    build: fn(&Setup<'_>) -> Result<Box<dyn Instance>, String>,
+) -> Manifest {
+    Manifest {
+        name,
+        category: "model",
+        summary,
+        role: Role::Other,
+        properties: PROPERTIES,
+        outputs,
+        batch: &["images"],
+        build,
+        ..Manifest::BASE
+    }
+}
+
+/// A step that gives a box of this class for each code that `read` finds.
+pub(crate) fn reading(class: &'static str, read: fn(&GrayImage) -> Vec<Code>) -> Box<dyn Instance> {
+    Box::new(Reading { class, read })
+}
+
+struct Reading {
+    class: &'static str,
+    read: fn(&GrayImage) -> Vec<Code>,
+}
+
+impl Block for Reading {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let mut found = Detections::none(image.size());
+        let class: Arc<str> = Arc::from(self.class);
+        for code in (self.read)(&vision::grey(&image.pixels.rgb())) {
+            let mut detection = Detection {
+                bbox: code.bbox,
+                confidence: 1.0,
+                class_id: 0,
+                class: Arc::clone(&class),
+                track: None,
+                id: call.new_id(),
+                time_in_zone: None,
+                held: false,
+                extra: None,
+            };
+            let data = &mut detection.extra_mut().data;
+            data.insert(Arc::from(TEXT), json!(code.text));
+            found.boxes.push(detection);
+        }
+        image.stamp(&mut found);
+        call.put(0, found);
+        Ok(())
+    }
+}
