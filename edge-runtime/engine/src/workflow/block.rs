@@ -58,6 +58,28 @@ pub trait Host {
         ))
     }
 
+    /// Asks the same model for the numbers that stand for a text, to be compared with those of pictures.
+    ///
+    /// # Errors
+    /// One sentence; the step fails for this text.
+    fn embed_text(&mut self, model_id: &str, text: &str) -> Result<Vec<f32>, String> {
+        let length = text.chars().count();
+        Err(format!(
+            "model {model_id:?} can't be asked about a text of {length} characters: nothing here embeds"
+        ))
+    }
+
+    /// Asks a model what is written in a picture.
+    ///
+    /// # Errors
+    /// One sentence; the step fails for this picture.
+    fn read_text(&mut self, model_id: &str, image: &ImageValue) -> Result<Writing, String> {
+        Err(format!(
+            "model {model_id:?} can't be asked about a picture of {:?}: nothing here reads text",
+            image.size()
+        ))
+    }
+
     /// Takes over something that `step` wants done outside, to perform it later. It never waits for it.
     ///
     /// # Errors
@@ -78,6 +100,15 @@ pub trait Host {
     fn wall_clock(&self) -> Option<jiff::Timestamp> {
         None
     }
+}
+
+/// What is written in a picture.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Writing {
+    /// All of it, in the order in which it is read.
+    pub text: String,
+    /// Where its parts are; the class of each is what it says.
+    pub parts: Detections,
 }
 
 /// What is wanted of each object that a model finds.

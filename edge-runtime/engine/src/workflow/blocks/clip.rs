@@ -1,0 +1,107 @@
+//! Makes numbers of pictures and texts that can be compared with each other, by a model that the program around the workflow
+//! runs.
+
+use super::super::block::{Block, Call};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use super::super::value::{Array, Value};
+
+/// Models of the first family.
+pub(super) const CLIP: &[&str] = &[
+    "RN101",
+    "RN50",
+    "RN50x16",
+    "RN50x4",
+    "RN50x64",
+    "ViT-B-16",
+    "ViT-B-32",
+    "ViT-L-14-336px",
+    "ViT-L-14",
+];
+const PERCEPTION: &[&str] = &["PE-Core-B16-224", "PE-Core-L14-336", "PE-Core-G14-448"];
+
+/// Which of the models of a family to ask.
+pub(super) const fn version(models: &'static [&'static str], usual: &'static str) -> Property {
+    Property::value(
+        "version",
+        "which model",
+        Shape::Choice(models),
+        &[Kind::Text],
+    )
+    .or(Or::Text(usual))
+}
+
+const DATA: Property = Property::value(
+    "data",
+    "the picture or the text",
+    Shape::Text,
+    &[Kind::Image, Kind::Text],
+);
+const BASE: Manifest = Manifest {
+    category: "model",
+    summary: "Makes numbers of a picture or a text that are alike where both mean the same.",
+    role: Role::Other,
+    outputs: &[Output::new("embedding", &[Kind::Embedding])],
+    ..Manifest::BASE
+};
+
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/clip@v1",
+        properties: &[DATA, version(CLIP, "ViT-B-32")],
+        build: |_| Ok(Box::new(Embed { family: "clip" })),
+        ..BASE
+    },
+    Manifest {
+        name: "roboflow_core/perception_encoder@v1",
+        properties: &[DATA, version(PERCEPTION, "PE-Core-L14-336")],
+        build: |_| {
+            let family = "perception_encoder";
+            Ok(Box::new(Embed { family }))
+        },
+        ..BASE
+    },
+];
+
+struct Embed {
+    family: &'static str,
+}
+
+impl Block for Embed {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let model_id = format!("{}/{}", self.family, call.text(1)?);
+        let numbers = match call.arg(0) {
+            Value::Image(image) => call.host.embed(&model_id, image)?,
+            Value::Text(text) => call.host.embed_text(&model_id, text)?,
+            other => {
+                return Err(format!(
+                    "a picture or a text expected, got {}",
+                    other.what()
+                ));
+            }
+        };
+        call.put(0, Array::row(numbers));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::Value;
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    #[test]
+    fn pictures_and_texts_are_asked_of_the_model_that_the_step_names() {
+        let step = json!({"type": "roboflow_core/clip@v1", "data": "$inputs.data"});
+        let mut bench = Bench::new(step.clone(), &[("data", Kind::Image)]);
+        let light = bench.feed(&[("data", picture(1, [4, 4], |_, _| [9; 3]))]);
+        assert_eq!(light.unwrap()["embedding"], json!([9.0, 1.0, 0.0]));
+        let mut bench = Bench::new(step, &[("data", Kind::Text)]);
+        let words = bench.feed(&[("data", Value::from("a dog"))]);
+        assert_eq!(words.unwrap()["embedding"], json!([5.0, 1.0, 0.0]));
+    }
+}
