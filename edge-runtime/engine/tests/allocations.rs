@@ -96,6 +96,19 @@ fn counting(tracker: &str) -> Json {
     })
 }
 
+/// The same with numbers made of what they give.
+fn with_numbers(tracker: &str) -> Json {
+    let mut definition = counting(tracker);
+    let length = |name: &str, of: &str| {
+        json!({"type": "roboflow_core/property_definition@v1", "name": name, "data": of,
+            "operations": [{"type": "SequenceLength"}]})
+    };
+    let steps = definition["steps"].as_array_mut().unwrap();
+    steps.push(length("people", "$steps.tracker.tracked_detections"));
+    steps.push(length("inside", "$steps.zone.timed_detections"));
+    definition
+}
+
 /// There is no model in these workflows.
 struct Nothing;
 
@@ -107,8 +120,8 @@ impl Host for Nothing {
 
 /// Goes through the frames three times, one frame each thirtieth of a second; the most that any frame of the last time
 /// asked for, in allocations, and what all of them asked for together.
-fn most_allocations(tracker: &str, frames: &[Detections]) -> (u64, u64) {
-    let compiled = compile(&counting(tracker), &BTreeMap::new()).unwrap();
+fn most_allocations(definition: &Json, frames: &[Detections]) -> (u64, u64) {
+    let compiled = compile(definition, &BTreeMap::new()).unwrap();
     let slots: [SlotId; 2] =
         ["image", "predictions"].map(|name| compiled.slot(&format!("$inputs.{name}")).unwrap());
     let crossed = compiled.slot("$steps.line.count_in").unwrap();
@@ -154,12 +167,21 @@ fn tracker_line_and_zone_allocate_nothing_in_their_steady_state() {
     for tracker in TRACKERS {
         for people in [10, 50] {
             let frames: Vec<Detections> = (0..1200).map(|frame| crowd(people, frame)).collect();
-            let (most, all) = most_allocations(tracker, &frames);
+            let (most, all) = most_allocations(&counting(tracker), &frames);
             assert_eq!(
                 most, 0,
                 "{tracker} with {people} people: {all} in 1200 frames"
             );
         }
+    }
+}
+
+#[test]
+fn neither_do_numbers_made_of_what_they_give() {
+    let frames: Vec<Detections> = (0..1200).map(|frame| crowd(10, frame)).collect();
+    for tracker in TRACKERS {
+        let (most, all) = most_allocations(&with_numbers(tracker), &frames);
+        assert_eq!(most, 0, "{tracker}: {all} in 1200 frames");
     }
 }
 
@@ -207,7 +229,7 @@ fn so_do_they_on_the_recordings_that_engines_are_compared_with() {
         };
         for tracker in TRACKERS {
             let frames = recording.detections();
-            let (most, all) = most_allocations(tracker, &frames);
+            let (most, all) = most_allocations(&counting(tracker), &frames);
             println!(
                 "{tracker}, {people} boxes: at most {most} allocations a frame, {all} in {} frames",
                 frames.len()

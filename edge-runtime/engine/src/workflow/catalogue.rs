@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json, json};
 use watchkeeper_contract::workflow::{BlockDetails, BlockSummary};
 
 use super::blocks;
+use super::inner::INNER;
 use super::manifest::{Manifest, Property, Selects, Shape};
 use super::types::{self, Known};
 
@@ -68,7 +69,8 @@ pub fn not_here() -> Vec<NotHere> {
 /// Types of the language that belong on this box and have no block yet.
 #[must_use]
 pub fn missing() -> Vec<&'static str> {
-    let is_missing = |k: &&Known| types::elsewhere(k).is_none() && blocks::find(k.name).is_none();
+    let is_known = |k: &Known| blocks::find(k.name).is_some() || k.name == INNER;
+    let is_missing = |k: &&Known| types::elsewhere(k).is_none() && !is_known(k);
     types::all()
         .iter()
         .filter(is_missing)

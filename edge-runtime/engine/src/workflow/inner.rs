@@ -12,8 +12,8 @@ use super::error::{ErrorClass, Problem, Problems};
 use super::types;
 use super::value::Value;
 
-/// Type of the step that holds a workflow.
-const INNER: &str = "roboflow_core/inner_workflow@v1";
+/// Type of the step that holds a workflow: part of the language, and no block.
+pub(super) const INNER: &str = "roboflow_core/inner_workflow@v1";
 
 /// Most workflows inside each other, the outermost not counted, as the peer has it by default.
 const MAX_DEPTH: usize = 4;
