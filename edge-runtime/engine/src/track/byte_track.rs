@@ -617,12 +617,12 @@ mod tests {
             ..Default::default()
         });
         t.update(&boxes(&[(0.0, 0.0, 0.9), (300.0, 0.0, 0.9)]));
-        let tracked = t.tracks[0].clone();
+        let tracked = t.tracks[0];
         let mut lost = t.tracks.remove(1);
         lost.sight = Sight::Lost { expired: false };
         for i in 0..MAX_TRACKS + 9 {
             lost.id = Some(TrackId(100 + i as i64));
-            t.tracks.push(lost.clone());
+            t.tracks.push(lost);
         }
         t.expire();
         assert_eq!(t.tracks.len(), MAX_TRACKS);
