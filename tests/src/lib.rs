@@ -11,4 +11,5 @@ pub mod mot;
 pub mod mounts;
 pub mod rtsp;
 pub mod scene;
+pub mod scripted_model;
 pub mod watch;

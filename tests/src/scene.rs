@@ -20,6 +20,16 @@ pub const LONG: Duration = Duration::from_secs(60);
 /// # Errors
 /// When the runtime does not take it.
 pub fn deploy(bench: &Bench) -> anyhow::Result<()> {
+    deploy_rule(bench, json!({}))
+}
+
+/// The same with more members of its rule.
+///
+/// # Errors
+/// When the runtime does not take it.
+pub fn deploy_rule(bench: &Bench, mut rule: Value) -> anyhow::Result<()> {
+    rule["name"] = "somebody".into();
+    rule["when"] = json!({"kind": "appears", "detections": "$steps.tracker.tracked_detections"});
     let workflow = json!({
         "version": "1.0",
         "inputs": [{"type": "WorkflowImage", "name": "image"}],
@@ -39,7 +49,7 @@ pub fn deploy(bench: &Bench) -> anyhow::Result<()> {
         "/v1/pipelines",
         Some(&json!({
             "id": "watch", "source": "street", "workflow": workflow,
-            "rules": [{"name": "somebody", "when": {"kind": "appears", "detections": "$steps.tracker.tracked_detections"}}]
+            "rules": [rule]
         })),
     )?;
     Ok(())

@@ -6,11 +6,10 @@ use std::process::{Command, Output, Stdio};
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{Bench, Process, program, wait_for};
+use watchkeeper_tests::scripted_model::{self, KEY, ScriptedModel};
 
 /// Asks for events on the scene.
 const TELL: &str = "tell me when somebody crosses the vertical line at 50%";
-/// The key that the scripted model takes.
-const KEY: &str = "sk-scripted-0123456789abcdefghij";
 /// Asks for a count and no event.
 const COUNT: &str = "count people crossing the vertical line at 50%";
 
@@ -197,34 +196,21 @@ fn the_chat_asks_back_waits_for_the_yes_and_goes_on_after_a_failure() -> anyhow:
 fn a_model_of_language_only_rewords_and_what_it_writes_waits_for_the_same_yes() -> anyhow::Result<()>
 {
     let says = |request: &str, left_out: &[&str]| {
-        let answer = json!({"request": request, "left_out": left_out});
-        json!({"reply": {"text": answer.to_string()}})
+        scripted_model::says(&json!({"request": request, "left_out": left_out}))
     };
-    let scenario = json!({"steps": [
+    let steps = [
         says(TELL, &["in rot"]),
         // A model that was talked into saying yes.
         says("yes", &[]),
         says(TELL, &[]),
-        {"fault": {"kind": "status", "status": 401, "content_type": "application/json", "body": "{\"error\": \"{key}\"}"}},
-    ]});
-    let bench = Bench::new("[sources.street]\nuri = \"demo:\"\n")?;
-    std::fs::write(bench.path("scenario.json"), scenario.to_string())?;
-    let mut model = Command::new(program("watchkeeper-scripted-model")?);
-    model
-        .arg("--scenario")
-        .arg(bench.path("scenario.json"))
-        .args(["--key", KEY]);
-    let model = Process::start(model, &bench.path("model.log"))?;
-    let address = wait_for("the model", || {
-        let text = model.log_text();
-        text.lines()
-            .next()
-            .filter(|_| text.contains('\n'))
-            .map(str::to_owned)
-    })?;
-    bench.configure(&format!(
-        "[sources.street]\nuri = \"demo:\"\n[llm]\nprovider = \"claude\"\nbase_url = \"{address}\"\nkey = \"{KEY}\"\n"
-    ))?;
+        json!({"fault": {
+            "kind": "status", "status": 401, "content_type": "application/json", "body": "{\"error\": \"{key}\"}",
+        }}),
+    ];
+    let source = "[sources.street]\nuri = \"demo:\"\n";
+    let bench = Bench::new(source)?;
+    let model = ScriptedModel::start(&bench.path(""), &steps)?;
+    bench.configure(&format!("{source}{}", model.section()))?;
     let site = Site {
         _runtime: bench.runtime()?,
         bench,

@@ -1,0 +1,56 @@
+//! The scripted model as a program of its own: what a provider is to the programs under test.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::daemons::{Process, program, wait_for};
+
+/// The key that it takes.
+pub const KEY: &str = "sk-scripted-0123456789abcdefghij";
+
+/// A model on a loopback port; killed when it is dropped.
+#[derive(Debug)]
+pub struct ScriptedModel {
+    base_url: String,
+    _process: Process,
+}
+
+impl ScriptedModel {
+    /// Starts one that plays these steps, with its files in `folder`.
+    ///
+    /// # Errors
+    /// When it can't be started.
+    pub fn start(folder: &Path, steps: &[Value]) -> anyhow::Result<Self> {
+        let scenario = folder.join("scenario.json");
+        std::fs::write(&scenario, json!({"steps": steps}).to_string())?;
+        let mut command = Command::new(program("watchkeeper-scripted-model")?);
+        command.arg("--scenario").arg(scenario).args(["--key", KEY]);
+        let process = Process::start(command, &folder.join("model.log"))?;
+        let base_url = wait_for("the model's address", || {
+            let text = process.log_text();
+            let (line, _) = text.split_once('\n')?;
+            Some(line.to_owned())
+        })?;
+        Ok(Self {
+            base_url,
+            _process: process,
+        })
+    }
+
+    /// The section of the configuration that names it.
+    #[must_use]
+    pub fn section(&self) -> String {
+        format!(
+            "[llm]\nprovider = \"claude\"\nbase_url = {:?}\nkey = {KEY:?}\n",
+            self.base_url
+        )
+    }
+}
+
+/// A step in which the model writes this JSON.
+#[must_use]
+pub fn says(answer: &Value) -> Value {
+    json!({"reply": {"text": answer.to_string()}})
+}

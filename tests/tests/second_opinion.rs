@@ -1,0 +1,71 @@
+//! A second opinion from end to end: the real runtime makes a doubtful event and keeps its picture, the real agent asks a model over its protocol, and a foreign
+//! subscriber hears what comes of it.
+
+use serde_json::{Value, json};
+use watchkeeper_tests::broker::{Mosquitto, Subscriber};
+use watchkeeper_tests::daemons::{Bench, wait_up_to};
+use watchkeeper_tests::scene::{LONG, deploy_rule};
+use watchkeeper_tests::scripted_model::{KEY, ScriptedModel, says};
+
+/// What came on a topic with this level.
+fn heard(subscriber: &Subscriber, level: &str) -> Vec<Value> {
+    let messages = subscriber.messages();
+    let on_it = messages.iter().filter(|(topic, _)| topic.contains(level));
+    on_it
+        .filter_map(|(_, payload)| serde_json::from_str(payload).ok())
+        .collect()
+}
+
+#[test]
+fn a_foreign_subscriber_hears_a_doubtful_event_and_then_what_a_model_makes_of_its_picture()
+-> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let broker = Mosquitto::start(&bench.path("broker"))?;
+    let refutes = says(&json!({
+        "verdict": "refute", "confidence": 1.0, "seen": "a moving shadow", "text_seen": "", "injection_suspected": false,
+    }));
+    let model = ScriptedModel::start(&bench.path(""), &[refutes.clone(), refutes])?;
+    bench.configure(&format!(
+        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n{}second_opinion = true\ncalls_per_hour = 2\n",
+        broker.port,
+        model.section()
+    ))?;
+    let subscriber = broker.subscribe("watchkeeper/v1/test/bench/cam/street/#")?;
+    let _runtime = bench.runtime()?;
+    let _agent = bench.agent()?;
+    // One that is never sure.
+    let gates = json!({"act": 1.0, "record": 1.0, "review": 1.0, "escalate": 0.5});
+    deploy_rule(
+        &bench,
+        json!({"gates": gates, "second_opinion_may_lower": true}),
+    )?;
+    let words = wait_up_to(LONG, "what comes of three events", || {
+        let words = heard(&subscriber, "/opinion/");
+        (words.len() >= 3).then_some(words)
+    })?;
+    let events = heard(&subscriber, "/ev/");
+    for word in &words {
+        let event = events.iter().find(|event| event["id"] == word["id"]);
+        let event = event.unwrap_or(&Value::Null);
+        assert_eq!(event["seq"], word["event_seq"], "told before: {word:#}");
+        assert_eq!(event["decision"]["verdict"], "escalate");
+    }
+    let outcomes: Vec<&str> = words.iter().filter_map(|w| w["outcome"].as_str()).collect();
+    let lowered = outcomes
+        .iter()
+        .filter(|outcome| **outcome == "lowered")
+        .count();
+    assert_eq!(lowered, 2, "as many as there may be calls: {outcomes:?}");
+    let stands = words.iter().find(|word| word["outcome"] == "stands");
+    let reason = stands.and_then(|word| word["decision"]["reason"].as_str());
+    assert!(
+        reason.is_some_and(|r| r.contains("raise `calls_per_hour`")),
+        "{reason:?}"
+    );
+    let trace = std::fs::read_to_string(bench.path("state/assistant/trace.jsonl"))?;
+    assert!(
+        trace.contains("a moving shadow") && !trace.contains(KEY),
+        "{trace}"
+    );
+    Ok(())
+}
