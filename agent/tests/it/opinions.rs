@@ -248,10 +248,16 @@ async fn whatever_goes_wrong_with_the_model_the_local_decision_stands_and_events
     let refusal = Fault::Refusal {
         category: "general_harms".to_owned(),
     };
+    let limited = Fault::RateLimited {
+        retry_after: Some("3600".to_owned()),
+    };
     let faults = [
         (Step::from(refusal), "refused to answer"),
         (Fault::Overloaded.into(), "tried 4 times"),
         (Fault::ResetAfterHeaders.into(), "tried 4 times"),
+        (Fault::TruncatedCall.into(), "there is no second opinion"),
+        // It asks to be left alone for longer than anybody waits.
+        (Step::from(limited), "there is no second opinion"),
         (Step::text("It is a person."), "form it was asked for"),
         (opinion(json!({"confidence": 7})), "form it was asked for"),
         (opinion(json!({"run": "stop"})), "form it was asked for"),
@@ -270,6 +276,19 @@ async fn whatever_goes_wrong_with_the_model_the_local_decision_stands_and_events
         return;
     };
     house.expect_stands("within the 2 s");
+    house.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_has_too_much_to_do_for_a_moment_is_asked_again() {
+    let test = "a_provider_that_has_too_much_to_do_for_a_moment_is_asked_again";
+    let steps = vec![Fault::Overloaded.into(), says("confirm", 0.9)];
+    let Some(mut house) = House::build(test, steps, |_| {}).await else {
+        return;
+    };
+    house.runtime.append(doubtful(false));
+    assert_eq!(house.word()["outcome"], "raised");
+    assert_eq!(house.model.requests().len(), 2);
     house.check();
 }
 
