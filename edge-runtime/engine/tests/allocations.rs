@@ -3,6 +3,7 @@
 //! Counted is what the engine asks for; pictures and boxes are made by whoever calls it and are made before. The memory
 //! that a frame needs grows with the most boxes and tracks that there were, so a run of frames is gone through twice before
 //! it is counted.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
