@@ -3,8 +3,8 @@
     peer.py DEFINITION DETECTIONS [--warm-up 30]
 
 Runs DEFINITION, whose inputs are `image` and, where it has it, `predictions`, on each frame of DETECTIONS. Prints one JSON
-object: the milliseconds of each frame after the warm-up, and the outputs of the last frame that are numbers. What is timed is
-one call of the engine with pictures and detections that are in memory already, as its own video pipeline calls it; reading,
+object: the milliseconds of each frame after the warm-up, by the clock and of processor time, and the outputs of the last frame
+that are numbers. What is timed is one call of the engine with pictures and detections that are in memory already, as its own video pipeline calls it; reading,
 compiling and making the detections is not.
 """
 
@@ -89,16 +89,18 @@ def main():
     running = engine(definition)
     takes_boxes = any(given["name"] == "predictions" for given in definition["inputs"])
     pixels = np.zeros((recording["height"], recording["width"], 3), dtype=np.uint8)
-    spent = []
+    spent, worked = [], []
     for frame in range(len(recording["frames"])):
         inputs = {"image": picture(recording, frame, pixels)}
         if takes_boxes:
             inputs["predictions"] = detections(recording, frame)
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.process_time()
         result = running.run(runtime_parameters=inputs)
+        worked.append((time.process_time() - busy) * 1e3)
         spent.append((time.perf_counter() - began) * 1e3)
     numbers = {k: v for k, v in result[0].items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
-    print(json.dumps({"ms": spent[args.warm_up :], "numbers": numbers}))
+    first = args.warm_up
+    print(json.dumps({"ms": spent[first:], "cpu_ms": worked[first:], "numbers": numbers}))
 
 
 if __name__ == "__main__":
