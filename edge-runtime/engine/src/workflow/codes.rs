@@ -1,6 +1,6 @@
 //! What the blocks that read codes made for machines share: how they are declared, and the boxes that they give.
 //!
-//! How codes are read is [`vision::codes`](crate::vision::codes).
+//! How codes are read is [`vision::codes`].
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Points of pictures as values, for the blocks that find and compare them; how they are found is
-//! [`vision::sift`](crate::vision::sift).
+//! [`vision::sift`].
 //!
 //! Owns their form as values, which is the peer's, and the picture that shows them.
 
