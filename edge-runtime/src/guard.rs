@@ -24,9 +24,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use watchkeeper_contract::id::{EventId, PipelineId};
 use watchkeeper_store::NewerFormat;
+use watchkeeper_store::durable::replace;
 
 use crate::journal::chain::canonical;
-use crate::journal::write_durably;
 
 /// A death sooner than this after the start is early; a pipeline that ran for as long is trusted.
 pub const EARLY: Duration = Duration::from_secs(60);
@@ -337,7 +337,7 @@ impl GuardFile {
 
     fn keep(&self, guard: &Guard) {
         let json = serde_json::to_vec_pretty(guard.record()).unwrap_or_default();
-        if let Err(error) = write_durably(&self.folder, NAME, &json) {
+        if let Err(error) = replace(&self.folder.join(NAME), &json) {
             tracing::warn!(%error, "{NAME} can't be written; a crash loop would not be noticed");
         }
     }

@@ -10,14 +10,15 @@
 //!   first.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use ulid::Ulid;
 use watchkeeper_board::storage::{StorageError, space};
 use watchkeeper_contract::event::{Media, MediaKind};
+use watchkeeper_store::durable;
 
 use super::Hash;
 
@@ -162,23 +163,10 @@ impl MediaStore {
         let folder = path.parent().unwrap_or(&self.root);
         if !folder.is_dir() {
             fs::create_dir_all(folder).map_err(io_at(folder))?;
-            sync_folder(&self.root)?;
+            durable::sync_folder(&self.root).map_err(io_at(&self.root))?;
         }
-        let temporary = folder.join(format!(".{id}.tmp"));
-        let written = File::create(&temporary)
-            .and_then(|mut file| {
-                file.write_all(jpeg)?;
-                file.sync_all()
-            })
-            .and_then(|()| fs::rename(&temporary, &path));
-        if let Err(source) = written {
-            // Best effort: opening removes what stays.
-            if let Err(error) = fs::remove_file(&temporary) {
-                tracing::debug!(path = %temporary.display(), %error, "half a picture stays until the next start");
-            }
-            return Err(io_at(&path)(source));
-        }
-        sync_folder(folder)?;
+        // Opening removes the half picture that a pulled plug may leave.
+        durable::replace(&path, jpeg).map_err(io_at(&path))?;
 
         let mut index = self.index.lock();
         let at = index.files.partition_point(|(other, _)| *other < id);
@@ -318,12 +306,6 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> MediaError {
         }
         _ => MediaError::Io { path, source },
     }
-}
-
-fn sync_folder(path: &Path) -> Result<(), MediaError> {
-    File::open(path)
-        .and_then(|dir| dir.sync_all())
-        .map_err(io_at(path))
 }
 
 #[cfg(test)]

@@ -39,7 +39,6 @@ use watchkeeper_store::{
 pub use chain::{ChainError, Hash, verify};
 pub use loss::{Loss, Stamp};
 pub use record::StoredEvent;
-pub(crate) use reservation::write_durably;
 pub use retention::Limits;
 pub use specs::{Kept, Kind, LastWord, Loaded, Specs, Unreadable, Word};
 

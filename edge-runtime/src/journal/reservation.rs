@@ -4,9 +4,11 @@
 //! *before* a number of the new block is given. When the store comes back without its newest records (damage, or set
 //! aside), numbering goes on behind the reservation: a subscriber that already saw event 500 never sees another 500.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+
+use watchkeeper_store::durable::replace;
 
 use super::JournalError;
 
@@ -52,21 +54,11 @@ impl Reservation {
         }
         let end = number.saturating_add(BLOCK);
         let path = self.folder.join(NAME);
-        write_durably(&self.folder, NAME, format!("{end}\n").as_bytes())
+        replace(&path, format!("{end}\n").as_bytes())
             .map_err(|source| JournalError::Reservation { path, source })?;
         self.end = end;
         Ok(())
     }
-}
-
-/// Replaces `folder/name` so that after a crash either the old or the new content is there.
-pub(crate) fn write_durably(folder: &Path, name: &str, content: &[u8]) -> io::Result<()> {
-    let temporary = folder.join(format!(".{name}.tmp"));
-    let mut file = File::create(&temporary)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(&temporary, folder.join(name))?;
-    File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]

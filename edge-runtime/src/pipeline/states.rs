@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_store::durable::replace;
 
 use super::run::Memory;
 use crate::clock;
 use crate::guard::machine_boot;
-use crate::journal::write_durably;
 use crate::thread::Thread;
 
 /// Name of the folder within the state folder.
@@ -324,10 +324,10 @@ fn work(folder: &Path, shared: &Shared) {
             }
         };
         drop(slots);
-        let name = file_name(&id);
+        let path = folder.join(file_name(&id));
         let done = match work {
-            Work::Write(bytes) => write_durably(folder, &name, &bytes),
-            Work::Remove(_) => match fs::remove_file(folder.join(&name)) {
+            Work::Write(bytes) => replace(&path, &bytes),
+            Work::Remove(_) => match fs::remove_file(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 removed => removed,
             },

@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use crate::durable::sync_folder;
 use crate::guard::{self, Fault};
 use crate::open::{Options, sled_config};
 use crate::record;
@@ -60,7 +61,7 @@ pub(crate) fn finish_interrupted(root: &Path) -> io::Result<()> {
         // The first rename of `swap` was done, so the copy was complete; without a copy the old folder is the truth.
         let truth = if root.join(COPY).exists() { COPY } else { OLD };
         fs::rename(root.join(truth), &data)?;
-        fs::File::open(root)?.sync_all()?;
+        sync_folder(root)?;
     }
     remove(&root.join(OLD))?;
     discard(root)
@@ -87,7 +88,7 @@ fn sync_tree(path: &Path) -> io::Result<()> {
             fs::File::open(entry.path())?.sync_all()?;
         }
     }
-    fs::File::open(path)?.sync_all()
+    sync_folder(path)
 }
 
 #[cfg(test)]

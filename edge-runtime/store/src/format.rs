@@ -13,11 +13,11 @@
 //! | every record | the record (see [`crate::record`]); its header stays as it is over all formats of a layout, so that the checksum tells a newer format from a flipped bit |
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::durable::replace;
 use crate::error::StoreError;
-use crate::open::sync_dir;
 
 /// Layout of the folder that this build reads and writes.
 const LAYOUT: u32 = 1;
@@ -90,21 +90,13 @@ pub(crate) fn check(root: &Path) -> Result<(), StoreError> {
         }
         Err(e) => return Err(StoreError::from_io(&path, "read", e)),
     }
-    mark(root).map_err(|e| StoreError::from_io(&path, "write", e))?;
-    sync_dir(root)
+    replace(&path, format!("{LAYOUT}\n").as_bytes())
+        .map_err(|e| StoreError::from_io(&path, "write", e))
 }
 
 /// The number at the begin of the first line; what follows is left to newer layouts.
 fn layout(text: &str) -> Option<u32> {
     text.lines().next()?.split_whitespace().next()?.parse().ok()
-}
-
-fn mark(root: &Path) -> io::Result<()> {
-    let temporary = root.join(".format.tmp");
-    let mut file = fs::File::create(&temporary)?;
-    writeln!(file, "{LAYOUT}")?;
-    file.sync_all()?;
-    fs::rename(temporary, root.join(NAME))
 }
 
 /// The version that sled noted in the folder `data`. None where there is no note, or a damaged one: the ladder of

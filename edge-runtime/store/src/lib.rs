@@ -31,6 +31,7 @@
 
 mod batch;
 mod compact;
+pub mod durable;
 mod error;
 mod faulty;
 mod format;

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::compact;
+use crate::durable::sync_folder;
 use crate::error::StoreError;
 use crate::format::{self, NewerFormat};
 use crate::guard::{self, Fault};
@@ -369,7 +370,5 @@ fn next_free(root: &Path, prefix: &str) -> io::Result<PathBuf> {
 
 /// Makes the names in a folder durable.
 pub(crate) fn sync_dir(path: &Path) -> Result<(), StoreError> {
-    fs::File::open(path)
-        .and_then(|dir| dir.sync_all())
-        .map_err(|e| StoreError::from_io(path, "sync the folder", e))
+    sync_folder(path).map_err(|e| StoreError::from_io(path, "sync the folder", e))
 }

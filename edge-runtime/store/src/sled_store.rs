@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::batch::{Batch, Keyspace, Op};
+use crate::durable::sync_folder;
 use crate::error::StoreError;
 use crate::guard::{self, Fault};
 use crate::lock::FolderLock;
@@ -181,9 +182,7 @@ impl SledStore {
             }
         }
         if fresh {
-            File::open(&blobs)
-                .and_then(|dir| dir.sync_all())
-                .map_err(Fault::Io)?;
+            sync_folder(&blobs).map_err(Fault::Io)?;
         }
         Ok(())
     }

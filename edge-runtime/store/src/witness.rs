@@ -17,6 +17,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::durable::sync_folder;
 use crate::record;
 
 const NAME: &str = "witness";
@@ -65,7 +66,7 @@ impl Witness {
             // A new file, or one of a version that knew one slot: both now, so that no later note makes it longer.
             witness.note(latest)?;
             witness.note(latest)?;
-            File::open(root)?.sync_all()?;
+            sync_folder(root)?;
         }
         Ok((witness, latest))
     }

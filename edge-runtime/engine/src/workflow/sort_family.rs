@@ -55,6 +55,33 @@ pub(crate) const fn share(name: &'static str, about: &'static str, default: f64)
         .nullable()
 }
 
+/// Least overlap of a box and a track.
+pub(crate) const fn overlap(default: f64) -> Property {
+    share(
+        "minimum_iou_threshold",
+        "least overlap with which a box continues a track",
+        default,
+    )
+}
+
+/// Score of a box that may begin a track.
+pub(crate) const fn activation(default: f64) -> Property {
+    share(
+        "track_activation_threshold",
+        "score from which on a box begins a track",
+        default,
+    )
+}
+
+/// Score of a box that is matched before the others.
+pub(crate) const fn good(default: f64) -> Property {
+    share(
+        "high_conf_det_threshold",
+        "score from which on a box is matched first",
+        default,
+    )
+}
+
 /// The declaration of one of them. Its first properties are [`FRAME`](super::per_video::FRAME), [`BOXES`], [`proof`], [`BUFFER`] and
 /// [`instances::CACHE_SIZE`], in this order; those that are its own stand behind them.
 pub(crate) const fn manifest(

@@ -11,6 +11,7 @@ use super::super::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
 use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo};
+use super::super::sort_family::BUFFER;
 use super::super::stateful::{Stateful, remembering};
 use super::video_of;
 use crate::track::byte_track::{ByteTrack, ByteTrackConfig};
@@ -22,14 +23,6 @@ const ACTIVATION: Property = Property::value(
     &[Kind::FloatZeroToOne],
 )
 .or(Or::Float(0.25))
-.nullable();
-pub(super) const BUFFER: Property = Property::value(
-    "lost_track_buffer",
-    "frames, at 30 a second, for which a lost track is kept",
-    INTEGER,
-    &[Kind::Integer],
-)
-.or(Or::Int(30))
 .nullable();
 const MATCHING: Property = Property::value(
     "minimum_matching_threshold",

@@ -11,8 +11,8 @@ use super::super::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
 use super::super::per_video::{FRAME, PerVideo};
+use super::super::sort_family::BUFFER;
 use super::super::stateful::{Stateful, remembering};
-use super::byte_tracker::BUFFER;
 use super::video_of;
 use crate::track::tracker::{Tracker, TrackerConfig};
 

@@ -5,7 +5,9 @@ use super::super::instances::CACHE_SIZE;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Shape};
 use super::super::per_video::FRAME;
-use super::super::sort_family::{BOXES, BUFFER, following, manifest, proof, share};
+use super::super::sort_family::{
+    BOXES, BUFFER, activation, following, good, manifest, proof, share,
+};
 use crate::track::sort::SortKind;
 
 /// Frames with a box before a track is reported, unless the step says otherwise.
@@ -35,16 +37,8 @@ pub(super) const BLOCKS: &[Manifest] = &[manifest(
             "least overlap, times score, with which a box proves a track",
             0.3,
         ),
-        share(
-            "track_activation_threshold",
-            "score from which on a box begins a track",
-            0.7,
-        ),
-        share(
-            "high_conf_det_threshold",
-            "score from which on a box is matched first",
-            0.6,
-        ),
+        activation(0.7),
+        good(0.6),
         Property::value(
             "instant_first_frame_activation",
             "whether the tracks of the first frame need no proof",

@@ -4,7 +4,9 @@ use super::super::block::Call;
 use super::super::instances::CACHE_SIZE;
 use super::super::manifest::Manifest;
 use super::super::per_video::FRAME;
-use super::super::sort_family::{BOXES, BUFFER, following, manifest, proof, share};
+use super::super::sort_family::{
+    BOXES, BUFFER, activation, following, good, manifest, overlap, proof,
+};
 use crate::track::sort::SortKind;
 
 /// Frames with a box before a track is reported, unless the step says otherwise.
@@ -19,21 +21,9 @@ pub(super) const BLOCKS: &[Manifest] = &[manifest(
         proof(PROOF),
         BUFFER,
         CACHE_SIZE,
-        share(
-            "minimum_iou_threshold",
-            "least overlap with which a box continues a track",
-            0.1,
-        ),
-        share(
-            "track_activation_threshold",
-            "score from which on a box begins a track",
-            0.7,
-        ),
-        share(
-            "high_conf_det_threshold",
-            "score from which on a box is matched first",
-            0.6,
-        ),
+        overlap(0.1),
+        activation(0.7),
+        good(0.6),
     ],
     |setup| Ok(following(setup, kind, PROOF)),
 )];

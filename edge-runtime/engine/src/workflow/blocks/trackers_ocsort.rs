@@ -5,7 +5,7 @@ use super::super::instances::CACHE_SIZE;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
 use super::super::per_video::FRAME;
-use super::super::sort_family::{BOXES, BUFFER, following, manifest, proof, share};
+use super::super::sort_family::{BOXES, BUFFER, following, manifest, overlap, proof, share};
 use crate::track::sort::SortKind;
 
 /// Frames with a box before a track is reported, unless the step says otherwise.
@@ -22,11 +22,7 @@ pub(super) const BLOCKS: &[Manifest] = &[manifest(
         proof(PROOF),
         BUFFER,
         CACHE_SIZE,
-        share(
-            "minimum_iou_threshold",
-            "least overlap with which a box continues a track",
-            0.3,
-        ),
+        overlap(0.3),
         share(
             "high_conf_det_threshold",
             "score from which on a box is looked at",

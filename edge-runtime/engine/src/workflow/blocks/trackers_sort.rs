@@ -4,7 +4,7 @@ use super::super::block::Call;
 use super::super::instances::CACHE_SIZE;
 use super::super::manifest::Manifest;
 use super::super::per_video::FRAME;
-use super::super::sort_family::{BOXES, BUFFER, following, manifest, proof, share};
+use super::super::sort_family::{BOXES, BUFFER, activation, following, manifest, overlap, proof};
 use crate::track::sort::SortKind;
 
 /// Frames with a box before a track is reported, unless the step says otherwise.
@@ -19,16 +19,8 @@ pub(super) const BLOCKS: &[Manifest] = &[manifest(
         proof(PROOF),
         BUFFER,
         CACHE_SIZE,
-        share(
-            "minimum_iou_threshold",
-            "least overlap with which a box continues a track",
-            0.3,
-        ),
-        share(
-            "track_activation_threshold",
-            "score from which on a box begins a track",
-            0.25,
-        ),
+        overlap(0.3),
+        activation(0.25),
     ],
     |setup| Ok(following(setup, kind, PROOF)),
 )];

@@ -1,0 +1,68 @@
+//! Small files that are replaced whole.
+//!
+//! Invariant: whenever the plug is pulled, the file has its old content or its new one, and the new one once [`replace`] has returned.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Gives the file at `path` the content `bytes`; durable on return. Writes `.NAME.tmp` beside it first, which a failure takes away
+/// again and a pulled plug may leave.
+///
+/// # Errors
+/// When the disk is full or refuses; the old content stands then, unless only the last step failed, that of the folder.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let temporary = folder.join(format!(".{}.tmp", name.to_string_lossy()));
+    let written = File::create(&temporary)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&temporary, path));
+    if let Err(source) = written {
+        if let Err(error) = fs::remove_file(&temporary) {
+            tracing::debug!(path = %temporary.display(), %error, "half a file stays");
+        }
+        return Err(source);
+    }
+    sync_folder(folder)
+}
+
+/// Makes the names in `folder` durable: of files that were made, renamed and removed.
+///
+/// # Errors
+/// When the folder can't be opened, or the device refuses.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_gets_its_new_content_and_nothing_stays_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("note");
+        for content in ["first", "second, which is longer", ""] {
+            replace(&path, content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_can_not_be_replaced_stays_and_leaves_no_half_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("folder");
+        fs::create_dir_all(path.join("full")).unwrap();
+        assert!(replace(&path, b"text").is_err());
+        assert!(path.join("full").is_dir());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(replace(Path::new("/"), b"text").is_err());
+    }
+}
