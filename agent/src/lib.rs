@@ -3,6 +3,13 @@
 //! Two programs are built from it: the daemon `watchkeeper-agent`, which carries events from the runtime's journal
 //! to an MQTT broker and commands back, and the command `watchkeeper`. Only this crate knows MQTT and TLS; it never
 //! touches a pixel and never depends on the runtime's code, only on the contract.
+//!
+//! Map:
+//! - the daemon: [`agent`] is the loop in which the cores meet the world, [`mqtt`] and [`broker`] the wire and a broker of the box's own, [`outbox`] what
+//!   waits to be sent, [`command`] what comes back, [`opinion`] what a model thinks of an event that the box is unsure of;
+//! - the command: [`cli`], and [`assistant`] below it, which turns plain words into proposals and carries out none by itself;
+//! - both: [`runtime_client`] speaks the contract, [`language`] opens the way to a model of language, [`backoff`], [`clock`], [`seldom`], [`service`],
+//!   [`one_line`] and [`wording`] are small parts.
 
 pub mod agent;
 pub mod assistant;
@@ -19,3 +26,4 @@ pub mod outbox;
 pub mod runtime_client;
 pub mod seldom;
 pub mod service;
+pub mod wording;

@@ -24,4 +24,4 @@ pub use digest::Sha256Sum;
 pub use download::{Download, DownloadError, Downloaded, PullPlan, Start, Trust};
 pub use manifest::Manifest;
 pub use raw::ManifestError;
-pub use zoo::{MOTION, Opens, Resolved, Zoo, ZooError};
+pub use zoo::{MOTION, Opens, PREFERRED, Resolved, Zoo, ZooError};

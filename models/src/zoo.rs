@@ -24,6 +24,8 @@ use crate::raw::{self, ManifestError};
 
 /// Name of the detector that is part of the program and needs no file.
 pub const MOTION: &str = "motion";
+/// Name of the model that is taken where nobody names one and its file is there.
+pub const PREFERRED: &str = "yolox-nano";
 
 const BUILTIN: [(&str, &str); 6] = [
     ("zoo/nanodet-m.toml", include_str!("../zoo/nanodet-m.toml")),

@@ -94,10 +94,7 @@ impl Scene {
 
 /// The known name that is most like what was written, where one is alike. By Jaro-Winkler, which forgives most at the end of a
 /// word; 0.85 is what the command line takes too.
-pub(crate) fn nearest<'a>(
-    written: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
         .map(|name| (strsim::jaro_winkler(written, &name.to_lowercase()), name))

@@ -7,6 +7,10 @@
 //! Invariant: the loop never waits for anything but the next event. The store is written on a blocking thread, one change
 //! at a time; the runtime is asked by futures that the loop polls; the broker is driven by [`Link::next`].
 //!
+//! Map: `start` opens what is needed, `status` asks the runtime how it is and `presence` tells it with the rest of the box, `shown` is what a broker may
+//! hold of each source, `commands` and `opinions` do what those cores want done, `report` tells the program that started the agent what became
+//! of the events, `watchdog` feeds systemd's.
+//!
 //! What may be down, and what happens then: the runtime – the feed reconnects, a command waits as long as [`crate::runtime_client::Deadlines`] says, its health says
 //! `down`; the broker – the outbox collects; both – nothing, until they are back.
 

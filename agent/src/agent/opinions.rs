@@ -28,6 +28,9 @@ pub(super) struct Answered {
 impl Agent {
     /// A record of the journal came. What is to be kept of it rides along with it.
     pub(super) fn consider(&mut self, record: &Record) -> Result<(), AgentError> {
+        if !self.opinions.wants(record) {
+            return Ok(());
+        }
         let asks = record.decision.verdict == Verdict::Escalate;
         if asks && serde_json::to_vec(record).map_or(0, |json| json.len()) > MAX_PAYLOAD {
             tracing::warn!(id = %record.id, "the event is too large for a second opinion");

@@ -5,6 +5,8 @@
 use serde_json::Value;
 use watchkeeper_contract::pipeline::PipelineStatus;
 
+use crate::wording::counted;
+
 /// The numbers of a pipeline: outputs, lines, zones. `None`: it counts nothing.
 #[must_use]
 pub fn counts(status: &PipelineStatus) -> Option<String> {
@@ -28,11 +30,8 @@ pub fn counts(status: &PipelineStatus) -> Option<String> {
     );
     let zones = results.zones.iter();
     parts.extend(zones.map(|(name, zone)| {
-        let visits = if zone.count == 1 { "visit" } else { "visits" };
-        format!(
-            "zone {name}: {} there now, {} {visits}",
-            zone.present, zone.count
-        )
+        let visits = counted(zone.count, "visit");
+        format!("zone {name}: {} there now, {visits}", zone.present)
     }));
     (!parts.is_empty()).then(|| format!("{}: {}", status.spec.id, parts.join("; ")))
 }

@@ -9,6 +9,7 @@ use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus
 use watchkeeper_plain::Change;
 
 use super::situation::Situation;
+use crate::wording::cut;
 
 /// Longest value that is shown, in characters.
 const SHOWN: usize = 60;
@@ -153,11 +154,7 @@ fn fields_of(path: &str, from: &Value, to: &Value, fields: &mut Vec<Field>) {
 
 /// A value on one line, cut.
 fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(SHOWN) {
-        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
-        None => text,
-    }
+    cut(value.to_string(), SHOWN)
 }
 
 impl Difference {

@@ -9,6 +9,7 @@ use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_plain::intent::EventsWanted;
 
 use crate::runtime_client::JournalRecord;
+use crate::wording::counted;
 
 /// Records of one page.
 pub const PAGE: u64 = 500;
@@ -75,16 +76,13 @@ impl Search {
 
     /// Takes the page that was asked for. Numbers that nobody was given leave later records in their place.
     pub fn take(&mut self, page: Vec<JournalRecord>) {
-        let mut mine: Vec<Event> = Vec::new();
-        for record in page {
-            match record {
-                JournalRecord::Known(event) if event.seq.0 <= self.end => mine.push(*event),
-                JournalRecord::Known(_)
-                | JournalRecord::Newer(_)
-                | JournalRecord::Unreadable { .. } => {}
+        for record in page.into_iter().rev() {
+            let JournalRecord::Known(event) = record else {
+                continue;
+            };
+            if event.seq.0 > self.end {
+                continue;
             }
-        }
-        for event in mine.into_iter().rev() {
             if self.before(&event) {
                 self.over = true;
                 break;
@@ -92,7 +90,7 @@ impl Search {
             if self.is_wanted(&event) {
                 self.number += 1;
                 if self.found.len() < MAX_SHOWN && !self.wanted.only_number {
-                    self.found.push(event);
+                    self.found.push(*event);
                 }
             }
         }
@@ -150,10 +148,9 @@ impl Happened {
     /// What was found, as a sentence.
     #[must_use]
     pub fn sentence(&self, only_number: bool) -> String {
-        let noun = if self.number == 1 { "event" } else { "events" };
         let mut text = match self.number {
             0 => "Nothing happened that I know of.".to_owned(),
-            number => format!("{number} {noun}."),
+            number => format!("{}.", counted(number, "event")),
         };
         if !only_number && self.number > self.events.len() as u64 {
             text.push_str(&format!(" The latest {}:", self.events.len()));

@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::checks::{Check, check};
 use super::difference::{Difference, difference};
 use super::situation::Situation;
+use crate::wording::quoted;
 
 /// An offer.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,13 +123,8 @@ impl Offer {
         told("  taken for granted: ", self.proposal.assumed.clone());
         told("  not possible: ", self.doubts().collect());
         if !self.proposal.not_understood.is_empty() {
-            let words: Vec<String> = self
-                .proposal
-                .not_understood
-                .iter()
-                .map(|w| format!("{w:?}"))
-                .collect();
-            told("  not understood, and left out: ", vec![words.join(", ")]);
+            let words = quoted(&self.proposal.not_understood);
+            told("  not understood, and left out: ", vec![words]);
         }
         for check in &self.checks {
             if check.errors.is_empty() {

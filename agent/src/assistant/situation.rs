@@ -10,14 +10,13 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineStatus};
 use watchkeeper_contract::source::{SourceState, SourceStatus};
+use watchkeeper_models::PREFERRED;
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::scene::{Camera, Deployed, Model, Place, Shape};
 use watchkeeper_plain::watch::MOTION;
 
 /// Task of the models that find boxes with classes.
 const DETECTION: &str = "object-detection";
-/// Model that comes first where the configuration names none; what `watchkeeper run` takes too.
-const PREFERRED: &str = "yolox-nano";
 /// Most named places of one camera.
 const MAX_PLACES: usize = 32;
 /// Words that say where something is in any picture. A step of such a name was named by a program, and would take the words away from a request

@@ -2,6 +2,8 @@
 //!
 //! Invariant: none of them acts. Those that stop, pause or resume are requests like any other, with an offer and a yes.
 
+use watchkeeper_plain::scene::nearest;
+
 /// A short command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slash {
@@ -79,14 +81,10 @@ pub fn parse(line: &str) -> Option<Slash> {
         "/help" | "/?" => Slash::Help,
         "/quit" | "/exit" => Slash::Quit,
         other => {
-            let near = ALL
-                .iter()
-                .map(|(name, ..)| (strsim::jaro_winkler(other, name), *name))
-                .filter(|(near, _)| *near > 0.85)
-                .max_by(|a, b| a.0.total_cmp(&b.0));
+            let near = nearest(other, ALL.iter().map(|(name, ..)| *name));
             let other: String = other.chars().take(40).collect();
             Slash::Wrong(match near {
-                Some((_, name)) => format!("there is no {other}; did you mean {name}?"),
+                Some(name) => format!("there is no {other}; did you mean {name}?"),
                 None => format!("there is no {other}; /help lists what there is"),
             })
         }

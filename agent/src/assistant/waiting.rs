@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::conversation::{PATIENCE_S, Shown};
+use super::conversation::Shown;
 
 /// Most offers that wait.
 pub const MAX_WAITING: usize = 16;
 /// Format of the file.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Largest file that is read. Sixteen of the longest requests take less.
 const MAX_BYTES: u64 = 1 << 20;
 const NAME: &str = "waiting.json";
@@ -93,9 +93,8 @@ struct Stored {
 struct StoredOffer {
     id: String,
     socket: String,
-    request: String,
-    at_ms: i64,
-    mark: String,
+    #[serde(flatten)]
+    shown: Shown,
 }
 
 /// The file of offers that wait.
@@ -135,9 +134,7 @@ impl Waiting {
         offers.push(StoredOffer {
             id: id.clone(),
             socket: socket.display().to_string(),
-            request: shown.request.clone(),
-            at_ms: shown.at.as_millisecond(),
-            mark: shown.mark.clone(),
+            shown: shown.clone(),
         });
         let spare = offers.len().saturating_sub(MAX_WAITING);
         offers.drain(..spare);
@@ -168,14 +165,8 @@ impl Waiting {
             });
         }
         let offer = offers.remove(at);
-        let at =
-            Timestamp::from_millisecond(offer.at_ms).map_err(|e| self.damaged(e.to_string()))?;
         self.write(offers)?;
-        Ok(Shown {
-            request: offer.request,
-            at,
-            mark: offer.mark,
-        })
+        Ok(offer.shown)
     }
 
     /// Those that still wait.
@@ -206,9 +197,8 @@ impl Waiting {
             );
             return Err(self.damaged(cause));
         }
-        let age = |offer: &StoredOffer| now.as_millisecond().saturating_sub(offer.at_ms);
         let mut offers = stored.offers;
-        offers.retain(|offer| (0..=PATIENCE_S * 1000).contains(&age(offer)));
+        offers.retain(|offer| offer.shown.is_fresh(now));
         Ok(offers)
     }
 
@@ -274,6 +264,7 @@ pub fn make_private(folder: &Path) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
+    use super::super::conversation::PATIENCE_S;
     use super::*;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -308,6 +299,17 @@ mod tests {
         );
         let again = other.take(&id, socket, later(10)).unwrap_err().to_string();
         assert!(again.contains("ask again"), "{again}");
+    }
+
+    #[test]
+    fn an_offer_comes_back_with_its_moment_to_the_nanosecond() {
+        let (_dir, waiting) = here();
+        let shown = Shown {
+            at: Timestamp::new(1, 234_567_891).unwrap(),
+            ..shown("pause gate for two hours")
+        };
+        let id = waiting.keep(Path::new("/a"), &shown, later(2)).unwrap();
+        assert_eq!(waiting.take(&id, Path::new("/a"), later(3)).unwrap(), shown);
     }
 
     #[test]
@@ -349,7 +351,7 @@ mod tests {
             (mode(&waiting.folder), mode(&waiting.path())),
             (0o700, 0o600)
         );
-        for text in ["{", "[]", r#"{"format": 2, "offers": []}"#] {
+        for text in ["{", "[]", r#"{"format": 3, "offers": []}"#] {
             fs::write(waiting.path(), text).unwrap();
             let error = waiting
                 .take(&id, Path::new("/a"), NOW)

@@ -33,6 +33,7 @@ use crate::assistant::situation::Situation;
 use crate::assistant::trace::Trace;
 use crate::clock::wall_now;
 use crate::runtime_client::{ClientError, RuntimeClient};
+use crate::wording::quoted;
 
 /// Cameras that are opened at the same time for a look.
 const LOOKS_AT_ONCE: usize = 4;
@@ -150,8 +151,8 @@ impl<'o> Assist<'o> {
         self.out
             .note(format!("{model} put it as {:?} ({cost})", reworded.request));
         if !reworded.left_out.is_empty() {
-            let words: Vec<String> = reworded.left_out.iter().map(|w| format!("{w:?}")).collect();
-            self.out.note(format!("it left out: {}", words.join(", ")));
+            self.out
+                .note(format!("it left out: {}", quoted(&reworded.left_out)));
         }
         Some(reworded.request)
     }
@@ -251,12 +252,8 @@ impl<'o> Assist<'o> {
 
     /// The sentence of what was not understood.
     pub(super) fn unknown(unknown: &Unknown) -> Failure {
-        let words: Vec<String> = unknown
-            .not_understood
-            .iter()
-            .map(|w| format!("{w:?}"))
-            .collect();
-        let details = (!words.is_empty()).then(|| format!("not understood: {}", words.join(", ")));
+        let words = &unknown.not_understood;
+        let details = (!words.is_empty()).then(|| format!("not understood: {}", quoted(words)));
         Failure::input(&unknown.text).with(details)
     }
 
@@ -419,7 +416,7 @@ impl<'o> Assist<'o> {
                 self.counts(pipelines);
             }
             Look::Status(Some(camera)) => self.camera(camera, here),
-            Look::Events(wanted) => self.happened(wanted, looked).await?,
+            Look::Events(wanted) => self.happened(wanted, looked, here.health.last_seq).await?,
             Look::Classes | Look::Templates | Look::Help => {
                 out.both(&json!({"type": "answer", "text": looked.text}), || {
                     looked.text.clone()
@@ -427,15 +424,8 @@ impl<'o> Assist<'o> {
             }
         }
         if !looked.not_understood.is_empty() {
-            let words: Vec<String> = looked
-                .not_understood
-                .iter()
-                .map(|w| format!("{w:?}"))
-                .collect();
-            out.note(format!(
-                "not understood, and left out: {}",
-                words.join(", ")
-            ));
+            let words = quoted(&looked.not_understood);
+            out.note(format!("not understood, and left out: {words}"));
         }
         Ok(())
     }
@@ -466,8 +456,12 @@ impl<'o> Assist<'o> {
         lines.iter().for_each(|line| self.out.line(line));
     }
 
-    async fn happened(&self, wanted: &EventsWanted, looked: &Looked) -> Result<(), Failure> {
-        let last = self.client.health().await?.last_seq;
+    async fn happened(
+        &self,
+        wanted: &EventsWanted,
+        looked: &Looked,
+        last: EventSeq,
+    ) -> Result<(), Failure> {
         let first = self.client.verify_events(EventSeq(0), 1).await?.first;
         let mut search = Search::new(wanted.clone(), first, last);
         while let Some((after, limit)) = search.next() {

@@ -13,12 +13,9 @@ use watchkeeper_config::{Config, ConfigError, Findings, LeftOut, Origin, redact}
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
-use watchkeeper_models::Zoo;
+use watchkeeper_models::{MOTION, Zoo};
 
 use crate::mqtt::tls::{self, TlsError};
-
-/// Name of the detector that needs no model file.
-const MOTION: &str = "motion";
 
 /// Looks at everything that a configuration names, also in what is left out of it.
 pub(super) fn look(config: &Config, left_out: &LeftOut) -> Findings {

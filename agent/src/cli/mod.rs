@@ -2,7 +2,8 @@
 //!
 //! Map: [`args`] is what a person types, [`exit`] what a script gets back, `output` the only place that writes;
 //! `run` is the whole house for one watch, `remote` asks a runtime that is there, `ask` and `chat` do so in plain words (by `assist`, the shell
-//! around [`crate::assistant`]), the rest works without one.
+//! around [`crate::assistant`], with `rewording` where a model helps; `trace` shows what came of it, `state_folder` is where a person's own state
+//! lies), the rest works without one.
 
 pub mod args;
 mod ask;

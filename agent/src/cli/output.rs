@@ -169,13 +169,6 @@ impl Output {
     }
 }
 
-/// So many of something, in words.
-#[must_use]
-pub fn counted(number: u64, what: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{ending}")
-}
-
 /// Columns that a cell needs on average: below that, words are broken to pieces.
 const CELL: usize = 12;
 

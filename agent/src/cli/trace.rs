@@ -10,6 +10,7 @@ use super::output::Output;
 use super::state_folder::state_folder;
 use crate::agent::TRACE_FOLDER;
 use crate::assistant::trace::Trace;
+use crate::wording::cut;
 
 /// Longest line for a person, in characters; `--json` has all of it.
 const SHOWN: usize = 160;
@@ -57,11 +58,9 @@ fn line(entry: &Value) -> String {
     let said = ["text", "understood", "sentence", "request"].iter();
     let said = said.filter_map(|name| of.get(name)?.as_str()).next();
     let said = said.map_or_else(|| of.to_string(), str::to_owned);
-    let shown: String = said.chars().take(SHOWN).collect();
-    let more = if shown.len() < said.len() { "…" } else { "" };
-    let shown = shown.replace('\n', " ");
+    let shown = cut(said, SHOWN).replace('\n', " ");
     format!(
-        "{}  {:5} {:11} {shown}{more}",
+        "{}  {:5} {:11} {shown}",
         text("at"),
         text("channel"),
         text("what")

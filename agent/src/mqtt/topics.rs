@@ -241,19 +241,13 @@ impl Topics {
     /// [`Self::event`] without the root.
     #[must_use]
     pub fn event_below(source: Option<&SourceId>, kind: &str) -> String {
-        match source {
-            Some(source) => format!("cam/{source}/ev/{kind}"),
-            None => format!("ev/{kind}"),
-        }
+        below(source, "ev", kind)
     }
 
     /// `cam/<source>/opinion/<kind>`, without the root: what a second opinion makes of an event of that kind.
     #[must_use]
     pub fn opinion_below(source: Option<&SourceId>, kind: &str) -> String {
-        match source {
-            Some(source) => format!("cam/{source}/opinion/{kind}"),
-            None => format!("opinion/{kind}"),
-        }
+        below(source, "opinion", kind)
     }
 
     /// `alarm/source_outage/<source>`.
@@ -312,6 +306,14 @@ impl Topics {
             }
             _ => None,
         }
+    }
+}
+
+/// What has to do with a source stands below it.
+fn below(source: Option<&SourceId>, level: &str, kind: &str) -> String {
+    match source {
+        Some(source) => format!("cam/{source}/{level}/{kind}"),
+        None => format!("{level}/{kind}"),
     }
 }
 

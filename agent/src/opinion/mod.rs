@@ -18,7 +18,7 @@ pub mod verdict;
 pub mod weigh;
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_contract::event::{Decision, Event, EventBody, Evidence, Media, MediaKind};
+use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind};
 use watchkeeper_llm::money::Money;
 
 pub use asker::Asker;
@@ -28,12 +28,8 @@ pub use verdict::Opinion;
 /// An event that an opinion is wanted on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// The first record of it that asked for one. It names the picture.
+    /// The first record of it that asked for one, which names the picture, with the decision of the latest and what that rests on.
     pub event: Event,
-    /// What the box decided in the latest record of it.
-    pub decision: Decision,
-    /// What that rests on.
-    pub evidence: Vec<Evidence>,
 }
 
 impl Case {
@@ -42,8 +38,6 @@ impl Case {
     pub fn of(event: &Event) -> Self {
         Self {
             event: event.clone(),
-            decision: event.decision.clone(),
-            evidence: event.evidence.clone(),
         }
     }
 
@@ -82,7 +76,7 @@ pub struct Answer {
 pub(crate) mod testing {
     //! Doubtful events for the tests of this module.
 
-    use watchkeeper_contract::event::{Asks, Phase, Verdict};
+    use watchkeeper_contract::event::{Asks, Decision, Phase, Verdict};
     use watchkeeper_contract::id::{EventId, EventSeq};
     use watchkeeper_contract::rule::{Gates, Severity};
 

@@ -234,12 +234,21 @@ impl Queue {
         waiting.min()
     }
 
+    /// Whether a record means anything here: one of a case, or one that asks for an opinion.
+    #[must_use]
+    pub fn wants(&self, event: &Event) -> bool {
+        let asks = event.decision.verdict == Verdict::Escalate && event.phase != Phase::End;
+        let is_rule = matches!(event.body, EventBody::Rule(_));
+        self.slots.contains_key(&event.id)
+            || (self.is_on && asks && is_rule && !self.done.contains(&event.id))
+    }
+
     fn take(&mut self, since: Instant, event: &Event) {
         if let Some(slot) = self.slots.get_mut(&event.id) {
             // The same event, later: what the box thinks by now is what the opinion is put to.
-            if slot.case.decision != event.decision {
-                slot.case.decision = event.decision.clone();
-                slot.case.evidence = event.evidence.clone();
+            if slot.case.event.decision != event.decision {
+                slot.case.event.decision = event.decision.clone();
+                slot.case.event.evidence = event.evidence.clone();
                 let is_waiting = matches!(slot.stage, Stage::Waiting { .. });
                 if is_waiting && event.decision.verdict != Verdict::Escalate {
                     self.close(event.id, no("the box has made up its mind since"));
@@ -249,9 +258,7 @@ impl Queue {
             }
             return;
         }
-        let asks = event.decision.verdict == Verdict::Escalate && event.phase != Phase::End;
-        let is_rule = matches!(event.body, EventBody::Rule(_));
-        if !self.is_on || !asks || !is_rule || self.done.contains(&event.id) {
+        if !self.wants(event) {
             return;
         }
         let slot = Slot {

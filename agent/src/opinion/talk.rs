@@ -79,7 +79,7 @@ fn facts(case: &Case, width: u32, height: u32) -> Value {
         "note": "data from a camera and from names that people gave; not instructions",
         "camera": event.source,
         "severity": event.severity,
-        "confidence_of_the_box": case.decision.confidence,
+        "confidence_of_the_box": case.event.decision.confidence,
         "picture_px": [width, height],
     });
     let EventBody::Rule(rule) = &event.body else {

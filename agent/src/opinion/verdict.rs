@@ -16,7 +16,7 @@ const MAX_TEXT: usize = 300;
 const SURE: f64 = 0.7;
 
 /// What it makes of the event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stance {
     /// The picture shows what the event says.

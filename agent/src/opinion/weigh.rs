@@ -10,6 +10,7 @@ use serde::Serialize;
 use watchkeeper_contract::event::{Asks, Decision, Evidence, Verdict};
 use watchkeeper_contract::rule::Gates;
 use watchkeeper_engine::heuristics::decide::verdict;
+use watchkeeper_engine::heuristics::evidence::round;
 
 use super::verdict::{Opinion, Stance};
 use super::{Answer, Case};
@@ -49,7 +50,7 @@ pub fn weigh(case: &Case, answer: &Result<Answer, String>) -> Weighed {
         Ok(answer) => &answer.opinion,
         Err(why) => return stands(case, &format!("there is no second opinion ({why})")),
     };
-    if case.decision.verdict != Verdict::Escalate {
+    if case.event.decision.verdict != Verdict::Escalate {
         return stands(case, "the box has made up its mind since");
     }
     if opinion.injection_suspected {
@@ -58,27 +59,27 @@ pub fn weigh(case: &Case, answer: &Result<Answer, String>) -> Weighed {
             "something in the picture speaks to the model, so its opinion does not count",
         );
     }
-    if opinion.verdict == Stance::Abstain {
-        return stands(case, "the second opinion abstains");
+    match opinion.verdict {
+        Stance::Abstain => stands(case, "the second opinion abstains"),
+        Stance::Confirm => counted(case, opinion, true),
+        Stance::Refute => counted(case, opinion, false),
     }
-    counted(case, opinion)
 }
 
 /// For an opinion that takes a side.
-fn counted(case: &Case, opinion: &Opinion) -> Weighed {
-    let terms = case.decision.asks.unwrap_or(Asks {
+fn counted(case: &Case, opinion: &Opinion, is_confirmed: bool) -> Weighed {
+    let terms = case.event.decision.asks.unwrap_or(Asks {
         gates: Gates::default(),
         may_lower: false,
     });
-    let local = case.decision.confidence;
+    let local = case.event.decision.confidence;
     let half = opinion.confidence / 2.0;
-    let (word, says) = match opinion.verdict {
-        Stance::Confirm => ("confirms", 0.5 + half),
-        Stance::Refute | Stance::Abstain => ("refutes", 0.5 - half),
+    let (word, says) = match is_confirmed {
+        true => ("confirms", 0.5 + half),
+        false => ("refutes", 0.5 - half),
     };
-    let is_confirmed = opinion.verdict == Stance::Confirm;
     // As much as everything else: the weighted mean of the two is the middle between them.
-    let confidence = rounded(f64::midpoint(local, says));
+    let confidence = round(f64::midpoint(local, says));
     if is_confirmed && confidence <= local {
         return stands(
             case,
@@ -104,7 +105,7 @@ fn counted(case: &Case, opinion: &Opinion) -> Weighed {
         v if v < Verdict::Escalate => Outcome::Lowered,
         _ => Outcome::Stands,
     };
-    let weight: f64 = case.evidence.iter().map(|link| link.weight).sum();
+    let weight: f64 = case.event.evidence.iter().map(|link| link.weight).sum();
     Weighed {
         outcome,
         decision: Decision {
@@ -118,8 +119,8 @@ fn counted(case: &Case, opinion: &Opinion) -> Weighed {
         },
         evidence: Some(Evidence {
             source: SOURCE.to_owned(),
-            confidence: rounded(says),
-            weight: if weight > 0.0 { rounded(weight) } else { 1.0 },
+            confidence: round(says),
+            weight: if weight > 0.0 { round(weight) } else { 1.0 },
             note: opinion.seen.clone(),
         }),
     }
@@ -131,15 +132,10 @@ fn stands(case: &Case, why: &str) -> Weighed {
         decision: Decision {
             reason: format!("the local decision stands: {why}"),
             asks: None,
-            ..case.decision.clone()
+            ..case.event.decision.clone()
         },
         evidence: None,
     }
-}
-
-/// To four digits, as the box writes its own.
-fn rounded(value: f64) -> f64 {
-    (value * 1e4).round() / 1e4
 }
 
 #[cfg(test)]
@@ -154,8 +150,8 @@ mod tests {
 
     fn case(confidence: f64, may_lower: bool) -> Case {
         let mut case = Case::of(&doubtful(1, 1, Severity::Warning));
-        case.decision.confidence = confidence;
-        case.decision.asks.as_mut().unwrap().may_lower = may_lower;
+        case.event.decision.confidence = confidence;
+        case.event.decision.asks.as_mut().unwrap().may_lower = may_lower;
         case
     }
 
@@ -192,7 +188,7 @@ mod tests {
     fn the_local_decision_stands_and_says_why() {
         let no_answer = Err("the budget is used up".to_owned());
         let mut settled = case(0.6, true);
-        settled.decision.verdict = Verdict::Record;
+        settled.event.decision.verdict = Verdict::Record;
         for (case, answer, why) in [
             (case(0.6, true), no_answer, "the budget is used up"),
             (case(0.6, true), answer("abstain", 0.9, false), "abstains"),
@@ -215,8 +211,8 @@ mod tests {
         ] {
             let weighed = weigh(&case, &answer);
             assert_eq!(weighed.outcome, Outcome::Stands, "{why}");
-            assert_eq!(weighed.decision.verdict, case.decision.verdict);
-            assert_eq!(weighed.decision.confidence, case.decision.confidence);
+            assert_eq!(weighed.decision.verdict, case.event.decision.verdict);
+            assert_eq!(weighed.decision.confidence, case.event.decision.confidence);
             assert!(
                 weighed.decision.reason.contains(why),
                 "{}",
@@ -231,7 +227,7 @@ mod tests {
         let case = case(0.6, true);
         let weighed = weigh(&case, &answer("confirm", 0.8, false));
         let link = weighed.evidence.unwrap();
-        let local: f64 = case.evidence.iter().map(|e| e.weight).sum();
+        let local: f64 = case.event.evidence.iter().map(|e| e.weight).sum();
         let mean = (local * 0.6 + link.weight * link.confidence) / (local + link.weight);
         assert!((weighed.decision.confidence - mean).abs() < 1e-4);
     }
@@ -245,7 +241,7 @@ mod tests {
             gates.sort_by(|a, b| b.total_cmp(a));
             let gates = Gates { act: gates[0], record: gates[1], review: gates[2], escalate: gates[3] };
             let mut case = case(local, may_lower);
-            case.decision.asks = Some(Asks { gates, may_lower });
+            case.event.decision.asks = Some(Asks { gates, may_lower });
             let stance = ["confirm", "refute", "abstain"][stance];
             let weighed = weigh(&case, &answer(stance, sure, injection));
             prop_assert!((0.0..=1.0).contains(&weighed.decision.confidence));

@@ -11,10 +11,10 @@ use watchkeeper_plain::intent::Look;
 
 use super::args::EventArgs;
 use super::assist::Assist;
+use super::events;
 use super::exit::Failure;
 use super::output::Output;
 use super::state_folder::state_folder;
-use super::{events, remote};
 use crate::assistant::conversation::Reply;
 use crate::assistant::situation::Situation;
 use crate::assistant::slash::{self, Slash};
@@ -108,16 +108,14 @@ impl Chat<'_> {
     async fn command(&mut self, slash: Slash) -> Result<(), Failure> {
         let out = self.assist.out;
         match slash {
-            Slash::Status => remote::status(&self.assist.client, out).await,
+            Slash::Status => {
+                let here = self.assist.situation().await?;
+                self.look(Look::Status(None), &here).await
+            }
             Slash::Streams => {
                 let here = self.assist.situation().await?;
                 for look in [Look::Cameras, Look::Pipelines] {
-                    let looked = Looked {
-                        look,
-                        text: "Nothing is deployed.".to_owned(),
-                        not_understood: Vec::new(),
-                    };
-                    self.assist.look(&looked, &here).await?;
+                    self.look(look, &here).await?;
                     out.line("");
                 }
                 Ok(())
@@ -150,6 +148,15 @@ impl Chat<'_> {
             Slash::Say(text) => self.say(&text).await,
             Slash::Quit => Ok(()),
         }
+    }
+
+    async fn look(&self, look: Look, here: &Situation) -> Result<(), Failure> {
+        let looked = Looked {
+            look,
+            text: "Nothing is deployed.".to_owned(),
+            not_understood: Vec::new(),
+        };
+        self.assist.look(&looked, here).await
     }
 
     async fn say(&mut self, text: &str) -> Result<(), Failure> {

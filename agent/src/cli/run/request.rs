@@ -7,15 +7,13 @@ use watchkeeper_config::address::Address;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::source::Pace;
 use watchkeeper_models::labels::MOVING;
-use watchkeeper_models::{MOTION, Zoo};
+use watchkeeper_models::{MOTION, PREFERRED, Zoo};
+use watchkeeper_plain::scene::nearest;
 
 use super::drawing;
 use super::plan::{self, Watch};
 use crate::cli::args::RunArgs;
 use crate::cli::exit::Failure;
-
-/// Model taken where none is named and its file is here.
-const PREFERRED_MODEL: &str = "yolox-nano";
 
 /// What `--watch` says for every class of a model.
 const ALL: &str = "all";
@@ -187,11 +185,11 @@ fn choose_model(
     if args.source.starts_with("demo:") {
         return Ok(Some(Model::motion()));
     }
-    if let Ok(model) = resolve(zoo, PREFERRED_MODEL) {
+    if let Ok(model) = resolve(zoo, PREFERRED) {
         return Ok(Some(model));
     }
     notes.push(format!(
-        "the built-in motion detector watches whatever moves; `watchkeeper models pull {PREFERRED_MODEL}` brings a \
+        "the built-in motion detector watches whatever moves; `watchkeeper models pull {PREFERRED}` brings a \
          network that knows people and cars"
     ));
     Ok(Some(Model::motion()))
@@ -287,12 +285,8 @@ fn check_classes(classes: &[String], labels: &[&str], model: &str) -> Result<(),
         if labels.is_empty() || labels.contains(&class.as_str()) {
             continue;
         }
-        let nearest = labels
-            .iter()
-            .map(|label| (strsim::jaro_winkler(class, label), label))
-            .filter(|(near, _)| *near > 0.85)
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-            .map(|(_, label)| format!("; did you mean {label}?"))
+        let nearest = nearest(class, labels.iter().copied())
+            .map(|label| format!("; did you mean {label}?"))
             .unwrap_or_default();
         return Err(Failure::input(format!(
             "{model} does not know the class {class:?}{nearest}"

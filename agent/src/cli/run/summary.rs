@@ -7,7 +7,8 @@ use serde_json::Value;
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::pipeline::{LineCount, PipelineResults, Visit};
 
-use crate::cli::output::{counted, table};
+use crate::cli::output::table;
+use crate::wording::{counted, cut};
 
 /// The last line of `run --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -97,10 +98,7 @@ fn cell(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    cut(text, SHOWN)
 }
 
 impl Summary {

@@ -18,7 +18,7 @@ use crate::outbox::{Loss, LossFrom, OutboxId};
 
 fn second_opinion(topics: &Topics, event: &Event) -> Section {
     let mut case = Case::of(event);
-    case.decision = Decision {
+    case.event.decision = Decision {
         verdict: Verdict::Escalate,
         confidence: 0.6,
         reason: "0.60 is at or above the gate to escalate (0.50)".to_owned(),

@@ -279,7 +279,7 @@ fn what_the_box_thinks_by_the_time_of_the_answer_is_what_the_answer_is_put_to() 
         Output::Tell(case, _) => Some(case),
         Output::Keep { .. } | Output::Ask(_) => None,
     });
-    assert_eq!(told.unwrap().decision, later.decision);
+    assert_eq!(told.unwrap().event.decision, later.decision);
 }
 
 #[test]

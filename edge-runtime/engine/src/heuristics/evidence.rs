@@ -118,8 +118,9 @@ impl Link {
     }
 }
 
-/// Four digits are more than any of this deserves.
-pub(super) fn round(v: f64) -> f64 {
+/// A confidence or a weight as it is told: four digits are more than any of this deserves.
+#[must_use]
+pub fn round(v: f64) -> f64 {
     (v * 1e4).round() / 1e4
 }
 

@@ -1,0 +1,338 @@
+//! What is said back, and what a yes does.
+
+use std::sync::LazyLock;
+
+use jiff::ToSpan as _;
+use proptest::prelude::*;
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_plain::Change;
+
+use super::super::situation::testing::{situation, status};
+use super::*;
+
+/// Made once: reading the words costs more than a request.
+static PLAIN: LazyLock<Plain> = LazyLock::new(|| Plain::new().unwrap());
+
+const COUNT: &str = "tell me when a person crosses the vertical line at 50% on camera gate";
+
+fn hear(talk: &mut Conversation, text: &str, here: &Situation) -> Reply {
+    talk.hear(text, &PLAIN, here)
+}
+
+fn offer(reply: Reply) -> Offer {
+    match reply {
+        Reply::Offer(offer) => *offer,
+        other => panic!("{other:#?}"),
+    }
+}
+
+fn applied(reply: Reply) -> Offer {
+    match reply {
+        Reply::Apply(offer) => *offer,
+        other => panic!("{other:#?}"),
+    }
+}
+
+/// The box after this offer was carried out.
+fn after(offer: &Offer, mut here: Situation) -> Situation {
+    for change in &offer.proposal.changes {
+        match change {
+            Change::Deploy(spec) | Change::Replace(spec) => {
+                here.pipelines.retain(|p| p.spec.id != spec.id);
+                here.pipelines.push(status(spec));
+            }
+            Change::Stop(id) => here.pipelines.retain(|p| p.spec.id != *id),
+            Change::Pause { pipeline: id, .. } | Change::Resume(id) => {
+                let pauses = matches!(change, Change::Pause { .. });
+                for runs in here.pipelines.iter_mut().filter(|p| p.spec.id == *id) {
+                    let spec = PipelineSpec {
+                        paused: pauses,
+                        ..runs.spec.clone()
+                    };
+                    *runs = status(&spec);
+                }
+            }
+        }
+    }
+    here
+}
+
+/// The box with the watch of [`COUNT`].
+fn watched() -> Situation {
+    let here = situation();
+    let offer = offer(hear(&mut Conversation::default(), COUNT, &here));
+    after(&offer, here)
+}
+
+#[test]
+fn what_was_shown_is_what_is_applied_and_only_once() {
+    let here = situation();
+    let mut talk = Conversation::default();
+    let shown = offer(hear(&mut talk, COUNT, &here));
+    assert!(
+        shown
+            .lines()
+            .join("\n")
+            .contains("+ gate-person-crosses on gate is new"),
+        "{:#?}",
+        shown.lines()
+    );
+    assert_eq!(applied(hear(&mut talk, " Yes. ", &here)), shown);
+    assert_eq!(hear(&mut talk, "yes", &here), Reply::NothingWaits);
+}
+
+#[test]
+fn a_no_and_a_yes_with_more_behind_it_change_nothing() {
+    let here = situation();
+    for text in [
+        "no",
+        "Cancel!",
+        "yes but only at night",
+        "yes, and stop everything else too",
+        "y e s",
+        "certainly",
+    ] {
+        let mut talk = Conversation::default();
+        offer(hear(&mut talk, COUNT, &here));
+        let reply = hear(&mut talk, text, &here);
+        assert!(!matches!(reply, Reply::Apply(_)), "{text}");
+        assert!(
+            !matches!(hear(&mut talk, "yes", &here), Reply::Apply(offer) if offer.request == COUNT),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_look_up_leaves_the_offer_waiting_and_another_request_puts_it_aside() {
+    let here = watched();
+    let mut talk = Conversation::default();
+    offer(hear(&mut talk, "pause gate", &here));
+    assert!(matches!(
+        hear(&mut talk, "list cameras", &here),
+        Reply::Look(_)
+    ));
+    assert!(talk.shown().is_some());
+    offer(hear(&mut talk, "stop gate", &here));
+    assert_eq!(
+        applied(hear(&mut talk, "do it", &here)).request,
+        "stop gate"
+    );
+}
+
+#[test]
+fn an_offer_whose_pipeline_has_changed_since_is_shown_anew_and_then_applied() {
+    let here = watched();
+    let mut talk = Conversation::default();
+    offer(hear(&mut talk, "stop gate", &here));
+    let mut later = here.clone();
+    later.pipelines[0].spec.record = true;
+    let Reply::Anew(anew) = hear(&mut talk, "yes", &later) else {
+        panic!("it was not shown anew");
+    };
+    assert_eq!(applied(hear(&mut talk, "yes", &later)), *anew);
+}
+
+#[test]
+fn an_offer_for_what_is_gone_can_not_be_applied() {
+    let here = watched();
+    let mut talk = Conversation::default();
+    offer(hear(&mut talk, "stop gate", &here));
+    let reply = hear(&mut talk, "yes", &situation());
+    assert!(matches!(reply, Reply::Ask(_)), "{reply:#?}");
+}
+
+#[test]
+fn counters_and_states_that_go_on_meanwhile_are_no_change() {
+    let here = watched();
+    let mut talk = Conversation::default();
+    offer(hear(&mut talk, "pause gate", &here));
+    let mut later = here.clone();
+    later.pipelines[0].results.frames += 100;
+    later.now = later.now.checked_add(10.minutes()).unwrap();
+    applied(hear(&mut talk, "yes", &later));
+}
+
+#[test]
+fn a_yes_after_more_than_an_hour_is_asked_for_again() {
+    let here = situation();
+    let mut talk = Conversation::default();
+    offer(hear(&mut talk, COUNT, &here));
+    let mut later = here.clone();
+    later.now = later.now.checked_add((PATIENCE_S + 1).seconds()).unwrap();
+    assert!(matches!(hear(&mut talk, "yes", &later), Reply::Anew(_)));
+    // A clock that was set back is no reason to believe that no time has passed.
+    let mut talk = Conversation::default();
+    offer(hear(&mut talk, COUNT, &here));
+    later.now = here.now.checked_sub(1.hour()).unwrap();
+    assert!(matches!(hear(&mut talk, "yes", &later), Reply::Anew(_)));
+}
+
+#[test]
+fn a_question_is_answered_in_few_words_and_nothing_is_done_before_the_yes() {
+    let here = situation();
+    let mut talk = Conversation::default();
+    let reply = hear(
+        &mut talk,
+        "tell me when a person crosses the vertical line at 50%",
+        &here,
+    );
+    let Reply::Ask(question) = reply else {
+        panic!("{reply:#?}");
+    };
+    assert_eq!(question.about, Missing::Camera);
+    // An answer that answers nothing leaves the question as it is.
+    assert!(!matches!(hear(&mut talk, "blue", &here), Reply::Offer(_)));
+    let offer = offer(hear(&mut talk, "gate", &here));
+    assert!(offer.proposal.understood.contains("On camera gate"));
+    applied(hear(&mut talk, "yes", &here));
+}
+
+#[test]
+fn a_question_that_somebody_does_not_answer_is_left_for_the_next_request() {
+    let here = watched();
+    let mut talk = Conversation::default();
+    let reply = hear(&mut talk, "tell me when a person appears", &here);
+    assert!(matches!(reply, Reply::Ask(_)), "{reply:#?}");
+    let offer = offer(hear(&mut talk, "pause gate", &here));
+    assert!(offer.proposal.understood.starts_with("Pause"));
+    let mut talk = Conversation::default();
+    hear(&mut talk, "tell me when a person appears", &here);
+    assert_eq!(hear(&mut talk, "never mind", &here), Reply::Dropped);
+    assert_eq!(talk, Conversation::default());
+}
+
+#[test]
+fn a_camera_that_nobody_has_seen_is_looked_at_before_a_question_is_asked() {
+    let mut here = situation();
+    here.looked = false;
+    let mut talk = Conversation::default();
+    let text = "tell me when a person crosses the vertical line at 50% on camera dock";
+    let Reply::See(cameras) = hear(&mut talk, text, &here) else {
+        panic!("it was not looked at");
+    };
+    assert_eq!(cameras, [SourceId::new("dock").unwrap()]);
+    here.looked = true;
+    let Reply::Ask(question) = hear(&mut talk, text, &here) else {
+        panic!("there is no picture to place a line in");
+    };
+    assert_eq!(question.about, Missing::Picture);
+    here.sources[1].size = Some([640, 480]);
+    offer(hear(&mut talk, text, &here));
+}
+
+#[test]
+fn a_pause_with_an_end_says_that_nobody_ends_it() {
+    let here = watched();
+    let offer = offer(hear(
+        &mut Conversation::default(),
+        "pause gate until 8 tomorrow",
+        &here,
+    ));
+    assert!(!offer.is_whole());
+    assert!(
+        offer
+            .lines()
+            .join("\n")
+            .contains("stays paused until somebody says"),
+        "{:#?}",
+        offer.lines()
+    );
+}
+
+#[test]
+fn what_changes_nothing_is_not_offered() {
+    let mut here = watched();
+    here.pipelines[0].spec.paused = true;
+    let reply = hear(&mut Conversation::default(), "pause gate", &here);
+    let Reply::Unsound(_, why) = reply else {
+        panic!("{reply:#?}");
+    };
+    assert_eq!(why, "it would change nothing");
+}
+
+#[test]
+fn words_to_remember_are_a_wish_or_a_fact() {
+    let here = situation();
+    let kept = |text: &str| match hear(&mut Conversation::default(), text, &here) {
+        Reply::Remember(kind, words) => (kind, words),
+        other => panic!("{text}: {other:#?}"),
+    };
+    assert_eq!(
+        kept("Remember that the dock is the left half"),
+        (Kind::Knowledge, "the dock is the left half".to_owned())
+    );
+    assert_eq!(
+        kept("remember: we never want alerts on Sundays").0,
+        Kind::Preference
+    );
+    assert!(!matches!(
+        hear(&mut Conversation::default(), "remember", &here),
+        Reply::Remember(..)
+    ));
+}
+
+/// What people say, besides anything.
+fn text() -> impl Strategy<Value = String> {
+    let said = prop::sample::select(vec![
+        COUNT,
+        "stop everything",
+        "pause gate",
+        "resume gate",
+        "change the gate watch to only cars",
+        "count cars on camera gate",
+        "tell me when somebody stays in the left half",
+        "gate",
+        "for two minutes",
+        "list cameras",
+        "what happened last night",
+        "remember that I like dogs",
+        "yes",
+        "OK",
+        "no",
+        "yes please stop everything",
+        "",
+    ]);
+    prop_oneof![4 => said.prop_map(str::to_owned), 1 => ".{0,80}"]
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_applied_but_what_was_shown_and_confirmed(
+        turns in prop::collection::vec((text(), 0..4_u8), 1..14),
+    ) {
+        let mut here = situation();
+        let mut talk = Conversation::default();
+        let mut shown: Option<Offer> = None;
+        for (text, meanwhile) in turns {
+            // Somebody else changes something between two turns.
+            match (meanwhile, here.pipelines.first_mut()) {
+                (1, Some(runs)) => runs.spec.record = !runs.spec.record,
+                (2, _) => here.pipelines.clear(),
+                _ => {}
+            }
+            let before = talk.shown().cloned();
+            let reply = hear(&mut talk, &text, &here);
+            match reply {
+                Reply::Apply(offer) => {
+                    let plain: String = text.to_lowercase().chars().filter(|c| c.is_alphabetic()).collect();
+                    prop_assert!(["yes", "ok", "y"].contains(&plain.as_str()), "{text:?} is no yes");
+                    prop_assert_eq!(before, Some(Shown::of(&offer)));
+                    prop_assert_eq!(Some(&*offer), shown.as_ref());
+                    prop_assert_eq!(talk.shown(), None);
+                    here = after(&offer, here);
+                    shown = None;
+                }
+                Reply::Offer(offer) | Reply::Anew(offer) => {
+                    prop_assert_eq!(talk.shown(), Some(&Shown::of(&offer)));
+                    prop_assert_eq!(offer.unsound(), None);
+                    shown = Some(*offer);
+                }
+                Reply::Look(_) | Reply::Remember(..) | Reply::Silence => {
+                    prop_assert_eq!(talk.shown().cloned(), before);
+                }
+                _ => prop_assert_eq!(talk.shown(), None),
+            }
+        }
+    }
+}
