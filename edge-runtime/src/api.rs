@@ -28,7 +28,7 @@ use crate::media::jpeg;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::{FramePixels, to_image};
 use crate::server::Runtime;
-use crate::still::{Still, StillError};
+use crate::still::{NotRun, Still};
 
 /// JPEG quality of frames that are looked at (0–100).
 const VIEW_QUALITY: u8 = 85;
@@ -42,7 +42,7 @@ const FRAME_PATIENCE: Duration = Duration::from_secs(5);
 /// Most pictures of one run of a workflow on stills: a batch is in memory as a whole, with everything that is made of it.
 const MAX_STILLS: usize = 16;
 
-/// Most pixels of these pictures together: some 150 MB as they are worked on.
+/// Most pixels of these pictures and those among the parameters together: some 150 MB as they are worked on.
 const MAX_STILL_PIXELS: u64 = 50_000_000;
 
 /// The runtime as the server sees it.
@@ -74,27 +74,21 @@ impl Api {
 }
 
 /// Why a workflow was not run on pictures, in the shape of the API.
-fn not_run(error: StillError) -> Problem {
-    let code = match &error {
-        StillError::Workflow(_) => ProblemCode::InvalidWorkflow,
-        StillError::Model(_) => ProblemCode::Model,
-        StillError::File { .. } | StillError::Param { .. } => ProblemCode::InvalidRequest,
-    };
-    let field = match &error {
-        StillError::Workflow(_) => Some("workflow"),
-        StillError::Model(_) => Some("model"),
-        StillError::File { .. } | StillError::Param { .. } => None,
+fn not_run(error: NotRun) -> Problem {
+    let (code, field) = match &error {
+        NotRun::Workflow(_) => (ProblemCode::InvalidWorkflow, "workflow"),
+        NotRun::Model(_) => (ProblemCode::Model, "model"),
     };
     let mut detail = error.to_string();
     let mut errors = Vec::new();
-    if let StillError::Workflow(found) = error {
+    if let NotRun::Workflow(found) = error {
         if let Some(first) = found.first() {
             detail = format!("{detail}: {}", first.message);
         }
         errors = found;
     }
     let mut problem = Problem::new(422, code, detail);
-    problem.field = field.map(str::to_owned);
+    problem.field = Some(field.to_owned());
     problem.workflow_errors = errors;
     problem
 }
@@ -201,30 +195,21 @@ impl Runtime for Api {
             let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
             return Err(problem.at("images", run.images.len().to_string()));
         }
-        let mut pixels = 0;
+        let mut room = MAX_STILL_PIXELS;
         let mut pictures = Vec::with_capacity(run.images.len());
         for (n, image) in run.images.iter().enumerate() {
-            let picture = workflow::codec::from_base64(image)
-                .and_then(|bytes| workflow::codec::decode(&bytes))
-                .map_err(|why| {
-                    let start: String = image.chars().take(20).collect();
-                    Problem::new(422, ProblemCode::InvalidRequest, why)
-                        .at(format!("images[{n}]"), start)
-                })?;
-            pixels += u64::from(picture.width) * u64::from(picture.height);
-            if pixels > MAX_STILL_PIXELS {
-                let detail = format!(
-                    "the pictures of one run have at most {MAX_STILL_PIXELS} pixels together"
-                );
-                let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
-                return Err(problem.at(format!("images[{n}]"), pixels.to_string()));
-            }
+            let picture = workflow::codec::picture(image, &mut room).map_err(|why| {
+                let start: String = image.chars().take(20).collect();
+                Problem::new(422, ProblemCode::InvalidRequest, why)
+                    .at(format!("images[{n}]"), start)
+            })?;
             pictures.push(picture);
         }
         let still = Still {
             definition: &run.workflow,
             params: &run.parameters,
             pictures: &pictures,
+            room,
             detector: run.model.as_deref(),
         };
         let outcome = still.run(&self.manager.parts().models).map_err(not_run)?;

@@ -23,6 +23,12 @@ pub fn wall() -> Wall {
     }
 }
 
+/// Whole milliseconds of a duration, as records have them.
+#[must_use]
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// The instant now, for what a workflow says of the time of day.
 #[must_use]
 pub fn now() -> Timestamp {

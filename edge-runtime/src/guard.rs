@@ -17,6 +17,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -373,9 +374,12 @@ fn read(path: &Path) -> io::Result<Read> {
 
 /// Identity of this boot of the machine (`random(4)`, `/proc/sys/kernel/random/boot_id`); empty where there is none.
 pub(crate) fn machine_boot() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .map(|id| id.trim().to_owned())
-        .unwrap_or_default()
+    static READ: LazyLock<String> = LazyLock::new(|| {
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .map(|id| id.trim().to_owned())
+            .unwrap_or_default()
+    });
+    READ.clone()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! Invariant: both give the result list of the run, one object a picture, as Roboflow's engine serialises it. The command prints it, and says on
 //! standard error what went wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub struct Request {
     pub json: bool,
 }
 
-/// Why nothing was run.
+/// Why the command ran nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum StillError {
     /// A file can't be read.
@@ -65,6 +65,14 @@ pub enum StillError {
         /// What was written.
         written: String,
     },
+    /// The workflow was not run.
+    #[error(transparent)]
+    NotRun(#[from] NotRun),
+}
+
+/// Why a workflow was not run on pictures that were read.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRun {
     /// The definition or its inputs are wrong.
     #[error("the workflow can't be run")]
     Workflow(Vec<WorkflowError>),
@@ -100,7 +108,7 @@ pub fn main(request: &Request, config: &Config) -> ExitCode {
         }
         Err(error) => {
             eprintln!("{error}");
-            if let StillError::Workflow(errors) = &error {
+            if let StillError::NotRun(NotRun::Workflow(errors)) = &error {
                 if request.json {
                     println!("{}", json!({"ok": false, "errors": errors}));
                 }
@@ -132,9 +140,10 @@ pub fn run(request: &Request, config: &Config) -> Result<Outcome, StillError> {
         definition: &definition,
         params: &parameters(&request.param)?,
         pictures: &pictures,
+        room: u64::MAX,
         detector: request.detector.as_deref(),
     };
-    still.run(&Models::new(config))
+    Ok(still.run(&Models::new(config))?)
 }
 
 /// A run on pictures that were read.
@@ -146,6 +155,8 @@ pub struct Still<'a> {
     pub params: &'a BTreeMap<String, Json>,
     /// One batch; every image input gets it.
     pub pictures: &'a [Arc<RgbPixels>],
+    /// Most pixels of the pictures among the parameters.
+    pub room: u64,
     /// Model that takes the place of every detection model.
     pub detector: Option<&'a str>,
 }
@@ -154,14 +165,16 @@ impl Still<'_> {
     /// Runs the workflow once.
     ///
     /// # Errors
-    /// [`StillError`] where nothing could be run.
-    pub fn run(&self, models: &Models) -> Result<Outcome, StillError> {
+    /// [`NotRun`] where nothing could be run.
+    pub fn run(&self, models: &Models) -> Result<Outcome, NotRun> {
         let compiled =
-            workflow::compile(self.definition, &BTreeMap::new()).map_err(StillError::Workflow)?;
-        let refuse = |error| StillError::Workflow(vec![error]);
+            workflow::compile(self.definition, &BTreeMap::new()).map_err(NotRun::Workflow)?;
+        let refuse = |error| NotRun::Workflow(vec![error]);
         let params = self.params;
         let pictures = self.pictures;
-        let mut inputs = compiled.inputs_from_json(params).map_err(refuse)?;
+        let mut inputs = compiled
+            .inputs_from_json(params, self.room)
+            .map_err(refuse)?;
         for name in compiled.image_inputs() {
             if pictures.is_empty() || inputs.contains_key(name) {
                 continue;
@@ -239,16 +252,13 @@ fn detectors(
     params: &BTreeMap<String, Json>,
     replacement: Option<&str>,
     models: &Models,
-) -> Result<BTreeMap<String, Box<dyn Detector>>, StillError> {
+) -> Result<BTreeMap<String, Box<dyn Detector>>, NotRun> {
     let mut names = compiled.model_ids();
-    names.extend(params.values().filter_map(|v| {
-        let name = v.as_str()?;
-        models
-            .list()
-            .iter()
-            .any(|m| m.name == name)
-            .then(|| name.to_owned())
-    }));
+    if !params.is_empty() {
+        let known: BTreeSet<String> = models.list().into_iter().map(|m| m.name).collect();
+        let named = params.values().filter_map(|v| known.get(v.as_str()?));
+        names.extend(named.cloned());
+    }
     if let Some(one) = replacement {
         names = if compiled.needs_detector() {
             vec![one.to_owned()]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
+use serde_json::Value;
 
 use crate::certificates::Identity;
 use crate::daemons::{Process, wait_for};
@@ -208,5 +209,14 @@ impl Subscriber {
             .filter_map(|line| line.split_once(' '))
             .map(|(topic, payload)| (topic.to_owned(), payload.to_owned()))
             .collect()
+    }
+
+    /// The JSON that came so far on topics with this part.
+    #[must_use]
+    pub fn bodies(&self, part: &str) -> Vec<Value> {
+        let mut messages = self.messages();
+        messages.retain(|(topic, _)| topic.contains(part));
+        let bodies = messages.iter().map(|(_, text)| serde_json::from_str(text));
+        bodies.filter_map(Result::ok).collect()
     }
 }

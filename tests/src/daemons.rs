@@ -476,6 +476,15 @@ impl Bench {
     }
 }
 
+/// Objects, one a line.
+///
+/// # Errors
+/// When a line is not JSON.
+pub fn json_lines(output: &[u8]) -> anyhow::Result<Vec<Value>> {
+    let lines = serde_json::Deserializer::from_slice(output).into_iter();
+    Ok(lines.collect::<Result<_, _>>()?)
+}
+
 /// The output of `watchkeeper run … --json`, line by line.
 ///
 /// # Errors
@@ -488,10 +497,6 @@ pub fn run_json(arguments: &[&str]) -> anyhow::Result<(i32, Vec<Value>, String)>
         .stdin(Stdio::null())
         .output()?;
     let errors = String::from_utf8_lossy(&out.stderr).into_owned();
-    let lines = String::from_utf8(out.stdout)?
-        .lines()
-        .map(serde_json::from_str)
-        .collect::<Result<Vec<Value>, _>>()
-        .with_context(|| errors.clone())?;
+    let lines = json_lines(&out.stdout).with_context(|| errors.clone())?;
     Ok((out.status.code().unwrap_or(-1), lines, errors))
 }

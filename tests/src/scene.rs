@@ -94,11 +94,9 @@ pub fn nothing_is_lost(before: &[Value], after: &[Value]) -> anyhow::Result<()> 
 /// Numbers of the events that came to `subscriber`.
 #[must_use]
 pub fn arrived(subscriber: &Subscriber) -> BTreeSet<u64> {
-    let messages = subscriber.messages();
-    let bodies = messages
-        .iter()
-        .filter_map(|(_, text)| serde_json::from_str::<Value>(text).ok());
-    bodies.filter_map(|v| v.get("seq")?.as_u64()).collect()
+    let bodies = subscriber.bodies("");
+    let numbers = bodies.iter().filter_map(|v| v.get("seq")?.as_u64());
+    numbers.collect()
 }
 
 /// Ends the watching, and waits until every event of the journal came to `subscriber`; answers how many there were.

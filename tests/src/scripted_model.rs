@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::daemons::{Process, program, wait_for};
+use crate::daemons::{PATIENCE, Process, program, wait_for};
 
 /// The key that it takes.
 pub const KEY: &str = "sk-scripted-0123456789abcdefghij";
@@ -14,7 +14,7 @@ pub const KEY: &str = "sk-scripted-0123456789abcdefghij";
 #[derive(Debug)]
 pub struct ScriptedModel {
     base_url: String,
-    _process: Process,
+    process: Process,
 }
 
 impl ScriptedModel {
@@ -33,10 +33,18 @@ impl ScriptedModel {
             let (line, _) = text.split_once('\n')?;
             Some(line.to_owned())
         })?;
-        Ok(Self {
-            base_url,
-            _process: process,
-        })
+        Ok(Self { base_url, process })
+    }
+
+    /// Ends it, and fails where it was asked in a way that a provider would refuse, or more often than its script has it.
+    ///
+    /// # Errors
+    /// With what it noted.
+    pub fn kept_its_contract(self) -> anyhow::Result<()> {
+        self.process.interrupt()?;
+        let (code, log) = self.process.ended(PATIENCE)?;
+        anyhow::ensure!(code == Some(0), "{log}");
+        Ok(())
     }
 
     /// The section of the configuration that names it.

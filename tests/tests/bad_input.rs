@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use watchkeeper_tests::daemons::{data, program};
+use watchkeeper_tests::daemons::{data, json_lines, program};
 use watchkeeper_tests::rtsp::{RtspOptions, RtspServer};
 
 /// Exit code for a request that is itself wrong; `docs/cli.md` promises it.
@@ -65,10 +65,7 @@ fn refused(arguments: &[&str]) -> anyhow::Result<Refusal> {
         json_code == code,
         "{arguments:?}: {code}, with --json {json_code}"
     );
-    let notes: Vec<Value> = json_stdout
-        .lines()
-        .map(serde_json::from_str)
-        .collect::<Result<_, _>>()
+    let notes = json_lines(json_stdout.as_bytes())
         .with_context(|| format!("{arguments:?}: {json_stdout}"))?;
     Ok(Refusal {
         code,

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use watchkeeper_tests::daemons::{Bench, Process, program, wait_for};
+use watchkeeper_tests::daemons::{Bench, Process, json_lines, program, wait_for};
 use watchkeeper_tests::scripted_model::{self, KEY, ScriptedModel};
 
 /// Asks for events on the scene.
@@ -54,11 +54,7 @@ fn ask_json(bench: &Bench, arguments: &[&str]) -> anyhow::Result<(i32, Vec<Value
     let arguments = [arguments, &["--json"]].concat();
     let out = ask(bench, &arguments)?;
     let errors = String::from_utf8_lossy(&out.stderr).into_owned();
-    let objects = String::from_utf8(out.stdout)?
-        .lines()
-        .map(serde_json::from_str)
-        .collect::<Result<Vec<Value>, _>>()
-        .with_context(|| errors.clone())?;
+    let objects = json_lines(&out.stdout).with_context(|| errors.clone())?;
     Ok((out.status.code().unwrap_or(-1), objects, errors))
 }
 
@@ -74,11 +70,7 @@ fn chat(bench: &Bench, lines: &str) -> anyhow::Result<Vec<Value>> {
     drop(input);
     let out = child.wait_with_output()?;
     anyhow::ensure!(out.status.success(), "{}", out.status);
-    let objects = String::from_utf8(out.stdout)?
-        .lines()
-        .map(serde_json::from_str)
-        .collect::<Result<Vec<Value>, _>>()?;
-    Ok(objects)
+    json_lines(&out.stdout)
 }
 
 fn types(objects: &[Value]) -> Vec<&str> {
@@ -254,7 +246,7 @@ fn a_model_of_language_only_rewords_and_what_it_writes_waits_for_the_same_yes() 
         trace.contains("\"what\":\"reworded\"") && !trace.contains(KEY),
         "{trace}"
     );
-    Ok(())
+    model.kept_its_contract()
 }
 
 #[test]

@@ -327,7 +327,7 @@ impl Run {
     /// When it can't be read; nothing has changed then.
     pub fn restore(&mut self, memory: Memory, away: Duration) -> Result<Vec<Anew>, StateError> {
         let restored = self.execution.restore(&memory.workflow)?;
-        self.clock.go_on(memory.now.max(restored.now), away);
+        self.clock.go_on(memory.now, away);
         self.results.tracks = memory.tracks;
         for (name, count) in memory.lines {
             if let Some(line) = self.results.lines.get_mut(&name) {

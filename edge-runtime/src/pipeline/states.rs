@@ -88,10 +88,9 @@ struct Stamp {
 impl Stamp {
     fn now() -> Self {
         let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        let of_seconds = u64::try_from(boot.tv_sec).unwrap_or(0).saturating_mul(1000);
         Self {
             machine_boot: machine_boot(),
-            boot_ms: of_seconds + u64::try_from(boot.tv_nsec).unwrap_or(0) / 1_000_000,
+            boot_ms: Duration::try_from(boot).map_or(0, clock::millis),
             wall: clock::wall(),
         }
     }

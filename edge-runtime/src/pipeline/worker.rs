@@ -795,8 +795,7 @@ impl Body {
                 id: change.id,
                 seq: EventSeq::default(),
                 boot_id: self.services.boot_id.to_string(),
-                mono_ms: u64::try_from(self.services.started.elapsed().as_millis())
-                    .unwrap_or(u64::MAX),
+                mono_ms: clock::millis(self.services.started.elapsed()),
                 at: clock::wall(),
                 phase: change.phase,
                 source: Some(self.spec.source.clone()),

@@ -37,11 +37,11 @@ pub(super) async fn run(
     turn: Turn,
     body: body::Body,
 ) -> Result<Json<WorkflowRunResult>, Refusal> {
-    let run: WorkflowRun = body::read(body::json_up_to(body, MAX_PICTURES_BODY)?)?;
     let work = move |r: &dyn Runtime| {
         // As long as the work takes, also when nobody waits for its answer any more.
         let _turn = turn;
-        r.run_workflow(&run)
+        let run: WorkflowRun = body::read(body::json_up_to(body, MAX_PICTURES_BODY)?)?;
+        r.run_workflow(&run).map_err(Refusal::from)
     };
     Ok(Json(app.attempt(work).await?))
 }
@@ -54,7 +54,9 @@ impl FromRequestParts<App> for Turn {
 
     async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self, Refusal> {
         let place = Arc::clone(&app.stills).try_acquire_owned();
-        place.map(Self).map_err(|_| refusal::busy())
+        place.map(Self).map_err(|_| {
+            refusal::full("a workflow is being run on pictures already; try again in a moment")
+        })
     }
 }
 

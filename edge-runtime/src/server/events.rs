@@ -20,7 +20,7 @@ use watchkeeper_contract::event::{ChainReport, Event};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::ProblemCode;
 
-use super::refusal::Refusal;
+use super::refusal::{self, Refusal};
 use super::{App, MAX_FOLLOWERS, Runtime, body, closed};
 use crate::journal::{Head, MAX_PAGE, StoredEvent};
 
@@ -125,11 +125,9 @@ pub(super) async fn stream(
         None => body::number("after", query.after.as_deref(), 0)?,
     };
     let permit = app.followers.clone().try_acquire_owned().map_err(|_| {
-        Refusal::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            ProblemCode::Limit,
-            format!("{MAX_FOLLOWERS} clients follow the events already; close one and try again"),
-        )
+        refusal::full(format!(
+            "{MAX_FOLLOWERS} clients follow the events already; close one and try again"
+        ))
     })?;
     let advances = app.runtime.journal().subscribe();
     let head = *advances.borrow();

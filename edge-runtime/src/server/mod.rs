@@ -7,7 +7,7 @@
 //! - every refusal, of the router's too, is a [`Problem`](watchkeeper_contract::problem::Problem) as JSON;
 //! - every route is in the OpenAPI description, because both come from the same attribute;
 //! - a client can't make the runtime hold more than one page of events, one request body of [`MAX_BODY`] bytes and
-//!   one piece of a file;
+//!   one piece of a file; of [`MAX_PICTURES_BODY`] for the run on pictures, of which there is one at a time;
 //! - no request blocks the async threads: everything behind [`Runtime`] runs on the blocking pool, and never more than
 //!   [`MAX_AT_WORK`] of it at a time, so that the pool has room for those that keep the process alive.
 //!

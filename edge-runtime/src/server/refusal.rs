@@ -72,13 +72,16 @@ impl IntoResponse for Refusal {
 }
 
 /// As much is under way as there may be.
+pub(super) fn full(detail: impl Into<String>) -> Refusal {
+    Refusal::new(StatusCode::TOO_MANY_REQUESTS, ProblemCode::Limit, detail)
+}
+
+/// As many requests are at work as there may be.
 pub(super) fn busy() -> Refusal {
     let most = super::MAX_AT_WORK;
-    Refusal::new(
-        StatusCode::TOO_MANY_REQUESTS,
-        ProblemCode::Limit,
-        format!("{most} requests are at work already; try again in a moment"),
-    )
+    full(format!(
+        "{most} requests are at work already; try again in a moment"
+    ))
 }
 
 /// Something broke that should not; the log says more.

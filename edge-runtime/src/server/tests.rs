@@ -227,6 +227,19 @@ struct Bench {
     served: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
+/// Holds back every request that asks the runtime, until it is opened.
+struct Gate {
+    keep: std::sync::mpsc::Sender<()>,
+    keeper: std::thread::JoinHandle<()>,
+}
+
+impl Gate {
+    fn open(self) {
+        drop(self.keep);
+        self.keeper.join().unwrap();
+    }
+}
+
 struct Answer {
     status: u16,
     head: String,
@@ -259,6 +272,19 @@ impl Answer {
 }
 
 impl Bench {
+    async fn close_gate(&self) -> Gate {
+        let little = Arc::clone(&self.little);
+        let (keep, kept) = std::sync::mpsc::channel::<()>();
+        let (ready, is_ready) = oneshot::channel();
+        let keeper = std::thread::spawn(move || {
+            let _closed = little.gate.lock().unwrap();
+            ready.send(()).unwrap();
+            assert!(kept.recv().is_err(), "never sent");
+        });
+        is_ready.await.unwrap();
+        Gate { keep, keeper }
+    }
+
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (journal, losses) = Journal::open(folder.path(), Limits::default()).unwrap();
@@ -822,15 +848,7 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_requests_than_may_be_at_work_are_refused_also_when_clients_go_away() {
     let bench = Bench::start();
-    let little = Arc::clone(&bench.little);
-    let (keep, kept) = std::sync::mpsc::channel::<()>();
-    let (ready, is_ready) = oneshot::channel();
-    let keeper = std::thread::spawn(move || {
-        let _closed = little.gate.lock().unwrap();
-        ready.send(()).unwrap();
-        assert!(kept.recv().is_err(), "never sent");
-    });
-    is_ready.await.unwrap();
+    let gate = bench.close_gate().await;
     // Each asks and hangs up: its work goes on all the same.
     for _ in 0..MAX_AT_WORK {
         drop(bench.connect("GET", "/v1/models", "", b""));
@@ -849,8 +867,7 @@ async fn more_requests_than_may_be_at_work_are_refused_also_when_clients_go_away
         let answer = bench.get(how_it_is).await;
         assert_eq!(answer.status, 200, "a busy runtime is not a dead one");
     }
-    drop(keep);
-    keeper.join().unwrap();
+    gate.open();
     while bench.get("/v1/sources").await.status != 200 {}
 }
 
@@ -866,15 +883,7 @@ async fn pictures_may_be_large_and_are_worked_on_one_request_at_a_time() {
     let answer = bench.ask("POST", "/v1/workflows/run", &body).await;
     assert_eq!(answer.status, 413);
 
-    let little = Arc::clone(&bench.little);
-    let (keep, kept) = std::sync::mpsc::channel::<()>();
-    let (ready, is_ready) = oneshot::channel();
-    let keeper = std::thread::spawn(move || {
-        let _closed = little.gate.lock().unwrap();
-        ready.send(()).unwrap();
-        assert!(kept.recv().is_err(), "never sent");
-    });
-    is_ready.await.unwrap();
+    let gate = bench.close_gate().await;
     let run = r#"{"workflow": {}}"#;
     let first = bench.connect("POST", "/v1/workflows/run", "", run.as_bytes());
     // Whoever comes before the first one is read has to wait for the gate; those who come after are refused.
@@ -889,7 +898,6 @@ async fn pictures_may_be_large_and_are_worked_on_one_request_at_a_time() {
     };
     assert_eq!(&refused, b"HTTP/1.1 429");
     drop(first);
-    drop(keep);
-    keeper.join().unwrap();
+    gate.open();
     while bench.ask("POST", "/v1/workflows/run", run).await.status != 200 {}
 }

@@ -9,7 +9,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::PngEncoder;
-use image::{ExtendedColorType, ImageEncoder, ImageFormat, ImageReader, Limits};
+use image::{
+    DynamicImage, ExtendedColorType, ImageDecoder as _, ImageEncoder, ImageFormat, ImageReader,
+    Limits,
+};
 
 use super::image::RgbPixels;
 
@@ -63,6 +66,19 @@ pub fn png(picture: &RgbPixels) -> Result<Vec<u8>, String> {
 /// # Errors
 /// One sentence.
 pub fn decode(bytes: &[u8]) -> Result<Arc<RgbPixels>, String> {
+    decode_within(bytes, &mut { u64::MAX })
+}
+
+/// A picture that came as text, with or without the head of a data URL. Its pixels are taken from `room`, which pictures that
+/// come together share; one that has more is refused before it is in memory.
+///
+/// # Errors
+/// One sentence.
+pub fn picture(text: &str, room: &mut u64) -> Result<Arc<RgbPixels>, String> {
+    decode_within(&from_base64(text)?, room)
+}
+
+fn decode_within(bytes: &[u8], room: &mut u64) -> Result<Arc<RgbPixels>, String> {
     let wrong = |e: &dyn std::fmt::Display| format!("no picture in JPEG or PNG: {e}");
     let mut reader = ImageReader::new(Cursor::new(bytes))
         .with_guessed_format()
@@ -71,7 +87,15 @@ pub fn decode(bytes: &[u8]) -> Result<Arc<RgbPixels>, String> {
     limits.max_image_width = Some(MAX_SIDE);
     limits.max_image_height = Some(MAX_SIDE);
     reader.limits(limits);
-    let picture = reader.decode().map_err(|e| wrong(&e))?.into_rgb8();
+    let decoder = reader.into_decoder().map_err(|e| wrong(&e))?;
+    let (width, height) = decoder.dimensions();
+    let pixels = u64::from(width) * u64::from(height);
+    *room = room.checked_sub(pixels).ok_or_else(|| {
+        format!("a picture of {width}x{height} is too large: pictures that come together may have {room} pixels more")
+    })?;
+    let picture = DynamicImage::from_decoder(decoder)
+        .map_err(|e| wrong(&e))?
+        .into_rgb8();
     Ok(Arc::new(RgbPixels {
         width: picture.width(),
         height: picture.height(),

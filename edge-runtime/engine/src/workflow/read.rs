@@ -46,13 +46,15 @@ const KNOWN: [&str; 18] = [
 ];
 
 impl Compiled {
-    /// Reads what a caller gives to the inputs: each batch input one value or a list of them, each parameter one value.
+    /// Reads what a caller gives to the inputs: each batch input one value or a list of them, each parameter one value. Pictures among
+    /// them have at most `room` pixels together.
     ///
     /// # Errors
     /// `RuntimeInputError` for the first input that doesn't fit its kinds.
     pub fn inputs_from_json(
         &self,
         given: &BTreeMap<String, Json>,
+        mut room: u64,
     ) -> Result<BTreeMap<String, RuntimeInput>, WorkflowError> {
         let mut inputs = BTreeMap::new();
         for (name, json) in given {
@@ -66,7 +68,7 @@ impl Compiled {
                         InputType::Batch { depth } => depth,
                         InputType::Image | InputType::VideoMetadata => 1,
                     };
-                    batch(name, json, depth, input.kinds)
+                    batch(name, json, depth, input.kinds, &mut room)
                 }
             };
             let read = read.map_err(|why| {
@@ -84,25 +86,37 @@ impl Compiled {
     }
 }
 
-fn batch(name: &str, json: &Json, depth: usize, kinds: KindSet) -> Result<RuntimeInput, String> {
+fn batch(
+    name: &str,
+    json: &Json,
+    depth: usize,
+    kinds: KindSet,
+    room: &mut u64,
+) -> Result<RuntimeInput, String> {
     match json {
         Json::Array(items) if depth > 0 => items
             .iter()
-            .map(|item| nested(name, item, depth - 1, kinds))
+            .map(|item| nested(name, item, depth - 1, kinds, room))
             .collect::<Result<_, _>>()
             .map(RuntimeInput::Many),
-        one => nested(name, one, depth.saturating_sub(1), kinds).map(RuntimeInput::One),
+        one => nested(name, one, depth.saturating_sub(1), kinds, room).map(RuntimeInput::One),
     }
 }
 
-fn nested(name: &str, json: &Json, depth: usize, kinds: KindSet) -> Result<Value, String> {
+fn nested(
+    name: &str,
+    json: &Json,
+    depth: usize,
+    kinds: KindSet,
+    room: &mut u64,
+) -> Result<Value, String> {
     match json {
         Json::Array(items) if depth > 0 => items
             .iter()
-            .map(|item| nested(name, item, depth - 1, kinds))
+            .map(|item| nested(name, item, depth - 1, kinds, room))
             .collect::<Result<_, _>>()
             .map(Value::list),
-        one => value(name, one, kinds),
+        one => value(name, one, kinds, room),
     }
 }
 
@@ -110,13 +124,18 @@ fn nested(name: &str, json: &Json, depth: usize, kinds: KindSet) -> Result<Value
 ///
 /// # Errors
 /// One sentence.
-pub(crate) fn value(name: &str, json: &Json, kinds: KindSet) -> Result<Value, String> {
+pub(crate) fn value(
+    name: &str,
+    json: &Json,
+    kinds: KindSet,
+    room: &mut u64,
+) -> Result<Value, String> {
     if kinds.has(Kind::Any) || kinds == KindSet::default() {
         return Ok(Value::from(json.clone()));
     }
     let mut last = String::new();
     for kind in Kind::ALL.iter().filter(|k| kinds.has(**k)) {
-        match as_kind(name, json, *kind) {
+        match as_kind(name, json, *kind, room) {
             Ok(value) => return Ok(value),
             Err(why) => last = why,
         }
@@ -124,14 +143,14 @@ pub(crate) fn value(name: &str, json: &Json, kinds: KindSet) -> Result<Value, St
     Err(last)
 }
 
-fn as_kind(name: &str, json: &Json, kind: Kind) -> Result<Value, String> {
+fn as_kind(name: &str, json: &Json, kind: Kind, room: &mut u64) -> Result<Value, String> {
     let plain = || Value::from(json.clone());
     let fits = |fits: bool, what: &str| {
         let refuse = || format!("{what} expected for kind {}", kind.name());
         fits.then(plain).ok_or_else(refuse)
     };
     match kind {
-        Kind::Image => image(name, json),
+        Kind::Image => image(name, json, room),
         Kind::VideoMetadata => meta(json).map(|m| Value::Meta(Arc::new(m))),
         Kind::ObjectDetection
         | Kind::InstanceSegmentation
@@ -173,7 +192,7 @@ fn as_kind(name: &str, json: &Json, kind: Kind) -> Result<Value, String> {
 }
 
 /// A picture as `{"type": "base64", "value": …}`, or the base64 itself. Paths and addresses are for the program around.
-fn image(name: &str, json: &Json) -> Result<Value, String> {
+fn image(name: &str, json: &Json, room: &mut u64) -> Result<Value, String> {
     let text = match json {
         Json::String(text) => text,
         other => match other.get("value") {
@@ -181,7 +200,7 @@ fn image(name: &str, json: &Json) -> Result<Value, String> {
             _ => return Err("a picture is {\"type\": \"base64\", \"value\": …}".to_owned()),
         },
     };
-    let pixels = codec::decode(&codec::from_base64(text)?)?;
+    let pixels = codec::picture(text, room)?;
     let meta = match json.get("video_metadata") {
         Some(given) if !given.is_null() => meta(given)?,
         _ => VideoMeta::still(name),
@@ -406,7 +425,11 @@ mod tests {
 
     use super::super::json;
     use super::super::kinds::{Kind, KindSet};
-    use super::{Json, detections, value};
+    use super::{Json, Value, detections};
+
+    fn value(name: &str, json: &Json, kinds: KindSet) -> Result<Value, String> {
+        super::value(name, json, kinds, &mut { u64::MAX })
+    }
 
     fn whole() -> Json {
         json!({

@@ -282,7 +282,7 @@ enum OverHttp {
 }
 
 /// What arrives over HTTP, by its media type and by whether the server says how long it is. Playlists name streams that go on
-/// elsewhere; whatever is no video is left to the decoder, which says so.
+/// elsewhere, and a page of text is told as one; whatever else is no video is left to the decoder, which says so.
 fn over_http(kind: &str, has_length: impl FnOnce() -> bool) -> OverHttp {
     match kind {
         "multipart/x-mixed-replace" => OverHttp::Camera,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use watchkeeper_contract::event::Event;
@@ -114,7 +114,7 @@ impl OutageJournal {
                 event.source = Some(source);
                 // When it happened: the journal may have had to wait for a disk.
                 event.at = at;
-                event.mono_ms = millis(told.saturating_duration_since(self.started));
+                event.mono_ms = clock::millis(told.saturating_duration_since(self.started));
                 // Under the lock, so that records of one outage keep their order; the box has places of its own in the queue.
                 if !self.recorder.tell(event) {
                     return;
@@ -134,10 +134,6 @@ impl OutageJournal {
     }
 }
 
-fn millis(since_start: Duration) -> u64 {
-    u64::try_from(since_start.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// An event about the box itself.
 pub(super) fn box_event(record: OutageRecord, boot_id: &str, started: Instant) -> Event {
     let (severity, decision, evidence) = outage::decision();
@@ -146,7 +142,7 @@ pub(super) fn box_event(record: OutageRecord, boot_id: &str, started: Instant) -
         id: record.id,
         seq: EventSeq::default(),
         boot_id: boot_id.to_owned(),
-        mono_ms: millis(started.elapsed()),
+        mono_ms: clock::millis(started.elapsed()),
         at: clock::wall(),
         phase: record.phase,
         source: None,

@@ -170,6 +170,8 @@ impl Manager {
 
     /// Ends a pipeline, if it runs, and waits for its last events. It stays listed.
     fn end(&self, id: &PipelineId) {
+        // Before the wait: what ends would be taken for the state of what comes in its place, were the process killed meanwhile.
+        self.parts.states.forget(id);
         // A block of its own: the table must not be held while the end is waited for.
         let old = { self.pipelines.lock().get(id).cloned() };
         if let Some(Deployed::Running(worker)) = old {
@@ -329,7 +331,6 @@ impl Manager {
         self.release(id);
         drop(change);
         self.end(id);
-        self.parts.states.forget(id);
         let configured = {
             let mut sections = self.sections.lock();
             sections.replace(id, false);

@@ -50,10 +50,10 @@ const OURS: [&str; 5] = [
 fn value(name: &str, json: &Json, kind: Kind) -> Value {
     match json["png"].as_str() {
         Some(png) => {
-            let pixels = codec::decode(&codec::from_base64(png).unwrap()).unwrap();
+            let pixels = codec::picture(png, &mut { u64::MAX }).unwrap();
             frame_of(json["number"].as_u64().unwrap_or(1), pixels)
         }
-        None => read::value(name, json, KindSet::of(&[kind])).unwrap(),
+        None => read::value(name, json, KindSet::of(&[kind]), &mut { u64::MAX }).unwrap(),
     }
 }
 
@@ -88,7 +88,7 @@ fn difference(case: &Case, path: &str, ours: &Json, theirs: &Json) -> Option<Str
         (Json::Object(a), Json::Object(b)) if b.contains_key("png") => {
             let picture = |map: &Map<String, Json>, key: &str| {
                 let text = map.get(key).and_then(Json::as_str).unwrap_or_default();
-                codec::decode(&codec::from_base64(text).unwrap_or_default())
+                codec::picture(text, &mut { u64::MAX })
             };
             let (Ok(a), Ok(b)) = (picture(a, "value"), picture(b, "png")) else {
                 return wrong();
