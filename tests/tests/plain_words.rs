@@ -142,6 +142,21 @@ fn a_proposal_about_what_has_changed_since_is_shown_anew_and_not_carried_out() -
 }
 
 #[test]
+fn a_proposal_with_a_time_that_is_reckoned_from_now_is_confirmed_by_another_process()
+-> anyhow::Result<()> {
+    let site = Site::new()?;
+    let (code, _, errors) = ask_json(&site.bench, &["--yes", COUNT])?;
+    assert_eq!(code, 0, "{errors}");
+    let (_, objects, errors) = ask_json(&site.bench, &["pause everything for two hours"])?;
+    let id = objects.first().and_then(|o| o["id"].as_str());
+    let id = id.context(errors)?;
+    let (code, objects, errors) = ask_json(&site.bench, &["--confirm", id])?;
+    assert_eq!(code, 0, "{errors}");
+    assert_eq!(types(&objects).first(), Some(&"done"), "{objects:#?}");
+    Ok(())
+}
+
+#[test]
 fn the_chat_asks_back_waits_for_the_yes_and_goes_on_after_a_failure() -> anyhow::Result<()> {
     let site = Site::new()?;
     let said = chat(
@@ -159,12 +174,12 @@ fn the_chat_asks_back_waits_for_the_yes_and_goes_on_after_a_failure() -> anyhow:
     let said = chat(
         &site.bench,
         &format!(
-            "{COUNT}\nyes\nremember that the left half is the dock\n/memory dock\n/quit\n{COUNT}\n"
+            "{COUNT}\nyes\nremember that the left half is the dock\n/memory dock\n/status\n/quit\n{COUNT}\n"
         ),
     )?;
     assert_eq!(
         types(&said),
-        ["proposal", "done", "note", "remembered", "notes"],
+        ["proposal", "done", "note", "remembered", "notes", "status"],
         "{said:#?}"
     );
     assert!(

@@ -135,7 +135,7 @@ pub fn is_picture(bytes: &[u8]) -> bool {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
-    use super::{RgbPixels, decode, from_base64, jpeg, to_base64};
+    use super::{RgbPixels, decode, from_base64, jpeg, picture, png, to_base64};
 
     #[test]
     fn a_picture_survives_jpeg_and_base64() {
@@ -149,6 +149,25 @@ mod tests {
             decode(&from_base64(&format!("data:image/jpeg;base64,{text}")).unwrap()).unwrap();
         assert_eq!((back.width, back.height), (8, 4));
         assert!(back.data.iter().all(|b| b.abs_diff(128) < 4));
+    }
+
+    #[test]
+    fn pictures_that_come_together_share_their_room_and_one_without_is_refused() {
+        let grey = RgbPixels {
+            width: 8,
+            height: 4,
+            data: vec![128; 96],
+        };
+        let text = to_base64(&png(&grey).unwrap());
+        let mut room = 70;
+        picture(&text, &mut room).unwrap();
+        picture(&text, &mut room).unwrap();
+        let refused = picture(&text, &mut room).unwrap_err();
+        assert!(
+            refused.contains("8x4") && refused.contains("6 pixels"),
+            "{refused}"
+        );
+        assert_eq!(room, 6, "a smaller one still fits");
     }
 
     #[test]
