@@ -42,7 +42,7 @@ fn main() -> anyhow::Result<()> {
         confidence: Some(0.001),
         iou_threshold: Some(0.65),
         class_agnostic_nms: Some(false),
-        max_detections: 300,
+        ..DetectParams::default()
     };
 
     let (mut found, mut all, mut sum) = (Vec::new(), Vec::new(), DetectTimes::default());
@@ -57,9 +57,7 @@ fn main() -> anyhow::Result<()> {
         };
         let frame = Frame::still(id, NO_TIME, picture.into_rgb8().into());
         let times = detector.detect(&frame, &params, &mut found)?;
-        sum.preprocess += times.preprocess;
-        sum.infer += times.infer;
-        sum.postprocess += times.postprocess;
+        sum += times;
         all.extend(
             found
                 .iter()

@@ -18,8 +18,8 @@ use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_engine::detections::Detections;
 use watchkeeper_engine::geometry::BBox;
 use watchkeeper_engine::workflow::{
-    self, Compiled, DetectRequest, Host, ImageValue, Packed, Pictures, RgbPixels, RuntimeInput,
-    StepFailure, VideoMeta, codec,
+    self, ClassScore, Compiled, DetectRequest, Host, ImageValue, Packed, Pictures, RgbPixels,
+    RuntimeInput, StepFailure, VideoMeta, codec,
 };
 
 use crate::clock;
@@ -266,6 +266,7 @@ fn detectors(
             Vec::new()
         };
     }
+    names.extend(compiled.classifier_ids());
     let mut opened = BTreeMap::new();
     for name in names {
         // A model that the caller replaces by a parameter need not be here.
@@ -302,6 +303,14 @@ impl Host for StillHost {
             }
         }
         Ok(found)
+    }
+
+    fn classify(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<ClassScore>, String> {
+        let pixels = &image.pixels;
+        self.inner.begin(&frame(&pixels.rgb()), pixels, false);
+        let said = self.inner.classify(model_id, image);
+        self.inner.end();
+        said
     }
 
     fn has_secret(&self, name: &str) -> bool {

@@ -1,14 +1,21 @@
-//! Class lists that several models share, one name a line in the order of class ids.
+//! Lists of names that several models share, of classes or of points, one name a line in the order of ids.
 //!
 //! A line `-` is an id that is not in use; such a label is empty.
 
 use std::sync::Arc;
 
-const LISTS: [(&str, &str); 2] = [
+/// Of classes.
+pub(crate) const CLASSES: [&str; 2] = ["coco-80", "coco-91"];
+/// Of points.
+pub(crate) const KEYPOINTS: [&str; 1] = ["coco-17"];
+
+const LISTS: [(&str, &str); 3] = [
     // The 80 classes of COCO's detection task, without gaps.
     ("coco-80", include_str!("../labels/coco-80.txt")),
     // The same by COCO's own category ids, 0 to 90 with gaps.
     ("coco-91", include_str!("../labels/coco-91.txt")),
+    // The 17 points of a person of COCO's keypoint task.
+    ("coco-17", include_str!("../labels/coco-17.txt")),
 ];
 
 /// COCO's classes of things that move by themselves: its supercategories person, vehicle and animal (Lin et al., "Microsoft
@@ -34,12 +41,6 @@ pub const MOVING: [&str; 19] = [
     "zebra",
     "giraffe",
 ];
-
-/// Names of the shared lists.
-#[must_use]
-pub fn names() -> Vec<&'static str> {
-    LISTS.iter().map(|(name, _)| *name).collect()
-}
 
 /// The shared list of this name.
 #[must_use]
@@ -67,6 +68,14 @@ mod tests {
         assert!(used.into_iter().eq(dense.iter()));
         assert_eq!(&*dense[0], "person");
         assert_eq!(&*sparse[90], "toothbrush");
+    }
+
+    #[test]
+    fn every_list_that_is_named_is_there() {
+        for name in CLASSES.iter().chain(&KEYPOINTS) {
+            assert!(list(name).is_some(), "{name}");
+        }
+        assert_eq!(list("coco-17").expect("a shared list").len(), 17);
     }
 
     #[test]

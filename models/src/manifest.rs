@@ -12,8 +12,8 @@ use crate::digest::Sha256Sum;
 pub struct Manifest {
     /// Name, lower case letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// What it does; `object-detection` is the only task so far.
-    pub task: String,
+    /// What it does. The layout of its outputs says so too; both agree.
+    pub task: Task,
     /// One line for lists.
     pub summary: Option<String>,
     /// Known files, each as good as the other. Empty when nobody publishes one.
@@ -32,6 +32,40 @@ pub struct Manifest {
     pub confidence: f32,
     /// Class names by class id; an empty name marks an id that is not in use.
     pub labels: Arc<[Arc<str>]>,
+}
+
+/// What a model does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// Finds objects: a box, a class and a score for each.
+    ObjectDetection,
+    /// The same, and which pixels belong to each.
+    InstanceSegmentation,
+    /// The same, and named points of each.
+    KeypointDetection,
+    /// Says what a whole picture shows: a score for each class.
+    Classification,
+}
+
+impl Task {
+    /// All of them, by their words in a manifest.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("object-detection", Self::ObjectDetection),
+        ("instance-segmentation", Self::InstanceSegmentation),
+        ("keypoint-detection", Self::KeypointDetection),
+        ("classification", Self::Classification),
+    ];
+
+    /// The word for it in a manifest.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ObjectDetection => "object-detection",
+            Self::InstanceSegmentation => "instance-segmentation",
+            Self::KeypointDetection => "keypoint-detection",
+            Self::Classification => "classification",
+        }
+    }
 }
 
 /// One known file of a model.
@@ -116,6 +150,8 @@ pub enum Fit {
     },
     /// Scaled to the input's size, its shape given up.
     Stretch,
+    /// Scaled alike both ways until it covers the input; what reaches beyond is cut off on both sides.
+    Crop,
 }
 
 /// Where a letterboxed picture lies.
@@ -151,6 +187,24 @@ pub enum DecodeKind {
         /// Whether scores still need a sigmoid.
         sigmoid: bool,
     },
+    /// That of `Yolov8` with numbers behind the classes of each box, and a second tensor of as many prototypes
+    /// `1 × coefficients × rows × columns` that cover the input: weighed with the numbers of a box and added up they are its mask.
+    Yolov8Seg {
+        /// Numbers a box.
+        coefficients: u32,
+    },
+    /// That of `Yolov8` with points behind the classes of each box: place in input pixels and, where it says so, score `0..=1`.
+    Yolov8Pose {
+        /// Names of the points, in order.
+        keypoints: Arc<[Arc<str>]>,
+        /// Whether a score follows each place.
+        has_visibility: bool,
+    },
+    /// One tensor `1 × classes`: what the whole picture shows.
+    Classes {
+        /// What makes scores of its numbers.
+        scores: ClassScores,
+    },
     /// Two tensors a level, all class tensors first: scores `0..=1`, then box sides as distributions over `reg_max + 1` bins.
     Nanodet {
         /// Pixels a cell, by level.
@@ -177,9 +231,49 @@ impl DecodeKind {
             Self::Yolox { .. } => "yolox",
             Self::Yolov8 { .. } => "yolov8",
             Self::Nanodet { .. } => "nanodet",
+            Self::Yolov8Seg { .. } => "yolov8-seg",
+            Self::Yolov8Pose { .. } => "yolov8-pose",
+            Self::Classes { .. } => "classes",
             Self::Detr { .. } => "detr",
         }
     }
+
+    /// How many tensors it has.
+    #[must_use]
+    pub fn tensors(&self) -> usize {
+        match self {
+            Self::Yolox { .. }
+            | Self::Yolov8 { .. }
+            | Self::Yolov8Pose { .. }
+            | Self::Classes { .. } => 1,
+            Self::Yolov8Seg { .. } | Self::Detr { .. } => 2,
+            Self::Nanodet { strides, .. } => 2 * strides.len(),
+        }
+    }
+
+    /// What a network of this layout does.
+    #[must_use]
+    pub const fn task(&self) -> Task {
+        match self {
+            Self::Yolox { .. } | Self::Yolov8 { .. } | Self::Nanodet { .. } | Self::Detr { .. } => {
+                Task::ObjectDetection
+            }
+            Self::Yolov8Seg { .. } => Task::InstanceSegmentation,
+            Self::Yolov8Pose { .. } => Task::KeypointDetection,
+            Self::Classes { .. } => Task::Classification,
+        }
+    }
+}
+
+/// What makes scores of a classifier's numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClassScores {
+    /// They are scores.
+    Plain,
+    /// Softmax over all classes: one of them is shown.
+    Softmax,
+    /// Each class on its own: any number of them is shown.
+    Sigmoid,
 }
 
 /// Point of a grid cell that box sides are measured from, for a cell `i` of `stride` pixels.

@@ -73,19 +73,22 @@ pub fn read(folder: &Path) -> Result<(Manifest, PathBuf), ManifestError> {
         key: format!("{key}: "),
         message,
     };
-    if config.task_type != "object-detection" {
-        let message = format!(
-            "is {:?}, and only object-detection runs here",
-            config.task_type
-        );
-        return Err(refuse("task_type", message));
-    }
+    let decode = match config.task_type.as_str() {
+        "object-detection" => "yolov8",
+        "instance-segmentation" => "yolov8-seg",
+        other => {
+            let message = format!(
+                "is {other:?}, and only object-detection and instance-segmentation run here"
+            );
+            return Err(refuse("task_type", message));
+        }
+    };
     if config.backend_type != "onnx" {
         let message = format!("is {:?}, and only onnx runs here", config.backend_type);
         return Err(refuse("backend_type", message));
     }
-    let decode = match config.model_architecture.as_str() {
-        "yolov8" | "yolov9" | "yolov11" | "yolov12" | "yolo11" => "yolov8",
+    match config.model_architecture.as_str() {
+        "yolov8" | "yolov9" | "yolov11" | "yolov12" | "yolo11" => {}
         other => {
             let message =
                 format!("is {other:?}, and only networks with the layout of yolov8 run here");
@@ -105,9 +108,10 @@ pub fn read(folder: &Path) -> Result<(Manifest, PathBuf), ManifestError> {
         .map(|line| toml::Value::String(line.trim().to_owned()).to_string())
         .collect();
     let written = format!(
-        "name = \"package\"\ntask = \"object-detection\"\nconfidence = 0.4\nlabels = [{labels}]\n\
+        "name = \"package\"\ntask = \"{task}\"\nconfidence = 0.4\nlabels = [{labels}]\n\
          [input]\nwidth = {width}\nheight = {height}\nlayout = \"nchw\"\ncolour = \"{colour}\"\ndtype = \"f32\"\n\
          scale = {scale}\n{fit}\n[decode]\nkind = \"{decode}\"\n[nms]\niou = 0.3\nclass_agnostic = false\n",
+        task = config.task_type,
         labels = labels.join(", "),
         width = input.training_input_size.width,
         height = input.training_input_size.height,
@@ -171,6 +175,12 @@ mod tests {
         assert_eq!((manifest.input.width, manifest.input.height), (640, 480));
         assert_eq!(&*manifest.labels[1], "big \"car\"");
         assert_eq!(weights, folder.path().join(WEIGHTS));
+    }
+
+    #[test]
+    fn a_package_with_masks_has_their_layout() {
+        let (manifest, _) = read(package("instance-segmentation").path()).unwrap();
+        assert_eq!(manifest.decode.kind.name(), "yolov8-seg");
     }
 
     #[test]

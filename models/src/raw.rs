@@ -12,8 +12,8 @@ use serde::Deserialize;
 
 use crate::labels;
 use crate::manifest::{
-    CellPoint, ColourOrder, Decode, DecodeKind, DetrScores, Fit, Input, Layout, Licence, Manifest,
-    ModelFile, Nms, Origin, Placement,
+    CellPoint, ClassScores, ColourOrder, Decode, DecodeKind, DetrScores, Fit, Input, Layout,
+    Licence, Manifest, ModelFile, Nms, Origin, Placement, Task,
 };
 
 /// Why a manifest was refused.
@@ -205,6 +205,9 @@ struct RawDecode {
     has_objectness: Option<bool>,
     sigmoid: Option<bool>,
     scores: Option<String>,
+    coefficients: Option<u32>,
+    keypoints: Option<RawLabels>,
+    has_visibility: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -226,6 +229,8 @@ fn ones() -> [f32; 3] {
 const MAX_SIDE: u32 = 4096;
 const MAX_LABELS: usize = 10_000;
 const UNIT: &str = "0.0 to 1.0";
+/// Prototypes of the published segmentation networks.
+const USUAL_COEFFICIENTS: u32 = 32;
 
 /// Largest manifest, in bytes: all the labels there may be, with long names.
 const MAX_FILE: u64 = 1 << 20;
@@ -311,23 +316,36 @@ fn check(raw: RawManifest, faults: &mut Faults) -> Option<Manifest> {
         &raw.name,
         "1 to 64 of a-z, 0-9, `-`, `_` and `.`",
     );
-    faults.word("task", &raw.task, &[("object-detection", ())]);
+    let task = faults.word("task", &raw.task, &Task::ALL);
     faults.need(
         (0.0..=1.0).contains(&raw.confidence),
         "confidence",
         raw.confidence,
         UNIT,
     );
-    let labels = check_labels(raw.labels, faults);
+    let labels = check_labels("labels", raw.labels, &labels::CLASSES, faults);
     let files = check_files(raw.file, faults);
     let input = check_input(&raw.input, faults);
     let decode = check_decode(raw.decode, faults);
+    if let (Some(task), Some(decode)) = (task, &decode) {
+        let done = decode.kind.task();
+        faults.need(
+            task == done,
+            "task",
+            task.name(),
+            format!(
+                "{}, which networks of layout {} do",
+                done.name(),
+                decode.kind.name()
+            ),
+        );
+    }
     if let Some(nms) = &raw.nms {
         faults.need((0.0..=1.0).contains(&nms.iou), "nms.iou", nms.iou, UNIT);
     }
     Some(Manifest {
         name: raw.name,
-        task: raw.task,
+        task: task?,
         summary: raw.summary,
         files,
         licence: raw.licence.map(|l| Licence {
@@ -349,20 +367,25 @@ fn check(raw: RawManifest, faults: &mut Faults) -> Option<Manifest> {
     })
 }
 
-fn check_labels(raw: RawLabels, faults: &mut Faults) -> Option<Arc<[Arc<str>]>> {
+fn check_labels(
+    key: &str,
+    raw: RawLabels,
+    known: &[&str],
+    faults: &mut Faults,
+) -> Option<Arc<[Arc<str>]>> {
     match raw {
         RawLabels::Shared(name) => {
-            let list = labels::list(&name);
+            let list = labels::list(&name).filter(|_| known.contains(&&*name));
             if list.is_none() {
-                let known = labels::names().join(", ");
-                faults.add("labels", &name, format!("{known}, or a list of names"));
+                let known = known.join(", ");
+                faults.add(key, &name, format!("{known}, or a list of names"));
             }
             list
         }
         RawLabels::Inline(names) => {
             faults.need(
                 (1..=MAX_LABELS).contains(&names.len()),
-                "labels",
+                key,
                 format!("a list of {}", names.len()),
                 format!("1 to {MAX_LABELS} names"),
             );
@@ -439,12 +462,25 @@ fn check_input(raw: &RawInput, faults: &mut Faults) -> Option<Input> {
         &raw.colour,
         &[("bgr", ColourOrder::Bgr), ("rgb", ColourOrder::Rgb)],
     );
-    let boxed = faults.word(
+    let unboxed = faults.word(
         "input.fit",
         &raw.fit,
-        &[("letterbox", true), ("stretch", false)],
+        &[
+            ("letterbox", None),
+            ("stretch", Some(Fit::Stretch)),
+            ("crop", Some(Fit::Crop)),
+        ],
     )?;
-    let fit = if boxed {
+    let fit = if let Some(fit) = unboxed {
+        let spare = raw.placement.is_some() || raw.pad.is_some();
+        faults.need(
+            !spare,
+            "input.fit",
+            &raw.fit,
+            "letterbox, as placement or pad is given",
+        );
+        fit
+    } else {
         let placement = faults.word(
             "input.placement",
             raw.placement.as_deref().unwrap_or("absent"),
@@ -459,15 +495,6 @@ fn check_input(raw: &RawInput, faults: &mut Faults) -> Option<Input> {
             placement: placement?,
             pad: pad?,
         }
-    } else {
-        let spare = raw.placement.is_some() || raw.pad.is_some();
-        faults.need(
-            !spare,
-            "input.fit",
-            &raw.fit,
-            "letterbox, as placement or pad is given",
-        );
-        Fit::Stretch
     };
     Some(Input {
         width: raw.width,
@@ -486,6 +513,9 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
     enum Kind {
         Yolox,
         Yolov8,
+        Yolov8Seg,
+        Yolov8Pose,
+        Classes,
         Nanodet,
         Detr,
     }
@@ -495,6 +525,9 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         &[
             ("yolox", Kind::Yolox),
             ("yolov8", Kind::Yolov8),
+            ("yolov8-seg", Kind::Yolov8Seg),
+            ("yolov8-pose", Kind::Yolov8Pose),
+            ("classes", Kind::Classes),
             ("nanodet", Kind::Nanodet),
             ("detr", Kind::Detr),
         ],
@@ -506,12 +539,17 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         ("has_objectness", raw.has_objectness.is_some()),
         ("sigmoid", raw.sigmoid.is_some()),
         ("scores", raw.scores.is_some()),
+        ("coefficients", raw.coefficients.is_some()),
+        ("keypoints", raw.keypoints.is_some()),
+        ("has_visibility", raw.has_visibility.is_some()),
     ];
     let used: &[&str] = match kind {
         Kind::Yolox => &["strides"],
         Kind::Yolov8 => &["has_objectness", "sigmoid"],
         Kind::Nanodet => &["strides", "reg_max", "cell", "sigmoid"],
-        Kind::Detr => &["scores"],
+        Kind::Yolov8Seg => &["coefficients"],
+        Kind::Yolov8Pose => &["keypoints", "has_visibility"],
+        Kind::Detr | Kind::Classes => &["scores"],
     };
     for (key, _) in given
         .iter()
@@ -536,6 +574,41 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         Kind::Yolov8 => DecodeKind::Yolov8 {
             has_objectness: raw.has_objectness.unwrap_or(false),
             sigmoid: raw.sigmoid.unwrap_or(false),
+        },
+        Kind::Yolov8Seg => {
+            let coefficients = raw.coefficients.unwrap_or(USUAL_COEFFICIENTS);
+            faults.need(
+                (1..=256).contains(&coefficients),
+                "decode.coefficients",
+                coefficients,
+                "1 to 256",
+            );
+            DecodeKind::Yolov8Seg { coefficients }
+        }
+        Kind::Yolov8Pose => {
+            let Some(names) = raw.keypoints else {
+                faults.add(
+                    "decode.keypoints",
+                    "absent",
+                    "the names of the points, or coco-17",
+                );
+                return None;
+            };
+            DecodeKind::Yolov8Pose {
+                keypoints: check_labels("decode.keypoints", names, &labels::KEYPOINTS, faults)?,
+                has_visibility: raw.has_visibility.unwrap_or(true),
+            }
+        }
+        Kind::Classes => DecodeKind::Classes {
+            scores: faults.word(
+                "decode.scores",
+                raw.scores.as_deref().unwrap_or("absent"),
+                &[
+                    ("plain", ClassScores::Plain),
+                    ("softmax", ClassScores::Softmax),
+                    ("sigmoid", ClassScores::Sigmoid),
+                ],
+            )?,
         },
         Kind::Nanodet => {
             let reg_max = raw.reg_max.unwrap_or(0);
@@ -572,11 +645,7 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
             )?,
         },
     };
-    let wanted = match &kind {
-        DecodeKind::Yolox { .. } | DecodeKind::Yolov8 { .. } => 1,
-        DecodeKind::Nanodet { strides, .. } => 2 * strides.len(),
-        DecodeKind::Detr { .. } => 2,
-    };
+    let wanted = kind.tensors();
     faults.need(
         raw.outputs.is_empty() || raw.outputs.len() == wanted,
         "decode.outputs",
@@ -660,6 +729,22 @@ mod tests {
         let message = refused(&GOOD.replace("strides = [8, 16, 32]", "strides = [8]\nreg_max = 7"));
         assert!(
             message.contains("`decode.reg_max`") && message.contains("yolox"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn task_and_layout_have_to_agree() {
+        let seg = include_str!("../zoo/yolov8n-seg.toml");
+        let message = refused(&seg.replace("instance-segmentation", "classification"));
+        assert!(
+            message.contains("`task`") && message.contains("instance-segmentation"),
+            "{message}"
+        );
+        let pose = include_str!("../zoo/yolov8n-pose.toml");
+        let message = refused(&pose.replace("\"coco-17\"", "\"coco-80\""));
+        assert!(
+            message.contains("`decode.keypoints`") && message.contains("coco-17"),
             "{message}"
         );
     }

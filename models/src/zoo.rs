@@ -27,13 +27,21 @@ pub const MOTION: &str = "motion";
 /// Name of the model that is taken where nobody names one and its file is there.
 pub const PREFERRED: &str = "yolox-nano";
 
-const BUILTIN: [(&str, &str); 6] = [
+const BUILTIN: [(&str, &str); 8] = [
     ("zoo/nanodet-m.toml", include_str!("../zoo/nanodet-m.toml")),
     (
         "zoo/rf-detr-nano.toml",
         include_str!("../zoo/rf-detr-nano.toml"),
     ),
     ("zoo/yolov8n.toml", include_str!("../zoo/yolov8n.toml")),
+    (
+        "zoo/yolov8n-pose.toml",
+        include_str!("../zoo/yolov8n-pose.toml"),
+    ),
+    (
+        "zoo/yolov8n-seg.toml",
+        include_str!("../zoo/yolov8n-seg.toml"),
+    ),
     (
         "zoo/yolox-nano.toml",
         include_str!("../zoo/yolox-nano.toml"),
@@ -368,7 +376,7 @@ impl Zoo {
         };
         let models = self.entries.values().map(|manifest| ModelInfo {
             name: manifest.name.clone(),
-            task: manifest.task.clone(),
+            task: manifest.task.name().to_owned(),
             state: match self.file_of(&manifest.name).filter(|p| p.is_file()) {
                 Some(path) => ModelState::Present {
                     path: path.display().to_string(),

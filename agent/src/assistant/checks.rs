@@ -45,7 +45,7 @@ pub fn check(spec: &PipelineSpec, models: &[ModelInfo]) -> Check {
     };
     let facts = |model: &ModelInfo| match model.name.as_str() {
         MOTION => ModelFacts::motion(),
-        _ => ModelFacts::network(model.labels.iter().cloned()),
+        _ => ModelFacts::network(&model.task, model.labels.iter().cloned()),
     };
     let facts: BTreeMap<String, ModelFacts> = models
         .iter()

@@ -143,7 +143,7 @@ fn known(zoo: &Zoo, model: &str) -> Result<ModelFacts, String> {
     }
     let found = zoo.resolve(model).map_err(|e| e.to_string())?;
     let labels = found.manifest.labels.iter().map(ToString::to_string);
-    Ok(ModelFacts::network(labels))
+    Ok(ModelFacts::network(found.manifest.task.name(), labels))
 }
 
 /// Looks at one pipeline. `rules` are the positions of its rules where some of those that were written are missing.

@@ -3,16 +3,18 @@
 //! Invariant: mapping a point there and back is the identity up to rounding of floats; the true scaled size is used on
 //! each axis, so that rounding it to whole pixels moves no box.
 
-use watchkeeper_engine::geometry::BBox;
+use watchkeeper_engine::geometry::{BBox, Point};
 use watchkeeper_models::manifest::{Fit, Input, Placement};
 
-/// The place of a picture in the input, in input pixels, and the picture's own size.
+/// The place of a picture in the input, in input pixels, and which part of the picture it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Letterbox {
     /// Width of the picture in pixels.
     pub source_width: u32,
     /// Height of the picture in pixels.
     pub source_height: u32,
+    /// The part of the picture that is seen, all of it unless it is cut.
+    pub part: Part,
     /// Left edge of the scaled picture.
     pub left: u32,
     /// Upper edge of the scaled picture.
@@ -20,6 +22,19 @@ pub struct Letterbox {
     /// Width of the scaled picture, at least 1.
     pub width: u32,
     /// Height of the scaled picture, at least 1.
+    pub height: u32,
+}
+
+/// A part of a picture, in its pixels. Its left upper corner has even coordinates, so that planes of half the size are cut alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Left edge.
+    pub left: u32,
+    /// Upper edge.
+    pub top: u32,
+    /// Width, at least 1.
+    pub width: u32,
+    /// Height, at least 1.
     pub height: u32,
 }
 
@@ -35,18 +50,42 @@ impl Letterbox {
         let full = Self {
             source_width,
             source_height,
+            part: Part {
+                left: 0,
+                top: 0,
+                width: source_width,
+                height: source_height,
+            },
             left: 0,
             top: 0,
             width: input.width,
             height: input.height,
         };
-        let Fit::Letterbox { placement, .. } = input.fit else {
-            return Some(full);
-        };
-        // The side that fills the input decides; whole numbers keep it exact.
+        // Whole numbers keep it exact.
         let (sw, sh) = (u64::from(source_width), u64::from(source_height));
         let (iw, ih) = (u64::from(input.width), u64::from(input.height));
-        let (width, height) = if iw * sh <= ih * sw {
+        let is_wide = iw * sh <= ih * sw;
+        let placement = match input.fit {
+            Fit::Stretch => return Some(full),
+            Fit::Crop => {
+                let (width, height) = if is_wide {
+                    (side(sh * iw / ih, source_width), source_height)
+                } else {
+                    (source_width, side(sw * ih / iw, source_height))
+                };
+                let middle = |whole: u32, part: u32| (whole - part) / 2 / 2 * 2;
+                let part = Part {
+                    left: middle(source_width, width),
+                    top: middle(source_height, height),
+                    width,
+                    height,
+                };
+                return Some(Self { part, ..full });
+            }
+            Fit::Letterbox { placement, .. } => placement,
+        };
+        // The side that fills the input decides.
+        let (width, height) = if is_wide {
             (input.width, side(sh * iw / sw, input.height))
         } else {
             (side(sw * ih / sh, input.width), input.height)
@@ -64,33 +103,45 @@ impl Letterbox {
         })
     }
 
+    /// A place in input pixels as one in pixels of the picture.
+    #[must_use]
+    pub fn point_to_source(&self, p: Point) -> Point {
+        let sx = f64::from(self.part.width) / f64::from(self.width);
+        let sy = f64::from(self.part.height) / f64::from(self.height);
+        Point::new(
+            (p.x - f64::from(self.left)) * sx + f64::from(self.part.left),
+            (p.y - f64::from(self.top)) * sy + f64::from(self.part.top),
+        )
+    }
+
+    /// A place in pixels of the picture as one in input pixels.
+    #[must_use]
+    pub fn point_to_input(&self, p: Point) -> Point {
+        let sx = f64::from(self.width) / f64::from(self.part.width);
+        let sy = f64::from(self.height) / f64::from(self.part.height);
+        Point::new(
+            (p.x - f64::from(self.part.left)) * sx + f64::from(self.left),
+            (p.y - f64::from(self.part.top)) * sy + f64::from(self.top),
+        )
+    }
+
     /// A box in input pixels as one in pixels of the picture, not clipped.
     #[must_use]
     pub fn to_source(&self, b: &BBox) -> BBox {
-        let sx = f64::from(self.source_width) / f64::from(self.width);
-        let sy = f64::from(self.source_height) / f64::from(self.height);
-        let (left, top) = (f64::from(self.left), f64::from(self.top));
-        BBox::new(
-            (b.x1 - left) * sx,
-            (b.y1 - top) * sy,
-            (b.x2 - left) * sx,
-            (b.y2 - top) * sy,
-        )
+        let [min, max] = corners(b).map(|p| self.point_to_source(p));
+        BBox::new(min.x, min.y, max.x, max.y)
     }
 
     /// A box in pixels of the picture as one in input pixels.
     #[must_use]
     pub fn to_input(&self, b: &BBox) -> BBox {
-        let sx = f64::from(self.width) / f64::from(self.source_width);
-        let sy = f64::from(self.height) / f64::from(self.source_height);
-        let (left, top) = (f64::from(self.left), f64::from(self.top));
-        BBox::new(
-            b.x1 * sx + left,
-            b.y1 * sy + top,
-            b.x2 * sx + left,
-            b.y2 * sy + top,
-        )
+        let [min, max] = corners(b).map(|p| self.point_to_input(p));
+        BBox::new(min.x, min.y, max.x, max.y)
     }
+}
+
+fn corners(b: &BBox) -> [Point; 2] {
+    [Point::new(b.x1, b.y1), Point::new(b.x2, b.y2)]
 }
 
 /// A scaled side: at least 1, at most the input's.
@@ -108,6 +159,7 @@ mod tests {
     fn fits() -> impl Strategy<Value = Fit> {
         prop_oneof![
             Just(Fit::Stretch),
+            Just(Fit::Crop),
             Just(Fit::Letterbox {
                 placement: Placement::TopLeft,
                 pad: 114
@@ -160,7 +212,19 @@ mod tests {
             let lb = Letterbox::fit(sw, sh, &input(iw, ih, fit)).expect("not empty");
             prop_assert!(lb.left + lb.width <= iw && lb.top + lb.height <= ih);
             prop_assert!(lb.width == iw || lb.height == ih, "one side fills the input");
-            if fit != Fit::Stretch {
+            let Part { left, top, width, height } = lb.part;
+            prop_assert!(left + width <= sw && top + height <= sh);
+            if fit == Fit::Crop {
+                prop_assert!(width == sw || height == sh, "one side is seen whole");
+                prop_assert!(sw - width - left <= left + 3 && sh - height - top <= top + 3, "from the middle");
+                // A side that is rounded down is short by less than a pixel.
+                let ratio = f64::from(iw) / f64::from(ih);
+                let (w, h) = (f64::from(width), f64::from(height));
+                prop_assert!((w - h * ratio).abs() < 1.0 || (h - w / ratio).abs() < 1.0 || width == 1 || height == 1);
+            } else {
+                prop_assert_eq!(lb.part, Part { left: 0, top: 0, width: sw, height: sh });
+            }
+            if let Fit::Letterbox { .. } = fit {
                 // The shorter side is the exact one rounded down, or 1.
                 let exact = f64::from(sh) * f64::from(lb.width) / f64::from(sw);
                 let other = f64::from(sw) * f64::from(lb.height) / f64::from(sh);

@@ -30,10 +30,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use watchkeeper_engine::geometry::BBox;
+use watchkeeper_models::manifest::Task;
 
 use crate::frame::Frame;
 
 pub use backend::{BackendChoice, OrtPlaces};
+pub use decode::shapes::Shape;
 pub use pool::{DetectorPool, OpenError, OpenRequest};
 
 /// One box as a detector gives it.
@@ -45,6 +47,8 @@ pub struct RawDetection {
     pub score: f32,
     /// Index into [`DetectorInfo::labels`].
     pub class_id: usize,
+    /// Where a network says more of it in its answer; 0 for those that say no more than boxes.
+    pub column: usize,
 }
 
 /// What the caller wants.
@@ -58,6 +62,8 @@ pub struct DetectParams {
     pub class_agnostic_nms: Option<bool>,
     /// At most this many boxes.
     pub max_detections: usize,
+    /// Whether masks or points are wanted too, of a model that has them ([`Detector::shapes`]).
+    pub shapes: bool,
 }
 
 impl Default for DetectParams {
@@ -67,6 +73,7 @@ impl Default for DetectParams {
             iou_threshold: None,
             class_agnostic_nms: None,
             max_detections: 300,
+            shapes: false,
         }
     }
 }
@@ -78,6 +85,8 @@ pub struct DetectorInfo {
     pub model: String,
     /// Back end that runs it, such as `rten`.
     pub backend: String,
+    /// What it does.
+    pub task: Task,
     /// Class names by class id.
     pub labels: Arc<[Arc<str>]>,
     /// Whether class names are kinds of things (a network) or not (the motion detector, whose one class is `motion`).
@@ -98,6 +107,14 @@ pub struct DetectTimes {
     pub postprocess: Duration,
 }
 
+impl std::ops::AddAssign for DetectTimes {
+    fn add_assign(&mut self, other: Self) {
+        self.preprocess += other.preprocess;
+        self.infer += other.infer;
+        self.postprocess += other.postprocess;
+    }
+}
+
 /// Why a detection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DetectError {
@@ -110,6 +127,14 @@ pub enum DetectError {
         backend: String,
         /// What it said.
         message: String,
+    },
+    /// It is asked for something that it does not do.
+    #[error("{model} is a model for {}, and nothing else", .task.name())]
+    Task {
+        /// Which model.
+        model: String,
+        /// What it does.
+        task: Task,
     },
     /// The picture can't be used, such as one of zero width.
     #[error("a picture of {width}x{height} can't be examined")]
@@ -137,6 +162,25 @@ pub trait Detector: Send {
         params: &DetectParams,
         out: &mut Vec<RawDetection>,
     ) -> Result<DetectTimes, DetectError>;
+
+    /// What the objects of the last picture are besides their boxes, in the same order; nothing unless [`DetectParams::shapes`] asked for it and
+    /// the model has it.
+    fn shapes(&self) -> &[Shape] {
+        &[]
+    }
+
+    /// Asks a classifier what the whole frame shows and puts the score of each class, `0.0..=1.0`, into `out`, which is emptied first.
+    ///
+    /// # Errors
+    /// [`DetectError`]; the detector can be used again afterwards.
+    fn classify(&mut self, frame: &Frame, out: &mut Vec<f32>) -> Result<DetectTimes, DetectError> {
+        let _ = frame;
+        out.clear();
+        Err(DetectError::Task {
+            model: self.info().model.clone(),
+            task: self.info().task,
+        })
+    }
 }
 
 impl fmt::Debug for dyn Detector {

@@ -5,12 +5,14 @@
 //! waiting for a turn is in none of them.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use watchkeeper_models::Manifest;
+use watchkeeper_models::manifest::{DecodeKind, Task};
 
+use super::decode::shapes::{Shape, Shapes};
 use super::decode::{self, DecodeError};
-use super::network::Network;
+use super::network::{Network, Tensor};
 use super::nms::suppress;
 use super::preprocess::Preprocessor;
 use super::shared::Turnstile;
@@ -26,6 +28,9 @@ pub struct NeuralDetector {
     manifest: Arc<Manifest>,
     preprocessor: Preprocessor,
     network: SharedNetwork,
+    /// What was read of the objects of a picture besides their boxes, and what was made of it.
+    read: Shapes,
+    shapes: Vec<Shape>,
 }
 
 impl std::fmt::Debug for NeuralDetector {
@@ -41,6 +46,7 @@ impl NeuralDetector {
         let info = DetectorInfo {
             model: manifest.name.clone(),
             backend: network.enter().backend().to_owned(),
+            task: manifest.task,
             labels: manifest.labels.clone(),
             knows_classes: true,
             follows_one_picture: false,
@@ -50,6 +56,15 @@ impl NeuralDetector {
             preprocessor: Preprocessor::new(manifest.input.clone()),
             manifest,
             network,
+            read: Shapes::default(),
+            shapes: Vec::new(),
+        }
+    }
+
+    fn only(&self) -> DetectError {
+        DetectError::Task {
+            model: self.info.model.clone(),
+            task: self.info.task,
         }
     }
 
@@ -60,6 +75,27 @@ impl NeuralDetector {
             message: message.to_string(),
         }
     }
+}
+
+/// Runs a network and has its outputs read in place. Answers when it began, and how long it took before the reading.
+///
+/// # Errors
+/// What the back end said, or what is wrong with the outputs.
+fn infer(
+    network: &SharedNetwork,
+    tensor: &[f32],
+    read: &mut dyn FnMut(&[Tensor<'_>]) -> Result<(), DecodeError>,
+) -> Result<(Instant, Duration), String> {
+    let (mut took, mut done) = (Duration::ZERO, Ok(()));
+    let mut turn = network.enter();
+    let start = Instant::now();
+    turn.infer(tensor, &mut |outputs| {
+        took = start.elapsed();
+        done = read(outputs);
+    })?;
+    drop(turn);
+    done.map_err(|e| e.to_string())?;
+    Ok((start, took))
 }
 
 /// Why a network is not what it should be.
@@ -85,7 +121,8 @@ pub(crate) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result
     ];
     let mut decoded: Result<(), DecodeError> = Ok(());
     let ran = network.infer(&input, &mut |outputs| {
-        decoded = decode::decode(manifest, outputs, 1.0, &mut Vec::new());
+        decoded = decode::decode(manifest, outputs, 1.0, &mut Vec::new())
+            .and_then(|()| Shapes::default().read(manifest, outputs, &[]));
     });
     ran.map_err(Rehearsal::Run)?;
     decoded.map_err(Rehearsal::Outputs)
@@ -103,33 +140,40 @@ impl Detector for NeuralDetector {
         out: &mut Vec<RawDetection>,
     ) -> Result<DetectTimes, DetectError> {
         out.clear();
+        self.shapes.clear();
+        if self.info.task == Task::Classification {
+            return Err(self.only());
+        }
         let start = Instant::now();
         let place = self.preprocessor.run(&frame.picture)?;
         let preprocess = start.elapsed();
 
         let confidence = params.confidence.unwrap_or(self.manifest.confidence);
-        let mut decoded = Ok(());
-        let mut turn = self.network.enter();
-        let start = Instant::now();
-        let mut infer = None;
-        let ran = turn.infer(self.preprocessor.tensor(), &mut |outputs| {
-            infer = Some(start.elapsed());
-            decoded = decode::decode(&self.manifest, outputs, confidence, out);
-        });
-        drop(turn);
-        ran.map_err(|e| self.failed(e))?;
-        decoded.map_err(|e| self.failed(e))?;
-
-        out.retain(|d| !self.info.labels[d.class_id].is_empty());
         let own = self.manifest.nms;
-        suppress(
-            out,
-            params.iou_threshold.or(own.map(|nms| nms.iou)),
-            params
-                .class_agnostic_nms
-                .unwrap_or(own.is_some_and(|nms| nms.class_agnostic)),
-            params.max_detections,
-        );
+        let weed = |out: &mut Vec<RawDetection>| {
+            out.retain(|d| !self.info.labels[d.class_id].is_empty());
+            suppress(
+                out,
+                params.iou_threshold.or(own.map(|nms| nms.iou)),
+                params
+                    .class_agnostic_nms
+                    .unwrap_or(own.is_some_and(|nms| nms.class_agnostic)),
+                params.max_detections,
+            );
+        };
+        let ran = infer(&self.network, self.preprocessor.tensor(), &mut |outputs| {
+            decode::decode(&self.manifest, outputs, confidence, out)?;
+            if params.shapes {
+                // Within the turn: what is said of those that go need not be kept.
+                weed(out);
+                self.read.read(&self.manifest, outputs, out)?;
+            }
+            Ok(())
+        });
+        let (start, infer) = ran.map_err(|e| self.failed(e))?;
+        if !params.shapes {
+            weed(out);
+        }
         let (width, height) = (
             f64::from(place.source_width),
             f64::from(place.source_height),
@@ -137,8 +181,40 @@ impl Detector for NeuralDetector {
         for d in out.iter_mut() {
             d.bbox = place.to_source(&d.bbox).clip(width, height);
         }
+        if params.shapes {
+            let shape = |(i, d): (usize, &RawDetection)| {
+                self.read.shape(&self.manifest, i, &d.bbox, &place)
+            };
+            let shapes = out.iter().enumerate().map_while(shape);
+            self.shapes.extend(shapes);
+            // Those of boxes that go.
+            let mut areas = out.iter().map(|d| d.bbox.area());
+            self.shapes.retain(|_| areas.next() > Some(0.0));
+        }
         out.retain(|d| d.bbox.area() > 0.0);
-        let infer = infer.unwrap_or_default();
+        Ok(DetectTimes {
+            preprocess,
+            infer,
+            postprocess: start.elapsed().saturating_sub(infer),
+        })
+    }
+
+    fn shapes(&self) -> &[Shape] {
+        &self.shapes
+    }
+
+    fn classify(&mut self, frame: &Frame, out: &mut Vec<f32>) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        let DecodeKind::Classes { scores } = self.manifest.decode.kind else {
+            return Err(self.only());
+        };
+        let start = Instant::now();
+        self.preprocessor.run(&frame.picture)?;
+        let preprocess = start.elapsed();
+        let ran = infer(&self.network, self.preprocessor.tensor(), &mut |outputs| {
+            decode::scores(&self.manifest, scores, outputs, out)
+        });
+        let (start, infer) = ran.map_err(|e| self.failed(e))?;
         Ok(DetectTimes {
             preprocess,
             infer,

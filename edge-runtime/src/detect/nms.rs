@@ -75,6 +75,7 @@ mod tests {
                     bbox: BBox::new(x, y, x + w, y + h),
                     score: f32::from(score) / 8.0,
                     class_id,
+                    column: 0,
                 })
                 .collect()
         })
@@ -122,6 +123,7 @@ mod tests {
             bbox: BBox::new(f64::NAN, 0.0, f64::INFINITY, 1.0),
             score: f32::NAN,
             class_id: 0,
+            column: 0,
         };
         let mut boxes = vec![odd; 3];
         suppress(&mut boxes, Some(0.5), true, 2);

@@ -13,7 +13,7 @@ use watchkeeper_models::manifest::{ColourOrder, Fit, Input, Layout};
 
 use super::DetectError;
 use super::colour::YuvToRgb;
-use super::letterbox::Letterbox;
+use super::letterbox::{Letterbox, Part};
 use super::network::input_shape;
 use crate::frame::{Picture, PixelFormat, Plane};
 
@@ -103,30 +103,37 @@ impl Preprocessor {
     }
 
     fn scale(&mut self, picture: &Picture, place: &Letterbox) -> Option<()> {
-        let (w, h) = (picture.width, picture.height);
-        let (half_w, half_h) = (w.div_ceil(2), h.div_ceil(2));
+        let size = (picture.width, picture.height);
+        let half = (size.0.div_ceil(2), size.1.div_ceil(2));
+        let part = place.part;
+        let half_part = Part {
+            left: part.left / 2,
+            top: part.top / 2,
+            width: part.width.div_ceil(2),
+            height: part.height.div_ceil(2),
+        };
         let plane = |i| picture.planes.plane(i);
         match picture.format {
-            PixelFormat::Rgb => self.plane::<U8x3>(0, plane(0), w, h, place),
+            PixelFormat::Rgb => self.plane::<U8x3>(0, plane(0), size, part, place),
             PixelFormat::I420 => {
-                self.plane::<U8>(0, plane(0), w, h, place)?;
-                self.plane::<U8>(1, plane(1), half_w, half_h, place)?;
-                self.plane::<U8>(2, plane(2), half_w, half_h, place)
+                self.plane::<U8>(0, plane(0), size, part, place)?;
+                self.plane::<U8>(1, plane(1), half, half_part, place)?;
+                self.plane::<U8>(2, plane(2), half, half_part, place)
             }
             PixelFormat::Nv12 => {
-                self.plane::<U8>(0, plane(0), w, h, place)?;
-                self.plane::<U8x2>(1, plane(1), half_w, half_h, place)
+                self.plane::<U8>(0, plane(0), size, part, place)?;
+                self.plane::<U8x2>(1, plane(1), half, half_part, place)
             }
         }
     }
 
-    /// Scales one plane of `width × height` pixels into `scaled[index]`; none when the plane is too small.
+    /// Scales the part of a plane of `width × height` pixels that is seen into `scaled[index]`; none when the plane is too small.
     fn plane<P: PixelTrait>(
         &mut self,
         index: usize,
         plane: Plane<'_>,
-        width: u32,
-        height: u32,
+        (width, height): (u32, u32),
+        part: Part,
         place: &Letterbox,
     ) -> Option<()> {
         let (columns, rows) = (width as usize * P::size(), height as usize);
@@ -149,7 +156,9 @@ impl Preprocessor {
         let whole =
             TypedImageRef::<P>::from_buffer(u32::try_from(stride_pixels).ok()?, height, data)
                 .ok()?;
-        let source = TypedCroppedImage::from_ref(&whole, 0, 0, width, height).ok()?;
+        let source =
+            TypedCroppedImage::from_ref(&whole, part.left, part.top, part.width, part.height)
+                .ok()?;
         let target = &mut self.scaled[index];
         target.resize(place.width as usize * place.height as usize * P::size(), 0);
         let mut target = TypedImage::<P>::from_buffer(place.width, place.height, target).ok()?;

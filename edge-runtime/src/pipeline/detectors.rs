@@ -41,8 +41,10 @@ impl Detectors {
             Some(model) if !plan.models.is_empty() => std::slice::from_ref(model),
             _ => &plan.models,
         };
-        for model in wanted {
-            detectors.by_model.insert(model.clone(), open(model)?);
+        for model in wanted.iter().chain(&plan.classifiers) {
+            if !detectors.by_model.contains_key(model) {
+                detectors.by_model.insert(model.clone(), open(model)?);
+            }
         }
         let facts = detectors.by_model.iter();
         let facts: BTreeMap<String, ModelFacts> = facts
@@ -103,6 +105,16 @@ impl Detectors {
         own.or_else(|| self.by_model.get(model)).map(|d| d.info())
     }
 
+    /// The classifier of this name.
+    ///
+    /// # Errors
+    /// One sentence, when there is none.
+    pub(super) fn classifier(&mut self, model: &str) -> Result<&mut Box<dyn Detector>, String> {
+        self.by_model
+            .get_mut(model)
+            .ok_or_else(|| not_loaded(model))
+    }
+
     /// The detector that serves a request.
     ///
     /// # Errors
@@ -114,8 +126,12 @@ impl Detectors {
         let model = self.replacement.as_deref().unwrap_or(request.model_id);
         let own = self.by_step.get_mut(request.step);
         own.or_else(|| self.by_model.get_mut(model))
-            .ok_or_else(|| format!("model {model:?} was not loaded for this pipeline"))
+            .ok_or_else(|| not_loaded(model))
     }
+}
+
+fn not_loaded(model: &str) -> String {
+    format!("model {model:?} was not loaded for this pipeline")
 }
 
 fn facts_of(info: &DetectorInfo) -> ModelFacts {
@@ -123,5 +139,6 @@ fn facts_of(info: &DetectorInfo) -> ModelFacts {
         labels: info.labels.iter().map(ToString::to_string).collect(),
         knows_classes: info.knows_classes,
         follows_one_picture: info.follows_one_picture,
+        task: info.task.name().to_owned(),
     }
 }

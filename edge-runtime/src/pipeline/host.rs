@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
-use watchkeeper_engine::workflow::{DetectRequest, Host, ImageValue, Pixels, Task};
+use watchkeeper_engine::detections::{Detection, DetectionId, Detections, Extra};
+use watchkeeper_engine::mask::Mask;
+use watchkeeper_engine::workflow::{ClassScore, DetectRequest, Host, ImageValue, Pixels, Task};
 
 use super::detectors::Detectors;
 use crate::clock;
-use crate::detect::{DetectParams, DetectTimes, RawDetection};
+use crate::detect::{DetectParams, DetectTimes, RawDetection, Shape};
 use crate::frame::{Frame, Picture};
 
 /// The frame that is being processed, and the value under which the workflow knows its pixels.
@@ -45,19 +46,28 @@ impl Current {
     }
 }
 
-/// What a step was told about the pictures of a frame, in the order in which it asked.
-#[derive(Debug, Default)]
-struct Answers {
-    held: Vec<Answer>,
-    /// How often it has asked in this frame.
+/// What was told about the pictures of a frame, in the order in which it was asked.
+#[derive(Debug)]
+struct Answers<T> {
+    held: Vec<Answer<T>>,
+    /// How often it was asked in this frame.
     asked: usize,
 }
 
-/// What was found in one picture; nothing where the detector failed.
+/// What was found in one picture; nothing where the model failed.
 #[derive(Debug)]
-struct Answer {
+struct Answer<T> {
     place: Place,
-    found: Option<Detections>,
+    found: Option<T>,
+}
+
+impl<T> Default for Answers<T> {
+    fn default() -> Self {
+        Self {
+            held: Vec::new(),
+            asked: 0,
+        }
+    }
 }
 
 /// Which part of the camera's picture a picture shows: its left upper corner, and its size in pixels.
@@ -76,21 +86,32 @@ impl Place {
     }
 }
 
-impl Answers {
+impl<T> Answers<T> {
+    /// A frame begins.
+    fn begin(&mut self) {
+        self.asked = 0;
+    }
+
     /// What was found in the picture that is asked about now, if it is the one that was examined at this turn.
-    fn for_this(&self, place: Place) -> Option<&Detections> {
+    fn for_this(&self, place: Place) -> Option<&T> {
         let answer = self.held.get(self.asked)?;
         answer.found.as_ref().filter(|_| answer.place == place)
     }
 
-    /// Keeps what was found at this turn.
-    fn keep(&mut self, place: Place, found: Option<Detections>) {
+    /// Keeps what was found at this turn, which is over.
+    fn keep(&mut self, place: Place, found: Option<T>) {
         let answer = Answer { place, found };
         match self.held.get_mut(self.asked) {
             Some(old) => *old = answer,
             // No turn is left out, so this is the next one.
             None => self.held.push(answer),
         }
+        self.asked += 1;
+    }
+
+    /// The frame is over: what was not asked about in it is forgotten.
+    fn end(&mut self) {
+        self.held.truncate(self.asked);
     }
 }
 
@@ -103,8 +124,12 @@ pub struct DetectHost {
     frame: Option<Current>,
     /// Closed gate: the last answers of each step hold.
     hold: bool,
-    answers: BTreeMap<String, Answers>,
+    /// By step.
+    answers: BTreeMap<String, Answers<Detections>>,
+    /// By model.
+    classes: BTreeMap<String, Answers<Vec<ClassScore>>>,
     raw: Vec<RawDetection>,
+    scores: Vec<f32>,
     times: DetectTimes,
     /// Each time a model was asked in this frame.
     inferences: Vec<(String, Duration)>,
@@ -121,7 +146,9 @@ impl DetectHost {
             frame: None,
             hold: false,
             answers: BTreeMap::new(),
+            classes: BTreeMap::new(),
             raw: Vec::new(),
+            scores: Vec::new(),
             times: DetectTimes::default(),
             inferences: Vec::new(),
         }
@@ -140,9 +167,8 @@ impl DetectHost {
             pixels: Arc::clone(pixels),
         });
         self.hold = hold;
-        for answers in self.answers.values_mut() {
-            answers.asked = 0;
-        }
+        self.answers.values_mut().for_each(Answers::begin);
+        self.classes.values_mut().for_each(Answers::begin);
         self.times = DetectTimes::default();
     }
 
@@ -150,9 +176,8 @@ impl DetectHost {
     pub fn end(&mut self) -> DetectTimes {
         self.frame = None;
         if !self.hold {
-            for answers in self.answers.values_mut() {
-                answers.held.truncate(answers.asked);
-            }
+            self.answers.values_mut().for_each(Answers::end);
+            self.classes.values_mut().for_each(Answers::end);
         }
         self.times
     }
@@ -162,36 +187,66 @@ impl DetectHost {
         std::mem::take(&mut self.inferences)
     }
 
+    fn frame_of(&self, image: &ImageValue) -> Result<Frame, String> {
+        let frame = self.frame.as_ref();
+        let frame = frame.ok_or("a step that asks a model ran outside a frame")?;
+        Ok(frame.frame_of(image))
+    }
+
+    /// Asks the classifier, whatever is held.
+    fn look_at(&mut self, model: &str, image: &ImageValue) -> Result<Vec<ClassScore>, String> {
+        let frame = self.frame_of(image)?;
+        let classifier = self.detectors.classifier(model)?;
+        let said = classifier.classify(&frame, &mut self.scores);
+        let times = said.map_err(|e| e.to_string())?;
+        self.times += times;
+        self.inferences.push((model.to_owned(), times.infer));
+        let labels = &classifier.info().labels;
+        let scores = labels.iter().zip(&self.scores).enumerate();
+        // An empty name marks an id that is not in use.
+        let scores = scores.filter(|(_, (label, _))| !label.is_empty());
+        Ok(scores
+            .map(|(id, (label, score))| ClassScore {
+                class: label.clone(),
+                class_id: i64::try_from(id).unwrap_or(i64::MAX),
+                confidence: f64::from(*score),
+            })
+            .collect())
+    }
+
     /// Asks the detector, whatever is held.
     fn examine(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
-        let frame = self
-            .frame
-            .as_ref()
-            .ok_or("a detection step ran outside a frame")?
-            .frame_of(request.image);
+        let frame = self.frame_of(request.image)?;
         let detector = self.detectors.serving(request)?;
         let params = DetectParams {
             confidence: request.confidence.map(|c| c as f32),
             iou_threshold: request.iou_threshold.map(|t| t as f32),
             class_agnostic_nms: request.class_agnostic_nms,
             max_detections: request.max_detections.unwrap_or(300),
+            shapes: request.task != Task::Boxes,
         };
         let times = detector
             .detect(&frame, &params, &mut self.raw)
             .map_err(|e| e.to_string())?;
-        self.times.preprocess += times.preprocess;
-        self.times.infer += times.infer;
-        self.times.postprocess += times.postprocess;
-
+        self.times += times;
         let info = detector.info();
         self.inferences.push((info.model.clone(), times.infer));
+        let shapes = detector.shapes();
+        if request.task != Task::Boxes && shapes.len() != self.raw.len() {
+            return Err(format!(
+                "model {:?} is asked for {}, and is a model for {}",
+                info.model,
+                request.task.what(),
+                info.task.name()
+            ));
+        }
         // A detector whose one class is not a kind of thing can't be asked for kinds of things.
         let filter = request.class_filter.filter(|_| info.knows_classes);
         let mut found = Detections {
             boxes: Vec::with_capacity(self.raw.len()),
             size: [frame.picture.width, frame.picture.height],
         };
-        for raw in &self.raw {
+        for (i, raw) in self.raw.iter().enumerate() {
             let class = info
                 .labels
                 .get(raw.class_id)
@@ -199,6 +254,16 @@ impl DetectHost {
                 .unwrap_or_else(|| Arc::from(format!("class_{}", raw.class_id)));
             if filter.is_some_and(|wanted| !wanted.iter().any(|w| **w == *class)) {
                 continue;
+            }
+            let mut extra = Extra::default();
+            match shapes.get(i) {
+                None => {}
+                // What has no pixels is no object to somebody who asked for them.
+                Some(Shape::Outline(outline)) if outline.is_empty() => continue,
+                Some(Shape::Outline(outline)) => {
+                    extra.mask = Some(Arc::new(Mask::Polygon(outline.clone())));
+                }
+                Some(Shape::Keypoints(points)) => extra.keypoints = Some(points.clone().into()),
             }
             self.boxes += 1;
             found.boxes.push(Detection {
@@ -213,7 +278,7 @@ impl DetectHost {
                 },
                 time_in_zone: None,
                 held: false,
-                extra: None,
+                extra: (!shapes.is_empty()).then(|| Box::new(extra)),
             });
         }
         Ok(found)
@@ -231,17 +296,6 @@ fn marked(held: &Detections) -> Detections {
 
 impl Host for DetectHost {
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
-        if request.task != Task::Boxes {
-            let model = request.model_id;
-            return Err(format!(
-                "model {model:?} is asked for {}, and the models of this box find boxes",
-                match request.task {
-                    Task::Boxes => "boxes",
-                    Task::Masks => "masks",
-                    Task::Keypoints => "keypoints",
-                }
-            ));
-        }
         let place = Place::of(request.image);
         let answers = self.answers.entry(request.step.to_owned()).or_default();
         if self.hold
@@ -253,8 +307,22 @@ impl Host for DetectHost {
         let found = self.examine(request);
         let answers = self.answers.entry(request.step.to_owned()).or_default();
         answers.keep(place, found.as_ref().ok().cloned());
-        answers.asked += 1;
         found
+    }
+
+    fn classify(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<ClassScore>, String> {
+        let place = Place::of(image);
+        let answers = self.classes.entry(model_id.to_owned()).or_default();
+        if self.hold
+            && let Some(held) = answers.for_this(place).cloned()
+        {
+            answers.asked += 1;
+            return Ok(held);
+        }
+        let said = self.look_at(model_id, image);
+        let answers = self.classes.entry(model_id.to_owned()).or_default();
+        answers.keep(place, said.as_ref().ok().cloned());
+        said
     }
 
     fn knows_classes(&self, request: &DetectRequest<'_>) -> bool {

@@ -6,9 +6,12 @@
 
 use std::path::Path;
 
+use watchkeeper_engine::geometry::{BBox, Point};
 use watchkeeper_models::Manifest;
+use watchkeeper_models::manifest::DecodeKind;
 use watchkeeper_runtime::detect::RawDetection;
-use watchkeeper_runtime::detect::decode::decode;
+use watchkeeper_runtime::detect::decode::shapes::{Shape, Shapes};
+use watchkeeper_runtime::detect::decode::{self, decode};
 use watchkeeper_runtime::detect::letterbox::Letterbox;
 use watchkeeper_runtime::detect::network::Tensor;
 use watchkeeper_runtime::detect::nms::suppress;
@@ -16,7 +19,7 @@ use watchkeeper_runtime::detect::nms::suppress;
 use super::hostile::Choices;
 
 /// The families, each with its part of the manifest and the shapes that fit an input of 16×16 with two classes.
-const FAMILIES: [(&str, &[&[usize]]); 8] = [
+const FAMILIES: [(&str, &[&[usize]]); 11] = [
     ("kind = \"yolox\"\nstrides = [8, 16]", &[&[1, 5, 7]]),
     ("kind = \"yolov8\"", &[&[1, 6, 4]]),
     ("kind = \"yolov8\"\nsigmoid = true", &[&[1, 4, 6]]),
@@ -37,6 +40,15 @@ const FAMILIES: [(&str, &[&[usize]]); 8] = [
         "kind = \"detr\"\nscores = \"softmax\"",
         &[&[1, 3, 4], &[1, 3, 3]],
     ),
+    (
+        "kind = \"yolov8-seg\"\ncoefficients = 2",
+        &[&[1, 8, 4], &[1, 2, 3, 5]],
+    ),
+    (
+        "kind = \"yolov8-pose\"\nkeypoints = [\"nose\", \"tail\"]",
+        &[&[1, 12, 4]],
+    ),
+    ("kind = \"classes\"\nscores = \"softmax\"", &[&[1, 2]]),
 ];
 
 pub(super) fn decoders(input: &[u8]) {
@@ -74,7 +86,10 @@ pub(super) fn decoders(input: &[u8]) {
     };
     let mut boxes = Vec::new();
     match decode(&manifest, &outputs, confidence, &mut boxes) {
-        Ok(()) => behind(&manifest, boxes, &mut choices),
+        Ok(()) => {
+            scores(&manifest, &outputs);
+            behind(&manifest, &outputs, boxes, &mut choices);
+        }
         Err(refused) => {
             let message = refused.to_string();
             assert!(message.contains(manifest.decode.kind.name()), "{message}");
@@ -82,8 +97,24 @@ pub(super) fn decoders(input: &[u8]) {
     }
 }
 
+/// What a classifier says are scores, one a class.
+fn scores(manifest: &Manifest, outputs: &[Tensor<'_>]) {
+    if let DecodeKind::Classes { scores: kind } = manifest.decode.kind {
+        let mut out = Vec::new();
+        decode::scores(manifest, kind, outputs, &mut out)
+            .expect("what was taken before is taken again");
+        assert_eq!(out.len(), manifest.classes());
+        assert!(out.iter().all(|s| (0.0..=1.0).contains(s)), "{out:?}");
+    }
+}
+
 /// What happens to decoded boxes before anybody sees them.
-fn behind(manifest: &Manifest, mut boxes: Vec<RawDetection>, choices: &mut Choices<'_>) {
+fn behind(
+    manifest: &Manifest,
+    outputs: &[Tensor<'_>],
+    mut boxes: Vec<RawDetection>,
+    choices: &mut Choices<'_>,
+) {
     for found in &boxes {
         let b = found.bbox;
         assert!(
@@ -102,8 +133,13 @@ fn behind(manifest: &Manifest, mut boxes: Vec<RawDetection>, choices: &mut Choic
     let (width, height) = choices.pick(&[(64, 48), (1, 1), (1, 4000), (u32::MAX, 3)]);
     let place = Letterbox::fit(width, height, &manifest.input).expect("the picture is not empty");
     let (width, height) = (f64::from(width), f64::from(height));
-    for found in &boxes {
+    let mut shapes = Shapes::default();
+    let read = shapes.read(manifest, outputs, &boxes);
+    for (i, found) in boxes.iter().enumerate() {
         let b = place.to_source(&found.bbox).clip(width, height);
+        if read.is_ok() && b.area() > 0.0 {
+            within(shapes.shape(manifest, i, &b, &place).as_ref(), &b);
+        }
         assert!(
             0.0 <= b.x1 && b.x1 <= b.x2 && b.x2 <= width,
             "{found:?} became {b:?}"
@@ -112,6 +148,31 @@ fn behind(manifest: &Manifest, mut boxes: Vec<RawDetection>, choices: &mut Choic
             0.0 <= b.y1 && b.y1 <= b.y2 && b.y2 <= height,
             "{found:?} became {b:?}"
         );
+    }
+}
+
+/// Masks lie in their boxes, and points are places.
+fn within(shape: Option<&Shape>, b: &BBox) {
+    match shape {
+        None => {}
+        Some(Shape::Outline(points)) => {
+            let inside = |p: &Point| {
+                p.x >= b.x1.floor()
+                    && p.x <= b.x2.ceil()
+                    && p.y >= b.y1.floor()
+                    && p.y <= b.y2.ceil()
+            };
+            assert!(points.iter().all(inside), "{points:?} of {b:?}");
+        }
+        Some(Shape::Keypoints(points)) => {
+            for point in points {
+                assert!(
+                    point.at.x.is_finite() && point.at.y.is_finite(),
+                    "{point:?}"
+                );
+                assert!((0.0..=1.0).contains(&point.confidence), "{point:?}");
+            }
+        }
     }
 }
 
@@ -145,8 +206,14 @@ fn number(choices: &mut Choices<'_>) -> f32 {
 }
 
 fn manifest(decode: &str) -> Manifest {
+    let task = match decode.split('"').nth(1) {
+        Some("yolov8-seg") => "instance-segmentation",
+        Some("yolov8-pose") => "keypoint-detection",
+        Some("classes") => "classification",
+        _ => "object-detection",
+    };
     let text = format!(
-        "name = \"m\"\ntask = \"object-detection\"\nconfidence = 0.3\nlabels = [\"a\", \"b\"]\n\
+        "name = \"m\"\ntask = \"{task}\"\nconfidence = 0.3\nlabels = [\"a\", \"b\"]\n\
          [input]\nwidth = 16\nheight = 16\nlayout = \"nchw\"\ncolour = \"rgb\"\ndtype = \"f32\"\n\
          fit = \"letterbox\"\nplacement = \"centre\"\npad = 114\n[decode]\n{decode}\n"
     );

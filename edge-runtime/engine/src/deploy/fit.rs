@@ -21,7 +21,18 @@ pub struct ModelFacts {
     pub knows_classes: bool,
     /// Whether it compares a picture with those before, so that it can serve one step that looks at one place.
     pub follows_one_picture: bool,
+    /// What it does, by the word in its manifest.
+    pub task: String,
 }
+
+/// Words of manifests for what a model does, and what it can be asked for.
+const TASKS: [(&str, &[Task]); 4] = [
+    (DETECTION, &[Task::Boxes]),
+    ("instance-segmentation", &[Task::Boxes, Task::Masks]),
+    ("keypoint-detection", &[Task::Boxes, Task::Keypoints]),
+    ("classification", &[Task::Classes]),
+];
+const DETECTION: &str = "object-detection";
 
 impl ModelFacts {
     /// Those of the motion detector, whose only class is `motion`.
@@ -31,17 +42,25 @@ impl ModelFacts {
             labels: vec!["motion".to_owned()],
             knows_classes: false,
             follows_one_picture: true,
+            task: DETECTION.to_owned(),
         }
     }
 
-    /// Those of a network with these classes.
+    /// Those of a network with these classes. `task` is the word of its manifest for what it does.
     #[must_use]
-    pub fn network(labels: impl IntoIterator<Item = String>) -> Self {
+    pub fn network(task: &str, labels: impl IntoIterator<Item = String>) -> Self {
         Self {
             labels: labels.into_iter().collect(),
             knows_classes: true,
             follows_one_picture: false,
+            task: task.to_owned(),
         }
+    }
+
+    /// Whether it can be asked for this. What a word means that is not known here is not judged.
+    fn does(&self, task: Task) -> bool {
+        let known = TASKS.iter().find(|(word, _)| *word == self.task);
+        known.is_none_or(|(_, tasks)| tasks.contains(&task))
     }
 }
 
@@ -89,15 +108,15 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
         } else {
             "workflow"
         };
-        fit.errors.extend(can_not(&step, facts).map(|asked| {
-            SpecError::Unfit(Box::new(Unfit {
-                step: step.name.clone(),
-                model: name.clone(),
-                field,
-                asked,
-            }))
-        }));
+        fit.errors.extend(can_not(&step, name, facts, field));
         fit.warnings.extend(filter_in_vain(&step, name, facts));
+    }
+    // A model that takes the place of all finds objects; these keep their own.
+    for step in plan.compiled.classifications() {
+        let name = step.model.as_ref();
+        if let Some((name, facts)) = name.and_then(|n| models.get_key_value(n)) {
+            fit.errors.extend(can_not(&step, name, facts, "workflow"));
+        }
     }
     if all_known && !labels.is_empty() && plan.compiled.classes_are_of_models() {
         labels.sort_unstable();
@@ -116,22 +135,33 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
 }
 
 /// What the step asks for that the model can't give.
-fn can_not(step: &DetectionStep, facts: &ModelFacts) -> Option<String> {
-    let what = match step.task {
-        Task::Boxes => None,
-        Task::Masks => Some("masks"),
-        Task::Keypoints => Some("keypoints"),
-    };
-    if let Some(what) = what {
-        return Some(format!(
-            "{what}, and the models of this box find boxes; use roboflow_core/roboflow_object_detection_model in its place"
-        ));
-    }
-    (step.many_pictures && facts.follows_one_picture).then(|| {
+fn can_not(
+    step: &DetectionStep,
+    model: &str,
+    facts: &ModelFacts,
+    field: &'static str,
+) -> Option<SpecError> {
+    let asked = if !facts.does(step.task) {
+        let wanted = TASKS.iter().find(|(_, tasks)| tasks.contains(&step.task));
+        let wanted = wanted.map_or(DETECTION, |(word, _)| word);
+        format!(
+            "{}, and it is a model for {}; name one for {wanted}, or use another step",
+            step.task.what(),
+            facts.task
+        )
+    } else if step.many_pictures && facts.follows_one_picture {
         "objects in several pictures a frame, and it compares each picture with the one before; name a network there, or give \
          the step a picture that shows the same place in every frame"
             .to_owned()
-    })
+    } else {
+        return None;
+    };
+    Some(SpecError::Unfit(Box::new(Unfit {
+        step: step.name.clone(),
+        model: model.to_owned(),
+        field,
+        asked,
+    })))
 }
 
 /// What becomes of a filter on classes that the model does not know.
@@ -174,7 +204,7 @@ mod tests {
     const BOXES: &str = "roboflow_core/roboflow_object_detection_model@v2";
 
     fn people() -> ModelFacts {
-        ModelFacts::network(["person", "car"].map(str::to_owned))
+        ModelFacts::network(DETECTION, ["person", "car"].map(str::to_owned))
     }
 
     fn models() -> BTreeMap<String, ModelFacts> {
@@ -283,9 +313,36 @@ mod tests {
             assert!(
                 said.len() == 1
                     && said[0].contains(&format!("step \"first\" asks model \"net\" for {what}"))
-                    && said[0].contains("object_detection_model"),
+                    && said[0].contains("it is a model for object-detection; name one for"),
                 "{said:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_model_that_does_what_a_step_asks_is_taken_and_one_for_whole_pictures_finds_no_boxes() {
+        let masks = "roboflow_core/roboflow_instance_segmentation_model@v2";
+        let whole = "roboflow_core/roboflow_classification_model@v2";
+        for (kind, task, fits) in [
+            (masks, "instance-segmentation", true),
+            (BOXES, "instance-segmentation", true),
+            (masks, "keypoint-detection", false),
+            (whole, "classification", true),
+            (whole, "object-detection", false),
+            (BOXES, "classification", false),
+            (BOXES, "something-newer", true),
+        ] {
+            let step = detect("first", kind, "$inputs.image", "it");
+            let workflow = json!({"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
+                "steps": [step], "outputs": []});
+            let spec: PipelineSpec =
+                serde_json::from_value(json!({"id": "p", "source": "s", "workflow": workflow}))
+                    .unwrap();
+            let plan = super::super::plan(&spec).unwrap();
+            let models =
+                BTreeMap::from([("it".to_owned(), ModelFacts::network(task, ["a".to_owned()]))]);
+            let said = said(&fit(&spec, &plan, &models));
+            assert_eq!(said.is_empty(), fits, "{kind} {task}: {said:?}");
         }
     }
 

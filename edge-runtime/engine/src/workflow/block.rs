@@ -111,7 +111,7 @@ pub struct Writing {
     pub parts: Detections,
 }
 
-/// What is wanted of each object that a model finds.
+/// What is asked of a model, of each object that it finds or of the whole picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Task {
     /// Its box.
@@ -121,6 +121,21 @@ pub enum Task {
     Masks,
     /// Its box and its keypoints.
     Keypoints,
+    /// What the whole picture shows.
+    Classes,
+}
+
+impl Task {
+    /// What it is, in a sentence.
+    #[must_use]
+    pub const fn what(self) -> &'static str {
+        match self {
+            Self::Boxes => "boxes",
+            Self::Masks => "masks",
+            Self::Keypoints => "keypoints",
+            Self::Classes => "what a whole picture shows",
+        }
+    }
 }
 
 /// A class and its score, from a model that says what a whole picture shows.

@@ -18,7 +18,7 @@ pub struct DetectionStep {
     pub name: String,
     /// The model it names; absent where only a running step tells.
     pub model: Option<String>,
-    /// What it wants of each object.
+    /// What it asks of it.
     pub task: Task,
     /// Whether it looks at any number of pictures in one frame, such as the crops of what another step found.
     pub many_pictures: bool,
@@ -78,8 +78,18 @@ impl Compiled {
     /// Its detection steps, in the order in which they run.
     #[must_use]
     pub fn detections(&self) -> Vec<DetectionStep> {
+        self.asking(Role::Detector)
+    }
+
+    /// Its steps that ask what whole pictures show, in the order in which they run.
+    #[must_use]
+    pub fn classifications(&self) -> Vec<DetectionStep> {
+        self.asking(Role::Classifier)
+    }
+
+    fn asking(&self, role: Role) -> Vec<DetectionStep> {
         let steps = self.plan.steps.iter();
-        let those = steps.filter(|s| s.manifest.role == Role::Detector);
+        let those = steps.filter(|s| s.manifest.role == role);
         those.map(|step| self.detection(step)).collect()
     }
 
@@ -116,8 +126,11 @@ impl Compiled {
     }
 }
 
-/// What a detection step wants of each object, which is what it hands out.
+/// What a step asks of its model, which is what it hands out.
 fn task(manifest: &Manifest) -> Task {
+    if manifest.role == Role::Classifier {
+        return Task::Classes;
+    }
     let gives = |kind| manifest.outputs.iter().any(|o| o.kinds.has(kind));
     if gives(Kind::InstanceSegmentation) || gives(Kind::RleInstanceSegmentation) {
         Task::Masks

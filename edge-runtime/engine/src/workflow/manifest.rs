@@ -49,8 +49,10 @@ pub(crate) struct Manifest {
 /// What a block is to the program around the workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Runs a model.
+    /// Finds objects with a model.
     Detector,
+    /// Says what whole pictures show, with a model.
+    Classifier,
     /// Gives detections an identity; its first output is `tracked_detections`.
     Tracker,
     /// Counts crossings of a line.

@@ -482,8 +482,18 @@ impl Compiled {
     /// The models that its detection steps name, each once, in the order of the steps.
     #[must_use]
     pub fn model_ids(&self) -> Vec<String> {
+        self.models_of(Role::Detector)
+    }
+
+    /// The models that its steps about whole pictures name, each once, in the order of the steps.
+    #[must_use]
+    pub fn classifier_ids(&self) -> Vec<String> {
+        self.models_of(Role::Classifier)
+    }
+
+    fn models_of(&self, role: Role) -> Vec<String> {
         let mut ids: Vec<String> = Vec::new();
-        for step in self.steps_of(Role::Detector) {
+        for step in self.steps_of(role) {
             if let Some(id) = self.fixed(step, "model_id").and_then(Value::as_str)
                 && !ids.iter().any(|known| known == id)
             {

@@ -1,16 +1,18 @@
-//! Tensors to boxes, one file a family of networks.
+//! Tensors to boxes, one file a family of networks; to what objects are besides ([`shapes`]); to the scores of whole pictures ([`classes`]).
 //!
 //! Pure functions. They answer boxes in input pixels, neither suppressed nor clipped; [`crate::detect`] does that for all
 //! families alike. Invariant: whatever the numbers are, no decoder panics, and no box with a number that is not finite
 //! comes out; a tensor of an unexpected shape is an error that names both shapes.
 
+pub mod classes;
 pub mod detr;
 pub mod nanodet;
+pub mod shapes;
 pub mod yolov8;
 pub mod yolox;
 
 use watchkeeper_engine::geometry::BBox;
-use watchkeeper_models::manifest::{DecodeKind, Manifest};
+use watchkeeper_models::manifest::{ClassScores, DecodeKind, Manifest};
 
 use super::RawDetection;
 use super::network::Tensor;
@@ -68,7 +70,7 @@ pub struct Request<'a> {
     pub outputs: &'a [Tensor<'a>],
 }
 
-/// Decodes by the manifest's family; boxes are put into `out`, which is emptied first.
+/// Decodes by the manifest's family; boxes are put into `out`, which is emptied first. There are none in what a classifier says.
 ///
 /// # Errors
 /// [`DecodeError`]: the tensors are not of that family.
@@ -79,19 +81,29 @@ pub fn decode(
     out: &mut Vec<RawDetection>,
 ) -> Result<(), DecodeError> {
     out.clear();
-    let request = Request {
-        width: manifest.input.width,
-        height: manifest.input.height,
-        classes: manifest.classes(),
-        confidence,
-        outputs,
-    };
-    match &manifest.decode.kind {
+    let request = Request::of(manifest, outputs, confidence);
+    let kind = &manifest.decode.kind;
+    match kind {
         DecodeKind::Yolox { strides } => yolox::decode(&request, strides, out),
         DecodeKind::Yolov8 {
             has_objectness,
             sigmoid,
-        } => yolov8::decode(&request, *has_objectness, *sigmoid, out),
+        } => {
+            let column = yolov8::Column {
+                has_objectness: *has_objectness,
+                sigmoid: *sigmoid,
+                more: 0,
+            };
+            yolov8::decode(&request, kind.name(), kind.tensors(), column, out)
+        }
+        DecodeKind::Yolov8Seg { .. } | DecodeKind::Yolov8Pose { .. } => {
+            let column = yolov8::Column {
+                more: shapes::numbers_behind(kind),
+                ..yolov8::Column::default()
+            };
+            yolov8::decode(&request, kind.name(), kind.tensors(), column, out)
+        }
+        DecodeKind::Classes { scores } => classes::decode(&request, *scores, &mut Vec::new()),
         DecodeKind::Nanodet {
             strides,
             reg_max,
@@ -102,7 +114,30 @@ pub fn decode(
     }
 }
 
+/// The scores of a classifier, one a class, into `out`, which is emptied first.
+///
+/// # Errors
+/// [`DecodeError`]: the tensor is not what a classifier gives.
+pub fn scores(
+    manifest: &Manifest,
+    scores: ClassScores,
+    outputs: &[Tensor<'_>],
+    out: &mut Vec<f32>,
+) -> Result<(), DecodeError> {
+    classes::decode(&Request::of(manifest, outputs, 0.0), scores, out)
+}
+
 impl<'a> Request<'a> {
+    fn of(manifest: &Manifest, outputs: &'a [Tensor<'a>], confidence: f32) -> Self {
+        Self {
+            width: manifest.input.width,
+            height: manifest.input.height,
+            classes: manifest.classes(),
+            confidence,
+            outputs,
+        }
+    }
+
     /// The outputs, if there are `N` of them.
     fn tensors<const N: usize>(
         &self,
@@ -152,6 +187,18 @@ impl<'a> Request<'a> {
 
     /// Adds a box if its numbers are sound.
     fn push(&self, out: &mut Vec<RawDetection>, corners: [f32; 4], score: f32, class_id: usize) {
+        self.push_column(out, corners, score, class_id, 0);
+    }
+
+    /// The same for a box of which more stands in its column.
+    fn push_column(
+        &self,
+        out: &mut Vec<RawDetection>,
+        corners: [f32; 4],
+        score: f32,
+        class_id: usize,
+        column: usize,
+    ) {
         let [x1, y1, x2, y2] = corners.map(f64::from);
         // A caller may ask for scores over -1, and a network of raw numbers have them.
         let sound = score >= 0.0 && [x1, y1, x2, y2].iter().all(|v| v.is_finite());
@@ -160,6 +207,7 @@ impl<'a> Request<'a> {
                 bbox: BBox::new(x1, y1, x2, y2),
                 score: score.min(1.0),
                 class_id,
+                column,
             });
         }
     }

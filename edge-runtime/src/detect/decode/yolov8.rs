@@ -3,36 +3,98 @@
 //! Exports write `1 × (4 + classes) × boxes`; `1 × boxes × (4 + classes)` is read too, told apart by the number of
 //! classes. From the ONNX example in ultralytics/ultralytics `examples/YOLOv8-ONNXRuntime` (layout only).
 
-use super::{DecodeError, RawDetection, Request, around, sigmoid};
+use super::{DecodeError, RawDetection, Request, Tensor, around, sigmoid};
 
-const FAMILY: &str = "yolov8";
+/// What stands in a column besides the box and the scores of the classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Column {
+    /// Whether objectness follows the box.
+    pub has_objectness: bool,
+    /// Whether scores still need a sigmoid.
+    pub sigmoid: bool,
+    /// Numbers behind the classes, which say more about the object.
+    pub more: usize,
+}
 
-/// Decodes one picture; boxes are added to `out`.
+/// The columns of a tensor, whichever way it lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Columns<'a> {
+    data: &'a [f32],
+    /// How many there are.
+    pub(super) number: usize,
+    /// Distance in the data from one field to the next and from one column to the next.
+    steps: [usize; 2],
+    /// Fields before the classes.
+    head: usize,
+    classes: usize,
+}
+
+impl<'a> Columns<'a> {
+    /// Those of `tensor`.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: another shape.
+    pub(super) fn of(
+        request: &Request<'_>,
+        family: &'static str,
+        tensor: &Tensor<'a>,
+        column: Column,
+    ) -> Result<Self, DecodeError> {
+        let head = 4 + usize::from(column.has_objectness);
+        let fields = head + request.classes + column.more;
+        let (number, steps) = match *tensor.shape {
+            [1, f, n] if f == fields => (n, [n, 1]),
+            [1, n, f] if f == fields => (n, [1, fields]),
+            _ => (0, [0, 0]),
+        };
+        if steps[0] == 0 || number.checked_mul(fields) != Some(tensor.data.len()) {
+            return Err(request.misshapen(family, tensor, format!("1x{fields}xN or 1xNx{fields}")));
+        }
+        Ok(Self {
+            data: tensor.data,
+            number,
+            steps,
+            head,
+            classes: request.classes,
+        })
+    }
+
+    fn field(&self, column: usize, field: usize) -> f32 {
+        let place = column * self.steps[1] + field * self.steps[0];
+        self.data.get(place).copied().unwrap_or(f32::NAN)
+    }
+
+    /// The numbers behind the classes of one column.
+    pub(super) fn more(&self, column: usize, number: usize) -> impl Iterator<Item = f32> + '_ {
+        let first = self.head + self.classes;
+        (first..first + number).map(move |field| self.field(column, field))
+    }
+}
+
+/// Decodes one picture; boxes are added to `out`, each with the number of its column. The first of `tensors` has them.
 ///
 /// # Errors
-/// [`DecodeError`]: not one tensor, or one of another shape.
+/// [`DecodeError`]: not as many tensors, or one of another shape.
 pub fn decode(
     request: &Request<'_>,
-    has_objectness: bool,
-    with_sigmoid: bool,
+    family: &'static str,
+    tensors: usize,
+    column: Column,
     out: &mut Vec<RawDetection>,
 ) -> Result<(), DecodeError> {
-    let [tensor] = request.tensors::<1>(FAMILY)?;
-    let head = 4 + usize::from(has_objectness);
-    let fields = head + request.classes;
-    // Distance in the data from one field to the next and from one box to the next.
-    let (boxes, field_step, box_step) = match *tensor.shape {
-        [1, f, n] if f == fields => (n, n, 1),
-        [1, n, f] if f == fields => (n, 1, fields),
-        _ => (0, 0, 0),
+    let first = request.outputs.first();
+    let Some(tensor) = first.filter(|_| request.outputs.len() == tensors) else {
+        return Err(DecodeError::Count {
+            family,
+            found: request.outputs.len(),
+            expected: tensors,
+        });
     };
-    if field_step == 0 || boxes.checked_mul(fields) != Some(tensor.data.len()) {
-        return Err(request.misshapen(FAMILY, tensor, format!("1x{fields}xN or 1xNx{fields}")));
-    }
-    let activate = |x: f32| if with_sigmoid { sigmoid(x) } else { x };
-    for i in 0..boxes {
-        let field = |f: usize| tensor.data[i * box_step + f * field_step];
-        let objectness = if has_objectness {
+    let columns = Columns::of(request, family, tensor, column)?;
+    let activate = |x: f32| if column.sigmoid { sigmoid(x) } else { x };
+    for i in 0..columns.number {
+        let field = |f: usize| columns.field(i, f);
+        let objectness = if column.has_objectness {
             activate(field(4))
         } else {
             1.0
@@ -42,7 +104,7 @@ pub fn decode(
         }
         let mut best = (0, f32::NEG_INFINITY);
         for class_id in 0..request.classes {
-            let score = field(head + class_id);
+            let score = field(columns.head + class_id);
             if score > best.1 {
                 best = (class_id, score);
             }
@@ -50,7 +112,7 @@ pub fn decode(
         let score = objectness * activate(best.1);
         if score >= request.confidence {
             let corners = around(field(0), field(1), field(2), field(3));
-            request.push(out, corners, score, best.0);
+            request.push_column(out, corners, score, best.0, i);
         }
     }
     Ok(())
@@ -68,7 +130,18 @@ mod tests {
     fn decoded(shape: &[usize], data: &[f32], objectness: bool) -> Vec<RawDetection> {
         let outputs = [tensor(shape, data)];
         let mut out = Vec::new();
-        decode(&request(&outputs, 64, 2, 0.25), objectness, false, &mut out).expect("right shape");
+        let column = Column {
+            has_objectness: objectness,
+            ..Column::default()
+        };
+        decode(
+            &request(&outputs, 64, 2, 0.25),
+            "yolov8",
+            1,
+            column,
+            &mut out,
+        )
+        .expect("right shape");
         out
     }
 
@@ -94,8 +167,9 @@ mod tests {
         let outputs = [tensor(&shape, &[])];
         let refused = decode(
             &request(&outputs, 64, 2, 0.25),
-            false,
-            false,
+            "yolov8",
+            1,
+            Column::default(),
             &mut Vec::new(),
         );
         assert!(refused.is_err());

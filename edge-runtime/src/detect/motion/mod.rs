@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_engine::geometry::BBox;
+use watchkeeper_models::manifest::Task;
 
 use self::background::{Absorb, BACK, Background, FORE, GHOST, MOVED, OBJECT};
 use self::blobs::{Labeller, Pictures};
@@ -110,6 +111,7 @@ impl MotionDetector {
             info: DetectorInfo {
                 model: MODEL.to_owned(),
                 backend: "builtin".to_owned(),
+                task: Task::ObjectDetection,
                 labels: Arc::from([Arc::from(MODEL)]),
                 knows_classes: false,
                 follows_one_picture: true,
@@ -253,6 +255,7 @@ impl MotionDetector {
                     bbox,
                     score,
                     class_id: 0,
+                    column: 0,
                 });
             }
         }

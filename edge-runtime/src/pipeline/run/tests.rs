@@ -35,6 +35,7 @@ impl Detector for Statue {
                 bbox: BBox::new(10.0, 10.0, 30.0, 50.0),
                 score: 0.9,
                 class_id: 0,
+                column: 0,
             });
         }
         Ok(DetectTimes::default())
@@ -73,6 +74,7 @@ fn info(class: &str, follows_one_picture: bool) -> DetectorInfo {
     DetectorInfo {
         model: "statue".to_owned(),
         backend: "test".to_owned(),
+        task: watchkeeper_models::manifest::Task::ObjectDetection,
         labels: Arc::from([Arc::from(class)]),
         knows_classes: !follows_one_picture,
         follows_one_picture,
@@ -389,6 +391,7 @@ impl Detector for TwoPeople {
             bbox,
             score: 0.9,
             class_id: 0,
+            column: 0,
         }));
         Ok(DetectTimes::default())
     }
@@ -441,6 +444,7 @@ impl Detector for Follower {
                 bbox: BBox::new(1.0, 1.0, 9.0, 9.0),
                 score: 0.9,
                 class_id: 0,
+                column: 0,
             });
         }
         Ok(DetectTimes::default())

@@ -55,7 +55,7 @@ const fn one(
         name,
         category: "model",
         summary: "Says what a picture shows: the best of the classes that a model knows.",
-        role: Role::Other,
+        role: Role::Classifier,
         properties,
         outputs,
         batch: &["images"],
