@@ -3,11 +3,13 @@
 //! Reads the files the configuration names (workflows, the password) and resolves what one key means for another. What
 //! is wrong with a source or a pipeline becomes a warning, what is wrong elsewhere an error.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Component, PathBuf};
 use std::time::Duration;
 
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
+use url::Url;
 use watchkeeper_contract::id::{BoxId, MAX_NAME_LEN, SiteId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::RuleSpec;
@@ -18,8 +20,9 @@ use crate::keys;
 use crate::layers::LoadRequest;
 use crate::raw::{Found, Read, parse_mode};
 use crate::{
-    AgentConfig, Backend, ClientCert, Config, InferenceConfig, JournalConfig, LeftOut, LlmConfig,
-    MediaConfig, ModelsConfig, MqttConfig, PipelineDraft, RecordingsConfig,
+    AgentConfig, Backend, ClientCert, Config, HostRule, InferenceConfig, JournalConfig, LeftOut,
+    LlmConfig, MediaConfig, ModelsConfig, MqttConfig, PipelineDraft, RecordingsConfig,
+    SecretSource, SinksConfig,
 };
 
 /// Folder of a user's own models below that of their data.
@@ -68,6 +71,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     let mqtt = mqtt(&values, site.as_ref(), box_id.as_ref(), &mut errors);
     let mirror = mirror(&values, &mut errors);
     let llm = llm(&values, &mut errors);
+    let sinks = sinks(&values, &mut errors);
 
     let config = Config {
         site: site.unwrap_or_else(|| name_of("site")),
@@ -119,6 +123,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
             default: values.text("models.default"),
         },
         llm,
+        sinks,
         warnings,
     };
     Checked {
@@ -220,6 +225,28 @@ impl Values<'_> {
             Origin::File(_) => self.base.join(text),
             Origin::Variable(_) | Origin::Flag(_) | Origin::Default => PathBuf::from(text),
         })
+    }
+
+    /// The texts of a list, each read by `parse`; what is wrong with one is told with its position.
+    fn texts<T>(
+        &self,
+        path: &str,
+        errors: &mut Vec<ConfigError>,
+        parse: impl Fn(&str) -> Result<T, &'static str>,
+    ) -> Vec<T> {
+        let items = self.found(path).and_then(|found| found.value.as_array());
+        let mut good = Vec::new();
+        for (nth, item) in items.into_iter().flatten().enumerate() {
+            let text = item.as_str().unwrap_or_default();
+            match parse(text) {
+                Ok(read) => good.push(read),
+                Err(problem) => {
+                    let key = format!("{path}[{nth}]");
+                    errors.push(ConfigError::new(key, problem, self.origin(path)).found(text));
+                }
+            }
+        }
+        good
     }
 
     fn name<T, E: std::fmt::Display>(
@@ -547,6 +574,92 @@ fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<LlmConfig> 
         day_usd: number("llm.day_usd"),
         month_usd: number("llm.month_usd"),
     })
+}
+
+fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> SinksConfig {
+    let hosts = values.texts("sinks.hosts", errors, HostRule::parse);
+    let folders = values.texts("sinks.folders", errors, |text| {
+        let folder = match values.origin("sinks.folders") {
+            Origin::File(_) => values.base.join(text),
+            Origin::Variable(_) | Origin::Flag(_) | Origin::Default => PathBuf::from(text),
+        };
+        let plain = |c: &Component<'_>| *c != Component::ParentDir;
+        let is_good = folder.is_absolute() && folder.components().all(|c| plain(&c));
+        // Without the dots and doubled slashes that a person may write.
+        let folder: PathBuf = folder.components().collect();
+        if is_good {
+            Ok(folder)
+        } else {
+            Err("must be an absolute path without \"..\"")
+        }
+    });
+    let mut url = |key: &str| {
+        let mut text = values.text(key)?;
+        // Else the last part of its path would be cut off where something is joined to it.
+        if !text.ends_with('/') {
+            text.push('/');
+        }
+        match Url::parse(&text) {
+            Ok(url) if ["http", "https"].contains(&url.scheme()) && url.has_host() => Some(url),
+            Ok(_) | Err(_) => {
+                errors.push(
+                    ConfigError::new(key, "is not allowed", values.origin(key))
+                        .allowed("http://… or https://…"),
+                );
+                None
+            }
+        }
+    };
+    let [slack_url, twilio_url, s3_url] =
+        ["sinks.slack_url", "sinks.twilio_url", "sinks.s3_url"].map(&mut url);
+    SinksConfig {
+        hosts,
+        folders,
+        secrets: secrets(values, errors),
+        ca_file: values.path("sinks.ca_file"),
+        slack_url,
+        twilio_url,
+        s3_url,
+        give_up_after: values.seconds("sinks.give_up_after_s"),
+    }
+}
+
+/// Where each secret of workflows is: each is at one place.
+fn secrets(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> BTreeMap<String, SecretSource> {
+    let mut secrets = BTreeMap::new();
+    for name in values.names("sinks.secrets") {
+        let section = format!("sinks.secrets.{name}");
+        if is_spoilt(&section, errors) {
+            continue;
+        }
+        let key = |last: &str| format!("{section}.{last}");
+        let [value, variable, credential] =
+            ["value", "variable", "credential"].map(|last| values.text(&key(last)));
+        let found: Vec<SecretSource> = [
+            value.map(|text| SecretSource::Value(text.into())),
+            values.path(&key("file")).map(SecretSource::File),
+            variable.map(SecretSource::Variable),
+            credential.map(SecretSource::Credential),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        match <[SecretSource; 1]>::try_from(found) {
+            Ok([source]) => {
+                secrets.insert(name.to_owned(), source);
+            }
+            Err(found) => {
+                let problem = match found.len() {
+                    0 => "says nowhere where the secret is",
+                    _ => "says in more than one way where the secret is; keep one of them",
+                };
+                let origin = self::origin(values.read, &section);
+                let error = ConfigError::new(section, problem, origin);
+                errors.push(error.allowed("one of file, credential, variable, value"));
+            }
+        }
+    }
+    secrets
 }
 
 /// The address of the mirror. It is printed with every failure, so a login has no place in it.

@@ -28,6 +28,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Permission bits in octal, such as `"0660"`.
     Mode,
+    /// A list of texts, none of them empty.
+    Texts,
     /// Something with a structure of its own, checked later: a table or a list.
     Structure,
     /// A path of a file, or the structure itself.
@@ -109,6 +111,20 @@ pub const SECTIONS: &[Section] = &[
                  What was not understood goes to the provider with the names of cameras, pipelines, places and classes. \
                  The limits hold for the agent, and apart from it for each person who uses `ask` and `chat`; when one is reached, the \
                  model is left alone and the box goes on watching.",
+    },
+    Section {
+        path: "sinks",
+        effect: "What workflows may have done outside: requests, messages, e-mails, files. Nothing is done that is not named here, and the step \
+                 that wants it says which key is missing. Both daemons read this section: the runtime keeps what is to be done below \
+                 `state_dir`, the agent does it, tries again with growing pauses while it fails, and gives it up in the end; \
+                 `GET /v1/effects` shows what waits and `GET /v1/health` how it went. After a crash something may be done twice; a \
+                 request carries an `Idempotency-Key` by which its receiver can tell.",
+    },
+    Section {
+        path: "sinks.secrets.*",
+        effect: "One for each secret that workflows use; the name is the one that a workflow has for it (`variables_storing_secrets` of an \
+                 environment secrets store). Exactly one of the keys says where it is; the agent reads it each time it is used, without the \
+                 white space around it. A secret is kept nowhere, and is sent only where the workflow says: to one of the `hosts`.",
     },
 ];
 
@@ -554,6 +570,86 @@ pub const KEYS: &[Key] = &[
         "US$",
         "Most money a month of UTC.",
     ),
+    key(
+        "sinks.hosts",
+        Kind::Texts,
+        None,
+        "",
+        "Hosts that may be called, each `\"NAME\"` (at the usual ports of HTTP, HTTPS and SMTP) or `\"NAME:PORT\"`. Slack needs \
+         `slack.com`, and `files.slack.com` for files; Twilio `api.twilio.com`; a bucket of Amazon \
+         `BUCKET.s3.REGION.amazonaws.com`. A redirect is followed only to a host that is named too. Left out: none.",
+    ),
+    key(
+        "sinks.folders",
+        Kind::Texts,
+        None,
+        "",
+        "Folders below which files may be written; a relative `target_directory` begins in the first. No symbolic link below them is \
+         followed. The agent's service needs each as `ReadWritePaths=` (systemd/README.md). Left out: none.",
+    ),
+    key(
+        "sinks.ca_file",
+        Kind::Path,
+        None,
+        "",
+        "PEM file with the authorities to trust. Left out: the system's.",
+    ),
+    key(
+        "sinks.slack_url",
+        Kind::Text,
+        Some("https://slack.com/api/"),
+        "",
+        "Where Slack's methods are, for services that speak like Slack.",
+    ),
+    key(
+        "sinks.twilio_url",
+        Kind::Text,
+        Some("https://api.twilio.com/"),
+        "",
+        "Where Twilio's API is, for services that speak like Twilio.",
+    ),
+    key(
+        "sinks.s3_url",
+        Kind::Text,
+        None,
+        "",
+        "Address of a store of one's own that speaks S3, such as MinIO. Left out: Amazon's.",
+    ),
+    key(
+        "sinks.give_up_after_s",
+        Kind::Number(10.0, 2_592_000.0),
+        Some("86400"),
+        "s",
+        "Age at which something that did not succeed is given up, so that nobody is told of yesterday's visitor.",
+    ),
+    key(
+        "sinks.secrets.*.file",
+        Kind::Path,
+        None,
+        "",
+        "File that holds it in its first line.",
+    ),
+    key(
+        "sinks.secrets.*.credential",
+        Kind::Text,
+        None,
+        "",
+        "Name of a systemd credential of the agent's service (`LoadCredential=`, `systemd-creds`).",
+    ),
+    key(
+        "sinks.secrets.*.variable",
+        Kind::Text,
+        None,
+        "",
+        "Name of a variable of the agent's environment.",
+    ),
+    key(
+        "sinks.secrets.*.value",
+        Kind::Secret,
+        None,
+        "",
+        "The secret itself. Prefer one of the others; never printed.",
+    ),
 ];
 
 /// Whether `path` (such as `sources.gate.uri`) is the declared `pattern` (such as `sources.*.uri`).
@@ -612,6 +708,7 @@ pub fn allowed(kind: Kind) -> String {
         Kind::Number(min, max) => format!("a number from {min} to {max}"),
         Kind::Choice(words) => words.join(", "),
         Kind::Mode => "octal permission bits as text, \"0600\" to \"0777\"".to_owned(),
+        Kind::Texts => "a list of texts".to_owned(),
         Kind::Structure => "a table or a list".to_owned(),
         Kind::FileOrStructure => "a path of a JSON file, or a table".to_owned(),
     }

@@ -20,6 +20,7 @@ mod layers;
 mod lines;
 mod raw;
 pub mod redact;
+pub mod sinks;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,6 +32,7 @@ use watchkeeper_contract::source::SourceSpec;
 
 pub use error::{ConfigError, Origin};
 pub use layers::{BrokerLayers, ENV_PREFIX, LoadRequest, Override};
+pub use sinks::{HostRule, SecretSource, SinksConfig};
 
 /// Where the configuration is read from when nothing else is said.
 pub const DEFAULT_FILE: &str = "/etc/watchkeeper/watchkeeper.toml";
@@ -76,6 +78,8 @@ pub struct Config {
     pub models: ModelsConfig,
     /// The model of language; absent when no provider is named.
     pub llm: Option<LlmConfig>,
+    /// What workflows may have done outside.
+    pub sinks: SinksConfig,
     /// What is wrong but does not stop the rest: cameras and pipelines that were left out.
     pub warnings: Vec<ConfigError>,
 }

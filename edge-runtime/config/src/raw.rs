@@ -124,6 +124,7 @@ fn shown(kind: Kind, value: &Value) -> String {
         | Kind::Number(..)
         | Kind::Choice(_)
         | Kind::Mode
+        | Kind::Texts
         | Kind::Structure
         | Kind::FileOrStructure => text.chars().take(120).collect(),
     }
@@ -161,6 +162,13 @@ pub(crate) fn check(kind: Kind, value: &Value) -> Result<(), &'static str> {
         }
         Kind::Choice(words) => words.contains(&text.ok_or("must be text")?),
         Kind::Mode => parse_mode(text.ok_or("must be text, in quotes")?).is_some(),
+        Kind::Texts => {
+            let Value::Array(_, items) = value else {
+                return Err("must be a list of texts");
+            };
+            let is_text = |v: &Value| v.as_str().is_some_and(|t| !t.trim().is_empty());
+            items.iter().all(is_text)
+        }
         Kind::Structure => is_table || matches!(value, Value::Array(..)),
         Kind::FileOrStructure => is_table || text.is_some_and(|t| !t.trim().is_empty()),
     };

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret;
-use watchkeeper_config::{BrokerLayers, Config, ConfigError, LoadRequest, Origin, docs, load};
+use watchkeeper_config::{
+    BrokerLayers, Config, ConfigError, LoadRequest, Origin, SecretSource, docs, load,
+};
 
 struct Case {
     dir: tempfile::TempDir,
@@ -364,5 +366,67 @@ fn the_document_is_current() {
     assert!(
         written == docs::render(),
         "docs/configuration.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-config"
+    );
+}
+
+#[test]
+fn what_workflows_may_have_done_is_named_and_nothing_is_by_default() {
+    let none = Case::new("").load().unwrap().sinks;
+    assert!(none.hosts.is_empty() && none.folders.is_empty() && none.secrets.is_empty());
+    let text = "[sinks]\nhosts = [\"hooks.example.org\", \"10.0.0.7:8080\"]\nfolders = [\"out\", \"/srv//logs/./\"]\n\
+                s3_url = \"http://minio:9000\"\ngive_up_after_s = 600\n\
+                [sinks.secrets]\nHOOK = { file = \"hook.txt\" }\nSLACK = { credential = \"slack\" }\nSMS = { variable = \"SMS\" }\n\
+                MAIL = { value = \"hunter2\" }\n";
+    let case = Case::new(text);
+    let config = case.load().unwrap();
+    assert!(!format!("{config:?}").contains("hunter2"));
+    let sinks = config.sinks;
+    let hosts: Vec<_> = sinks.hosts.iter().map(ToString::to_string).collect();
+    assert_eq!(hosts, ["hooks.example.org", "10.0.0.7:8080"]);
+    let out = case.dir.path().join("out");
+    assert_eq!(sinks.folders, [out, "/srv/logs".into()]);
+    assert_eq!(sinks.s3_url.unwrap().as_str(), "http://minio:9000/");
+    assert_eq!(sinks.give_up_after.as_secs(), 600);
+    let file = case.dir.path().join("hook.txt");
+    assert!(matches!(&sinks.secrets["HOOK"], SecretSource::File(path) if *path == file));
+    assert_eq!(sinks.secrets.len(), 4);
+}
+
+#[test]
+fn a_list_of_hosts_can_be_a_variable() {
+    let case = Case::new("").env(
+        "WATCHKEEPER_SINKS__HOSTS",
+        "[\"a.example\", \"b.example:1\"]",
+    );
+    assert_eq!(case.load().unwrap().sinks.hosts.len(), 2);
+}
+
+#[test]
+fn what_is_wrong_about_sinks_is_told_with_its_place() {
+    let text = "[sinks]\nhosts = [\"ok.example\", \"https://a.example/\", \"*.example\"]\nfolders = [\"/srv/../etc\"]\nslack_url = \"slack\"\n\
+                [sinks.secrets]\nNONE = {}\nTWO = { file = \"a\", value = \"hunter2\" }\nTEXT = \"hunter2\"\n";
+    let errors = Case::new(text).load().unwrap_err();
+    let keys: Vec<_> = errors.iter().map(|e| e.key.as_str()).collect();
+    for key in [
+        "sinks.hosts[1]",
+        "sinks.hosts[2]",
+        "sinks.folders[0]",
+        "sinks.slack_url",
+        "sinks.secrets.NONE",
+        "sinks.secrets.TWO",
+        "sinks.secrets.TEXT",
+    ] {
+        assert!(keys.contains(&key), "{key} is not among {keys:?}");
+    }
+    for error in &errors {
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+    let errors = Case::new("[sinks]\nhosts = \"a.example\"\n")
+        .load()
+        .unwrap_err();
+    assert!(
+        errors[0].to_string().contains("list of texts"),
+        "{}",
+        errors[0]
     );
 }

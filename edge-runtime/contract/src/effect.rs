@@ -43,6 +43,22 @@ impl Effect {
             Self::Sms(_) => "a text message",
         }
     }
+
+    /// What in it may be a secret.
+    pub fn sealed(&self) -> impl Iterator<Item = &Sealed> {
+        let (some, headers): (Vec<&Sealed>, _) = match self {
+            Self::Email(email) => (vec![&email.password], None),
+            Self::Http(call) => (Vec::new(), Some(call.headers.values())),
+            Self::File(_) => (Vec::new(), None),
+            Self::S3(write) => {
+                let keys = [&write.access_key_id, &write.secret_access_key];
+                (keys.into_iter().flatten().collect(), None)
+            }
+            Self::Slack(message) => (vec![&message.token], None),
+            Self::Sms(sms) => (vec![&sms.account, &sms.token], None),
+        };
+        some.into_iter().chain(headers.into_iter().flatten())
+    }
 }
 
 /// Text that may be a secret: as it is, or the name under which the host keeps it.

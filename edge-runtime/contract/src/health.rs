@@ -31,4 +31,7 @@ pub struct Health {
     pub pid: u32,
     /// Last event number in the journal; zero when it is empty.
     pub last_seq: crate::id::EventSeq,
+    /// What workflows want done outside. A runtime that is older than this tells nothing of it.
+    #[serde(default)]
+    pub effects: crate::spool::EffectCounts,
 }

@@ -20,6 +20,7 @@ pub mod pipeline;
 pub mod problem;
 pub mod rule;
 pub mod source;
+pub mod spool;
 pub mod time;
 pub mod workflow;
 
