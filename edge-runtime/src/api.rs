@@ -22,6 +22,7 @@ use watchkeeper_contract::workflow::{
 use watchkeeper_engine::workflow::{self, Pixels as _};
 
 use crate::clock;
+use crate::effects::Effects;
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
 use crate::media::jpeg;
@@ -250,6 +251,7 @@ impl Runtime for Api {
             uptime_s: self.manager.parts().started.elapsed().as_secs_f64(),
             pid: std::process::id(),
             last_seq: self.manager.parts().journal.head().last,
+            effects: self.manager.parts().effects.counts(),
         }
     }
 
@@ -280,6 +282,7 @@ impl Runtime for Api {
         let recorder = &parts.recorder;
         let has_trouble = recorder.trouble().is_some();
         parts.metrics.recorder(recorder.lost(), has_trouble);
+        parts.metrics.effects(&parts.effects.counts());
         parts.metrics.encode(&parts.journal, &self.media)
     }
 
@@ -289,5 +292,9 @@ impl Runtime for Api {
 
     fn media(&self) -> &MediaStore {
         &self.media
+    }
+
+    fn effects(&self) -> &Effects {
+        &self.manager.parts().effects
     }
 }

@@ -21,6 +21,7 @@ use watchkeeper_store::StoreError;
 use crate::api::Api;
 use crate::capture;
 use crate::clock;
+use crate::effects::{self, Effects};
 use crate::guard::GuardFile;
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{Journal, JournalError, Limits, Stamp};
@@ -237,6 +238,10 @@ fn live(
     settle(&journal, &recorder, told, ends)?;
 
     let states = Arc::new(States::spawn(&config.state_dir)?);
+    let limits = effects::Limits::default();
+    let effects = Effects::open(&config.state_dir, &config.sinks, limits)
+        .map(Arc::new)
+        .context("what workflows want done can't be kept")?;
     let manager = Arc::new(Manager::new(Parts {
         journal: Arc::clone(&journal),
         recorder: recorder.clone(),
@@ -244,6 +249,7 @@ fn live(
         metrics: Arc::clone(&metrics),
         recordings,
         states,
+        effects: Arc::clone(&effects),
         guard: Arc::clone(guard),
         boot_id: Arc::clone(boot_id),
         started,
@@ -272,6 +278,7 @@ fn live(
     recorder.end_by(end);
     // What waits for the recorder hears of its end a moment later.
     manager.shut_down(end + 2 * RECORDER_PATIENCE);
+    effects.end(RECORDER_PATIENCE);
     let stored = recorder.flush(None, RECORDER_PATIENCE) == Flushed::Durable;
     let (lost, trouble) = (recorder.lost(), recorder.trouble());
     drop(manager);

@@ -12,6 +12,7 @@ use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_store::BadRecord;
 
+use crate::effects;
 use crate::journal::{Hash, StoredEvent, record};
 use crate::server::body;
 
@@ -33,6 +34,18 @@ pub fn store_event(event: &Event, previous: &Hash) -> (Vec<u8>, Hash) {
 #[must_use]
 pub fn journal_head(bytes: &[u8]) -> Option<Vec<u8>> {
     record::HeadV1::decode(bytes).ok().map(|head| head.encode())
+}
+
+/// Reads the file of an effect: the JSON in it; none where it is not one.
+#[must_use]
+pub fn effect_file(bytes: &[u8]) -> Option<Vec<u8>> {
+    effects::fuzzing::read(bytes)
+}
+
+/// The file of an effect with this JSON.
+#[must_use]
+pub fn write_effect_file(body: &[u8]) -> Vec<u8> {
+    effects::fuzzing::write(body)
 }
 
 /// Reads a pipeline as the API does.

@@ -7,6 +7,7 @@
 //! - [`pipeline`]: one frame through detector, compiled workflow, visits and heuristics;
 //! - [`media`]: JPEG snapshots and annotated videos;
 //! - [`journal`]: events, durable before they are spoken of, and the pipelines to run after a restart;
+//! - [`effects`]: what workflows want done outside, kept until the agent has done it;
 //! - [`server`]: HTTP over the Unix socket, [`api`]: what it answers;
 //! - [`still`]: a workflow on still pictures, without the daemon;
 //! - [`daemon`]: the order of start and stop, [`guard`]: what keeps a crash loop from bricking the box, [`clock`]: the wall clock, [`thread`]:
@@ -20,6 +21,7 @@ pub mod capture;
 pub mod clock;
 pub mod daemon;
 pub mod detect;
+pub mod effects;
 pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
 use watchkeeper_config::Config;
+use watchkeeper_contract::effect::Effect;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_engine::detections::Detections;
@@ -311,6 +312,10 @@ impl Host for StillHost {
         let said = self.inner.classify(model_id, image);
         self.inner.end();
         said
+    }
+
+    fn emit(&mut self, step: &str, effect: Effect) -> Result<(), String> {
+        self.inner.emit(step, effect)
     }
 
     fn has_secret(&self, name: &str) -> bool {

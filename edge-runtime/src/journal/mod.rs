@@ -39,11 +39,11 @@ use watchkeeper_store::{
 pub use chain::{ChainError, Hash, verify};
 pub use loss::{Loss, Stamp};
 pub use record::StoredEvent;
+pub(crate) use reservation::{Reservation, ReservationError};
 pub use retention::Limits;
 pub use specs::{Kept, Kind, LastWord, Loaded, Specs, Unreadable, Word};
 
 use record::HeadV1;
-use reservation::Reservation;
 use retention::{Item, Retention};
 use unended::Unended;
 
@@ -53,6 +53,8 @@ const HEAD: &[u8] = b"head";
 
 /// The store's folder in the state folder.
 const FOLDER: &str = "journal";
+/// Name of the file beside it that keeps numbers from being given twice.
+const RESERVED: &str = "journal.reserved";
 
 /// Records read from the store at a time while opening.
 const OPEN_PAGE: usize = 512;
@@ -82,6 +84,15 @@ pub enum JournalError {
         /// What is wrong with it.
         why: String,
     },
+}
+
+impl From<ReservationError> for JournalError {
+    fn from(error: ReservationError) -> Self {
+        Self::Reservation {
+            path: error.path,
+            source: error.source,
+        }
+    }
 }
 
 /// Where the journal stands.
@@ -183,7 +194,7 @@ impl Journal {
         if let Some((what, found)) = specs.newer()? {
             return Err(newer(&what, found));
         }
-        let reservation = Reservation::open(state)?;
+        let reservation = Reservation::open(state, RESERVED)?;
         let head = match store.get(META, HEAD) {
             Ok(None) | Err(StoreError::Corrupt { .. }) => None,
             Ok(Some(bytes)) => Some(HeadV1::decode(&bytes).map_err(|bad| match bad {

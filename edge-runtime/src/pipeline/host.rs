@@ -1,6 +1,7 @@
-//! The workflow's way to a detector.
+//! The workflow's way to a detector, and its way out of the box.
 //!
-//! Owns the frame that is being processed, the detectors and their last answers. Invariants: the engine sees class names and
+//! Owns the frame that is being processed, the detectors and their last answers. Invariants: what a step wants done outside is handed over and
+//! never waited for; the engine sees class names and
 //! boxes in pixels only, how a class id becomes a name is settled here; an answer that is held is given for the picture it was
 //! found in, or for one of the same place.
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use watchkeeper_contract::effect::Effect;
 use watchkeeper_engine::detections::{Detection, DetectionId, Detections, Extra};
 use watchkeeper_engine::mask::Mask;
 use watchkeeper_engine::workflow::{ClassScore, DetectRequest, Host, ImageValue, Pixels, Task};
@@ -16,6 +18,7 @@ use watchkeeper_engine::workflow::{ClassScore, DetectRequest, Host, ImageValue, 
 use super::detectors::Detectors;
 use crate::clock;
 use crate::detect::{DetectParams, DetectTimes, RawDetection, Shape};
+use crate::effects::Outlet;
 use crate::frame::{Frame, Picture};
 
 /// The frame that is being processed, and the value under which the workflow knows its pixels.
@@ -133,6 +136,8 @@ pub struct DetectHost {
     times: DetectTimes,
     /// Each time a model was asked in this frame.
     inferences: Vec<(String, Duration)>,
+    /// Where it goes what steps want done outside; absent: nowhere.
+    outlet: Option<Outlet>,
 }
 
 impl DetectHost {
@@ -151,7 +156,15 @@ impl DetectHost {
             scores: Vec::new(),
             times: DetectTimes::default(),
             inferences: Vec::new(),
+            outlet: None,
         }
+    }
+
+    /// Hands over to `outlet` what steps want done outside.
+    #[must_use]
+    pub fn with_outlet(mut self, outlet: Outlet) -> Self {
+        self.outlet = Some(outlet);
+        self
     }
 
     /// What serves its steps.
@@ -330,9 +343,22 @@ impl Host for DetectHost {
         info.is_none_or(|info| info.knows_classes)
     }
 
-    /// Secrets are variables of this program's environment.
+    fn emit(&mut self, step: &str, effect: Effect) -> Result<(), String> {
+        match &self.outlet {
+            Some(outlet) => outlet.emit(step, &effect),
+            None => Err(format!(
+                "nothing is sent from here: {} of step {step} is only sent where the workflow is deployed on a source",
+                effect.what()
+            )),
+        }
+    }
+
+    /// Secrets are what the configuration says; where nothing is sent, variables of this program's environment stand in for them.
     fn has_secret(&self, name: &str) -> bool {
-        std::env::var_os(name).is_some()
+        match &self.outlet {
+            Some(outlet) => outlet.has_secret(name),
+            None => std::env::var_os(name).is_some(),
+        }
     }
 
     fn wall_clock(&self) -> Option<Timestamp> {

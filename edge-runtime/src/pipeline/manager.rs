@@ -41,6 +41,7 @@ use super::worker::Subscribe as _;
 use crate::capture::mailbox::Recv;
 use crate::capture::notices::{self, Teller};
 use crate::capture::source::SourceHandle;
+use crate::effects::Effects;
 use crate::frame::Frame;
 use crate::guard::GuardFile;
 use crate::journal::Journal;
@@ -70,6 +71,8 @@ pub struct Parts {
     pub recordings: Arc<Recordings>,
     /// What pipelines remember over a restart.
     pub states: Arc<States>,
+    /// What workflows want done outside.
+    pub effects: Arc<Effects>,
     /// What keeps a crash loop from bricking the box.
     pub guard: Arc<GuardFile>,
     /// Identity of this run of the runtime.
@@ -198,6 +201,7 @@ impl Manager {
     #[must_use]
     pub fn troubles(&self) -> Vec<String> {
         let mut troubles: Vec<String> = self.storage_trouble().into_iter().collect();
+        troubles.extend(self.parts.effects.trouble());
         for status in self.sources() {
             let id = &status.spec.id;
             match status.state {

@@ -19,6 +19,7 @@ use prometheus_client::registry::{Registry, Unit};
 use watchkeeper_contract::event::Verdict;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::source::SourceState;
+use watchkeeper_contract::spool::EffectCounts;
 
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
@@ -121,7 +122,18 @@ pub struct Metrics {
     step_errors: Bounded<OfStep, Counter>,
     events_lost: Counter,
     storage_trouble: Gauge,
+    effects: EffectGauges,
     journal: JournalGauges,
+}
+
+#[derive(Debug, Default)]
+struct EffectGauges {
+    waiting: Gauge<u64, AtomicU64>,
+    waiting_bytes: Gauge<u64, AtomicU64>,
+    taken: Counter,
+    refused: Counter,
+    done: Counter,
+    failed: Counter,
 }
 
 #[derive(Debug, Default)]
@@ -212,6 +224,35 @@ impl Metrics {
             storage_trouble.clone(),
         );
 
+        let effects = EffectGauges::default();
+        let own = registry.sub_registry_with_prefix("effects");
+        own.register(
+            "waiting",
+            "What workflows want done outside and the agent has not done",
+            effects.waiting.clone(),
+        );
+        own.register(
+            "waiting_bytes",
+            "Bytes of that",
+            effects.waiting_bytes.clone(),
+        );
+        own.register(
+            "taken",
+            "Effects taken over from steps",
+            effects.taken.clone(),
+        );
+        own.register(
+            "refused",
+            "Effects that were not allowed or for which there was no room",
+            effects.refused.clone(),
+        );
+        own.register("done", "Effects that were done", effects.done.clone());
+        own.register(
+            "failed",
+            "Effects that were given up, ever",
+            effects.failed.clone(),
+        );
+
         let journal = JournalGauges::default();
         let own = registry.sub_registry_with_prefix("journal");
         own.register(
@@ -259,6 +300,7 @@ impl Metrics {
             step_errors,
             events_lost,
             storage_trouble,
+            effects,
             journal,
         }
     }
@@ -362,6 +404,21 @@ impl Metrics {
     pub fn recorder(&self, lost: u64, has_trouble: bool) {
         self.events_lost.inner().store(lost, Ordering::Relaxed);
         self.storage_trouble.set(i64::from(has_trouble));
+    }
+
+    /// What workflows want done outside fares like this.
+    pub fn effects(&self, counts: &EffectCounts) {
+        let own = &self.effects;
+        own.waiting.set(counts.waiting);
+        own.waiting_bytes.set(counts.waiting_bytes);
+        for (counter, count) in [
+            (&own.taken, counts.taken),
+            (&own.refused, counts.refused),
+            (&own.done, counts.done),
+            (&own.failed, counts.failed),
+        ] {
+            counter.inner().store(count, Ordering::Relaxed);
+        }
     }
 
     /// A source is gone, and the gauges of its state with it. Its counters stay: a counter that vanishes looks like a

@@ -16,6 +16,7 @@
 mod about;
 pub(crate) mod body;
 mod catalogue;
+mod effects;
 mod events;
 pub mod metrics;
 mod openapi;
@@ -154,6 +155,9 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(events::page))
         .routes(routes!(events::verify))
         .routes(routes!(events::stream))
+        .routes(routes!(effects::list))
+        .routes(routes!(effects::get))
+        .routes(routes!(effects::settle))
         .routes(routes!(catalogue::validate))
         .routes(routes!(catalogue::run).layer(DefaultBodyLimit::max(MAX_PICTURES_BODY)))
         .routes(routes!(catalogue::blocks))

@@ -16,6 +16,7 @@ use watchkeeper_contract::problem::Problem;
         (name = "sources", description = "Where frames come from"),
         (name = "pipelines", description = "Workflows deployed on sources"),
         (name = "events", description = "The journal and its pictures"),
+        (name = "effects", description = "What workflows want done outside, until the agent has done it"),
         (name = "workflows", description = "What can be deployed"),
         (name = "models", description = "Models on this box"),
         (name = "runtime", description = "The runtime itself")

@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 
+use crate::effects::EffectsError;
 use crate::journal::JournalError;
 use crate::journal::media::MediaError;
 
@@ -55,6 +56,17 @@ impl From<MediaError> for Refusal {
             MediaError::Io { .. } => (StatusCode::INTERNAL_SERVER_ERROR, ProblemCode::Storage),
         };
         Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<EffectsError> for Refusal {
+    fn from(error: EffectsError) -> Self {
+        tracing::error!(%error, "the effects refused a request");
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            ProblemCode::Storage,
+            error.to_string(),
+        )
     }
 }
 

@@ -16,6 +16,7 @@ use watchkeeper_contract::workflow::{
     BlockDetails, BlockSummary, ValidateReport, WorkflowRun, WorkflowRunResult,
 };
 
+use crate::effects::Effects;
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
 
@@ -139,4 +140,7 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Kept pictures.
     fn media(&self) -> &MediaStore;
+
+    /// What workflows want done outside.
+    fn effects(&self) -> &Effects;
 }

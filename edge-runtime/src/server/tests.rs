@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use watchkeeper_config::{HostRule, SinksConfig};
+use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_contract::event::{
     Decision, EVENT_SCHEMA, Event, EventBody, Media, MediaKind, Phase, Verdict,
 };
@@ -30,6 +32,7 @@ use watchkeeper_contract::workflow::{
 
 use super::metrics::Metrics;
 use super::*;
+use crate::effects::{self as spool, Effects};
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{Journal, Limits};
 
@@ -41,6 +44,7 @@ const NOW: Wall = Wall {
 /// Keeps what it is told and shows it again.
 struct Little {
     journal: Journal,
+    effects: Effects,
     media: MediaStore,
     metrics: Metrics,
     folder: PathBuf,
@@ -206,6 +210,7 @@ impl Runtime for Little {
             uptime_s: 1.0,
             pid: 1,
             last_seq: self.journal.head().last,
+            effects: self.effects.counts(),
         }
     }
     fn metrics(&self) -> String {
@@ -216,6 +221,9 @@ impl Runtime for Little {
     }
     fn media(&self) -> &MediaStore {
         &self.media
+    }
+    fn effects(&self) -> &Effects {
+        &self.effects
     }
 }
 
@@ -293,8 +301,17 @@ impl Bench {
             max_bytes: 1 << 20,
             min_free_bytes: 0,
         };
+        let sinks = SinksConfig {
+            hosts: vec![HostRule::parse("hooks.example.org").unwrap()],
+            ..SinksConfig::default()
+        };
+        let bounds = spool::Limits {
+            min_free_bytes: 0,
+            ..spool::Limits::default()
+        };
         let little = Arc::new(Little {
             journal,
+            effects: Effects::open(folder.path(), &sinks, bounds).unwrap(),
             media: MediaStore::open(folder.path(), limits).unwrap(),
             metrics: Metrics::new(),
             folder: folder.path().to_owned(),
@@ -807,6 +824,9 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
         "get /v1/events",
         "get /v1/events/stream",
         "get /v1/events/verify",
+        "get /v1/effects",
+        "get /v1/effects/{number}",
+        "post /v1/effects/{number}/outcome",
         "get /v1/media/{id}",
         "post /v1/workflows/validate",
         "post /v1/workflows/run",
@@ -900,4 +920,65 @@ async fn pictures_may_be_large_and_are_worked_on_one_request_at_a_time() {
     drop(first);
     gate.open();
     while bench.ask("POST", "/v1/workflows/run", run).await.status != 200 {}
+}
+
+fn effect(text: &str) -> Effect {
+    Effect::Http(HttpCall {
+        url: "https://hooks.example.org/in".to_owned(),
+        method: HttpMethod::Post,
+        query: Vec::new(),
+        headers: BTreeMap::new(),
+        body: HttpBody::Json {
+            document: text.into(),
+        },
+        timeout_s: 2.0,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_effect_is_waited_for_shown_and_settled_once() {
+    let bench = Bench::start();
+    let gate = PipelineId::new("gate").unwrap();
+    let outlet = bench.little.effects.outlet(&gate);
+    let (listed, ()) = tokio::join!(bench.get("/v1/effects?wait=30"), async {
+        outlet.emit("hook", &effect("somebody")).unwrap();
+    });
+    let listed = listed.json();
+    assert_eq!(listed[0]["step"], "hook");
+    assert_eq!(listed[0]["what"], "an HTTP request");
+    let path = format!("/v1/effects/{}", listed[0]["number"]);
+    let whole = bench.get(&path).await.json();
+    assert_eq!(whole["effect"]["body"]["document"], "somebody");
+    assert_eq!(whole["id"], listed[0]["id"]);
+    let outcome = format!("{path}/outcome");
+    let failed = json!({"outcome": "failed", "why": "the server said 404"}).to_string();
+    assert_eq!(bench.ask("POST", &outcome, &failed).await.status, 204);
+    let again = bench.ask("POST", &outcome, &failed).await;
+    assert_eq!(again.problem().code, ProblemCode::NotFound);
+    assert_eq!(bench.get(&path).await.problem().code, ProblemCode::NotFound);
+    assert_eq!(bench.get("/v1/effects").await.json(), json!([]));
+    let health = bench.get("/v1/health").await.json();
+    assert_eq!(health["effects"]["failed"], 1);
+    assert_eq!(
+        health["effects"]["last_failed"][0]["why"],
+        "the server said 404"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_of_another_box_is_told_to_begin_again_and_a_bad_query_what_is_wrong() {
+    let bench = Bench::start();
+    let ahead = bench.get("/v1/effects?after=99999").await.problem();
+    assert_eq!((ahead.status, ahead.code), (409, ProblemCode::Conflict));
+    for (query, field) in [
+        ("wait=31", "wait"),
+        ("limit=0", "limit"),
+        ("after=x", "after"),
+    ] {
+        let problem = bench.get(&format!("/v1/effects?{query}")).await.problem();
+        assert_eq!(
+            (problem.status, problem.field.as_deref()),
+            (400, Some(field))
+        );
+    }
 }

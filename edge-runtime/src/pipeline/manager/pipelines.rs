@@ -388,7 +388,8 @@ impl Manager {
         prepared: Prepared,
         kept: Option<Kept>,
     ) -> Result<Worker, Problem> {
-        let host = DetectHost::new(prepared.detectors, fastrand::u64(..));
+        let host = DetectHost::new(prepared.detectors, fastrand::u64(..))
+            .with_outlet(self.parts.effects.outlet(&spec.id));
         let run = Run::new(prepared.plan, host, &spec);
         let recording = spec.record.then(|| self.parts.recordings.of(&spec.id));
         let services = Services {

@@ -12,6 +12,7 @@ use watchkeeper_store::{Batch, MemoryStore, Op, OpenOutcome, Store};
 
 use super::*;
 use crate::capture::notices::{Noticed, SourceNotice};
+use crate::effects;
 use crate::journal::Limits;
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::pipeline::outage::{Notice, OutageRecord};
@@ -50,10 +51,13 @@ fn manager_over(store: Arc<dyn Store>, state: &Path) -> Manager {
     let recordings = Arc::new(Recordings::new(state, limits));
     let room = Room::new(state, Arc::clone(&recordings), Arc::clone(&media));
     let (recorder, _) = Recorder::spawn(Arc::clone(&journal), media, Arc::new(room)).unwrap();
+    let config = config.unwrap();
+    let effects = Effects::open(state, &config.sinks, effects::Limits::default());
     Manager::new(Parts {
+        effects: Arc::new(effects.unwrap()),
         journal,
         recorder,
-        models: Models::new(&config.unwrap()),
+        models: Models::new(&config),
         metrics: Arc::new(Metrics::new()),
         recordings,
         states: Arc::new(States::spawn(state).unwrap()),

@@ -59,6 +59,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 Kind::FloatZeroToOne,
                 Kind::Boolean,
                 Kind::TopClass,
+                // Beyond the peer's: a token need not stand in a definition.
+                Kind::Secret,
             ],
         )
         .entries_only()
