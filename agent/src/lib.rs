@@ -6,7 +6,8 @@
 //!
 //! Map:
 //! - the daemon: [`agent`] is the loop in which the cores meet the world, [`mqtt`] and [`broker`] the wire and a broker of the box's own, [`outbox`] what
-//!   waits to be sent, [`command`] what comes back, [`opinion`] what a model thinks of an event that the box is unsure of;
+//!   waits to be sent, [`command`] what comes back, [`opinion`] what a model thinks of an event that the box is unsure of, [`sinks`] does what workflows
+//!   want done outside;
 //! - the command: [`cli`], and [`assistant`] below it, which turns plain words into proposals and carries out none by itself;
 //! - both: [`runtime_client`] speaks the contract, [`language`] opens the way to a model of language, [`backoff`], [`clock`], [`seldom`], [`service`],
 //!   [`one_line`] and [`wording`] are small parts.
@@ -26,4 +27,5 @@ pub mod outbox;
 pub mod runtime_client;
 pub mod seldom;
 pub mod service;
+pub mod sinks;
 pub mod wording;

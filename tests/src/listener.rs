@@ -37,7 +37,18 @@ impl Listener {
     pub(crate) fn start(
         serve: impl Fn(TcpStream, &Closed) -> anyhow::Result<()> + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").context("no free port")?;
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), serve)
+    }
+
+    /// The same at this address.
+    ///
+    /// # Errors
+    /// When the port is taken.
+    pub(crate) fn start_at(
+        address: SocketAddr,
+        serve: impl Fn(TcpStream, &Closed) -> anyhow::Result<()> + Send + Sync + 'static,
+    ) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(address).context("no free port")?;
         let address = listener.local_addr()?;
         let (closed, serve) = (Closed::default(), Arc::new(serve));
         let for_thread = closed.clone();

@@ -58,6 +58,8 @@ use crate::opinion::{self, Asker};
 use crate::outbox::{self, Change, Class, Content, Draft, Outbox, OutboxId, TelemetryRing};
 use crate::runtime_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
 use crate::seldom::Seldom;
+use crate::sinks::service::Service;
+use crate::sinks::{self, Performer};
 use shown::ShownSources;
 
 /// How often the runtime is asked how it is. Telemetry goes out at its own, longer interval.
@@ -80,6 +82,9 @@ pub enum AgentError {
     /// The thread that writes the store died.
     #[error("the thread that writes the store died: {0}")]
     Writer(#[from] JoinError),
+    /// The task that does what workflows want done died.
+    #[error("the task that does what workflows want done outside died")]
+    Sinks,
 }
 
 /// Everything that can happen to the agent while it runs.
@@ -148,6 +153,10 @@ pub struct Agent {
     asker: Option<Arc<Asker>>,
     opining: Option<BoxFuture<'static, Answered>>,
 
+    /// Does what workflows want done outside, from the first turn of the loop on.
+    sinks: Option<Performer>,
+    sink_limits: sinks::queue::Limits,
+
     /// Changes to other keyspaces that go out with the outbox's next change.
     riders: Vec<Op>,
     /// Whose `riders` are among those.
@@ -207,11 +216,15 @@ impl Agent {
         // What the ledger of the last run left to do.
         self.drain_board()?;
         self.settle()?;
+        let (runtime, limits) = (self.runtime.clone(), self.sink_limits);
+        let sinks = self.sinks.take();
+        let mut sinks = sinks.map(|sinks| Service::spawn(runtime, sinks, limits));
         self.watchdog.ready();
         loop {
             let event = tokio::select! {
                 biased;
                 () = &mut stop => break,
+                () = died(&mut sinks) => return Err(AgentError::Sinks),
                 event = self.next_event() => event,
             };
             self.handle(event)?;
@@ -219,7 +232,13 @@ impl Agent {
             self.watchdog.fed(Instant::now());
         }
         self.watchdog.stopping();
-        self.farewell().await
+        let ended = async {
+            if let Some(sinks) = sinks {
+                sinks.stop().await;
+            }
+        };
+        let ((), farewell) = tokio::join!(ended, self.farewell());
+        farewell
     }
 
     /// The next thing that happens. Dropping this future loses nothing.
@@ -718,6 +737,14 @@ async fn finished<F: Future + Unpin>(slot: &mut Option<F>) -> F::Output {
             *slot = None;
             output
         }
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends when the task has, which it never does by itself.
+async fn died(sinks: &mut Option<Service>) {
+    match sinks {
+        Some(sinks) => sinks.ended().await,
         None => std::future::pending().await,
     }
 }

@@ -3,16 +3,15 @@
 //! Invariant: the loop never waits for a model. What is kept of an event is stored with whatever tells of it, in one change: its record with the mark that it waits, its word
 //! with the mark that it has it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use serde_json::json;
 use watchkeeper_contract::event::{Event as Record, Verdict};
 use watchkeeper_contract::id::EventId;
-use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use super::{Agent, AgentError, Rider};
-use crate::clock::wall_now;
+use crate::clock::{age, wall_now};
 use crate::mqtt::payload::{MAX_PAYLOAD, opinion_draft};
 use crate::opinion::weigh::{Outcome, weigh};
 use crate::opinion::{Answer, Case, on_disk, queue};
@@ -116,30 +115,5 @@ impl Agent {
         }
         let draft = opinion_draft(case, answer, &weighed, wall_now());
         self.tell_outbox(outbox::Input::Own(draft))
-    }
-}
-
-/// How long ago that was, as far as both clocks are to be believed: a journal that is caught up with is full of events that nobody waits for.
-fn age(at: Wall, now: Wall) -> Duration {
-    if [at.quality, now.quality].contains(&TimeQuality::Unsynced) {
-        return Duration::ZERO;
-    }
-    let passed = now.unix_ms.saturating_sub(at.unix_ms);
-    Duration::from_millis(u64::try_from(passed).unwrap_or(0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_event_has_an_age_only_where_its_clock_and_ours_were_set() {
-        let at = |unix_ms, quality| Wall { unix_ms, quality };
-        let (set, unset) = (TimeQuality::Estimated, TimeQuality::Unsynced);
-        let hour = Duration::from_secs(3600);
-        assert_eq!(age(at(1_000, set), at(3_601_000, set)), hour);
-        assert_eq!(age(at(1_000, unset), at(3_601_000, set)), Duration::ZERO);
-        assert_eq!(age(at(1_000, set), at(3_601_000, unset)), Duration::ZERO);
-        assert_eq!(age(at(3_601_000, set), at(1_000, set)), Duration::ZERO);
     }
 }

@@ -16,7 +16,7 @@ use crate::mqtt::OperationName;
 use crate::mqtt::link::{Token, Will};
 use crate::mqtt::payload::{
     self, AgentMessage, BirthMessage, CapabilityMessage, CountsMessage, FramesMessage,
-    HealthMessage, Presence, SCHEMA, ServiceState, SourceStateMessage, StateMessage,
+    HealthMessage, Presence, SCHEMA, ServiceState, SinkCounts, SourceStateMessage, StateMessage,
 };
 use crate::outbox;
 
@@ -286,6 +286,11 @@ impl Agent {
                 cursor: self.outbox.cursor(),
                 telemetry_dropped: self.ring.dropped(),
                 open_commands: self.board.open().count(),
+                sinks: report
+                    .health
+                    .as_ref()
+                    .ok()
+                    .map(|h| SinkCounts::of(&h.effects)),
             }),
         )];
         for source in report.sources.iter().flatten() {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use watchkeeper_config::{Config, LlmConfig};
+use watchkeeper_config::{Config, LlmConfig, SinksConfig};
 use watchkeeper_contract::id::{BoxId, SiteId};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{
@@ -31,6 +31,7 @@ use crate::opinion::{self, Asker};
 use crate::outbox::{self, ClassLimits, Limits, Outbox, OutboxId, TelemetryRing};
 use crate::runtime_client::{ClientError, RuntimeClient};
 use crate::seldom::Seldom;
+use crate::sinks::{self, Performer};
 
 /// Folder of the agent's store below the state folder.
 const FOLDER: &str = "agent";
@@ -67,6 +68,8 @@ pub struct Setup {
     pub telemetry_every: Duration,
     /// How long requests are not taken after one that is too large to read ended several sessions in a row.
     pub flood_pause: Duration,
+    /// What workflows may have done outside.
+    pub sinks: SinksConfig,
     /// Who is asked about doubtful events; absent: nobody.
     pub opinions: Option<OpinionSetup>,
 }
@@ -112,6 +115,7 @@ impl Setup {
             },
             telemetry_every: agent.telemetry,
             flood_pause: FLOOD_PAUSE,
+            sinks: config.sinks.clone(),
             opinions: config
                 .llm
                 .as_ref()
@@ -186,6 +190,7 @@ impl Agent {
                 time: opinions.time,
             })
         });
+        let sinks = Performer::new(setup.sinks.clone(), Arc::clone(&store));
         let limits = opinion::queue::Limits::default();
         let opinions = opinion::Queue::new(limits, asker.is_some(), now, asked);
         let cursor = outbox.cursor();
@@ -230,6 +235,11 @@ impl Agent {
             opinions,
             asker,
             opining: None,
+            sinks: Some(sinks),
+            sink_limits: sinks::queue::Limits {
+                age: setup.sinks.give_up_after,
+                ..sinks::queue::Limits::default()
+            },
             riders: Vec::new(),
             riding: Vec::new(),
             boarded: Vec::new(),

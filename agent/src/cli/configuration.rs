@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use watchkeeper_config::{
-    Backend, BrokerLayers, Config, ConfigError, LlmConfig, LoadRequest, MqttConfig, Origin, load,
-    redact,
+    Backend, BrokerLayers, Config, ConfigError, LlmConfig, LoadRequest, MqttConfig, Origin,
+    SecretSource, SinksConfig, load, redact,
 };
 
 use super::args::{ConfigAction, Global};
@@ -200,6 +200,9 @@ fn shown(config: &Config) -> Value {
     if let Some(llm) = &config.llm {
         shown["llm"] = llm_section(llm);
     }
+    if let Some(section) = sinks_section(&config.sinks) {
+        shown["sinks"] = section;
+    }
     for source in &config.sources {
         let mut section = serde_json::to_value(source).unwrap_or_default();
         section["uri"] = json!(redact::uri(&source.uri));
@@ -251,6 +254,39 @@ fn llm_section(llm: &LlmConfig) -> Value {
     section
 }
 
+/// The section `[sinks]`, without secrets; none where nothing may be done.
+fn sinks_section(sinks: &SinksConfig) -> Option<Value> {
+    if sinks.hosts.is_empty() && sinks.folders.is_empty() && sinks.secrets.is_empty() {
+        return None;
+    }
+    let hosts: Vec<String> = sinks.hosts.iter().map(ToString::to_string).collect();
+    let mut section = json!({
+        "hosts": hosts, "folders": sinks.folders, "give_up_after_s": sinks.give_up_after.as_secs_f64(),
+    });
+    set(
+        &mut section,
+        "ca_file",
+        sinks.ca_file.as_deref().map(absolute),
+    );
+    for (key, url) in [
+        ("slack_url", &sinks.slack_url),
+        ("twilio_url", &sinks.twilio_url),
+        ("s3_url", &sinks.s3_url),
+    ] {
+        let url = url.as_ref().map(|url| redact::uri(url.as_str()));
+        set(&mut section, key, url);
+    }
+    for (name, source) in &sinks.secrets {
+        section["secrets"][name] = match source {
+            SecretSource::Value(_) => json!({"value": "***"}),
+            SecretSource::File(path) => json!({"file": absolute(path)}),
+            SecretSource::Variable(variable) => json!({"variable": variable}),
+            SecretSource::Credential(credential) => json!({"credential": credential}),
+        };
+    }
+    Some(section)
+}
+
 /// A path as it is found from anywhere: what is relative begins where the command runs, and a file may be read elsewhere.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
@@ -293,7 +329,7 @@ mod tests {
     fn what_is_shown_holds_no_secret_and_loads_again() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("wk.toml");
-        let text = "[mqtt]\nhost = \"b\"\nusername = \"u\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n[sources.yard]\nuri = \"http://cam/mjpg?user=me&pwd=hunter2\"\n[models]\nmirror = \"https://mirror/?token=hunter2\"\n";
+        let text = "[mqtt]\nhost = \"b\"\nusername = \"u\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n[sources.yard]\nuri = \"http://cam/mjpg?user=me&pwd=hunter2\"\n[models]\nmirror = \"https://mirror/?token=hunter2\"\n[sinks]\nhosts = [\"hooks.example.org:8443\"]\nfolders = [\"/srv/out\"]\nsecrets = { A = { value = \"hunter2\" }, B = { file = \"b.txt\" } }\n";
         std::fs::write(&file, text).unwrap();
         let request = LoadRequest {
             file: Some(file.clone()),
@@ -306,5 +342,7 @@ mod tests {
         let again = load(&request).unwrap();
         assert_eq!(again.sources.len(), 2);
         assert_eq!(again.warnings, []);
+        assert_eq!(again.sinks.hosts.len(), 1);
+        assert_eq!(again.sinks.secrets.len(), 2);
     }
 }

@@ -90,6 +90,7 @@ pub(super) fn run(
             findings.push(folder("state folder", &config.state_dir));
             findings.push(socket(&config.runtime_socket));
             findings.push(space(&config.state_dir));
+            findings.extend(sinks(config));
         }
         Err(failure) => findings.push(Finding::problem(
             failure.to_string(),
@@ -380,6 +381,45 @@ fn space(state_dir: &Path) -> Finding {
             "make the state folder, or set runtime.state_dir",
         ),
     }
+}
+
+/// What workflows may have done outside, where the configuration allows anything or a pipeline of it wants something.
+fn sinks(config: &Config) -> Vec<Finding> {
+    let sinks = &config.sinks;
+    let steps = config.pipelines.iter().flat_map(|pipeline| {
+        let steps = pipeline.workflow.get("steps").and_then(|s| s.as_array());
+        steps.into_iter().flatten()
+    });
+    let is_wanted = steps
+        .filter_map(|step| step.get("type")?.as_str())
+        .any(|kind| {
+            watchkeeper_engine::workflow::details(kind).is_some_and(|block| {
+                block.summary.category == "sink" && kind.starts_with("roboflow")
+            })
+        });
+    if sinks.hosts.is_empty() && sinks.folders.is_empty() {
+        return match is_wanted {
+            false => Vec::new(),
+            true => vec![Finding::advice(
+                "a workflow wants to send or write something, and the configuration allows nothing",
+                "name the hosts and folders in [sinks], as docs/configuration.md says",
+            )],
+        };
+    }
+    let hosts: Vec<String> = sinks.hosts.iter().map(ToString::to_string).collect();
+    let mut findings = vec![Finding::ok(format!(
+        "sinks: {} hosts may be called ({}), {} secrets",
+        hosts.len(),
+        hosts.join(", "),
+        sinks.secrets.len()
+    ))];
+    findings.extend(
+        sinks
+            .folders
+            .iter()
+            .map(|path| folder("folder of sinks", path)),
+    );
+    findings
 }
 
 fn cameras(root: &Path) -> Vec<Finding> {

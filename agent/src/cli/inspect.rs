@@ -9,13 +9,16 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use watchkeeper_config::address::Address;
-use watchkeeper_config::{Config, ConfigError, Findings, LeftOut, Origin, redact};
+use watchkeeper_config::{
+    Config, ConfigError, Findings, LeftOut, Origin, SecretSource, SinksConfig, redact,
+};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
 use watchkeeper_models::{MOTION, Zoo};
 
 use crate::mqtt::tls::{self, TlsError};
+use crate::sinks::secrets;
 
 /// Looks at everything that a configuration names, also in what is left out of it.
 pub(super) fn look(config: &Config, left_out: &LeftOut) -> Findings {
@@ -51,6 +54,9 @@ pub(super) fn look(config: &Config, left_out: &LeftOut) -> Findings {
             wrong(key, Some(redact::uri(&source.uri)), error);
         }
     }
+    for (key, found, problem) in sinks(&config.sinks) {
+        wrong(key, found, problem);
+    }
     let zoo = Zoo::with_dirs(config.models.folders());
     if let Some(model) = &config.models.default
         && let Err(error) = known(&zoo, model)
@@ -64,6 +70,37 @@ pub(super) fn look(config: &Config, left_out: &LeftOut) -> Findings {
         pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
     }
     findings
+}
+
+/// Key, value and sentence of what workflows may have done and can't be. A variable and a credential are the agent's, of which this command sees nothing.
+fn sinks(sinks: &SinksConfig) -> Vec<(String, Option<String>, String)> {
+    let mut wrong = Vec::new();
+    for (nth, folder) in sinks.folders.iter().enumerate() {
+        if !folder.is_dir() {
+            let problem = "there is no such folder; make it, and let the agent's user write there";
+            let found = folder.display().to_string();
+            wrong.push((
+                format!("sinks.folders[{nth}]"),
+                Some(found),
+                problem.to_owned(),
+            ));
+        }
+    }
+    if let Some(path) = &sinks.ca_file
+        && let Err(error) = File::open(path)
+    {
+        let found = path.display().to_string();
+        let problem = format!("can't read the file: {error}");
+        wrong.push(("sinks.ca_file".to_owned(), Some(found), problem));
+    }
+    for (name, source) in &sinks.secrets {
+        if matches!(source, SecretSource::File(_) | SecretSource::Value(_))
+            && let Err(problem) = secrets::read(name, source, None)
+        {
+            wrong.push((format!("sinks.secrets.{name}"), None, problem));
+        }
+    }
+    wrong
 }
 
 /// Key, value and sentence of what keeps the agent from the broker.

@@ -46,6 +46,19 @@ pub(super) fn show_status(
     for reason in &health.reasons {
         out.line(format!("  {reason}"));
     }
+    let effects = &health.effects;
+    if effects.waiting + effects.taken + effects.refused + effects.failed > 0 {
+        out.line(format!(
+            "sinks of workflows: {} waiting, {} done, {} refused, {} given up",
+            effects.waiting, effects.done, effects.refused, effects.failed
+        ));
+    }
+    if let Some(last) = effects.last_failed.last() {
+        out.line(format!(
+            "  the last given up, of step {} in pipeline {}: {}",
+            last.step, last.pipeline, last.why
+        ));
+    }
     if !sources.is_empty() {
         out.line("");
         source_table(sources, out);

@@ -17,6 +17,7 @@
 
 mod catalogue;
 mod deadlines;
+mod effects;
 mod error;
 mod feed;
 mod newer;

@@ -12,6 +12,7 @@ mod config;
 mod contract;
 mod decoders;
 mod download;
+mod effect;
 mod hostile;
 mod journal;
 mod manifest;
@@ -40,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     target("contract", contract::contract),
     target("decoders", decoders::decoders),
     target("download", download::download),
+    target("effect", effect::effect),
     target("journal", journal::journal),
     target("manifest", manifest::manifest),
     target("model", model::model),

@@ -7,7 +7,7 @@ use watchkeeper_contract::pipeline::LineCount;
 
 use super::Section;
 use super::names::{NOW, TS_ROW, json, names};
-use crate::mqtt::payload::{AgentMessage, CountsMessage, FramesMessage, ZoneCount};
+use crate::mqtt::payload::{AgentMessage, CountsMessage, FramesMessage, SinkCounts, ZoneCount};
 use crate::outbox::{ClassStats, Stats};
 
 pub(super) fn sections() -> Vec<Section> {
@@ -103,6 +103,12 @@ pub(super) fn sections() -> Vec<Section> {
                 cursor: Some(EventSeq(1207)),
                 telemetry_dropped: 0,
                 open_commands: 0,
+                sinks: Some(SinkCounts {
+                    waiting: 2,
+                    done: 88,
+                    refused: 0,
+                    failed: 1,
+                }),
             }),
             members: &[
                 TS_ROW,
@@ -119,6 +125,11 @@ pub(super) fn sections() -> Vec<Section> {
                     "measurements thinned out while there was no link",
                 ),
                 ("open_commands", "commands that are not finished"),
+                (
+                    "sinks",
+                    "what workflows want done outside: `waiting`, `done` and `refused` (not taken over) since the runtime started, `failed` \
+                     (given up) ever; absent while the runtime does not answer",
+                ),
             ],
         },
     ]

@@ -8,6 +8,7 @@ use serde::Serialize;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::pipeline::{LineCount, PipelineState, PipelineStatus};
 use watchkeeper_contract::source::SourceStatus;
+use watchkeeper_contract::spool::EffectCounts;
 use watchkeeper_contract::time::Wall;
 
 use crate::outbox::Stats;
@@ -120,4 +121,33 @@ pub struct AgentMessage {
     pub telemetry_dropped: u64,
     /// Commands that are not finished.
     pub open_commands: usize,
+    /// What workflows want done outside; absent while the runtime does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sinks: Option<SinkCounts>,
+}
+
+/// How what workflows want done outside fares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SinkCounts {
+    /// That waits to be done.
+    pub waiting: u64,
+    /// That was done since the runtime started.
+    pub done: u64,
+    /// That the runtime did not take over since it started.
+    pub refused: u64,
+    /// That was given up, ever.
+    pub failed: u64,
+}
+
+impl SinkCounts {
+    /// Those of the runtime's answer.
+    #[must_use]
+    pub fn of(counts: &EffectCounts) -> Self {
+        Self {
+            waiting: counts.waiting,
+            done: counts.done,
+            refused: counts.refused,
+            failed: counts.failed,
+        }
+    }
 }

@@ -129,6 +129,7 @@ impl EmbeddedAgent {
             limits: Limits::default(),
             telemetry_every: Duration::from_secs(60),
             flood_pause: Duration::from_secs(3600),
+            sinks: watchkeeper_config::SinksConfig::default(),
             opinions: None,
         };
         change(&mut setup);

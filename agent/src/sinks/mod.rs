@@ -1,0 +1,99 @@
+//! Does what workflows want done outside: requests, messages, e-mails, files.
+//!
+//! Map: [`queue`] which effect is done when (sans-IO), [`service`] the task that asks the runtime and tells it what came of each, [`fault`] why one was not
+//! done; [`http`], [`slack`], [`sms`], [`email`], [`s3`] and [`file`] how each kind is done, [`secrets`] what stands behind the names of secrets.
+//!
+//! Invariants:
+//! - nothing is done that the section `[sinks]` does not allow, whatever the runtime kept;
+//! - an effect is done at least once: the runtime forgets it when it was told of the outcome and not before. One that is done again carries the
+//!   same identity, as `Idempotency-Key` where it is a request, and a file gets its text once in any case;
+//! - a secret is read when it is used and sent where the effect says; no log, error, file of ours or answer shows one.
+
+pub mod email;
+pub mod fault;
+pub mod file;
+pub mod http;
+mod naming;
+pub mod queue;
+pub mod s3;
+pub mod secrets;
+pub mod service;
+pub mod slack;
+pub mod sms;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use watchkeeper_config::SinksConfig;
+use watchkeeper_contract::effect::Effect;
+use watchkeeper_contract::spool::SpooledEffect;
+use watchkeeper_store::Store;
+
+use fault::Fault;
+use http::Web;
+use secrets::Revealed;
+
+/// Does effects, one at a time for each step and several at a time in all.
+#[derive(Debug)]
+pub struct Performer {
+    config: SinksConfig,
+    web: Web,
+    store: Arc<dyn Store>,
+    /// Folder of the service's credentials.
+    credentials: Option<PathBuf>,
+}
+
+impl Performer {
+    /// One that may do what `config` says, and keeps what it has to remember in `store`.
+    #[must_use]
+    pub fn new(config: SinksConfig, store: Arc<dyn Store>) -> Self {
+        Self {
+            web: Web::new(config.ca_file.clone()),
+            store,
+            credentials: secrets::credentials_folder(),
+            config,
+        }
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// [`Fault`]: why not, without a secret, and whether to try again.
+    pub async fn perform(&self, spooled: &SpooledEffect) -> Result<(), Fault> {
+        let revealed = Revealed::of(&spooled.effect, &self.config, self.credentials.as_deref());
+        let done = match &revealed {
+            Ok(revealed) => self.attempt(spooled, revealed).await,
+            Err(fault) => Err(fault.clone()),
+        };
+        match revealed {
+            Ok(revealed) => done.map_err(|fault| fault.without(revealed.redactor())),
+            Err(_) => done,
+        }
+    }
+
+    async fn attempt(&self, spooled: &SpooledEffect, revealed: &Revealed) -> Result<(), Fault> {
+        self.config.admits(&spooled.effect).map_err(Fault::never)?;
+        match &spooled.effect {
+            Effect::Http(call) => http::call(self, &spooled.id, call, revealed).await,
+            Effect::File(write) => {
+                let place = self.config.place(&write.directory).map_err(Fault::never)?;
+                let store = Arc::clone(&self.store);
+                let job = file::Job::new(spooled, write, place);
+                let written = tokio::task::spawn_blocking(move || job.write(&*store)).await;
+                written.unwrap_or_else(|died| Err(Fault::later(format!("the writer died: {died}"))))
+            }
+            Effect::Email(message) => {
+                email::send(
+                    &spooled.id,
+                    message,
+                    self.config.ca_file.as_deref(),
+                    revealed,
+                )
+                .await
+            }
+            Effect::Slack(message) => slack::post(self, &spooled.id, message, revealed).await,
+            Effect::Sms(sms) => sms::send(self, &spooled.id, sms, revealed).await,
+            Effect::S3(write) => s3::put(self, spooled, write, revealed).await,
+        }
+    }
+}

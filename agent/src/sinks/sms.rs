@@ -1,0 +1,58 @@
+//! Text messages by Twilio's API of 2010-04-01: `POST /Accounts/{sid}/Messages.json`, a form, with the account as login.
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use watchkeeper_contract::effect::Sms;
+
+use super::Performer;
+use super::fault::Fault;
+use super::http::{beginning, broken, form, outcome, shown};
+use super::secrets::Revealed;
+
+/// What Twilio says of a message that it does not take.
+#[derive(Deserialize)]
+struct Refusal {
+    message: String,
+}
+
+/// Sends it.
+///
+/// # Errors
+/// [`Fault`].
+pub async fn send(
+    performer: &Performer,
+    id: &str,
+    sms: &Sms,
+    revealed: &Revealed,
+) -> Result<(), Fault> {
+    let account = revealed.text(&sms.account)?;
+    let token = revealed.text(&sms.token)?;
+    let base = performer.config.twilio_url().map_err(Fault::never)?;
+    performer.config.admits_url(&base).map_err(Fault::never)?;
+    let path = utf8_percent_encode(account, NON_ALPHANUMERIC);
+    let url = base.join(&format!("2010-04-01/Accounts/{path}/Messages.json"));
+    let url = url.map_err(|_| Fault::never("the account makes no address"))?;
+    let mut fields = vec![
+        ("From".to_owned(), sms.from.clone()),
+        ("To".to_owned(), sms.to.clone()),
+        ("Body".to_owned(), sms.text.clone()),
+    ];
+    let media = sms.media.iter();
+    fields.extend(media.map(|address| ("MediaUrl".to_owned(), address.clone())));
+    let client = performer.web.client().await?;
+    let request = client
+        .post(url.clone())
+        .timeout(super::http::API_TIME)
+        .basic_auth(account, Some(token))
+        .header(super::http::IDEMPOTENCY_KEY, id);
+    let response = form(request, &fields).send().await;
+    let response = response.map_err(|error| broken(&url, &error))?;
+    let status = response.status();
+    let Err(mut fault) = outcome(&shown(&url), status, None) else {
+        return Ok(());
+    };
+    if let Ok(refusal) = serde_json::from_slice::<Refusal>(&beginning(response).await) {
+        fault.why = format!("{}: {}", fault.why, refusal.message);
+    }
+    Err(fault)
+}

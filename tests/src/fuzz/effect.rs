@@ -1,0 +1,84 @@
+//! Target `effect`: what a workflow wants done outside as JSON, and the file that the runtime keeps it in.
+//!
+//! Property: whatever is wanted, `[sinks]` admits nothing but what it names: the host and port of a request, a folder, a secret; what is refused is
+//! told in one line that shows none of an address but its host; an effect that was read is written and read back as it was; of the bytes of a file
+//! nothing is taken that was not written so.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use watchkeeper_config::sinks::web_url;
+use watchkeeper_config::{HostRule, SecretSource, SinksConfig};
+use watchkeeper_contract::effect::{Effect, Sealed};
+use watchkeeper_runtime::fuzzing;
+
+/// A text that an address may hold and no refusal may show.
+const TOKEN: &str = "T0KEN";
+
+pub(super) fn effect(input: &[u8]) {
+    if let Some(body) = fuzzing::effect_file(input) {
+        assert_eq!(
+            fuzzing::write_effect_file(&body),
+            input,
+            "it was not written so"
+        );
+    }
+    let Ok(effect) = serde_json::from_slice::<Effect>(input) else {
+        return;
+    };
+    let text = serde_json::to_string(&effect).expect("it was read from JSON");
+    let again: Effect = serde_json::from_str(&text).expect("it was just written");
+    // Compared as text: a number that is none is not equal to itself.
+    assert_eq!(serde_json::to_string(&again).ok(), Some(text));
+
+    let sinks = sinks();
+    match sinks.admits(&effect) {
+        Err(why) => {
+            assert!(!why.is_empty() && !why.contains(['\n', '\r']), "{why:?}");
+            let mut sealed = effect.sealed();
+            let is_name = sealed.any(|s| matches!(s, Sealed::Secret(name) if name.contains(TOKEN)));
+            if let (Effect::Http(_), false) = (&effect, is_name) {
+                assert!(!why.contains(TOKEN), "{why}");
+            }
+        }
+        Ok(()) => admitted(&effect, &sinks),
+    }
+}
+
+/// A box that allows one host, one folder and one secret.
+fn sinks() -> SinksConfig {
+    let host = HostRule::parse("hooks.example.org").expect("a host");
+    SinksConfig {
+        hosts: vec![host],
+        folders: vec![PathBuf::from("/srv/out")],
+        secrets: BTreeMap::from([("HOOK".to_owned(), SecretSource::Variable("H".to_owned()))]),
+        ..SinksConfig::default()
+    }
+}
+
+fn admitted(effect: &Effect, sinks: &SinksConfig) {
+    match effect {
+        Effect::Http(call) => {
+            let url = web_url(&call.url).expect("it was admitted");
+            assert_eq!(url.host_str(), Some("hooks.example.org"));
+            assert!([Some(80), Some(443)].contains(&url.port_or_known_default()));
+        }
+        Effect::Email(email) => {
+            assert!(email.server.eq_ignore_ascii_case("hooks.example.org"));
+        }
+        Effect::File(write) => {
+            let place = sinks.place(&write.directory).expect("it was admitted");
+            assert_eq!(place.folder, PathBuf::from("/srv/out"));
+            for name in &place.below {
+                assert!(!name.contains('/') && ![".", "..", ""].contains(&name.as_str()));
+            }
+            assert!(!write.prefix.contains('/') && !write.extension.contains('/'));
+        }
+        Effect::Slack(_) | Effect::Sms(_) | Effect::S3(_) => {
+            panic!("their hosts are not among those that are named");
+        }
+    }
+    for sealed in effect.sealed() {
+        assert!(!matches!(sealed, Sealed::Secret(name) if name != "HOOK"));
+    }
+}
