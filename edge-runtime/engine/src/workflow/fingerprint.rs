@@ -8,13 +8,11 @@
 //! pictures (the models aside, which are known by name only).
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
 use super::definition::InputType;
-use super::kept::Kept;
 use super::plan::{Plan, PlanStep, Source};
-use super::stateful;
-use super::value::Value;
 
 /// The first half of a SHA-256: enough that no two definitions share one by chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +26,7 @@ pub(crate) fn of_steps(plan: &Plan) -> Vec<Fingerprint> {
         print.part(step.manifest.name.as_bytes());
         for (name, json) in &step.literals {
             print.part(name.as_bytes());
-            print.value(&Value::from(json.clone()));
+            print.json(json);
         }
         for source in &step.args {
             print.source(source, plan, &done);
@@ -55,10 +53,9 @@ impl Print {
         self.0.update(bytes);
     }
 
-    fn value(&mut self, value: &Value) {
-        // Values of a definition are JSON, which can always be written.
-        let bytes = stateful::write(&Kept(value.clone()), usize::MAX);
-        self.part(&bytes.unwrap_or_default());
+    /// As text, the keys of each object in the order of the alphabet, as this build of `serde_json` keeps them.
+    fn json(&mut self, json: &Json) {
+        self.part(json.to_string().as_bytes());
     }
 
     fn source(&mut self, source: &Source, plan: &Plan, done: &[Fingerprint]) {
@@ -69,7 +66,7 @@ impl Print {
                 Some(input) => {
                     self.part(input.name.as_bytes());
                     if let InputType::Parameter { .. } = input.what {
-                        self.value(&input.value);
+                        self.json(&input.value.to_json());
                     }
                 }
                 None => {
@@ -183,6 +180,50 @@ mod tests {
             d["steps"][1]["lost_track_buffer"] = json!(30);
         };
         assert!(changed(reordered, &[]).is_empty());
+    }
+
+    #[test]
+    fn conditions_that_differ_only_deep_inside_are_different_conditions() {
+        let gated = |least: i64| {
+            let mut condition = json!({"type": "BinaryStatement",
+                "left_operand": {"type": "DynamicOperand", "operand_name": "count"},
+                "comparator": {"type": "(Number) >="},
+                "right_operand": {"type": "StaticOperand", "value": least}});
+            for _ in 0..40 {
+                condition = json!({"type": "StatementGroup", "statements": [condition]});
+            }
+            let mut definition = definition();
+            let steps = definition["steps"].as_array_mut().unwrap();
+            steps.push(
+                json!({"type": "roboflow_core/continue_if@v1", "name": "gate",
+                "condition_statement": condition, "next_steps": ["$steps.zone"],
+                "evaluation_parameters": {"count": "$steps.line.count_in"}}),
+            );
+            prints(&definition, &BTreeMap::new())
+        };
+        let (one, two) = (gated(1), gated(2));
+        assert_ne!(one["gate"], two["gate"]);
+        assert_ne!(one["zone"], two["zone"]);
+        assert_eq!(one, gated(1));
+    }
+
+    #[test]
+    fn the_order_in_which_keys_are_written_changes_nothing() {
+        let with = |labels: &str| {
+            let mut definition = definition();
+            let labels: Json = serde_json::from_str(labels).unwrap();
+            let steps = definition["steps"].as_array_mut().unwrap();
+            steps.push(
+                json!({"type": "roboflow_core/detections_filter@v1", "name": "renamed",
+                "predictions": "$steps.model.predictions",
+                "operations": [{"type": "DetectionsRename", "class_map": labels}]}),
+            );
+            prints(&definition, &BTreeMap::new())
+        };
+        assert_eq!(
+            with(r#"{"a": "b", "c": "d"}"#),
+            with(r#"{"c": "d", "a": "b"}"#)
+        );
     }
 
     #[test]
