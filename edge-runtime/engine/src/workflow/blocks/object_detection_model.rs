@@ -1,7 +1,5 @@
 //! Finds objects in pictures with a model that the program around the workflow runs.
 
-use std::sync::Arc;
-
 use super::super::block::{Block, Call, DetectRequest, Task};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
@@ -247,9 +245,7 @@ impl Block for Model {
         }
         let id = detection_id(&call.new_id());
         call.put(0, id.as_str());
-        let mut out = call.blank(1);
-        *Arc::make_mut(&mut out) = found;
-        call.put(1, out);
+        call.put(1, found);
         call.put(2, call.arg(1).clone());
         Ok(())
     }
