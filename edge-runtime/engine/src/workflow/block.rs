@@ -58,7 +58,8 @@ pub trait Host {
         ))
     }
 
-    /// Asks the same model for the numbers that stand for a text, to be compared with those of pictures.
+    /// Asks the same model for the numbers that stand for a text, to be compared with those of pictures. It is asked for
+    /// the same texts in every frame; a host keeps the answers by model and text.
     ///
     /// # Errors
     /// One sentence; the step fails for this text.
