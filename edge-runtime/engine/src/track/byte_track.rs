@@ -162,13 +162,6 @@ impl ByteTrack {
         self.max_frames_lost = max_frames_lost(&self.config);
     }
 
-    /// [`update`](Self::update) with the boxes of a frame at `time_s` seconds of source time. Frames that are missing since
-    /// the last one count as seen empty; when they are missing for longer than the buffer, every track ends.
-    pub fn update_at(&mut self, detections: &Detections, time_s: f64) -> Detections {
-        self.pass(time_s);
-        self.update(detections)
-    }
-
     /// Takes the boxes of the next frame; gives back those that belong to a confirmed track, in their order. Boxes that are
     /// only held are given the tracks they had, and prove nothing: no track begins, moves or is confirmed by them.
     pub fn update(&mut self, detections: &Detections) -> Detections {
@@ -177,8 +170,9 @@ impl ByteTrack {
         out
     }
 
-    /// [`update_at`](Self::update_at) where the time is known, else [`update`](Self::update), putting the boxes into `out`
-    /// in the place of what is there. Asks for no memory once it has seen as many boxes and tracks.
+    /// [`update`](Self::update), putting the boxes into `out` in the place of what is there. Asks for no memory once it has
+    /// seen as many boxes and tracks. Where the frame's `time_s`, in seconds of source time, is known, frames that are
+    /// missing since the last one count as seen empty; when they are missing for longer than the buffer, every track ends.
     pub fn update_into(
         &mut self,
         detections: &Detections,
@@ -628,6 +622,15 @@ mod tests {
         assert_eq!(t.tracks.len(), MAX_TRACKS);
         assert_eq!(t.tracks[0].id, tracked.id);
         assert_eq!(t.tracks[1].id, Some(TrackId(110)));
+    }
+
+    impl ByteTrack {
+        /// The boxes of a frame at `time_s` seconds of source time.
+        fn update_at(&mut self, detections: &Detections, time_s: f64) -> Detections {
+            let mut out = Detections::default();
+            self.update_into(detections, Some(time_s), &mut out);
+            out
+        }
     }
 
     /// A tracker that saw one object for 30 frames at 15 frames a second, and the time of the frame after them.

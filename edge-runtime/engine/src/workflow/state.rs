@@ -125,12 +125,6 @@ fn fitting<T>(mut parts: Vec<T>, room: &mut usize, size: fn(&T) -> usize) -> (Ve
 }
 
 impl Execution {
-    /// Whether any step remembers anything from frame to frame.
-    #[must_use]
-    pub fn remembers(&self) -> bool {
-        self.blocks.iter().any(|b| b.memory().is_some())
-    }
-
     /// What it remembers after the last frame.
     #[must_use]
     pub fn save(&self) -> Saved {
