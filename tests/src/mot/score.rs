@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use watchkeeper_engine::geometry::BBox;
-use watchkeeper_engine::track::assign::{Costs, assign};
+use watchkeeper_engine::track::assign::Matcher;
 
 use super::files::{Frames, Tracked, Truth};
 
@@ -245,12 +245,11 @@ fn most(
     cols: usize,
     gain: impl Fn(usize, usize) -> Option<f64>,
 ) -> Vec<(usize, usize)> {
-    /// Against the margin that `assign` adds to its threshold.
+    /// Against the margin that the matcher adds to its threshold.
     const SCALE: f64 = 1e8;
-    let costs = Costs::from_fn(rows, cols, |r, c| {
-        gain(r, c).filter(|&g| g > 0.0).map_or(1.0, |g| -g * SCALE)
-    });
-    assign(&costs, 0.0).pairs
+    let cost = |r, c| gain(r, c).filter(|&g| g > 0.0).map_or(1.0, |g| -g * SCALE);
+    let mut matcher = Matcher::default();
+    matcher.assign(rows, cols, 0.0, cost).pairs.clone()
 }
 
 fn hota(out: &mut Score, frames: &[Frame], truths: usize, tracks: usize) {

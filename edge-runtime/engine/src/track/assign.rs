@@ -3,32 +3,14 @@
 //! Exact, by shortest augmenting paths with dual variables (Jonker & Volgenant 1987, in the rectangular form of Crouse,
 //! "On implementing 2D rectangular assignment algorithms", 2016): `O(n² m)` for `n ≤ m`.
 //!
+//! Two doors: [`Matcher`] where every pair has a cost; [`Assigner`] where only few pairs are allowed. Both keep their memory
+//! from one problem to the next.
+//!
 //! Invariant: every row and every column is in at most one pair, and no pair costs more than the threshold.
 
 /// Added to the threshold to stand for "not allowed", so that a forbidden pair is always worse than an allowed one but
 /// does not swamp the sum.
 const FORBIDDEN_MARGIN: f64 = 1e-4;
-
-/// A dense cost matrix, row by row.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Costs {
-    rows: usize,
-    cols: usize,
-    data: Vec<f64>,
-}
-
-impl Costs {
-    /// The matrix with `cost(row, column)` at each place.
-    pub fn from_fn(rows: usize, cols: usize, mut cost: impl FnMut(usize, usize) -> f64) -> Self {
-        let mut data = Vec::with_capacity(rows * cols);
-        for r in 0..rows {
-            for c in 0..cols {
-                data.push(cost(r, c));
-            }
-        }
-        Self { rows, cols, data }
-    }
-}
 
 /// Which rows and columns belong together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,18 +23,7 @@ pub struct Assignment {
     pub free_cols: Vec<usize>,
 }
 
-/// The cheapest assignment in which a pair over `threshold` counts as no pair at all; costs that are not finite are
-/// over any threshold.
-#[must_use]
-pub fn assign(costs: &Costs, threshold: f64) -> Assignment {
-    let Costs { rows, cols, .. } = *costs;
-    let cost = |r: usize, c: usize| costs.data[r * cols + c];
-    let mut matcher = Matcher::default();
-    matcher.assign(rows, cols, threshold, cost);
-    matcher.found
-}
-
-/// [`assign`] for one problem after the other, in the same memory.
+/// Solves problems in which every pair has a cost, one after the other in the same memory.
 #[derive(Debug, Clone, Default)]
 pub struct Matcher {
     assigner: Assigner,
@@ -61,7 +32,8 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// The cheapest assignment of so many rows and columns by what a pair costs.
+    /// The cheapest assignment of so many rows and columns by what a pair costs, in which a pair over `threshold` counts
+    /// as no pair at all; costs that are not finite are over any threshold.
     pub fn assign(
         &mut self,
         rows: usize,
@@ -315,20 +287,31 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn costs(rows: &[&[f64]]) -> Costs {
-        let cols = rows.first().map_or(0, |r| r.len());
-        Costs::from_fn(rows.len(), cols, |r, c| rows[r][c])
+    fn assign(
+        rows: usize,
+        cols: usize,
+        threshold: f64,
+        cost: impl Fn(usize, usize) -> f64,
+    ) -> Assignment {
+        Matcher::default()
+            .assign(rows, cols, threshold, cost)
+            .clone()
+    }
+
+    /// Two rows and two columns.
+    fn square(costs: [[f64; 2]; 2], threshold: f64) -> Assignment {
+        assign(2, 2, threshold, |r, c| costs[r][c])
     }
 
     #[test]
     fn the_cheapest_sum_wins_over_the_cheapest_single_pair() {
-        let a = assign(&costs(&[&[1.0, 2.0], &[1.5, 9.0]]), 10.0);
+        let a = square([[1.0, 2.0], [1.5, 9.0]], 10.0);
         assert_eq!(a.pairs, [(0, 1), (1, 0)]);
     }
 
     #[test]
     fn a_pair_over_the_threshold_stays_unpaired() {
-        let a = assign(&costs(&[&[0.2, 0.9], &[0.9, 0.9]]), 0.8);
+        let a = square([[0.2, 0.9], [0.9, 0.9]], 0.8);
         assert_eq!(a.pairs, [(0, 0)]);
         assert_eq!(a.free_rows, [1]);
         assert_eq!(a.free_cols, [1]);
@@ -336,36 +319,35 @@ mod tests {
 
     #[test]
     fn nothing_to_pair_gives_everything_back() {
-        assert_eq!(
-            assign(&Costs::from_fn(0, 3, |_, _| 0.0), 1.0).free_cols,
-            [0, 1, 2]
-        );
-        assert_eq!(
-            assign(&Costs::from_fn(2, 0, |_, _| 0.0), 1.0).free_rows,
-            [0, 1]
-        );
+        assert_eq!(assign(0, 3, 1.0, |_, _| 0.0).free_cols, [0, 1, 2]);
+        assert_eq!(assign(2, 0, 1.0, |_, _| 0.0).free_rows, [0, 1]);
     }
 
     #[test]
     fn costs_that_are_no_number_are_never_paired() {
-        let a = assign(
-            &costs(&[&[f64::NAN, f64::INFINITY], &[f64::NEG_INFINITY, f64::NAN]]),
-            1.0,
-        );
-        assert_eq!(a.pairs, []);
+        let odd = [[f64::NAN, f64::INFINITY], [f64::NEG_INFINITY, f64::NAN]];
+        assert_eq!(square(odd, 1.0).pairs, []);
+    }
+
+    #[test]
+    fn a_problem_leaves_nothing_behind_for_the_next() {
+        let mut matcher = Matcher::default();
+        matcher.assign(3, 4, 1.0, |_, _| 0.1);
+        let small = matcher.assign(1, 2, 1.0, |_, c| [0.9, 0.2][c]);
+        assert_eq!(small, &assign(1, 2, 1.0, |_, c| [0.9, 0.2][c]));
     }
 
     /// The most that can be gained by pairs under the cap, by trying all ways to pair.
-    fn most_gain(c: &Costs, row: usize, used: &mut Vec<bool>, cap: f64) -> f64 {
-        if row == c.rows {
+    fn most_gain(costs: &[&[f64]], used: &mut Vec<bool>, cap: f64) -> f64 {
+        let Some((row, rest)) = costs.split_first() else {
             return 0.0;
-        }
-        let mut best = most_gain(c, row + 1, used, cap);
-        for col in 0..c.cols {
-            let gain = cap - c.data[row * c.cols + col];
+        };
+        let mut best = most_gain(rest, used, cap);
+        for (col, cost) in row.iter().enumerate() {
+            let gain = cap - cost;
             if !used[col] && gain > 0.0 {
                 used[col] = true;
-                best = best.max(gain + most_gain(c, row + 1, used, cap));
+                best = best.max(gain + most_gain(rest, used, cap));
                 used[col] = false;
             }
         }
@@ -378,11 +360,11 @@ mod tests {
             rows in 1usize..6, cols in 1usize..6,
             values in proptest::collection::vec(0.0f64..1.0, 36), threshold in 0.2f64..1.0,
         ) {
-            let c = Costs::from_fn(rows, cols, |r, k| values[r * 6 + k]);
-            let a = assign(&c, threshold);
+            let costs: Vec<&[f64]> = values.chunks(6).take(rows).map(|row| &row[..cols]).collect();
+            let a = assign(rows, cols, threshold, |r, c| costs[r][c]);
             let cap = threshold + FORBIDDEN_MARGIN;
-            let ours: f64 = a.pairs.iter().map(|&(r, k)| cap - c.data[r * cols + k]).sum();
-            let best = most_gain(&c, 0, &mut vec![false; cols], cap);
+            let ours: f64 = a.pairs.iter().map(|&(r, c)| cap - costs[r][c]).sum();
+            let best = most_gain(&costs, &mut vec![false; cols], cap);
             // Costs between threshold and cap are forbidden to us and gain at most the margin.
             prop_assert!((ours - best).abs() < 7.0 * FORBIDDEN_MARGIN, "{ours} {best}");
             prop_assert_eq!(a.pairs.len() + a.free_rows.len(), rows);

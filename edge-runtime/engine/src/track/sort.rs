@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
 
-use super::assign::{Assignment, Costs, assign};
+use super::assign::{Assignment, Matcher};
 use super::axis::Axis;
 use crate::detections::{Detection, DetectionId, Detections};
 use crate::geometry::BBox;
@@ -353,17 +353,20 @@ pub struct SortTracker {
     tracks: Vec<Track>,
     /// Tracks of the boxes of the last frame, for boxes that are handed out again.
     last: Vec<(DetectionId, TrackId)>,
+    #[serde(skip)]
+    matcher: Matcher,
 }
 
 impl SortTracker {
     /// A tracker that has seen nothing.
     #[must_use]
-    pub const fn new(config: SortConfig) -> Self {
+    pub fn new(config: SortConfig) -> Self {
         Self {
             config,
             frame: 0,
             tracks: Vec::new(),
             last: Vec::new(),
+            matcher: Matcher::default(),
         }
     }
 
@@ -417,29 +420,31 @@ impl SortTracker {
                 .iter()
                 .map(|d| (d.bbox, d.confidence))
                 .collect(),
+            places: self.tracks.iter().map(|t| t.motion.bbox()).collect(),
             tracks: std::mem::take(&mut self.tracks),
             config: self.config,
             frame: self.frame,
             ids,
             answer: Vec::new(),
         };
+        let matcher = &mut self.matcher;
         match self.config.kind {
             SortKind::Sort {
                 activation,
                 overlap,
-            } => round.sort(activation, overlap),
+            } => round.sort(matcher, activation, overlap),
             SortKind::Byte {
                 activation,
                 overlap,
                 good,
-            } => round.byte(activation, overlap, good),
+            } => round.byte(matcher, activation, overlap, good),
             SortKind::Oc {
                 overlap,
                 good,
                 direction,
                 span,
-            } => round.oc(overlap, good, direction, span),
-            SortKind::Bot { .. } => round.bot(),
+            } => round.oc(matcher, overlap, good, direction, span),
+            SortKind::Bot { .. } => round.bot(matcher),
         }
         self.tracks = round.tracks;
         self.tracks.truncate(MAX_TRACKS);
@@ -450,6 +455,8 @@ impl SortTracker {
 /// One frame's work.
 struct Round<'a> {
     boxes: Vec<(BBox, f64)>,
+    /// Where the tracks of the frame before are expected.
+    places: Vec<BBox>,
     tracks: Vec<Track>,
     config: SortConfig,
     frame: u64,
@@ -469,16 +476,16 @@ impl Round<'_> {
     /// Brings tracks and boxes together for the greatest sum of `likeness(track, box)`; pairs whose `overlap` is too small
     /// are parted again.
     fn pairs(
+        matcher: &mut Matcher,
         tracks: &[usize],
         boxes: &[usize],
         least: f64,
         overlap: impl Fn(usize, usize) -> f64,
         likeness: impl Fn(usize, usize) -> f64,
     ) -> Assignment {
-        let costs = Costs::from_fn(tracks.len(), boxes.len(), |t, b| {
-            -likeness(tracks[t], boxes[b])
-        });
-        let mut found = assign(&costs, ANY_COST);
+        let cost = |t: usize, b: usize| -likeness(tracks[t], boxes[b]);
+        let found = matcher.assign(tracks.len(), boxes.len(), ANY_COST, cost);
+        let mut found = found.clone();
         let (kept, parted): (Vec<_>, Vec<_>) = found
             .pairs
             .iter()
@@ -496,7 +503,7 @@ impl Round<'_> {
 
     fn overlap(&self, track: usize, b: usize) -> f64 {
         let seen = &self.boxes[b].0;
-        let overlap = self.tracks[track].motion.bbox().iou(seen);
+        let overlap = self.places[track].iou(seen);
         if overlap.is_finite() { overlap } else { 0.0 }
     }
 
@@ -546,11 +553,11 @@ impl Round<'_> {
         });
     }
 
-    fn sort(&mut self, activation: f64, least: f64) {
+    fn sort(&mut self, matcher: &mut Matcher, activation: f64, least: f64) {
         let tracks: Vec<usize> = (0..self.tracks.len()).collect();
         let boxes: Vec<usize> = (0..self.boxes.len()).collect();
         let overlap = |t, b| self.overlap(t, b);
-        let found = Self::pairs(&tracks, &boxes, least, overlap, overlap);
+        let found = Self::pairs(matcher, &tracks, &boxes, least, overlap, overlap);
         for &(t, b) in &found.pairs {
             self.see(t, b);
             // Without a proof there is no identity here, not even one that was given before.
@@ -568,13 +575,13 @@ impl Round<'_> {
         self.answer.sort_unstable_by_key(|(b, _)| *b);
     }
 
-    fn byte(&mut self, activation: f64, least: f64, good: f64) {
+    fn byte(&mut self, matcher: &mut Matcher, activation: f64, least: f64, good: f64) {
         let tracks: Vec<usize> = (0..self.tracks.len()).collect();
         let (good_ones, poor) = (self.scored(|s| s >= good), self.scored(|s| s < good));
         let overlap = |t, b| self.overlap(t, b);
-        let first = Self::pairs(&tracks, &good_ones, least, overlap, overlap);
+        let first = Self::pairs(matcher, &tracks, &good_ones, least, overlap, overlap);
         let left: Vec<usize> = first.free_rows.clone();
-        let second = Self::pairs(&left, &poor, least, overlap, overlap);
+        let second = Self::pairs(matcher, &left, &poor, least, overlap, overlap);
         for &(t, b) in &first.pairs {
             self.see(t, good_ones[b]);
             self.tell(t, good_ones[b]);
@@ -591,12 +598,12 @@ impl Round<'_> {
         self.expire(true);
     }
 
-    fn oc(&mut self, least: f64, good: f64, weight: f64, span: u32) {
+    fn oc(&mut self, matcher: &mut Matcher, least: f64, good: f64, weight: f64, span: u32) {
         let tracks: Vec<usize> = (0..self.tracks.len()).collect();
         let boxes = self.scored(|s| s >= good);
         let overlap = |t, b| self.overlap(t, b);
         let likeness = |t, b| overlap(t, b) + weight * self.direction(t, b, span);
-        let first = Self::pairs(&tracks, &boxes, least, overlap, likeness);
+        let first = Self::pairs(matcher, &tracks, &boxes, least, overlap, likeness);
         for &(t, b) in &first.pairs {
             self.see(t, boxes[b]);
             self.tell_oc(t, boxes[b]);
@@ -606,7 +613,7 @@ impl Round<'_> {
             let last = self.tracks[t].past.as_ref().map(|p| p.last);
             last.map_or(0.0, |last| last.iou(&self.boxes[b].0))
         };
-        let second = Self::pairs(&first.free_rows, &left, least, overlap, overlap);
+        let second = Self::pairs(matcher, &first.free_rows, &left, least, overlap, overlap);
         for &(t, b) in &second.pairs {
             self.see(first.free_rows[t], left[b]);
             self.tell_oc(first.free_rows[t], left[b]);
@@ -648,7 +655,7 @@ impl Round<'_> {
         (std::f64::consts::FRAC_PI_2 - angle) / std::f64::consts::PI * score
     }
 
-    fn bot(&mut self) {
+    fn bot(&mut self, matcher: &mut Matcher) {
         let SortKind::Bot {
             activation,
             overlap: least,
@@ -674,16 +681,16 @@ impl Round<'_> {
 
         let overlap = |t, b| self.overlap(t, b);
         let scored = |t: usize, b: usize| self.overlap(t, b) * self.boxes[b].1;
-        let first = Self::pairs(&pool, &good_ones, least, scored, scored);
+        let first = Self::pairs(matcher, &pool, &good_ones, least, scored, scored);
         let left: Vec<usize> = first
             .free_rows
             .iter()
             .map(|t| pool[*t])
             .filter(|t| self.tracks[*t].unseen == 1)
             .collect();
-        let second = Self::pairs(&left, &poor, poor_overlap, overlap, overlap);
+        let second = Self::pairs(matcher, &left, &poor, poor_overlap, overlap, overlap);
         let free: Vec<usize> = first.free_cols.iter().map(|b| good_ones[*b]).collect();
-        let third = Self::pairs(&unproved, &free, new_overlap, scored, scored);
+        let third = Self::pairs(matcher, &unproved, &free, new_overlap, scored, scored);
 
         let name =
             |pairs: &[(usize, usize)], tracks: &[usize], boxes: &[usize]| -> Vec<(usize, usize)> {
