@@ -4,6 +4,7 @@
 //! step; it reads no clock, the time is in the [`Call`]. A [`Block`] remembers nothing: one that does is
 //! [`Stateful`](super::stateful::Stateful).
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -244,21 +245,31 @@ pub(crate) struct Call<'a> {
     pub(crate) cases: &'a [Arc<str>],
     /// The program around the workflow.
     pub(crate) host: &'a mut dyn Host,
-    /// Where new identities come from.
-    pub(crate) ids: &'a mut Ids,
+    /// Where new identities and random numbers come from.
+    pub(crate) ids: &'a Ids,
     /// What all steps of this running workflow remember together.
     pub(crate) shared: &'a mut Shared,
     /// How many elements are still to come in this run; known only where the manifest says `whole_batch`.
     pub(crate) left: usize,
 }
 
-/// Makes identities for what blocks make anew.
-#[derive(Debug, Clone, Copy)]
+/// The count of a running workflow, by which identities are made for what blocks make anew, and random numbers are drawn.
+/// It is saved with what the blocks remember, so that both go on over a restart.
+#[derive(Debug, Default)]
 pub(crate) struct Ids {
     /// Tells this running workflow from others.
     pub(crate) stream: u64,
-    /// The last one given.
-    pub(crate) last: u64,
+    /// The last number given.
+    pub(crate) last: Cell<u64>,
+}
+
+impl Ids {
+    /// The next number of the count.
+    pub(crate) fn count(&self) -> u64 {
+        let number = self.last.get().wrapping_add(1);
+        self.last.set(number);
+        number
+    }
 }
 
 /// What all steps of a running workflow remember together: values by place and key. Bounded: of too many keys, that which
@@ -427,11 +438,10 @@ impl<'a> Call<'a> {
     }
 
     /// An identity that no other box of this running workflow has.
-    pub(crate) fn new_id(&mut self) -> DetectionId {
-        self.ids.last += 1;
+    pub(crate) fn new_id(&self) -> DetectionId {
         DetectionId::Local {
             stream: self.ids.stream,
-            number: self.ids.last,
+            number: self.ids.count(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
+use super::block::Ids;
 use super::uql::{Chain, apply_alone};
 use super::value::Value;
 
@@ -26,6 +27,7 @@ pub(crate) fn fill_with(
     text: &str,
     parameters: &Value,
     operations: &BTreeMap<String, Chain>,
+    ids: &Ids,
     mut show: impl FnMut(&str, &Value) -> Result<String, String>,
 ) -> Result<String, String> {
     let mut values: BTreeMap<&str, String> = BTreeMap::new();
@@ -37,7 +39,7 @@ pub(crate) fn fill_with(
             continue;
         };
         let value = match operations.get(name) {
-            Some(chain) => apply_alone(chain, value.clone())?,
+            Some(chain) => apply_alone(chain, value.clone(), ids)?,
             None => value.clone(),
         };
         values.insert(name, show(name, &value)?);
@@ -58,8 +60,9 @@ pub(crate) fn fill(
     text: &str,
     parameters: &Value,
     operations: &BTreeMap<String, Chain>,
+    ids: &Ids,
 ) -> Result<String, String> {
-    fill_with(text, parameters, operations, |_, value| {
+    fill_with(text, parameters, operations, ids, |_, value| {
         Ok(value.python_str())
     })
 }
@@ -82,7 +85,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::uql::Chain;
-    use super::{Value, cut, fill};
+    use super::{Ids, Value, cut, fill};
 
     fn filled(text: &str) -> String {
         let chain = |json| serde_json::from_value::<Chain>(json).unwrap();
@@ -91,7 +94,7 @@ mod tests {
             chain(json!([{"type": "SequenceLength"}])),
         )]);
         let parameters = json!({"names": ["a", "b"], "what": "{{ $parameters.names }}"});
-        fill(text, &Value::from(parameters), &operations).unwrap()
+        fill(text, &Value::from(parameters), &operations, &Ids::default()).unwrap()
     }
 
     #[test]

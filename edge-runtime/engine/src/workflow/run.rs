@@ -114,7 +114,7 @@ impl Execution {
             batch: 0,
             ids: Ids {
                 stream: OWN_STREAM,
-                last: 0,
+                ..Ids::default()
             },
             shared: Shared::default(),
             now: Duration::ZERO,
@@ -646,7 +646,7 @@ impl Visit<'_> {
             branches: &mut memory.flags,
             cases: &self.step.cases,
             host: self.host,
-            ids: &mut memory.ids,
+            ids: &memory.ids,
             shared: &mut memory.shared,
             left: self.left,
         });

@@ -88,7 +88,7 @@ pub enum StateError {
 #[derive(Serialize, Deserialize)]
 struct Document {
     now: Duration,
-    /// The last identity that was given to a box.
+    /// The last number that an identity or a random number was made of.
     last_id: u64,
     shared: Vec<SharedValue>,
     steps: Vec<StepState>,
@@ -173,7 +173,7 @@ impl Execution {
         }));
         let document = Document {
             now: self.memory.now,
-            last_id: self.memory.ids.last,
+            last_id: self.memory.ids.last.get(),
             shared,
             steps,
         };
@@ -237,7 +237,7 @@ impl Execution {
         for (place, key, value) in shared {
             self.memory.shared.set(&place, &key, value);
         }
-        self.memory.ids.last = document.last_id;
+        self.memory.ids.last.set(document.last_id);
         self.memory.now = document.now;
         Ok(Restored {
             now: document.now,

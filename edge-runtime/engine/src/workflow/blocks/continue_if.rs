@@ -54,6 +54,7 @@ impl Stateful for Gate {
             parameters: call.arg(1),
             element: &Value::Null,
             budget: &Budget::default(),
+            ids: call.ids,
         };
         let delay = call.number(3, 0.0)?;
         if self.condition.holds(&env)? {

@@ -79,7 +79,7 @@ impl Stateful for Table {
 impl Table {
     fn row(&self, call: &Call<'_>) -> Result<String, String> {
         let mut data = call.arg(0).clone();
-        apply_named(&self.operations, &mut data, "columns_data")?;
+        apply_named(&self.operations, &mut data, "columns_data", call.ids)?;
         let now = call
             .host
             .wall_clock()

@@ -134,7 +134,7 @@ impl Stateful for Aggregate {
         state.runs += 1;
         state.tallies.resize_with(self.wanted.len(), Tally::default);
         let mut data = call.arg(0).clone();
-        apply_named(&self.operations, &mut data, "data")?;
+        apply_named(&self.operations, &mut data, "data", call.ids)?;
         for ((name, mode), tally) in self.wanted.iter().zip(&mut state.tallies) {
             let value = data.get(name).unwrap_or(&Value::Null);
             tally

@@ -54,6 +54,7 @@ impl Block for Operate {
             parameters: call.arg(2),
             element: &Value::Null,
             budget: &Budget::default(),
+            ids: call.ids,
         };
         call.detections(0)?;
         let result = apply(&self.operations, call.arg(0).clone(), &env)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::effect::{Attachment, Effect, Email, EmailBody};
 
-use super::super::block::{Call, Instance, Setup};
+use super::super::block::{Call, Ids, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_LIST,
@@ -223,10 +223,10 @@ impl Sink for Notify {
         }
         let (text, parameters) = (call.text(at.message)?, call.arg(at.parameters));
         let body = if at.provider.is_some() {
-            html(text, parameters, &self.operations)?
+            html(text, parameters, &self.operations, call.ids)?
         } else {
             EmailBody::Plain {
-                text: message::fill(text, parameters, &self.operations)?,
+                text: message::fill(text, parameters, &self.operations, call.ids)?,
             }
         };
         let port = call.integer(at.port, 465)?;
@@ -253,20 +253,27 @@ fn html(
     text: &str,
     parameters: &Value,
     operations: &BTreeMap<String, Chain>,
+    ids: &Ids,
 ) -> Result<EmailBody, String> {
     let mut images = Vec::new();
-    let filled = message::fill_with(text, parameters, operations, |name, value| match value {
-        Value::Image(image) => {
-            images.push(Attachment {
-                name: format!("image_{name}"),
-                bytes: codec::jpeg(&image.pixels.rgb(), codec::QUALITY)?,
-            });
-            Ok(format!(
-                "<img src=\"cid:image_{name}\" alt=\"{name}\" style=\"max-width: 600px; height: auto;\">"
-            ))
-        }
-        other => Ok(escaped(&other.python_str())),
-    })?;
+    let filled = message::fill_with(
+        text,
+        parameters,
+        operations,
+        ids,
+        |name, value| match value {
+            Value::Image(image) => {
+                images.push(Attachment {
+                    name: format!("image_{name}"),
+                    bytes: codec::jpeg(&image.pixels.rgb(), codec::QUALITY)?,
+                });
+                Ok(format!(
+                    "<img src=\"cid:image_{name}\" alt=\"{name}\" style=\"max-width: 600px; height: auto;\">"
+                ))
+            }
+            other => Ok(escaped(&other.python_str())),
+        },
+    )?;
     Ok(EmailBody::Html {
         html: filled.replace('\n', "<br>\n"),
         images,

@@ -94,11 +94,12 @@ struct Switch {
 impl Block for Switch {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let mut data = call.arg(0).clone();
-        apply_named(&self.operations, &mut data, "data")?;
+        apply_named(&self.operations, &mut data, "data", call.ids)?;
         let env = Env {
             parameters: &data,
             element: &Value::Null,
             budget: &Budget::default(),
+            ids: call.ids,
         };
         let mut outcome = &self.cases.default;
         for case in &self.cases.cases {

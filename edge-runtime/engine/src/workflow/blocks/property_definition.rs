@@ -29,7 +29,7 @@ struct Derive {
 
 impl Block for Derive {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let value = apply_alone(&self.operations, call.arg(0).clone())?;
+        let value = apply_alone(&self.operations, call.arg(0).clone(), call.ids)?;
         call.put(0, value);
         Ok(())
     }

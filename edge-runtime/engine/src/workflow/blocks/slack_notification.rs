@@ -66,7 +66,7 @@ impl Sink for Notify {
         if session.rests(call, call.number(8, 5.0)?) {
             return Ok(Sent::Resting);
         }
-        let text = message::fill(call.text(2)?, call.arg(3), &self.operations)?;
+        let text = message::fill(call.text(2)?, call.arg(3), &self.operations, call.ids)?;
         let slack = SlackMessage {
             token: sealed(call.arg(0), "slack_token")?,
             channel: call.text(1)?.to_owned(),

@@ -46,7 +46,7 @@ struct Template {
 impl Block for Template {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let mut data = call.arg(1).clone();
-        apply_named(&self.operations, &mut data, "data")?;
+        apply_named(&self.operations, &mut data, "data", call.ids)?;
         let text = python_format::format(call.text(0)?, &|name| data.get(name).cloned())?;
         call.put(0, text);
         Ok(())

@@ -147,7 +147,7 @@ struct Draw {
 
 impl Block for Draw {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let words = message::fill(call.text(1)?, call.arg(2), &self.operations)?;
+        let words = message::fill(call.text(1)?, call.arg(2), &self.operations, call.ids)?;
         let background = call.arg(5);
         let is_clear = background
             .as_str()

@@ -138,7 +138,7 @@ impl Sink for First {
             return Ok(Sent::Resting);
         }
         let most = usize::try_from(call.integer(11, 160)?).unwrap_or(0);
-        let text = message::fill(call.text(4)?, call.arg(5), &self.operations)?;
+        let text = message::fill(call.text(4)?, call.arg(5), &self.operations, call.ids)?;
         let sms = Sms {
             account: sealed(call.arg(0), "twilio_account_sid")?,
             token: sealed(call.arg(1), "twilio_auth_token")?,
@@ -183,7 +183,7 @@ impl Sink for Second {
         let media = texts(call.arg(5), "media_url").map_err(|why| {
             format!("{why}; Twilio fetches pictures from the web, so that one of this box needs an address there")
         });
-        let text = message::fill(call.text(2)?, call.arg(3), &self.operations)?;
+        let text = message::fill(call.text(2)?, call.arg(3), &self.operations, call.ids)?;
         let sms = Sms {
             account: sealed(call.arg(6), "twilio_account_sid")?,
             token: sealed(call.arg(7), "twilio_auth_token")?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod, Sealed};
 
-use super::super::block::Call;
+use super::super::block::{Call, Ids};
 use super::super::json::{Pictures, Writer};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Role, Shape};
@@ -166,7 +166,7 @@ impl Sink for Webhook {
 impl Webhook {
     /// Files and fields make a form; without any, the payload is sent as JSON.
     fn body(&self, call: &Call<'_>) -> Result<HttpBody, String> {
-        let done = |i: usize, operations| changed(call.arg(i), operations);
+        let done = |i: usize, operations| changed(call.arg(i), operations, call.ids);
         let files = attachments(&done(6, &self.file_operations)?)?;
         let fields = pairs(&done(8, &self.form_operations)?);
         if !(files.is_empty() && fields.is_empty()) {
@@ -208,10 +208,14 @@ fn pairs(value: &Value) -> Vec<(String, String)> {
 }
 
 /// The dictionary after the operations on those of its entries that are there.
-fn changed(value: &Value, operations: &BTreeMap<String, Chain>) -> Result<Value, String> {
+fn changed(
+    value: &Value,
+    operations: &BTreeMap<String, Chain>,
+    ids: &Ids,
+) -> Result<Value, String> {
     let changed = entries(value).map(|(name, value)| {
         let value = match operations.get(&**name) {
-            Some(chain) => apply_alone(chain, value.clone())?,
+            Some(chain) => apply_alone(chain, value.clone(), ids)?,
             None => value.clone(),
         };
         Ok((Arc::clone(name), value))

@@ -6,6 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
 
+use super::super::block::Ids;
 use super::super::kinds::{Kind, KindSet};
 use super::super::manifest::{Manifest, Property, Selects, Shape};
 use super::super::uql::{Budget, Chain, Env, apply};
@@ -71,6 +72,7 @@ impl Maker {
             json!({"type": "DetectionsSelection", "mode": "left_most"}),
             json!({"type": "SortDetections", "mode": "center_x"}),
             json!({"type": "PickDetectionsByParentClass", "parent_class": "car"}),
+            json!({"type": "RandomNumber", "min": -5, "max": 5}),
             json!({"type": "ExtractImageProperty", "property_name": "aspect_ratio"}),
             json!({"type": "ExtractFrameMetadata", "property_name": "seconds_since_start"}),
         ];
@@ -275,7 +277,7 @@ proptest! {
         let mut maker = Maker(fastrand::Rng::with_seed(seed));
         let chain: Chain = serde_json::from_value(maker.chain(0)).unwrap();
         let value = Value::from(maker.literal());
-        let env = Env { parameters: &Value::Null, element: &Value::Null, budget: &Budget::default() };
+        let env = Env { parameters: &Value::Null, element: &Value::Null, budget: &Budget::default(), ids: &Ids::default() };
         if let Ok(result) = apply(&chain, value, &env) {
             let text = result.to_json().to_string();
             prop_assert!(!text.is_empty());

@@ -232,6 +232,23 @@ fn a_recording_is_gone_on_with_from_any_of_its_frames() {
 }
 
 #[test]
+fn random_numbers_go_on_where_they_were() {
+    let definition = json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [{"type": "roboflow_core/property_definition@v1", "name": "dice", "data": "$inputs.image",
+            "operations": [{"type": "RandomNumber", "min": 1, "max": 7}]}],
+        "outputs": [{"type": "JsonField", "name": "thrown", "selector": "$steps.dice.output"}]
+    });
+    let compiled = compile(&definition, &BTreeMap::new()).unwrap();
+    let (went, restored, _) = both(&compiled, 5, 12);
+    assert_eq!(went, restored);
+    let thrown = |(_, outputs, _): &Brought| outputs["thrown"].as_f64().unwrap();
+    assert!(went.iter().all(|b| (1.0..7.0).contains(&thrown(b))));
+    assert!(went.windows(2).all(|b| thrown(&b[0]) != thrown(&b[1])));
+}
+
+#[test]
 fn a_line_that_was_moved_counts_anew_and_says_so_and_the_zone_goes_on() {
     let compiled = compile(&counting(), &BTreeMap::new()).unwrap();
     let mut run = compiled.instantiate();

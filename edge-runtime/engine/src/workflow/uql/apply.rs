@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::super::block::Ids;
 use super::super::codec;
 use super::super::value::{Value, moment};
 use super::{
@@ -30,6 +31,7 @@ pub(crate) fn apply_named(
     chains: &BTreeMap<String, Chain>,
     data: &mut Value,
     what: &str,
+    ids: &Ids,
 ) -> Result<(), String> {
     if chains.is_empty() {
         return Ok(());
@@ -43,17 +45,18 @@ pub(crate) fn apply_named(
             .get(name.as_str())
             .cloned()
             .ok_or_else(|| format!("{what} has no {name} to do operations on"))?;
-        map.insert(Arc::from(name.as_str()), apply_alone(chain, value)?);
+        map.insert(Arc::from(name.as_str()), apply_alone(chain, value, ids)?);
     }
     Ok(())
 }
 
 /// Applies a chain that refers to nothing but its value.
-pub(crate) fn apply_alone(chain: &Chain, value: Value) -> Result<Value, String> {
+pub(crate) fn apply_alone(chain: &Chain, value: Value, ids: &Ids) -> Result<Value, String> {
     let env = Env {
         parameters: &Value::Null,
         element: &Value::Null,
         budget: &Budget::default(),
+        ids,
     };
     apply(chain, value, &env)
 }
@@ -211,7 +214,7 @@ fn one(operation: &Operation, v: Value, env: &Env<'_>) -> Result<Value, String> 
         O::ExtractImageProperty { property_name } => image_property(&v, *property_name)?,
         O::ExtractFrameMetadata { property_name } => frame_property(&v, *property_name)?,
         O::TimestampToISOFormat => iso(&v)?,
-        O::RandomNumber { min, max, draws } => Value::Float(draws.next(*min, *max)),
+        O::RandomNumber { min, max } => Value::Float(env.draw(*min, *max)),
         O::ConvertImageToJPEG { compression_level } => {
             Value::Bytes(jpeg(&v, *compression_level)?.into())
         }

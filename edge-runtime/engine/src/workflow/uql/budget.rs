@@ -73,7 +73,7 @@ impl Budget {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Chain, Env, apply};
+    use super::super::{Chain, Env, Ids, apply};
     use super::*;
 
     fn applied(chain: serde_json::Value, value: serde_json::Value) -> Result<Value, String> {
@@ -82,6 +82,7 @@ mod tests {
             parameters: &Value::Null,
             element: &Value::Null,
             budget: &Budget::default(),
+            ids: &Ids::default(),
         };
         apply(&chain, Value::from(value), &env)
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns the grammar (as serde types) and its evaluation. Invariant: evaluation is pure; the same chain on the same value
 //! gives the same result, and no chain panics on any value. The one exception is drawing a random number: the engine has no
-//! randomness of its own, so each such operation counts through a fixed sequence that looks random.
+//! randomness of its own, so each is made of the next number of the running workflow's count ([`Ids`]).
 
 pub(crate) mod apply;
 mod budget;
@@ -13,11 +13,11 @@ mod statement;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use super::block::Ids;
 use super::manifest::{Default as Or, Grammar, Property, Shape};
 use super::value::Value;
 
@@ -133,28 +133,12 @@ pub(crate) enum Operation {
         min: f64,
         #[serde(default = "one", alias = "max_value")]
         max: f64,
-        #[serde(skip)]
-        draws: Draws,
     },
     ConvertImageToJPEG {
         #[serde(default = "quality", deserialize_with = "percent")]
         compression_level: u8,
     },
     ConvertImageToBase64,
-}
-
-/// How many numbers an operation has drawn; clones go on together.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Draws(Arc<AtomicU64>);
-
-impl Draws {
-    /// The next number of the sequence, between these.
-    fn next(&self, min: f64, max: f64) -> f64 {
-        let count = self.0.fetch_add(1, Ordering::Relaxed);
-        // Wyrand mixes neighbouring seeds well, so that the count itself is a good one.
-        let share = fastrand::Rng::with_seed(count).f64();
-        min + (max - min) * share
-    }
 }
 
 const fn one() -> f64 {
@@ -280,6 +264,8 @@ pub(crate) struct Env<'a> {
     pub(crate) element: &'a Value,
     /// What the evaluation may still cost.
     pub(crate) budget: &'a Budget,
+    /// By which random numbers are drawn.
+    pub(crate) ids: &'a Ids,
 }
 
 impl Env<'_> {
@@ -292,6 +278,13 @@ impl Env<'_> {
             Value::Dict(map) => map.get(name).cloned(),
             _ => None,
         }
+    }
+
+    /// A random number between these.
+    fn draw(&self, min: f64, max: f64) -> f64 {
+        // Wyrand mixes neighbouring seeds well, so that the count itself is a good one.
+        let share = fastrand::Rng::with_seed(self.ids.count()).f64();
+        min + (max - min) * share
     }
 }
 
