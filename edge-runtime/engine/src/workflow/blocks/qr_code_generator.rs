@@ -1,10 +1,8 @@
 //! Makes QR codes.
 
-use std::sync::Arc;
-
 use super::super::block::{Block, Call, Setup};
 use super::super::drawing;
-use super::super::image::{ImageValue, Packed, RgbPixels, VideoMeta};
+use super::super::image::{ImageValue, RgbPixels, VideoMeta, lazy};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
 use crate::draw::Color;
@@ -93,21 +91,23 @@ impl Block for Make {
         );
         let rows = qr_code(text, self.spare)?;
         let side = (rows.len() + 2 * border) * MODULE;
-        let module = |n: usize| (n / MODULE).checked_sub(border);
-        let color = |x: usize, y: usize| {
-            let row = module(y).and_then(|y| rows.get(y));
-            let is_dark = row.zip(module(x)).and_then(|(row, x)| row.get(x));
-            let Color { r, g, b } = if is_dark == Some(&true) { dark } else { light };
-            [r, g, b]
-        };
-        let all = (0..side).flat_map(|y| (0..side).map(move |x| (x, y)));
-        let pixels = RgbPixels {
-            width: u32::try_from(side).unwrap_or(0),
-            height: u32::try_from(side).unwrap_or(0),
-            data: all.flat_map(|(x, y)| color(x, y)).collect(),
-        };
-        let packed = Arc::new(Packed(Arc::new(pixels)));
-        call.put(0, ImageValue::new(packed, VideoMeta::still(call.step)));
+        let [width, height] = [u32::try_from(side).unwrap_or(0); 2];
+        let pixels = lazy([width, height], move || {
+            let module = |n: usize| (n / MODULE).checked_sub(border);
+            let color = |x: usize, y: usize| {
+                let row = module(y).and_then(|y| rows.get(y));
+                let is_dark = row.zip(module(x)).and_then(|(row, x)| row.get(x));
+                let Color { r, g, b } = if is_dark == Some(&true) { dark } else { light };
+                [r, g, b]
+            };
+            let all = (0..side).flat_map(|y| (0..side).map(move |x| (x, y)));
+            RgbPixels {
+                width,
+                height,
+                data: all.flat_map(|(x, y)| color(x, y)).collect(),
+            }
+        });
+        call.put(0, ImageValue::new(pixels, VideoMeta::still(call.step)));
         Ok(())
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use image::imageops;
+use image::{ImageBuffer, Rgb, RgbImage, imageops};
 
 use super::super::block::{Block, Call};
-use super::super::image::{ImageValue, Packed, RgbPixels, VideoMeta};
+use super::super::image::{ImageValue, Pixels, VideoMeta, lazy};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
 use super::super::points::{self, Found};
@@ -70,16 +70,19 @@ impl Block for Stitch {
         else {
             return Ok(());
         };
-        let packed = Arc::new(Packed(Arc::new(pixels)));
-        let mut out = ImageValue::new(packed, VideoMeta::clone(&one.meta));
+        let mut out = ImageValue::new(pixels, VideoMeta::clone(&one.meta));
         out.id = Arc::from(format!("{} + {}", one.id, other.id));
         call.put(0, out);
         Ok(())
     }
 }
 
-/// Both pictures in one; `None` where no way from the one to the other is found.
-fn joined(images: [&Arc<ImageValue>; 2], found: &[Found; 2], within: f64) -> Option<RgbPixels> {
+/// Both pictures in one, which is made when someone looks; `None` where no way from the one to the other is found.
+fn joined(
+    images: [&Arc<ImageValue>; 2],
+    found: &[Found; 2],
+    within: f64,
+) -> Option<Arc<dyn Pixels>> {
     let rows = found.each_ref().map(|found| {
         let row = |(_, d): &(_, sift::Descriptor)| d.map(f32::from);
         found.iter().map(row).collect::<Vec<[f32; 128]>>()
@@ -132,13 +135,20 @@ fn joined(images: [&Arc<ImageValue>; 2], found: &[Found; 2], within: f64) -> Opt
     )]
     let size = [width as u32, height as u32];
     let moved = way.then(&Perspective::moved(shift[0], shift[1]));
-    let mut out = vision::picture(&moved.warp(&moving.pixels.rgb(), size));
-    if shift[0] + w1 <= width && shift[1] + h1 <= height {
-        #[expect(clippy::cast_possible_truncation, reason = "within the picture")]
-        let [x, y] = shift.map(|n| n as i64);
-        imageops::replace(&mut out, &vision::picture(&still.pixels.rgb()), x, y);
-    }
-    Some(vision::pixels(out))
+    let is_within = shift[0] + w1 <= width && shift[1] + h1 <= height;
+    #[expect(clippy::cast_possible_truncation, reason = "within the picture")]
+    let corner = is_within.then(|| shift.map(|n| n as i64));
+    let (moving, still) = (Arc::clone(&moving.pixels), Arc::clone(&still.pixels));
+    Some(lazy(size, move || {
+        let warped = moved.warp(&moving.rgb(), size).data;
+        let mut out = RgbImage::from_raw(size[0], size[1], warped).unwrap_or_default();
+        let still = still.rgb();
+        let whole = ImageBuffer::<Rgb<u8>, _>::from_raw(still.width, still.height, &*still.data);
+        if let Some(([x, y], whole)) = corner.zip(whole) {
+            imageops::replace(&mut out, &whole, x, y);
+        }
+        vision::pixels(out)
+    }))
 }
 
 #[cfg(test)]
