@@ -6,7 +6,7 @@ use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Property, Shape};
-use super::super::value::{Array, Value};
+use super::super::value::Value;
 use crate::draw::{Canvas, Color};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -150,11 +150,15 @@ impl Block for Draw {
         let [width, height] = call.image(0)?.size();
         let map = Arc::clone(map);
         drawing::put(call, move |canvas: &mut Canvas<'_>| {
+            let each = map.data().iter().map(|n| unusual(*n, threshold));
+            let unusual: Vec<f64> = each.collect();
+            let across: Vec<Between> = (0..width).map(|x| between(x, width, columns)).collect();
             for y in 0..height {
-                for x in 0..width {
-                    let at = [between(x, width, columns), between(y, height, rows)];
-                    let (color, alpha) = color_at(stops, stretched(&map, columns, at, threshold));
-                    canvas.blend(x.into(), y.into(), color, alpha * opacity);
+                let down = between(y, height, rows);
+                for (x, across) in (0..).zip(&across) {
+                    let place = mixed(&unusual, columns, [*across, down]);
+                    let (color, alpha) = color_at(stops, place);
+                    canvas.blend(x, y.into(), color, alpha * opacity);
                 }
             }
         })
@@ -162,7 +166,10 @@ impl Block for Draw {
 }
 
 /// The two places of a row of numbers between which a pixel lies, and the share of the second.
-fn between(pixel: u32, pixels: u32, numbers: usize) -> (usize, usize, f64) {
+type Between = (usize, usize, f64);
+
+/// Where a pixel of so many in a row lies among numbers.
+fn between(pixel: u32, pixels: u32, numbers: usize) -> Between {
     let last = numbers.saturating_sub(1);
     #[expect(clippy::cast_precision_loss, reason = "the side of a map")]
     let (count, end) = (numbers as f64, last as f64);
@@ -176,18 +183,20 @@ fn between(pixel: u32, pixels: u32, numbers: usize) -> (usize, usize, f64) {
     (first, (first + 1).min(last), place.fract())
 }
 
-/// How unusual a place is: 0 not at all, one half at the threshold, never more than 1.
-fn stretched(map: &Array, columns: usize, [x, y]: [(usize, usize, f64); 2], threshold: f64) -> f64 {
-    let at = |x: usize, y: usize| {
-        let value = map.data().get(y * columns + x).copied().unwrap_or(0.0);
-        let value = f64::from(value).max(0.0);
-        match threshold > 0.0 {
-            // Beyond all numbers lies the end of the scale.
-            true if value.is_infinite() => 1.0,
-            true => value / (value + threshold),
-            false => f64::from(u8::from(value > 0.0)),
-        }
-    };
+/// How unusual a number is: 0 not at all, one half at the threshold, never more than 1.
+fn unusual(number: f32, threshold: f64) -> f64 {
+    let value = f64::from(number).max(0.0);
+    match threshold > 0.0 {
+        // Beyond all numbers lies the end of the scale.
+        true if value.is_infinite() => 1.0,
+        true => value / (value + threshold),
+        false => f64::from(u8::from(value > 0.0)),
+    }
+}
+
+/// The number at a place between four of a map with so many columns.
+fn mixed(map: &[f64], columns: usize, [x, y]: [Between; 2]) -> f64 {
+    let at = |x: usize, y: usize| map.get(y * columns + x).copied().unwrap_or(0.0);
     let row = |y: usize| at(x.0, y) * (1.0 - x.2) + at(x.1, y) * x.2;
     row(y.0) * (1.0 - y.2) + row(y.1) * y.2
 }

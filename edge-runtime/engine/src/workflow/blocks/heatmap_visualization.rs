@@ -121,8 +121,13 @@ struct HeatMap {
 }
 
 impl HeatMap {
+    /// Cells of a picture of this size, each way.
+    fn sides(size: [u32; 2]) -> [usize; 2] {
+        size.map(|n| (n as usize).div_ceil(4))
+    }
+
     fn new(size: [u32; 2]) -> Self {
-        let [columns, rows] = size.map(|n| (n as usize).div_ceil(4));
+        let [columns, rows] = Self::sides(size);
         Self {
             columns,
             rows,
@@ -166,15 +171,15 @@ impl Stateful for Draw {
         let least = call.number(11, 25.0)?;
         let hues = [call.number(9, 125.0)?, call.number(8, 0.0)?];
         let opacity = call.number(5, 0.2)?;
-        let fresh = HeatMap::new(image.size());
+        let size = image.size();
         let heat = videos.get(&image.meta.video_identifier, || {
             Ok(Heat {
-                map: Arc::new(fresh.clone()),
+                map: Arc::new(HeatMap::new(size)),
                 last: Recent::new(MAX_TRACKS),
             })
         })?;
-        if (heat.map.columns, heat.map.rows) != (fresh.columns, fresh.rows) {
-            heat.map = Arc::new(fresh);
+        if [heat.map.columns, heat.map.rows] != HeatMap::sides(size) {
+            heat.map = Arc::new(HeatMap::new(size));
         }
         heat.last.next_round(u64::MAX);
         let mut spots = Vec::new();
