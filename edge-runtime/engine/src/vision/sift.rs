@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 
 use super::{Plane, mirror};
+use crate::geometry::Point;
 
 /// Most pixels of a picture, as every one of them takes some 200 bytes while points are looked for.
 pub const MOST_PIXELS: usize = 1 << 21;
@@ -27,6 +28,15 @@ pub struct Keypoint {
     pub response: f32,
     /// Where it was found, as OpenCV packs it: octave, layer in it, and how far above the layer, a byte each.
     pub octave: i32,
+}
+
+impl Keypoint {
+    /// Its place.
+    #[must_use]
+    pub fn point(&self) -> Point {
+        let [x, y] = self.place.map(f64::from);
+        Point::new(x, y)
+    }
 }
 
 /// Scales in an octave.
@@ -590,7 +600,7 @@ fn spread(counts: &mut [f32], number: f32, shares: [f32; 3], strides: [usize; 3]
 /// How many descriptors have one in the other list that is nearer than the next nearest by so much: less than `ratio` of its
 /// distance. Lowe's test; none where either list has less than two.
 #[must_use]
-pub fn good_matches(ours: &[&[f32]], theirs: &[&[f32]], ratio: f64) -> Vec<[usize; 2]> {
+pub fn good_matches<R: AsRef<[f32]>>(ours: &[R], theirs: &[R], ratio: f64) -> Vec<[usize; 2]> {
     if ours.len() < 2 || theirs.len() < 2 {
         return Vec::new();
     }
@@ -602,7 +612,7 @@ pub fn good_matches(ours: &[&[f32]], theirs: &[&[f32]], ratio: f64) -> Vec<[usiz
     for (i, one) in ours.iter().enumerate() {
         let (mut nearest, mut next, mut which) = (f64::INFINITY, f64::INFINITY, 0);
         for (j, other) in theirs.iter().enumerate() {
-            let far = distance(one, other);
+            let far = distance(one.as_ref(), other.as_ref());
             if far < nearest {
                 (nearest, next, which) = (far, nearest, j);
             } else if far < next {
@@ -650,16 +660,11 @@ mod tests {
         found.iter().map(row).collect()
     }
 
-    fn slices(rows: &[Vec<f32>]) -> Vec<&[f32]> {
-        rows.iter().map(Vec::as_slice).collect()
-    }
-
     #[test]
     fn the_points_of_a_picture_are_found_again_where_it_is_turned_and_larger() {
         let (upright, turned) = (features(&blobs(0.0, 100)), features(&blobs(30.0, 150)));
         assert!(upright.len() >= 5, "{}", upright.len());
         let [ours, theirs] = [&upright, &turned].map(|found| rows(found));
-        let [ours, theirs] = [&ours, &theirs].map(|rows| slices(rows));
         let good = good_matches(&ours, &theirs, 0.8);
         let (sine, cosine) = 30_f32.to_radians().sin_cos();
         let is_right = |[i, j]: &&[usize; 2]| {

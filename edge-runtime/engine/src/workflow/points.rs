@@ -63,11 +63,7 @@ pub(crate) fn descriptors(found: &[(Keypoint, Descriptor)]) -> Value {
 
 /// The picture without its colours, with a circle around each point.
 pub(crate) fn drawn(image: &ImageValue, found: &[(Keypoint, Descriptor)]) -> ImageValue {
-    let places: Vec<Point> = found
-        .iter()
-        .map(|(k, _)| Point::new(f64::from(k.place[0]), f64::from(k.place[1])))
-        .collect();
-    let places: Arc<[Point]> = places.into();
+    let places: Arc<[Point]> = found.iter().map(|(k, _)| k.point()).collect();
     image.changed(image.size(), move |pixels| {
         let mut out = vision::coloured(&vision::grey(pixels));
         let (width, height) = (out.width, out.height);

@@ -185,7 +185,7 @@ impl Block for Compare {
             && is_drawn
             && could
         {
-            let place = |found: &Found, i: usize| found.get(i).map(|(k, _)| k.place.map(f64::from));
+            let place = |found: &Found, i: usize| found.get(i).map(|(k, _)| k.point());
             let ends = |[i, j]: &[usize; 2]| Some((place(ours, *i)?, place(theirs, *j)?));
             let lines: Vec<_> = good.iter().filter_map(ends).collect();
             call.put(8, beside(left, right, lines));
@@ -195,11 +195,7 @@ impl Block for Compare {
 }
 
 /// The two pictures beside each other, with a line from each point to the one it was found as.
-fn beside(
-    left: &ImageValue,
-    right: &Arc<ImageValue>,
-    lines: Vec<([f64; 2], [f64; 2])>,
-) -> ImageValue {
+fn beside(left: &ImageValue, right: &Arc<ImageValue>, lines: Vec<(Point, Point)>) -> ImageValue {
     let ([width, height], [more, other]) = (left.size(), right.size());
     let size = [width.saturating_add(more), height.max(other)];
     let right = Arc::clone(right);
@@ -212,9 +208,8 @@ fn beside(
         let (width, height) = (out.width, out.height);
         let mut canvas = Canvas::new(&mut out.data, width, height);
         for (from, to) in &lines {
-            let from = Point::new(from[0], from[1]);
-            let to = Point::new(to[0] + f64::from(pixels.width), to[1]);
-            canvas.segment(from, to, Color::new(0, 255, 0), LINE, 1.0);
+            let to = Point::new(to.x + f64::from(pixels.width), to.y);
+            canvas.segment(*from, to, Color::new(0, 255, 0), LINE, 1.0);
         }
         out
     })

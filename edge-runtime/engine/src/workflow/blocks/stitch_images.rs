@@ -87,19 +87,12 @@ fn joined(
         let row = |(_, d): &(_, sift::Descriptor)| d.map(f32::from);
         found.iter().map(row).collect::<Vec<[f32; 128]>>()
     });
-    let [ours, theirs] = rows.each_ref().map(|rows| {
-        let slices = rows.iter().map(|row| row.as_slice());
-        slices.collect::<Vec<&[f32]>>()
-    });
-    let place = |found: &Found, i: usize| {
-        let (k, _) = found.get(i)?;
-        Some(Point::new(f64::from(k.place[0]), f64::from(k.place[1])))
-    };
+    let place = |found: &Found, i: usize| found.get(i).map(|(k, _)| k.point());
     let pair = |[i, j]: [usize; 2]| Some((place(&found[0], i)?, place(&found[1], j)?));
-    let matches = sift::good_matches(&ours, &theirs, RATIO);
+    let matches = sift::good_matches(&rows[0], &rows[1], RATIO);
     let mut pairs: Vec<(Point, Point)> = matches.into_iter().filter_map(pair).collect();
     let middle =
-        |found: &Found| vision::focus::average(found.iter().map(|(k, _)| f64::from(k.place[0])));
+        |found: &Found| vision::focus::average(found.iter().map(|(k, _)| k.point().x));
     // The one whose points lie further to the right stays as it is.
     let [moving, still] = if middle(&found[0]) < middle(&found[1]) {
         images
