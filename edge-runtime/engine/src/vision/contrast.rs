@@ -4,23 +4,6 @@
 
 use super::Plane;
 
-/// The number below which a share of all numbers lies, between neighbours in proportion (as NumPy's percentiles are).
-/// `sorted` has to be sorted.
-#[must_use]
-pub fn quantile(sorted: &[u8], share: f64) -> f64 {
-    let last = sorted.len().saturating_sub(1);
-    #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
-    let place = share.clamp(0.0, 1.0) * last as f64;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most the last place"
-    )]
-    let low = place.floor() as usize;
-    let at = |i: usize| f64::from(sorted.get(i.min(last)).copied().unwrap_or(0));
-    at(low) + (at(low + 1) - at(low)) * place.fract()
-}
-
 /// The byte that is no larger; the nearest end of the range outside of it.
 pub(crate) fn truncated(value: f64) -> u8 {
     #[expect(

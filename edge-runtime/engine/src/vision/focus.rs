@@ -3,7 +3,7 @@
 //! Invariant: one number for each pixel, none of them negative.
 
 use super::{Plane, filter};
-use crate::numbers::mean;
+use crate::numbers::average;
 
 /// Sharpness of every pixel and of the whole: the square of how much lighter the picture gets within two pixels to the right
 /// or down. Brenner et al., "An automated microscope for cytologic research", 1976.
@@ -37,14 +37,4 @@ pub fn brenner(plane: &Plane) -> (Vec<f64>, f64) {
 pub fn tenengrad(plane: &Plane) -> Vec<f64> {
     let gradients = filter::gradients(plane).into_iter();
     gradients.map(|[x, y]| x * x + y * y).collect()
-}
-
-/// The mean of numbers; 0 of none.
-#[must_use]
-pub fn average(numbers: impl Iterator<Item = f64>) -> f64 {
-    let mut numbers = numbers.peekable();
-    match numbers.peek() {
-        Some(_) => mean(numbers),
-        None => 0.0,
-    }
 }

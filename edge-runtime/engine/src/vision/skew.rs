@@ -1,6 +1,7 @@
 //! Which way the edges of a picture run.
 
-use super::{Plane, contrast, filter, focus};
+use super::{Plane, contrast, filter};
+use crate::numbers::{deviation, quantile};
 
 /// Spread of lightness under which a picture shows nothing to go by.
 const FLAT: f64 = 3.0;
@@ -16,11 +17,7 @@ const NEAR: f64 = 3.0;
 /// Directions are counted by degree, each with the strength of its edge, after light and dark have been evened out.
 #[must_use]
 pub fn across_edges(plane: &Plane) -> Option<f64> {
-    let spread = |data: &[u8]| {
-        let mean = focus::average(data.iter().map(|v| f64::from(*v)));
-        focus::average(data.iter().map(|v| (f64::from(*v) - mean).powi(2))).sqrt()
-    };
-    if spread(&plane.data) < FLAT {
+    if deviation(plane.data.iter().map(|v| f64::from(*v))) < FLAT {
         return None;
     }
     // OpenCV's clip limit of 3 is three times what each of 256 numbers would have.
@@ -28,7 +25,7 @@ pub fn across_edges(plane: &Plane) -> Option<f64> {
     let smooth = filter::separable(&even, &filter::gaussian_weights(5));
     let gradients = filter::gradients(&smooth);
     let strengths: Vec<f64> = gradients.iter().map(|[x, y]| x.hypot(*y)).collect();
-    let least = share_of(&strengths, WEAK).max(1e-6);
+    let least = share_of(strengths.clone(), WEAK).max(1e-6);
     let strong: Vec<(f64, f64)> = gradients
         .iter()
         .zip(&strengths)
@@ -78,26 +75,15 @@ fn most_frequent(strong: &[(f64, f64)]) -> Option<f64> {
             (peak, most) = (middle, *count);
         }
     }
-    let mean = focus::average(smooth.iter().copied());
-    let spread = focus::average(smooth.iter().map(|c| (c - mean).powi(2))).sqrt();
-    let distinct = (most - share_of(&smooth, 0.5)) / (spread + 1e-9);
+    let spread = deviation(smooth.iter().copied());
+    let distinct = (most - share_of(smooth, 0.5)) / (spread + 1e-9);
     (distinct >= DISTINCT).then_some(peak)
 }
 
-/// The number below which such a share of them lies, between two of them in proportion; 0 of none.
-fn share_of(numbers: &[f64], share: f64) -> f64 {
-    let mut sorted = numbers.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
-    let place = share * sorted.len().saturating_sub(1) as f64;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a place in the list"
-    )]
-    let below = place.floor() as usize;
-    let at = |i: usize| sorted.get(i).or(sorted.last()).copied().unwrap_or(0.0);
-    at(below) + (at(below + 1) - at(below)) * place.fract()
+/// The number below which such a share of them lies.
+fn share_of(mut numbers: Vec<f64>, share: f64) -> f64 {
+    numbers.sort_unstable_by(f64::total_cmp);
+    quantile(&numbers, share)
 }
 
 #[cfg(test)]

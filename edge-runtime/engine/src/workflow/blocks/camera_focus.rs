@@ -7,6 +7,7 @@ use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Sh
 use super::super::value::Value;
 use crate::draw::{Canvas, Color, TextBox};
 use crate::geometry::{BBox, Point};
+use crate::numbers::average;
 use crate::vision::{self, Plane, focus};
 
 const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
@@ -186,7 +187,7 @@ impl Block for Tenengrad {
         };
         let grey = Plane::from(&vision::grey(&image.pixels.rgb()));
         let measure = focus::tenengrad(&grey);
-        let mean = focus::average(measure.iter().copied());
+        let mean = average(measure.iter().copied());
         call.put(1, mean);
         if let Value::Detections(all) = call.arg(8) {
             let of = |b: &BBox| {
@@ -206,7 +207,7 @@ impl Block for Tenengrad {
                     return Value::Null;
                 }
                 let each = rows.flat_map(|y| columns.clone().map(move |x| y * grey.width + x));
-                Value::Float(focus::average(each.filter_map(|i| measure.get(i).copied())))
+                Value::Float(average(each.filter_map(|i| measure.get(i).copied())))
             };
             call.put(2, all.boxes.iter().map(|d| of(&d.bbox)).collect::<Vec<_>>());
         } else {

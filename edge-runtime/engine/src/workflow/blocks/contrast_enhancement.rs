@@ -3,6 +3,7 @@
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use crate::numbers::quantile;
 use crate::vision::{self, Plane, contrast};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -55,8 +56,8 @@ impl Block for Change {
 fn enhanced(plane: &Plane, share: f64, multiplier: f64, gamma: Option<f64>) -> Plane {
     let mut sorted = plane.data.clone();
     sorted.sort_unstable();
-    let low = contrast::quantile(&sorted, share);
-    let high = contrast::quantile(&sorted, 1.0 - share);
+    let low = quantile(&sorted, share);
+    let high = quantile(&sorted, 1.0 - share);
     if high <= low {
         return plane.clone();
     }

@@ -4,6 +4,7 @@ use super::super::block::{Block, Call};
 use super::super::image::RgbPixels;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use crate::numbers::quantile;
 use crate::vision::{self, contrast};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/contrast_equalization@v1", category: "classical_computer_vision", summary: "Evens out light and dark in a picture.", role: Role::Other, properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]), Property::value("equalization_type", "whether to stretch the middle of the range, to make all lightnesses as frequent, or to do that piece by piece", Shape::Choice(&["Contrast Stretching", "Histogram Equalization", "Adaptive Equalization"]), &[Kind::Text]).or(Or::Text("Histogram Equalization"))], outputs: &[Output::new("image", &[Kind::Image])],  build: |_| Ok(Box::new(Change)), ..Manifest::BASE }];
@@ -29,7 +30,7 @@ impl Block for Change {
                 "Contrast Stretching" => {
                     let mut sorted = pixels.data.clone();
                     sorted.sort_unstable();
-                    let ends = [0.02, 0.98].map(|share| contrast::quantile(&sorted, share));
+                    let ends = [0.02, 0.98].map(|share| quantile(&sorted, share));
                     contrast::stretched(&pixels.data, ends[0], ends[1])
                 }
                 "Histogram Equalization" => contrast::equalised(&pixels.data),

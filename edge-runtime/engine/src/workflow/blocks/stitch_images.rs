@@ -10,6 +10,7 @@ use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
 use super::super::points::{self, Found};
 use crate::geometry::Point;
+use crate::numbers::average;
 use crate::vision::warp::Perspective;
 use crate::vision::{self, align, sift};
 
@@ -92,7 +93,7 @@ fn joined(
     let matches = sift::good_matches(&rows[0], &rows[1], RATIO);
     let mut pairs: Vec<(Point, Point)> = matches.into_iter().filter_map(pair).collect();
     let middle =
-        |found: &Found| vision::focus::average(found.iter().map(|(k, _)| k.point().x));
+        |found: &Found| average(found.iter().map(|(k, _)| k.point().x));
     // The one whose points lie further to the right stays as it is.
     let [moving, still] = if middle(&found[0]) < middle(&found[1]) {
         images
