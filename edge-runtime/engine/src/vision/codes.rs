@@ -15,7 +15,8 @@ use rxing::{
     MultiUseMultiFormatReader, RXingResult, Writer,
 };
 
-use crate::geometry::BBox;
+use crate::geometry::{BBox, Point};
+use crate::outline;
 
 /// Share of the pixels of a row that may differ from those of the row in which a bar code was read.
 const UNLIKE: f64 = 0.1;
@@ -72,29 +73,17 @@ fn read(
 }
 
 fn code(found: &RXingResult, grey: &GrayImage) -> Option<Code> {
-    let corners: Vec<[f64; 2]> = found
-        .getPoints()
-        .iter()
-        .map(|p| [f64::from(p.x), f64::from(p.y)])
-        .collect();
+    let points = found.getPoints().iter();
+    let corners: Vec<Point> = points.map(|p| Point::new(p.x.into(), p.y.into())).collect();
     if corners.is_empty() {
         return None;
     }
-    let ends = |i: usize| {
-        let least = corners.iter().map(|c| c[i]).fold(f64::INFINITY, f64::min);
-        let most = corners
-            .iter()
-            .map(|c| c[i])
-            .fold(f64::NEG_INFINITY, f64::max);
-        [least, most]
-    };
-    let ([x1, x2], [y1, y2]) = (ends(0), ends(1));
+    let mut bbox = outline::around(&corners);
     // Bars are read along one line, which says nothing of how high they are.
-    let [top, bottom] = match corners.len() {
-        1 | 2 => rows_alike(grey, [x1, x2], (y1 + y2) / 2.0),
-        _ => [y1, y2],
-    };
-    let bbox = BBox::new(x1, top.min(y1), x2, bottom.max(y2));
+    if corners.len() <= 2 {
+        let [top, bottom] = rows_alike(grey, [bbox.x1, bbox.x2], bbox.center().y);
+        (bbox.y1, bbox.y2) = (top.min(bbox.y1), bottom.max(bbox.y2));
+    }
     Some(Code {
         text: found.getText().to_owned(),
         bbox,

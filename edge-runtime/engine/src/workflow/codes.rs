@@ -8,17 +8,13 @@ use image::GrayImage;
 use serde_json::json;
 
 use super::block::{Block, Call, Instance, Setup};
-use super::kinds::Kind;
-use super::manifest::{Manifest, Output, Property, Role};
+use super::manifest::{IMAGES, Manifest, Output, Role};
 use crate::detections::{Detection, Detections};
 use crate::vision;
 use crate::vision::codes::Code;
 
 /// Under which the text of a code is attached to its box.
 const TEXT: &str = "data";
-
-const PROPERTIES: &[Property] =
-    &[Property::data("images", "the pictures", &[Kind::Image]).alias(&["image"])];
 
 /// The declaration of one of them.
 pub(crate) const fn manifest(
@@ -32,7 +28,7 @@ pub(crate) const fn manifest(
         category: "model",
         summary,
         role: Role::Other,
-        properties: PROPERTIES,
+        properties: &[IMAGES],
         outputs,
         batch: &["images"],
         build,

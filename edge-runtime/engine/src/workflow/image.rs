@@ -298,4 +298,10 @@ impl ImageValue {
     pub fn size(&self) -> [u32; 2] {
         self.pixels.size()
     }
+
+    /// Name of the picture that it was cut from in the end, which is its own where it is whole.
+    #[must_use]
+    pub fn root_id(&self) -> &Arc<str> {
+        self.place.as_ref().map_or(&self.id, |p| &p.root_id)
+    }
 }

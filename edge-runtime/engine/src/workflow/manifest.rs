@@ -355,6 +355,10 @@ impl Property {
     }
 }
 
+/// The pictures of a step that looks at each of them.
+pub(crate) const IMAGES: Property =
+    Property::data("images", "the pictures to look at", &[Kind::Image]).alias(&["image"]);
+
 /// Kinds of detections that the box-based blocks take and give.
 pub(crate) const DETECTIONS: &[Kind] = &[
     Kind::ObjectDetection,

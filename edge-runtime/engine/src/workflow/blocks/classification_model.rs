@@ -4,10 +4,10 @@ use super::super::block::{Block, Call, ClassScore};
 use super::super::image::ImageValue;
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{Default as Or, IMAGES, Manifest, Output, Property, Role, Shape};
 use super::super::value::Value;
 use super::object_detection_model::{
-    CONFIDENCE, CUSTOM_CONFIDENCE, IMAGES, LEARNING_TARGET, MODEL, NO_LEARNING,
+    CONFIDENCE, CUSTOM_CONFIDENCE, LEARNING_TARGET, MODEL, NO_LEARNING,
 };
 
 const fn mode(choices: &'static [&'static str], default: &'static str) -> Property {
@@ -138,16 +138,12 @@ impl Block for Classify {
 /// What both kinds of results begin with.
 fn head(image: &ImageValue, id: &str, r#type: &str) -> Vec<(&'static str, Value)> {
     let [width, height] = image.size().map(|n| Value::Int(n.into()));
-    let root = image
-        .place
-        .as_ref()
-        .map_or(&image.id, |place| &place.root_id);
     vec![
         ("image", Value::dict([("width", width), ("height", height)])),
         ("inference_id", Value::from(id)),
         ("prediction_type", Value::from(r#type)),
         ("parent_id", image.id.clone().into()),
-        ("root_parent_id", root.clone().into()),
+        ("root_parent_id", image.root_id().clone().into()),
     ]
 }
 

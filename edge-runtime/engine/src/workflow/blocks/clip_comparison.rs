@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{IMAGES, Manifest, Output, Property, Role, Shape};
 use super::super::value::Value;
 use super::clip::{CLIP, version};
 use super::cosine_similarity::cosine;
 
-const IMAGES: Property = Property::data("images", "the pictures", &[Kind::Image]).alias(&["image"]);
 const TEXTS: &str = "the texts to compare with";
 const PARENT: Output = Output::new("parent_id", &[Kind::ParentId]);
 const ROOT: Output = Output::new("root_parent_id", &[Kind::ParentId]);
@@ -107,10 +106,9 @@ impl Block for Compare {
             alike.push(cosine(&seen, &said));
         }
         let floats = |all: &[f64]| Value::list(all.iter().map(|n| Value::Float(*n)).collect());
-        let root = image.place.as_ref().map_or(&image.id, |p| &p.root_id);
         call.put(0, floats(&alike));
         call.put(1, Arc::clone(&image.id));
-        call.put(2, Arc::clone(root));
+        call.put(2, Arc::clone(image.root_id()));
         if self.is_first {
             call.put(3, "classification");
             return Ok(());

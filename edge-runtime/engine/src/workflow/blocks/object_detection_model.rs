@@ -4,13 +4,11 @@ use super::super::block::{Block, Call, DetectRequest, Task};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+    Default as Or, IMAGES, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
 use super::super::value::Value;
 use crate::detections::Detections;
 
-pub(super) const IMAGES: Property =
-    Property::data("images", "the pictures to look at", &[Kind::Image]).alias(&["image"]);
 pub(super) const MODEL: Property = Property::value(
     "model_id",
     "which model: a name from the zoo, or one of the platform's",

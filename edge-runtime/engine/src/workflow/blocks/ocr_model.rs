@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::super::block::{Block, Call, Setup, Writing};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{Default as Or, IMAGES, Manifest, Output, Property, Role, Shape};
 
-const IMAGES: Property = Property::data("images", "the pictures", &[Kind::Image]).alias(&["image"]);
 const SIZES: &[&str] = &["none", "tiny", "small", "medium"];
 const LANGUAGES: &[&str] = &[
     "English",
@@ -108,11 +107,10 @@ impl Block for Read {
         let image = call.image(0)?;
         let Writing { text, mut parts } = call.host.read_text(&self.model_id, image)?;
         image.stamp(&mut parts);
-        let root = image.place.as_ref().map_or(&image.id, |p| &p.root_id);
         call.put(0, text);
         call.put(1, parts);
         call.put(2, Arc::clone(&image.id));
-        call.put(3, Arc::clone(root));
+        call.put(3, Arc::clone(image.root_id()));
         call.put(4, "ocr");
         Ok(())
     }
