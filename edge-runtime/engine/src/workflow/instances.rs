@@ -1,14 +1,16 @@
 //! Which tracks a step has met before, so that it can tell new objects from known ones.
 //!
+//! Owns what a step that tracks keeps for each video beside its tracker, and how its outputs are told apart by it.
 //! Invariant: at most as many identities are remembered as the step says; the one that was met first goes first.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use watchkeeper_contract::id::TrackId;
 
-use super::block::Setup;
+use super::block::{Call, Setup};
 use super::manifest::{Default as Or, INTEGER, Property};
 use crate::detections::Detections;
 
@@ -27,6 +29,15 @@ pub(crate) const CACHE_SIZE: Property = Property::literal(
 pub(crate) fn cache_size(setup: &Setup<'_>) -> usize {
     let size = setup.literals.get(CACHE_SIZE.name).and_then(Json::as_i64);
     usize::try_from(size.unwrap_or(USUAL_SIZE)).unwrap_or(0)
+}
+
+/// A video as a step that tracks knows it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Video<T> {
+    /// What follows its objects.
+    pub(crate) tracker: T,
+    /// Which of them were met.
+    pub(crate) instances: Instances,
 }
 
 /// The latest identities.
@@ -51,13 +62,24 @@ impl Instances {
         }
     }
 
-    /// Adds boxes whose track is met for the first time to `fresh`, and the others with a track to `known`.
-    pub(crate) fn split(
+    /// The boxes whose track is met for the first time, and the others: outputs 1 and 2 of every step that tracks, in the
+    /// memory that they had in the last frame.
+    pub(crate) fn told_apart(
         &mut self,
         tracked: &Detections,
-        fresh: &mut Detections,
-        known: &mut Detections,
-    ) {
+        call: &mut Call<'_>,
+    ) -> [Arc<Detections>; 2] {
+        let [mut fresh, mut known] = [1, 2].map(|output| call.blank(output));
+        self.split(
+            tracked,
+            Arc::make_mut(&mut fresh),
+            Arc::make_mut(&mut known),
+        );
+        [fresh, known]
+    }
+
+    /// Adds boxes whose track is met for the first time to `fresh`, and the others with a track to `known`.
+    fn split(&mut self, tracked: &Detections, fresh: &mut Detections, known: &mut Detections) {
         (fresh.size, known.size) = (tracked.size, tracked.size);
         for d in &tracked.boxes {
             let new = d.track.is_some_and(|track| self.note(track));

@@ -3,18 +3,19 @@
 //! Owns how such a step is declared and run; how each of them follows is [`track::sort`](crate::track::sort). Invariant: an
 //! identity is given out once by a step, also where it watches several videos.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::block::{Call, Instance, Setup};
 use super::blocks::video_of;
-use super::instances::{self, Instances};
+use super::instances::{self, Instances, Video};
 use super::kinds::Kind;
 use super::manifest::{
     ANY_DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
 use super::per_video::PerVideo;
 use super::stateful::{Stateful, remembering};
-use crate::detections::Detections;
 use crate::track::sort::{SortConfig, SortKind, SortTracker};
 
 /// The boxes.
@@ -127,13 +128,7 @@ struct Following {
 struct Followed {
     /// The next identity, of whichever video.
     next: i64,
-    videos: PerVideo<Video>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Video {
-    tracker: SortTracker,
-    instances: Instances,
+    videos: PerVideo<Video<SortTracker>>,
 }
 
 impl Stateful for Following {
@@ -158,13 +153,12 @@ impl Stateful for Following {
         })?;
         // A camera that tells no rate has a measured one after some frames.
         video.tracker.set_frame_rate(meta.fps.unwrap_or(0.0));
-        let tracked = video.tracker.update(detections, next);
-        let [mut fresh, mut known] = [Detections::default(), Detections::default()];
-        video.instances.split(&tracked, &mut fresh, &mut known);
+        let tracked = Arc::new(video.tracker.update(detections, next));
+        let [fresh, known] = video.instances.told_apart(&tracked, call);
         for (output, mut boxes) in [tracked, fresh, known].into_iter().enumerate() {
             // The peer keeps the size of the picture with the boxes.
             if boxes.boxes.is_empty() {
-                boxes.size = [0, 0];
+                Arc::make_mut(&mut boxes).size = [0, 0];
             }
             call.put(output, boxes);
         }

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::super::block::{Call, Instance, Setup};
-use super::super::instances::{self, Instances};
+use super::super::instances::{self, Instances, Video};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
@@ -114,14 +112,8 @@ struct Tracker {
     cache_size: usize,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Video {
-    tracker: ByteTrack,
-    instances: Instances,
-}
-
 impl Stateful for Tracker {
-    type State = PerVideo<Video>;
+    type State = PerVideo<Video<ByteTrack>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = video_of(call.arg(0))?;
@@ -146,12 +138,7 @@ impl Stateful for Tracker {
         let out = Arc::make_mut(&mut tracked);
         video.tracker.update_into(detections, meta.source_s, out);
         if call.out.len() > 1 {
-            let [mut fresh, mut known] = [1, 2].map(|output| call.blank(output));
-            video.instances.split(
-                &tracked,
-                Arc::make_mut(&mut fresh),
-                Arc::make_mut(&mut known),
-            );
+            let [fresh, known] = video.instances.told_apart(&tracked, call);
             call.put(1, fresh);
             call.put(2, known);
         }

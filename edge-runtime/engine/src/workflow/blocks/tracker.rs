@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::super::block::{Call, Instance, Setup};
-use super::super::instances::{self, Instances};
+use super::super::instances::{self, Instances, Video};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
@@ -73,14 +71,8 @@ struct Step {
     cache_size: usize,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Video {
-    tracker: Tracker,
-    instances: Instances,
-}
-
 impl Stateful for Step {
-    type State = PerVideo<Video>;
+    type State = PerVideo<Video<Tracker>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = video_of(call.arg(0))?;
@@ -107,14 +99,10 @@ impl Stateful for Step {
         })?;
         // Properties may come from other steps, and a camera's rate may be known only after some frames.
         video.tracker.set_config(config);
-        let [mut tracked, mut fresh, mut known] = [0, 1, 2].map(|output| call.blank(output));
+        let mut tracked = call.blank(0);
         let out = Arc::make_mut(&mut tracked);
         video.tracker.update_into(detections, meta.source_s, out);
-        video.instances.split(
-            &tracked,
-            Arc::make_mut(&mut fresh),
-            Arc::make_mut(&mut known),
-        );
+        let [fresh, known] = video.instances.told_apart(&tracked, call);
         call.put(0, tracked);
         call.put(1, fresh);
         call.put(2, known);
