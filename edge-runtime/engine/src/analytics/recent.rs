@@ -30,7 +30,8 @@ impl<T> Recent<T> {
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
-            // Asked for at once, so that it doesn't grow while pictures come; what is never used costs no memory.
+            // Asked for at once, so that it doesn't grow while pictures come; what is never used costs no memory. One that
+            // is restored has room for what it held and grows.
             entries: Vec::with_capacity(capacity),
             capacity,
             round: 0,

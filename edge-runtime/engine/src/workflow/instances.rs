@@ -42,12 +42,31 @@ pub(crate) struct Video<T> {
 
 /// The latest identities.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(from = "Saved")]
 pub(crate) struct Instances {
     size: usize,
     /// As they were met.
     order: VecDeque<TrackId>,
     /// The same, sorted: trackers number upwards, so a new one goes to the end.
+    #[serde(skip_serializing)]
     known: Vec<TrackId>,
+}
+
+/// What is saved of them.
+#[derive(Deserialize)]
+struct Saved {
+    size: usize,
+    order: VecDeque<TrackId>,
+}
+
+impl From<Saved> for Instances {
+    fn from(saved: Saved) -> Self {
+        let mut instances = Self::new(saved.size);
+        instances.known.extend(&saved.order);
+        instances.known.sort_unstable();
+        instances.order.extend(saved.order);
+        instances
+    }
 }
 
 impl Instances {
@@ -107,7 +126,9 @@ impl Instances {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
+    use super::super::stateful;
     use super::*;
     use crate::detections::testing::tracked;
     use crate::geometry::BBox;
@@ -123,6 +144,21 @@ mod tests {
             .filter_map(|b| b.track)
             .map(|t| t.0)
             .collect()
+    }
+
+    #[test]
+    fn identities_that_were_saved_are_known_and_forgotten_in_the_same_order() {
+        let mut instances = Instances::new(3);
+        new_ones(&mut instances, &[5, 2, 9]);
+        let bytes = stateful::write(&instances, 1 << 10).unwrap();
+        let mut restored: Instances = stateful::read(&bytes).unwrap();
+        assert_eq!(restored.order.capacity(), instances.order.capacity());
+        assert_eq!(restored.known.capacity(), instances.known.capacity());
+        for restored in [&mut instances, &mut restored] {
+            assert_eq!(new_ones(restored, &[9, 5, 7]), [7]);
+            // 5 was met first and made room for 7.
+            assert_eq!(new_ones(restored, &[2, 5]), [5]);
+        }
     }
 
     #[test]
