@@ -26,23 +26,23 @@ fn main() -> anyhow::Result<()> {
     for step in 0..40 {
         let t = f64::from(step) / 40.0;
         let object = |i: u8, class: &str, x: f64, y: f64, half: f64, tall: f64| Detection {
-            bbox: BBox::new(
-                at(x - half, 0.0).x,
-                at(0.0, y - tall).y,
-                at(x + half, 0.0).x,
-                at(0.0, y + tall).y,
-            ),
-            confidence: 0.62 + 0.08 * f64::from(i),
-            class_id: i64::from(i),
-            class: class.into(),
             track: Some(TrackId(i64::from(i) + 1)),
-            id: DetectionId::Local {
-                stream: 0,
-                number: u64::from(i),
-            },
             time_in_zone: (i == 0).then_some(4.0 + t),
-            held: false,
-            extra: None,
+            ..Detection::new(
+                BBox::new(
+                    at(x - half, 0.0).x,
+                    at(0.0, y - tall).y,
+                    at(x + half, 0.0).x,
+                    at(0.0, y + tall).y,
+                ),
+                0.62 + 0.08 * f64::from(i),
+                i64::from(i),
+                class,
+                DetectionId::Local {
+                    stream: 0,
+                    number: u64::from(i),
+                },
+            )
         };
         frame = Detections {
             boxes: vec![

@@ -37,6 +37,28 @@ pub struct Detection {
 }
 
 impl Detection {
+    /// A box that a detector has just found, with nothing more known about it than that.
+    #[must_use]
+    pub fn new(
+        bbox: BBox,
+        confidence: f64,
+        class_id: i64,
+        class: impl Into<Arc<str>>,
+        id: DetectionId,
+    ) -> Self {
+        Self {
+            bbox,
+            confidence,
+            class_id,
+            class: class.into(),
+            track: None,
+            id,
+            time_in_zone: None,
+            held: false,
+            extra: None,
+        }
+    }
+
     /// Whether this box is only kept from an earlier frame, see [`Self::held`].
     #[must_use]
     pub fn is_held(&self) -> bool {
@@ -269,18 +291,17 @@ pub(crate) mod testing {
             .iter()
             .enumerate()
             .map(|(i, &(track, bbox))| Detection {
-                bbox,
-                confidence: 0.8,
-                class_id: 0,
-                class: "person".into(),
                 track: Some(TrackId(track)),
-                id: DetectionId::Local {
-                    stream: 0,
-                    number: i as u64,
-                },
-                time_in_zone: None,
-                held: false,
-                extra: None,
+                ..Detection::new(
+                    bbox,
+                    0.8,
+                    0,
+                    "person",
+                    DetectionId::Local {
+                        stream: 0,
+                        number: i as u64,
+                    },
+                )
             })
             .collect();
         Detections {

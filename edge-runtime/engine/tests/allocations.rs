@@ -21,17 +21,13 @@ use watchkeeper_engine::workflow::{
 };
 
 fn found(bbox: BBox, confidence: f64, number: u64) -> Detection {
-    Detection {
+    Detection::new(
         bbox,
         confidence,
-        class_id: 0,
-        class: "person".into(),
-        track: None,
-        id: DetectionId::Local { stream: 0, number },
-        time_in_zone: None,
-        held: false,
-        extra: None,
-    }
+        0,
+        "person",
+        DetectionId::Local { stream: 0, number },
+    )
 }
 
 /// People who walk to and fro in rows of five, meet, and are missed now and then. It begins anew every 1200 frames.

@@ -33,17 +33,13 @@ fn read(path: PathBuf) -> Value {
 fn frame(index: usize, rows: &Value, names: &[Arc<str>]) -> Detections {
     let boxes = rows.as_array().unwrap().iter().enumerate().map(|(i, row)| {
         let n = |k: usize| row[k].as_f64().unwrap();
-        Detection {
-            bbox: BBox::new(n(0), n(1), n(2), n(3)),
-            confidence: n(4),
-            class_id: n(5) as i64,
-            class: names[n(5) as usize].clone(),
-            track: None,
-            id: DetectionId::Given(format!("{index}-{i}").into()),
-            time_in_zone: None,
-            held: false,
-            extra: None,
-        }
+        Detection::new(
+            BBox::new(n(0), n(1), n(2), n(3)),
+            n(4),
+            n(5) as i64,
+            names[n(5) as usize].clone(),
+            DetectionId::Given(format!("{index}-{i}").into()),
+        )
     });
     Detections {
         boxes: boxes.collect(),

@@ -115,18 +115,17 @@ struct Shot {
 
 fn person(track: i64, x: f64) -> Detection {
     Detection {
-        bbox: BBox::new(x, 100.0, x + 40.0, 200.0),
-        confidence: 0.8,
-        class_id: 0,
-        class: "person".into(),
         track: Some(TrackId(track)),
-        id: DetectionId::Local {
-            stream: 0,
-            number: 0,
-        },
-        time_in_zone: None,
-        held: false,
-        extra: None,
+        ..Detection::new(
+            BBox::new(x, 100.0, x + 40.0, 200.0),
+            0.8,
+            0,
+            "person",
+            DetectionId::Local {
+                stream: 0,
+                number: 0,
+            },
+        )
     }
 }
 

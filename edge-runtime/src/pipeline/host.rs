@@ -279,19 +279,14 @@ impl DetectHost {
                 Some(Shape::Keypoints(points)) => extra.keypoints = Some(points.clone().into()),
             }
             self.boxes += 1;
+            let id = DetectionId::Local {
+                stream: self.stream,
+                number: self.boxes,
+            };
+            let class_id = i64::try_from(raw.class_id).unwrap_or(i64::MAX);
             found.boxes.push(Detection {
-                bbox: raw.bbox,
-                confidence: f64::from(raw.score),
-                class_id: i64::try_from(raw.class_id).unwrap_or(i64::MAX),
-                class,
-                track: None,
-                id: DetectionId::Local {
-                    stream: self.stream,
-                    number: self.boxes,
-                },
-                time_in_zone: None,
-                held: false,
                 extra: (!shapes.is_empty()).then(|| Box::new(extra)),
+                ..Detection::new(raw.bbox, f64::from(raw.score), class_id, class, id)
             });
         }
         Ok(found)

@@ -109,17 +109,13 @@ fn run(sequence: &Sequence, mut update: impl FnMut(&Detections) -> Detections) -
     for found in &sequence.found {
         let boxes = found.iter().map(|&Found { bbox, score }| {
             number += 1;
-            Detection {
+            Detection::new(
                 bbox,
-                confidence: score,
-                class_id: 0,
-                class: Arc::clone(&class),
-                track: None,
-                id: DetectionId::Local { stream: 0, number },
-                time_in_zone: None,
-                held: false,
-                extra: None,
-            }
+                score,
+                0,
+                Arc::clone(&class),
+                DetectionId::Local { stream: 0, number },
+            )
         });
         let detections = Detections {
             boxes: boxes.collect(),

@@ -55,22 +55,18 @@ fn boxes(actors: &[Actor], t: f64) -> Detections {
         let share = ((t - a.t[0]) / (a.t[1] - a.t[0]).max(1e-9)).clamp(0.0, 1.0);
         let at = [0, 1].map(|k| a.from[k] + (a.to[k] - a.from[k]) * share);
         let half = a.size.map(|s| s / 2.0);
-        Detection {
-            bbox: BBox::new(
+        Detection::new(
+            BBox::new(
                 (at[0] - half[0]) * w,
                 (at[1] - half[1]) * h,
                 (at[0] + half[0]) * w,
                 (at[1] + half[1]) * h,
             ),
-            confidence: 0.9,
-            class_id: i64::try_from(i).unwrap(),
-            class: Arc::from(a.class.as_str()),
-            track: None,
-            id: DetectionId::Given(Arc::from(format!("{i}"))),
-            time_in_zone: None,
-            held: false,
-            extra: None,
-        }
+            0.9,
+            i64::try_from(i).unwrap(),
+            a.class.as_str(),
+            DetectionId::Given(Arc::from(format!("{i}"))),
+        )
     });
     Detections {
         boxes: boxes.collect(),

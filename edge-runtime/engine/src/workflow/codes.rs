@@ -52,17 +52,8 @@ impl Block for Reading {
         let mut found = Detections::none(image.size());
         let class: Arc<str> = Arc::from(self.class);
         for code in (self.read)(&vision::grey(&image.pixels.rgb())) {
-            let mut detection = Detection {
-                bbox: code.bbox,
-                confidence: 1.0,
-                class_id: 0,
-                class: Arc::clone(&class),
-                track: None,
-                id: call.new_id(),
-                time_in_zone: None,
-                held: false,
-                extra: None,
-            };
+            let mut detection =
+                Detection::new(code.bbox, 1.0, 0, Arc::clone(&class), call.new_id());
             let data = &mut detection.extra_mut().data;
             data.insert(Arc::from(TEXT), json!(code.text));
             found.boxes.push(detection);

@@ -331,20 +331,19 @@ fn detection(name: &str, row: &Json, index: usize) -> Result<Option<Detection>, 
         },
     };
     let mut d = Detection {
-        bbox: BBox::new(
-            x - width / 2.0,
-            y - height / 2.0,
-            x + width / 2.0,
-            y + height / 2.0,
-        ),
-        confidence: number("confidence")?,
-        class_id: row.get("class_id").and_then(Json::as_i64).unwrap_or(0),
-        class: Arc::from(class.ok_or("class has to be text")?),
         track: row.get("tracker_id").and_then(Json::as_i64).map(TrackId),
-        id,
-        time_in_zone: None,
-        held: false,
-        extra: None,
+        ..Detection::new(
+            BBox::new(
+                x - width / 2.0,
+                y - height / 2.0,
+                x + width / 2.0,
+                y + height / 2.0,
+            ),
+            number("confidence")?,
+            row.get("class_id").and_then(Json::as_i64).unwrap_or(0),
+            class.ok_or("class has to be text")?,
+            id,
+        )
     };
     let parent = text("parent_id").unwrap_or(name);
     if parent != "image" {

@@ -86,17 +86,13 @@ impl Recording {
             let class_id = *class as i64;
             let name = usize::try_from(class_id).ok();
             let name = name.and_then(|n| self.class_names.get(n).cloned());
-            Detection {
-                bbox: BBox::new(*x1, *y1, *x2, *y2),
-                confidence: *score,
+            Detection::new(
+                BBox::new(*x1, *y1, *x2, *y2),
+                *score,
                 class_id,
-                class: name.unwrap_or_else(|| Arc::from(format!("class_{class_id}"))),
-                track: None,
-                id: DetectionId::Given(Arc::from(format!("{frame}-{i}"))),
-                time_in_zone: None,
-                held: false,
-                extra: None,
-            }
+                name.unwrap_or_else(|| Arc::from(format!("class_{class_id}"))),
+                DetectionId::Given(Arc::from(format!("{frame}-{i}"))),
+            )
         });
         Detections {
             boxes: boxes.collect(),

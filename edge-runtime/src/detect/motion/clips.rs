@@ -43,19 +43,17 @@ fn count(uri: &str, start: [f64; 2], end: [f64; 2]) -> (u64, u64) {
         detector
             .detect(&frame, &DetectParams::default(), &mut out)
             .unwrap();
-        let boxes = out.iter().enumerate().map(|(i, d)| Detection {
-            bbox: d.bbox,
-            confidence: f64::from(d.score),
-            class_id: 0,
-            class: Arc::from(MODEL),
-            track: None,
-            id: DetectionId::Local {
-                stream: 0,
-                number: i as u64,
-            },
-            time_in_zone: None,
-            held: false,
-            extra: None,
+        let boxes = out.iter().enumerate().map(|(i, d)| {
+            Detection::new(
+                d.bbox,
+                f64::from(d.score),
+                0,
+                MODEL,
+                DetectionId::Local {
+                    stream: 0,
+                    number: i as u64,
+                },
+            )
         });
         let found = Detections {
             boxes: boxes.collect(),

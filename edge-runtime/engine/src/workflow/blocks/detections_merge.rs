@@ -27,24 +27,23 @@ struct Merge;
 impl Block for Merge {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(0)?;
-        let class = Arc::from(call.text(1)?);
+        let class = call.text(1)?;
         let mut merged = Detections::none([0, 0]);
         let around = all.boxes.iter().map(|d| d.bbox).reduce(|a, b| a.union(&b));
         if let Some(bbox) = around {
             let scores = all.boxes.iter().map(|d| d.confidence);
             merged.boxes.push(Detection {
-                bbox,
-                confidence: scores.fold(f64::INFINITY, f64::min),
-                class_id: 0,
-                class,
-                track: None,
-                id: call.new_id(),
-                time_in_zone: None,
-                held: false,
                 extra: Some(Box::new(Extra {
                     parent_id: Some(Arc::from("")),
                     ..Extra::default()
                 })),
+                ..Detection::new(
+                    bbox,
+                    scores.fold(f64::INFINITY, f64::min),
+                    0,
+                    class,
+                    call.new_id(),
+                )
             });
         }
         call.put(0, merged);

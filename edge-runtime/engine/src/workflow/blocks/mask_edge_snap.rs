@@ -135,18 +135,17 @@ impl Block for Snap {
         if let Some(b) = edges.bbox() {
             shown.size = size;
             shown.boxes.push(Detection {
-                bbox: BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0),
-                confidence: 1.0,
-                class_id: 0,
-                class: Arc::from("edges"),
-                track: None,
-                id: call.new_id(),
-                time_in_zone: None,
-                held: false,
                 extra: Some(Box::new(Extra {
                     mask: Some(Arc::new(Mask::Bitmap(edges.clone()))),
                     ..Extra::default()
                 })),
+                ..Detection::new(
+                    BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0),
+                    1.0,
+                    0,
+                    "edges",
+                    call.new_id(),
+                )
             });
         }
         let mut out = Detections::clone(all);

@@ -1,7 +1,5 @@
 //! Finds what moves.
 
-use std::sync::Arc;
-
 use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{
@@ -88,17 +86,13 @@ impl Stateful for Motion {
                 continue;
             }
             let b = around(&simple);
-            found.boxes.push(Detection {
-                bbox: BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0),
-                confidence: 1.0,
-                class_id: 0,
-                class: Arc::from("motion"),
-                track: None,
-                id: call.new_id(),
-                time_in_zone: None,
-                held: false,
-                extra: None,
-            });
+            found.boxes.push(Detection::new(
+                BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0),
+                1.0,
+                0,
+                "motion",
+                call.new_id(),
+            ));
             #[expect(clippy::cast_possible_truncation, reason = "places in a picture")]
             let corner =
                 |p: &Point| Value::list(vec![Value::Int(p.x as i64), Value::Int(p.y as i64)]);

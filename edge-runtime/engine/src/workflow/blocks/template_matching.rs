@@ -1,7 +1,5 @@
 //! Finds a small picture in pictures.
 
-use std::sync::Arc;
-
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
@@ -94,17 +92,13 @@ impl Block for Match {
         }
         let mut found = Detections::none(size);
         for bbox in boxes {
-            found.boxes.push(Detection {
+            found.boxes.push(Detection::new(
                 bbox,
-                confidence: 1.0,
-                class_id: 0,
-                class: Arc::from("template_match"),
-                track: None,
-                id: call.new_id(),
-                time_in_zone: None,
-                held: false,
-                extra: None,
-            });
+                1.0,
+                0,
+                "template_match",
+                call.new_id(),
+            ));
         }
         image.stamp(&mut found);
         call.put(1, i64::try_from(found.boxes.len()).unwrap_or(i64::MAX));

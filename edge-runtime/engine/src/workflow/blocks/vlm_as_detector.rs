@@ -184,17 +184,13 @@ impl Block for Read {
             let mut all = Detections::none(image.size());
             for f in found {
                 let [x1, y1, x2, y2] = f.corners;
-                all.boxes.push(Detection {
-                    bbox: BBox::new(x1, y1, x2, y2),
-                    confidence: f.confidence,
-                    class_id: f.class_id,
-                    class: f.class.into(),
-                    track: None,
-                    id: call.new_id(),
-                    time_in_zone: None,
-                    held: false,
-                    extra: None,
-                });
+                all.boxes.push(Detection::new(
+                    BBox::new(x1, y1, x2, y2),
+                    f.confidence,
+                    f.class_id,
+                    f.class,
+                    call.new_id(),
+                ));
             }
             image.stamp(&mut all);
             call.put(1, all);

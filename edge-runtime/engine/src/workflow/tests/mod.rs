@@ -79,17 +79,13 @@ pub(super) fn frame(number: u64, size: [u32; 2]) -> ImageValue {
 
 fn detection(class: &str, class_id: i64, confidence: f64, bbox: [f64; 4], id: &str) -> Detection {
     let [x1, y1, x2, y2] = bbox;
-    Detection {
-        bbox: BBox::new(x1, y1, x2, y2),
+    Detection::new(
+        BBox::new(x1, y1, x2, y2),
         confidence,
         class_id,
-        class: Arc::from(class),
-        track: None,
-        id: DetectionId::Given(Arc::from(id)),
-        time_in_zone: None,
-        held: false,
-        extra: None,
-    }
+        class,
+        DetectionId::Given(Arc::from(id)),
+    )
 }
 
 /// A host that finds the same boxes in every picture, or fails.
