@@ -17,7 +17,7 @@ use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
 use watchkeeper_engine::geometry::BBox;
 use watchkeeper_engine::track::tracker::{Tracker, TrackerConfig};
 use watchkeeper_engine::workflow::{
-    DetectRequest, Host, ImageValue, Packed, RgbPixels, SlotId, Value, VideoMeta, compile,
+    DetectRequest, Host, ImageValue, Packed, RgbPixels, Value, VideoMeta, compile,
 };
 
 fn found(bbox: BBox, confidence: f64, number: u64) -> Detection {
@@ -119,8 +119,7 @@ impl Host for Nothing {
 /// asked for, in allocations, and what all of them asked for together.
 fn most_allocations(definition: &Json, frames: &[Detections]) -> (u64, u64) {
     let compiled = compile(definition, &BTreeMap::new()).unwrap();
-    let slots: [SlotId; 2] =
-        ["image", "predictions"].map(|name| compiled.slot(&format!("$inputs.{name}")).unwrap());
+    let predictions = compiled.slot("$inputs.predictions").unwrap();
     let crossed = compiled.slot("$steps.line.count_in").unwrap();
     let mut run = compiled.instantiate();
     let pixels = Arc::new(Packed(Arc::new(RgbPixels::default())));
@@ -136,13 +135,10 @@ fn most_allocations(definition: &Json, frames: &[Detections]) -> (u64, u64) {
             comes_from_video_file: false,
         };
         let image = ImageValue::new(Arc::clone(&pixels) as _, meta);
-        let inputs = [
-            (slots[0], image.into()),
-            (slots[1], Value::from(boxes.clone())),
-        ];
+        let batches = [(predictions, Value::from(boxes.clone()))];
         let now = Duration::from_secs_f64(time_s);
         let info = measure(|| {
-            let report = run.run_one(&inputs, now, &mut Nothing).unwrap();
+            let report = run.run(image, &batches, now, &mut Nothing);
             assert!(report.errors.is_empty() && report.skipped.is_empty());
         });
         if number as usize > 2 * frames.len() {

@@ -234,7 +234,7 @@ impl Run {
                 comes_from_video_file: frame.recorded,
             },
         );
-        let report = self.execution.run(image, now, &mut self.host);
+        let report = self.execution.run(image, &[], now, &mut self.host);
         let times = self.host.end();
         let workflow = started.elapsed();
         for (stage, spent) in [

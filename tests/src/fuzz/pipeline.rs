@@ -45,6 +45,7 @@ pub(super) fn pipeline(input: &[u8]) {
         at = moment(&mut choices, frame);
         execution.run(
             choices.image(),
+            &[],
             Duration::from_secs(frame as u64),
             &mut choices,
         );

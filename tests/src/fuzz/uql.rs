@@ -37,7 +37,7 @@ pub(super) fn uql(input: &[u8]) {
             let answer = |choices: &mut Choices<'_>| {
                 let mut execution = compiled.instantiate();
                 let image = choices.image();
-                let report = execution.run(image, Duration::ZERO, choices);
+                let report = execution.run(image, &[], Duration::ZERO, choices);
                 (report, execution.outputs_json().to_string())
             };
             let first = answer(&mut rest.clone());

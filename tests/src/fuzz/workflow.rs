@@ -51,7 +51,7 @@ fn run(compiled: &Compiled, report: &ValidateReport, choices: &mut Choices<'_>) 
     for _ in 0..3 {
         let image = choices.image();
         let now = Duration::from_millis(choices.byte().into());
-        let went = execution.run(image, now, choices);
+        let went = execution.run(image, &[], now, choices);
         for failure in &went.errors {
             assert!(report.steps.contains_key(&failure.step), "{failure:?}");
             assert!(!failure.message.trim().is_empty(), "{failure:?}");

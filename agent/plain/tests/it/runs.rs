@@ -106,6 +106,7 @@ pub(crate) fn run(
         let image = ImageValue::new(Arc::new(Packed(Arc::clone(&pixels))), meta);
         let report = execution.run(
             image,
+            &[],
             Duration::from_secs_f64(t),
             &mut Scripted(boxes(actors, t)),
         );

@@ -17,7 +17,7 @@ use super::image::{ImageValue, Pixels, RgbPixels, VideoMeta};
 use super::json::detection_id;
 use super::kinds::Kind;
 use super::manifest::Role;
-use super::plan::{Compiled, SlotId};
+use super::plan::{Compiled, PlanInput, SlotId};
 use super::run::{Execution, RunReport, StepFailure};
 use super::value::Value;
 use crate::detections::{Detection, DetectionId, Detections};
@@ -132,7 +132,8 @@ pub struct Player<'a> {
 /// A frame that is ready to be played.
 #[derive(Debug)]
 pub struct Frame {
-    inputs: Vec<(SlotId, Value)>,
+    image: ImageValue,
+    batches: Vec<(SlotId, Value)>,
     host: Recorded,
     now: Duration,
 }
@@ -184,7 +185,8 @@ impl<'a> Player<'a> {
         );
         let boxes = self.recording.detections(frame);
         Frame {
-            inputs: self.compiled.replay_inputs(&image, &boxes),
+            image,
+            batches: self.compiled.replay_batches(&boxes),
             host: Recorded(boxes),
             now: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
         }
@@ -195,8 +197,18 @@ impl<'a> Player<'a> {
     /// # Errors
     /// Where the workflow wants an input that a recording doesn't have.
     pub fn play(&mut self, frame: &mut Frame) -> Result<RunReport, WorkflowError> {
-        let Frame { inputs, host, now } = frame;
-        self.run.run_one(inputs, *now, host)
+        let batches = &frame.batches;
+        let is_missing = |number: usize, what: &InputType| {
+            matches!(what, InputType::Batch { .. }) && batches.iter().all(|(s, _)| s.0 != number)
+        };
+        let mut inputs = self.compiled.plan.inputs.iter().enumerate();
+        if let Some((_, input)) = inputs.find(|(number, i)| is_missing(*number, &i.what)) {
+            let message = format!("input {} is missing", input.name);
+            let problem = Problem::new(ErrorClass::RuntimeInputError, message);
+            return Err(problem.step("$inputs").property(&*input.name).done());
+        }
+        let image = frame.image.clone();
+        Ok(self.run.run(image, batches, frame.now, &mut frame.host))
     }
 
     /// The workflow after the last frame that was played.
@@ -212,24 +224,16 @@ impl<'a> Player<'a> {
 }
 
 impl Compiled {
-    fn replay_inputs(&self, image: &ImageValue, boxes: &Detections) -> Vec<(SlotId, Value)> {
+    /// The boxes for every batch input that takes some.
+    fn replay_batches(&self, boxes: &Detections) -> Vec<(SlotId, Value)> {
+        let takes_boxes = |input: &PlanInput| {
+            let kinds = [Kind::Any, Kind::ObjectDetection];
+            matches!(input.what, InputType::Batch { depth: 1 })
+                && kinds.iter().any(|kind| input.kinds.has(*kind))
+        };
         let each = self.plan.inputs.iter().enumerate();
-        let inputs = each.filter_map(|(slot, input)| {
-            let takes_boxes =
-                || input.kinds.has(Kind::Any) || input.kinds.has(Kind::ObjectDetection);
-            let value = match input.what {
-                InputType::Image => {
-                    let mut image = image.clone();
-                    image.id = Arc::clone(&input.name);
-                    Value::from(image)
-                }
-                InputType::VideoMetadata => Value::Meta(Arc::clone(&image.meta)),
-                InputType::Batch { depth: 1 } if takes_boxes() => Value::from(boxes.clone()),
-                InputType::Batch { .. } | InputType::Parameter { .. } => return None,
-            };
-            Some((SlotId(slot), value))
-        });
-        inputs.collect()
+        let slots = each.filter(|(_, i)| takes_boxes(i)).map(|(n, _)| SlotId(n));
+        slots.map(|slot| (slot, boxes.clone().into())).collect()
     }
 
     /// The output of this name of the first step of a role.

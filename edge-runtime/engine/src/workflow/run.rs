@@ -133,11 +133,19 @@ impl Execution {
         self
     }
 
-    /// Runs one frame: `image` goes to every image input, `now` is monotonic time for delays and cooldowns.
-    pub fn run(&mut self, image: ImageValue, now: Duration, host: &mut dyn Host) -> RunReport {
+    /// Runs one frame: `image` goes to every image input, and each of `batches` to the batch input that has its slot. A batch
+    /// input for which there is nothing is an element that is missing. `now` is monotonic time for delays and cooldowns.
+    pub fn run(
+        &mut self,
+        image: ImageValue,
+        batches: &[(SlotId, Value)],
+        now: Duration,
+        host: &mut dyn Host,
+    ) -> RunReport {
         self.release();
-        for (slot, input) in self.memory.slots.iter_mut().zip(&self.plan.inputs) {
-            match &input.what {
+        let slots = self.memory.slots.iter_mut().zip(&self.plan.inputs);
+        for (number, (slot, input)) in slots.enumerate() {
+            match input.what {
                 InputType::Image => {
                     // Detections name the input in which they were found.
                     let mut image = image.clone();
@@ -145,58 +153,25 @@ impl Execution {
                     renew(slot, image);
                 }
                 InputType::VideoMetadata => slot.put(&[0], Value::Meta(Arc::clone(&image.meta))),
-                InputType::Parameter { .. } => slot.put(&[], input.value.clone()),
-                InputType::Batch { .. } => slot.clear(&[0]),
-            }
-            if !matches!(input.what, InputType::Parameter { .. }) {
-                slot.resize(&[], 1);
-            }
-        }
-        self.memory.batch = 1;
-        self.steps(now, host)
-    }
-
-    /// Runs one element with these values of inputs, each of which is one picture, its metadata, or one value of a batch;
-    /// parameters keep theirs. Like [`run`](Self::run) it asks for no memory of its own in the steady state.
-    ///
-    /// # Errors
-    /// `RuntimeInputError` where an input is missing or unknown.
-    pub fn run_one(
-        &mut self,
-        inputs: &[(SlotId, Value)],
-        now: Duration,
-        host: &mut dyn Host,
-    ) -> Result<RunReport, WorkflowError> {
-        let refuse = |name: &str, message: String| {
-            let problem = Problem::new(ErrorClass::RuntimeInputError, message);
-            problem.step("$inputs").property(name).done()
-        };
-        if let Some((slot, _)) = inputs.iter().find(|(s, _)| s.0 >= self.plan.inputs.len()) {
-            let message = format!("slot {} is no input of the workflow", slot.0);
-            return Err(refuse("", message));
-        }
-        self.release();
-        let slots = self.memory.slots.iter_mut().zip(&self.plan.inputs);
-        for (number, (slot, input)) in slots.enumerate() {
-            if let InputType::Parameter { .. } = input.what {
-                slot.put(&[], input.value.clone());
-                continue;
-            }
-            let Some((_, value)) = inputs.iter().find(|(s, _)| s.0 == number) else {
-                let message = format!("input {} is missing", input.name);
-                return Err(refuse(&input.name, message));
-            };
-            match input.what {
-                InputType::Batch { depth } if depth > 1 => {
-                    *slot = Tree::nest(&Value::list(vec![value.clone()]), depth);
+                InputType::Batch { depth } => {
+                    let given = batches.iter().find(|(s, _)| s.0 == number);
+                    match given.map(|(_, value)| value).filter(|v| !v.is_null()) {
+                        Some(value) if depth > 1 => {
+                            *slot = Tree::nest(&Value::list(vec![value.clone()]), depth);
+                        }
+                        Some(value) => slot.put(&[0], value.clone()),
+                        None => slot.clear(&[0]),
+                    }
                 }
-                _ if value.is_null() => slot.clear(&[0]),
-                _ => slot.put(&[0], value.clone()),
+                InputType::Parameter { .. } => {
+                    slot.put(&[], input.value.clone());
+                    continue;
+                }
             }
             slot.resize(&[], 1);
         }
         self.memory.batch = 1;
-        Ok(self.steps(now, host))
+        self.steps(now, host)
     }
 
     /// Lets go of what the outputs of the last run hold together with others. What is left is memory for the same outputs

@@ -94,6 +94,7 @@ mod tests {
         for (number, found) in [(1, json!(false)), (2, json!(1)), (3, json!(2))] {
             run.run(
                 frame(number, [4, 4]),
+                &[],
                 Duration::ZERO,
                 &mut FixedBoxes::three(),
             );

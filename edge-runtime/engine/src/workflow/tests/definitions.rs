@@ -38,7 +38,7 @@ fn a_whole_video_workflow_runs_and_answers() {
     let mut host = FixedBoxes::three();
     for number in 1..=30 {
         let now = Duration::from_millis(number * 33);
-        let report = run.run(frame(number, [640, 480]), now, &mut host);
+        let report = run.run(frame(number, [640, 480]), &[], now, &mut host);
         assert_eq!(report.errors, [], "frame {number}");
         assert!(report.skipped.is_empty(), "frame {number}: {report:?}");
     }
@@ -95,7 +95,7 @@ fn a_visualization_renders_only_when_looked_at_and_leaves_the_frame_alone() {
     let mut run = compiled(&street()).instantiate();
     let image = frame(1, [640, 480]);
     let before = image.pixels.rgb();
-    run.run(image, Duration::ZERO, &mut FixedBoxes::three());
+    run.run(image, &[], Duration::ZERO, &mut FixedBoxes::three());
     let drawn = run.output_image().unwrap().rgb();
     assert_eq!((drawn.width, drawn.height), (640, 480));
     assert_ne!(drawn.data, before.data);
@@ -106,7 +106,7 @@ fn a_visualization_renders_only_when_looked_at_and_leaves_the_frame_alone() {
 fn a_failing_step_is_reported_and_only_its_dependants_are_skipped() {
     let mut run = compiled(&street()).instantiate();
     let mut host = FixedBoxes(Err("the network is broken".to_owned()));
-    let report = run.run(frame(1, [640, 480]), Duration::ZERO, &mut host);
+    let report = run.run(frame(1, [640, 480]), &[], Duration::ZERO, &mut host);
     assert_eq!(report.errors.len(), 1);
     assert_eq!(report.errors[0].step, "detect");
     assert_eq!(report.errors[0].message, "the network is broken");
@@ -118,6 +118,7 @@ fn a_failing_step_is_reported_and_only_its_dependants_are_skipped() {
     // The next frame is none the worse for it.
     let report = run.run(
         frame(2, [640, 480]),
+        &[],
         Duration::ZERO,
         &mut FixedBoxes::three(),
     );
@@ -136,7 +137,12 @@ fn detections_without_tracks_are_an_error_of_the_step_that_needs_them() {
         json!([]),
     );
     let mut run = compiled(&definition).instantiate();
-    let report = run.run(frame(1, [9, 9]), Duration::ZERO, &mut FixedBoxes::three());
+    let report = run.run(
+        frame(1, [9, 9]),
+        &[],
+        Duration::ZERO,
+        &mut FixedBoxes::three(),
+    );
     assert_eq!(report.errors[0].step, "line");
     assert!(report.errors[0].message.contains("byte_tracker"));
 }

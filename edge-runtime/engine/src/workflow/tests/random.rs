@@ -256,7 +256,7 @@ proptest! {
                 prop_assert!(report.ok);
                 let mut run = compiled.instantiate();
                 for number in 1..=3 {
-                    run.run(frame(number, [64, 48]), Duration::from_secs(number), &mut FixedBoxes::three());
+                    run.run(frame(number, [64, 48]), &[], Duration::from_secs(number), &mut FixedBoxes::three());
                 }
                 prop_assert!(run.outputs_json().is_object());
                 if let Some(image) = run.output_image() {

@@ -86,7 +86,7 @@ fn play(run: &mut Execution, from: u64, to: u64) -> Vec<Brought> {
             effects: Vec::new(),
         };
         let now = Duration::from_millis(700 * number);
-        let report = run.run(frame(number, SIZE), now, &mut street);
+        let report = run.run(frame(number, SIZE), &[], now, &mut street);
         (report, run.outputs_json(), street.effects)
     });
     each.collect()
