@@ -92,8 +92,7 @@ fn joined(
     let pair = |[i, j]: [usize; 2]| Some((place(&found[0], i)?, place(&found[1], j)?));
     let matches = sift::good_matches(&rows[0], &rows[1], RATIO);
     let mut pairs: Vec<(Point, Point)> = matches.into_iter().filter_map(pair).collect();
-    let middle =
-        |found: &Found| average(found.iter().map(|(k, _)| k.point().x));
+    let middle = |found: &Found| average(found.iter().map(|(k, _)| k.point().x));
     // The one whose points lie further to the right stays as it is.
     let [moving, still] = if middle(&found[0]) < middle(&found[1]) {
         images
@@ -150,13 +149,17 @@ fn joined(
 mod tests {
     use serde_json::{Value as Json, json};
 
-    use super::super::super::Value;
     use super::super::super::tests::bench::{Bench, picture};
-    use super::Kind;
+    use super::super::super::{RgbPixels, Value};
+    use super::{Arc, Kind, average};
 
     /// A window of a wall with blobs all over it, from so far right.
     fn wall(from: u32) -> Value {
-        picture(1, [120, 90], move |x, y| {
+        window(from, 120)
+    }
+
+    fn window(from: u32, width: u32) -> Value {
+        picture(1, [width, 90], move |x, y| {
             let (x, y) = (f64::from(x + from), f64::from(y));
             let light: f64 = (0..40_u32)
                 .map(|i| {
@@ -170,13 +173,38 @@ mod tests {
         })
     }
 
-    fn stitched(extra: &Json, second: Value) -> Result<Json, String> {
+    fn bench(extra: &Json) -> Bench {
         let mut step = json!({"type": "roboflow_core/stitch_images@v1", "image1": "$inputs.a", "image2": "$inputs.b"});
         for (key, value) in extra.as_object().unwrap() {
             step[key] = value.clone();
         }
-        let mut bench = Bench::new(step, &[("a", Kind::Image), ("b", Kind::Image)]);
-        bench.feed(&[("a", wall(0)), ("b", second)])
+        Bench::new(step, &[("a", Kind::Image), ("b", Kind::Image)])
+    }
+
+    fn stitched(extra: &Json, second: Value) -> Result<Json, String> {
+        bench(extra).feed(&[("a", wall(0)), ("b", second)])
+    }
+
+    fn pixels(image: Option<Value>) -> Arc<RgbPixels> {
+        match image {
+            Some(Value::Image(image)) => image.pixels.rgb(),
+            other => panic!("{other:?} is no picture"),
+        }
+    }
+
+    #[test]
+    fn the_wider_one_shows_what_both_windows_show() {
+        let mut bench = bench(&json!({}));
+        bench.feed(&[("a", wall(0)), ("b", wall(50))]).unwrap();
+        let joined = pixels(bench.value("stitched_image"));
+        let wall = pixels(Some(window(0, 170)));
+        let light = |of: &RgbPixels, x: usize, y: usize| {
+            let byte = of.data.get((y * of.width as usize + x) * 3);
+            f64::from(byte.copied().unwrap_or(0))
+        };
+        let inner = (10..80).flat_map(|y| (10..160).map(move |x| (x, y)));
+        let apart = average(inner.map(|(x, y)| (light(&joined, x, y) - light(&wall, x, y)).abs()));
+        assert!(apart < 3.0, "{apart}");
     }
 
     #[test]
