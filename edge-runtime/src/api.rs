@@ -17,11 +17,13 @@ use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStat
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceStatus};
 use watchkeeper_contract::workflow::{
-    BlockDetails, BlockSummary, FailedStep, ValidateReport, WorkflowRun, WorkflowRunResult,
+    BlockDetails, BlockSummary, DryRun, DryRunReport, FailedStep, ValidateReport, WorkflowRun,
+    WorkflowRunResult,
 };
 use watchkeeper_engine::workflow::{self, Pixels as _};
 
 use crate::clock;
+use crate::dry_run;
 use crate::effects::Effects;
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
@@ -222,6 +224,10 @@ impl Runtime for Api {
             results: outcome.rows,
             failed: failed.collect(),
         })
+    }
+
+    fn dry_run(&self, wanted: &DryRun) -> Result<DryRunReport, Problem> {
+        dry_run::run(&self.manager, wanted)
     }
 
     fn blocks(&self) -> Vec<BlockSummary> {

@@ -21,6 +21,7 @@ pub mod capture;
 pub mod clock;
 pub mod daemon;
 pub mod detect;
+pub mod dry_run;
 pub mod effects;
 pub mod frame;
 #[doc(hidden)]

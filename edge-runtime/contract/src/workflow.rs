@@ -1,8 +1,12 @@
-//! What validation says about a workflow definition, and what a run on still pictures asks and answers.
+//! What validation says about a workflow definition, and what a run on still pictures and a dry run on moving ones ask and answer.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+use crate::event::{Decision, RuleEvent};
+use crate::pipeline::{PipelineResults, PipelineSpec, PipelineWarning};
+use crate::rule::Severity;
 
 /// Answer of `workflow validate`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -89,6 +93,51 @@ pub struct WorkflowRunResult {
     pub results: Vec<serde_json::Value>,
     /// Steps that failed; what depends on them is null in the results.
     pub failed: Vec<FailedStep>,
+}
+
+/// A pipeline to be tried on moving pictures, of which nothing is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DryRun {
+    /// What would be deployed. `record`, `show`, `paused` and `stop_after_s` have no effect.
+    pub pipeline: PipelineSpec,
+    /// Seconds of the source's presentation time to look at, over 0 and at most 60.
+    pub seconds: f64,
+}
+
+/// What a pipeline would have counted and told.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DryRunReport {
+    /// Model and back end that were used, such as `yolox-nano on rten`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detector: Option<String>,
+    /// Names of the rules that were in force.
+    pub rules: Vec<String>,
+    /// What it counted. Its `events` are those below and those that were left out.
+    pub results: PipelineResults,
+    /// The events that would have been journaled, the first 200.
+    pub events: Vec<DryRunEvent>,
+    /// How many more there were.
+    pub more_events: u64,
+    /// What was asked for and can't happen as it was meant.
+    pub warnings: Vec<PipelineWarning>,
+    /// Why it ended before the seconds were over, such as the end of a recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+}
+
+/// An event that would have been journaled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DryRunEvent {
+    /// How much it would have mattered.
+    pub severity: Severity,
+    /// What would have been decided.
+    pub decision: Decision,
+    /// What would have been told.
+    pub event: RuleEvent,
 }
 
 /// A step that failed in a run on still pictures.

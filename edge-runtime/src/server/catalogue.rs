@@ -10,7 +10,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::workflow::{
-    BlockDetails, BlockSummary, ValidateReport, WorkflowRun, WorkflowRunResult,
+    BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,
+    WorkflowRunResult,
 };
 
 use super::refusal::{self, Refusal};
@@ -42,6 +43,24 @@ pub(super) async fn run(
         let _turn = turn;
         let run: WorkflowRun = body::read(body::json_up_to(body, MAX_PICTURES_BODY)?)?;
         r.run_workflow(&run).map_err(Refusal::from)
+    };
+    Ok(Json(app.attempt(work).await?))
+}
+
+/// Tries a pipeline on the next seconds of its source: what it counts, what it would tell, what fails. Nothing is kept, journaled or drawn. It shares
+/// its place with runs on still pictures.
+#[utoipa::path(post, path = "/workflows/dry-run", tag = "workflows",
+    request_body(content = DryRun),
+    responses((status = 200, body = DryRunReport)))]
+pub(super) async fn dry_run(
+    State(app): State<App>,
+    turn: Turn,
+    body: body::Body,
+) -> Result<Json<DryRunReport>, Refusal> {
+    let wanted: DryRun = body::read(body::json(body)?)?;
+    let work = move |r: &dyn Runtime| {
+        let _turn = turn;
+        r.dry_run(&wanted)
     };
     Ok(Json(app.attempt(work).await?))
 }

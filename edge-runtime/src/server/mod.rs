@@ -160,6 +160,7 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(effects::settle))
         .routes(routes!(catalogue::validate))
         .routes(routes!(catalogue::run).layer(DefaultBodyLimit::max(MAX_PICTURES_BODY)))
+        .routes(routes!(catalogue::dry_run))
         .routes(routes!(catalogue::blocks))
         .routes(routes!(catalogue::block))
         .routes(routes!(catalogue::block_by_path))

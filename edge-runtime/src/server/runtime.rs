@@ -13,7 +13,8 @@ use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStat
 use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::source::{SourceSpec, SourceStatus};
 use watchkeeper_contract::workflow::{
-    BlockDetails, BlockSummary, ValidateReport, WorkflowRun, WorkflowRunResult,
+    BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,
+    WorkflowRunResult,
 };
 
 use crate::effects::Effects;
@@ -119,6 +120,12 @@ pub trait Runtime: Send + Sync + 'static {
     /// # Errors
     /// When the definition does not compile, a picture or a parameter is none, or a model is missing.
     fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem>;
+
+    /// Tries a pipeline on moving pictures. Nothing of it is kept, listed or told.
+    ///
+    /// # Errors
+    /// When it could not be deployed either, or no frame comes.
+    fn dry_run(&self, wanted: &DryRun) -> Result<DryRunReport, Problem>;
 
     /// The block catalogue, by type.
     fn blocks(&self) -> Vec<BlockSummary>;

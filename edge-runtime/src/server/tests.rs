@@ -27,7 +27,8 @@ use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceState, SourceStatus};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_contract::workflow::{
-    BlockDetails, BlockSummary, ValidateReport, WorkflowRun, WorkflowRunResult,
+    BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,
+    WorkflowRunResult,
 };
 
 use super::metrics::Metrics;
@@ -180,6 +181,9 @@ impl Runtime for Little {
             results: vec![Value::from(run.images.len())],
             failed: Vec::new(),
         })
+    }
+    fn dry_run(&self, _: &DryRun) -> Result<DryRunReport, Problem> {
+        Ok(DryRunReport::default())
     }
     fn blocks(&self) -> Vec<BlockSummary> {
         Vec::new()
@@ -830,6 +834,7 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
         "get /v1/media/{id}",
         "post /v1/workflows/validate",
         "post /v1/workflows/run",
+        "post /v1/workflows/dry-run",
         "get /v1/blocks",
         "get /v1/blocks/{type}",
         "get /v1/blocks/{type}/{name}",

@@ -40,6 +40,15 @@ impl Subscribe for Sources {
 }
 
 impl Manager {
+    /// The frames of a source from now on, for somebody who looks for a while; the source is open as long as they are held.
+    ///
+    /// # Errors
+    /// [`Problem`] when there is no such source.
+    pub fn watch(&self, source: &SourceId) -> Result<FrameReceiver, Problem> {
+        let receiver = self.sources.subscribe(source);
+        receiver.ok_or_else(|| self.no_source(source))
+    }
+
     /// Every source.
     #[must_use]
     pub fn sources(&self) -> Vec<SourceStatus> {
