@@ -27,5 +27,6 @@ pub mod outbox;
 pub mod runtime_client;
 pub mod seldom;
 pub mod service;
+pub mod setter;
 pub mod sinks;
 pub mod wording;

@@ -10,6 +10,7 @@ pub mod http;
 mod listener;
 pub mod mot;
 pub mod mounts;
+pub mod person;
 pub mod rtsp;
 pub mod scene;
 pub mod scripted_model;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use anyhow::ensure;
 use serde_json::{Value, json};
 
 use crate::daemons::{PATIENCE, Process, program, wait_for};
@@ -43,7 +44,7 @@ impl ScriptedModel {
     pub fn kept_its_contract(self) -> anyhow::Result<()> {
         self.process.interrupt()?;
         let (code, log) = self.process.ended(PATIENCE)?;
-        anyhow::ensure!(code == Some(0), "{log}");
+        ensure!(code == Some(0), "{log}");
         Ok(())
     }
 
@@ -61,4 +62,28 @@ impl ScriptedModel {
 #[must_use]
 pub fn says(answer: &Value) -> Value {
     json!({"reply": {"text": answer.to_string()}})
+}
+
+/// A step in which the model says this in words.
+#[must_use]
+pub fn answers(text: &str) -> Value {
+    json!({"reply": {"text": text}})
+}
+
+/// A step in which the model calls these tools.
+#[must_use]
+pub fn calls(calls: &[(&str, Value)]) -> Value {
+    let calls = calls.iter();
+    let calls: Vec<Value> = calls
+        .map(|(name, arguments)| json!({"name": name, "arguments": arguments}))
+        .collect();
+    json!({"reply": {"calls": calls}})
+}
+
+/// The same after it thought this.
+#[must_use]
+pub fn thinks(thinking: &str, calls_of_tools: &[(&str, Value)]) -> Value {
+    let mut step = calls(calls_of_tools);
+    step["reply"]["thinking"] = Value::from(thinking);
+    step
 }

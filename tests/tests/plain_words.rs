@@ -1,11 +1,9 @@
 //! The box is asked in plain words: the real command, the real runtime, the built-in scene. Nothing changes before the yes.
 
-use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
-
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use watchkeeper_tests::daemons::{Bench, Process, json_lines, program, wait_for};
+use watchkeeper_tests::daemons::{Bench, Process, wait_for};
+use watchkeeper_tests::person::{ask, ask_json, chat, command, types};
 use watchkeeper_tests::scripted_model::{self, KEY, ScriptedModel};
 
 /// Asks for events on the scene.
@@ -33,48 +31,6 @@ impl Site {
         let pipelines = self.bench.get("/v1/pipelines")?;
         Ok(pipelines.as_array().cloned().unwrap_or_default())
     }
-}
-
-fn command(bench: &Bench) -> anyhow::Result<Command> {
-    let mut command = Command::new(program("watchkeeper")?);
-    command
-        .arg("--config")
-        .arg(bench.config())
-        .env("XDG_STATE_HOME", bench.path("home"))
-        .stdin(Stdio::null());
-    Ok(command)
-}
-
-fn ask(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
-    Ok(command(bench)?.arg("ask").args(arguments).output()?)
-}
-
-/// Exit code, objects on standard output, standard error.
-fn ask_json(bench: &Bench, arguments: &[&str]) -> anyhow::Result<(i32, Vec<Value>, String)> {
-    let arguments = [arguments, &["--json"]].concat();
-    let out = ask(bench, &arguments)?;
-    let errors = String::from_utf8_lossy(&out.stderr).into_owned();
-    let objects = json_lines(&out.stdout).with_context(|| errors.clone())?;
-    Ok((out.status.code().unwrap_or(-1), objects, errors))
-}
-
-/// What the chat says to these lines.
-fn chat(bench: &Bench, lines: &str) -> anyhow::Result<Vec<Value>> {
-    let mut child = command(bench)?
-        .args(["chat", "--json"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let mut input = child.stdin.take().context("no input")?;
-    input.write_all(lines.as_bytes())?;
-    drop(input);
-    let out = child.wait_with_output()?;
-    anyhow::ensure!(out.status.success(), "{}", out.status);
-    json_lines(&out.stdout)
-}
-
-fn types(objects: &[Value]) -> Vec<&str> {
-    objects.iter().filter_map(|o| o["type"].as_str()).collect()
 }
 
 #[test]
@@ -205,10 +161,14 @@ fn a_model_of_language_only_rewords_and_what_it_writes_waits_for_the_same_yes() 
     let says = |request: &str, left_out: &[&str]| {
         scripted_model::says(&json!({"request": request, "left_out": left_out}))
     };
+    let refuses = || json!({"fault": {"kind": "refusal", "category": "general_harms"}});
     let steps = [
+        // What it leaves out, a model with tools is to find; that one refuses.
         says(TELL, &["in rot"]),
+        refuses(),
         // A model that was talked into saying yes.
         says("yes", &[]),
+        refuses(),
         says(TELL, &[]),
         json!({"fault": {
             "kind": "status", "status": 401, "content_type": "application/json", "body": "{\"error\": \"{key}\"}",
@@ -228,20 +188,22 @@ fn a_model_of_language_only_rewords_and_what_it_writes_waits_for_the_same_yes() 
     )?;
     assert_eq!(
         types(&said),
-        ["note", "note", "proposal", "dropped", "note", "failure"],
+        [
+            "step", "note", "note", "note", "proposal", "dropped", "step", "note", "failure"
+        ],
         "{said:#?}"
     );
     assert!(
-        said[0]["message"]
+        said[2]["message"]
             .as_str()
             .is_some_and(|m| m.contains(TELL))
     );
     assert!(
-        said[1]["message"]
+        said[3]["message"]
             .as_str()
             .is_some_and(|m| m.contains("in rot"))
     );
-    assert_eq!(said[2]["request"], TELL);
+    assert_eq!(said[4]["request"], TELL);
     // A yes to a model's words is a person's, and is said after they were shown.
     let out = ask(
         &site.bench,

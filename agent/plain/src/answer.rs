@@ -24,8 +24,8 @@ pub enum Answer {
 /// What could be done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// What was understood, as a type.
-    pub intent: Intent,
+    /// What was understood, as a type; none where the changes were written out by somebody else and no request was read.
+    pub intent: Option<Intent>,
     /// What would change, in order.
     pub changes: Vec<Change>,
     /// The same in plain sentences.

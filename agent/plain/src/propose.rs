@@ -54,7 +54,7 @@ pub(crate) fn propose(intent: Intent, scene: &Scene, notes: Notes) -> Result<Pro
     };
     assumed.dedup();
     Ok(Proposal {
-        intent,
+        intent: Some(intent),
         changes,
         understood,
         assumed,

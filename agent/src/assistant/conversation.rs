@@ -13,8 +13,8 @@
 //!
 //! Invariants:
 //! - [`Reply::Apply`] comes only from a yes and nothing but a yes, said while an offer waits that was shown before;
-//! - on a yes the request is understood again, in what runs now and at the time when it was said. Where another offer comes of it, that one
-//!   is shown and nothing is applied;
+//! - on a yes the request is understood again, in what runs now and at the time when it was said; what a model proposed is compared with what
+//!   runs now as it was proposed. Where another offer comes of it, that one is shown and nothing is applied;
 //! - an offer waits for one yes, not longer than [`PATIENCE_S`], and is put aside by whatever is said next
 //!   that is neither a look-up nor a note.
 
@@ -25,6 +25,7 @@ use watchkeeper_memory::Kind;
 use watchkeeper_plain::answer::{Looked, Unknown};
 use watchkeeper_plain::{Answer, Missing, Plain, Question, TooLong};
 
+use super::made::Made;
 use super::offer::Offer;
 use super::situation::Situation;
 
@@ -61,7 +62,7 @@ const WISHES: [&str; 10] = [
 ];
 
 /// What to recognise an offer by that was shown and waits for a yes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shown {
     /// The person's words.
     pub request: String,
@@ -69,6 +70,9 @@ pub struct Shown {
     pub at: Timestamp,
     /// [`Offer::mark`] of what was shown.
     pub mark: String,
+    /// What a model proposed: it is not understood again, but taken as it was shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
 }
 
 impl Shown {
@@ -79,6 +83,7 @@ impl Shown {
             request: offer.request.clone(),
             at: offer.at.timestamp(),
             mark: offer.mark(),
+            made: offer.made.clone(),
         }
     }
 
@@ -107,6 +112,8 @@ pub enum Reply {
     Remember(Kind, String),
     /// The pictures of these cameras have to be looked at first, then the same text is to be heard again.
     See(Vec<SourceId>),
+    /// A model's answer in words. There is nothing to confirm.
+    Answer(String),
     /// Nothing was understood.
     Unknown(Unknown),
     /// More text than is read.
@@ -177,6 +184,18 @@ impl Conversation {
         self.hear_request(text.trim(), plain, here)
     }
 
+    /// A model had the last word, and proposes nothing: nothing waits any more.
+    pub fn answer(&mut self, text: String) -> Reply {
+        self.waits = Waits::Nothing;
+        Reply::Answer(text)
+    }
+
+    /// Takes what a model proposes for the request of a person. It waits for the same yes as what was understood by the rules.
+    pub fn propose(&mut self, request: &str, made: Made, here: &Situation) -> Reply {
+        let offer = Offer::of_model(request, &here.now, made, here);
+        self.show(offer)
+    }
+
     fn take(&mut self, text: &str, plain: &Plain, here: &Situation) -> Reply {
         if text.is_empty() {
             return Reply::Silence;
@@ -205,8 +224,19 @@ impl Conversation {
 
     /// A yes to what was shown.
     fn confirm(&mut self, shown: &Shown, plain: &Plain, here: &Situation) -> Reply {
-        if shown.is_fresh(here.now.timestamp()) {
-            let at = shown.at.to_zoned(here.now.time_zone().clone());
+        let is_fresh = shown.is_fresh(here.now.timestamp());
+        let at = shown.at.to_zoned(here.now.time_zone().clone());
+        if let Some(made) = &shown.made {
+            let offer = Offer::of_model(&shown.request, &at, made.clone(), here);
+            if is_fresh && offer.mark() == shown.mark {
+                return Reply::Apply(Box::new(offer));
+            }
+            return match self.propose(&shown.request, made.clone(), here) {
+                Reply::Offer(offer) => Reply::Anew(offer),
+                other => other,
+            };
+        }
+        if is_fresh {
             let again = plain.understand(&shown.request, &here.scene(&at));
             if let Ok(Answer::Propose(proposal)) = again {
                 let offer = Offer::new(&shown.request, &at, *proposal, here);
@@ -253,6 +283,16 @@ impl Conversation {
         }
     }
 
+    /// Has an offer wait for its yes, where it can be confirmed.
+    fn show(&mut self, offer: Offer) -> Reply {
+        if let Some(why) = offer.unsound() {
+            self.waits = Waits::Nothing;
+            return Reply::Unsound(Box::new(offer), why);
+        }
+        self.waits = Waits::Yes(Shown::of(&offer));
+        Reply::Offer(Box::new(offer))
+    }
+
     fn hear_request(&mut self, text: &str, plain: &Plain, here: &Situation) -> Reply {
         let answer = plain.understand(text, &here.scene(&here.now));
         self.answered(text, answer, here)
@@ -268,15 +308,7 @@ impl Conversation {
             }
         };
         match answer {
-            Answer::Propose(proposal) => {
-                let offer = Offer::new(text, &here.now, *proposal, here);
-                if let Some(why) = offer.unsound() {
-                    self.waits = Waits::Nothing;
-                    return Reply::Unsound(Box::new(offer), why);
-                }
-                self.waits = Waits::Yes(Shown::of(&offer));
-                Reply::Offer(Box::new(offer))
-            }
+            Answer::Propose(proposal) => self.show(Offer::new(text, &here.now, *proposal, here)),
             Answer::Look(looked) => Reply::Look(looked),
             Answer::Ask(question) => {
                 // A size that is not known is a reason for many questions, and none that a person should be asked.

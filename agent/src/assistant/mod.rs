@@ -1,7 +1,7 @@
 //! The assistant: requests in plain words → answers, and changes of what runs that a person has confirmed.
 //!
 //! Map: [`situation`] is what the runtime said of itself at one moment, [`conversation`] what is said back and what is waited for,
-//! [`offer`] a proposal as a person is shown it, with the engine's [`checks`] and the [`difference`] to what runs, [`happened`] the search
+//! [`offer`] a proposal as a person is shown it ([`made`] where a model wrote it), with the engine's [`checks`] and the [`difference`] to what runs, [`happened`] the search
 //! in the journal, [`reword`] what a model of language is asked where nothing was understood, [`mod@counts`] the numbers, [`slash`] the short commands of the chat. They are sans-IO: time and answers of the runtime are arguments.
 //! [`waiting`] and [`trace`] are the two files that it keeps.
 //!
@@ -17,6 +17,7 @@ pub mod conversation;
 pub mod counts;
 pub mod difference;
 pub mod happened;
+pub mod made;
 pub mod offer;
 pub mod reword;
 pub mod situation;

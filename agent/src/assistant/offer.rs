@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::checks::{Check, check};
 use super::difference::{Difference, difference};
+use super::made::Made;
 use super::situation::Situation;
 use crate::wording::quoted;
 
@@ -27,6 +28,8 @@ pub struct Offer {
     pub checks: Vec<Check>,
     /// What would be different, in the order of the changes.
     pub difference: Vec<Difference>,
+    /// The model's proposal that this is; none where a person's own words were understood.
+    pub made: Option<Made>,
     /// What the pipelines that it is about are now.
     before: Vec<PipelineSpec>,
 }
@@ -53,6 +56,17 @@ impl Offer {
             before: before.collect(),
             difference,
             proposal,
+            made: None,
+        }
+    }
+
+    /// The offer that a model's proposal is in this situation. `request` are the person's words that it was made for.
+    #[must_use]
+    pub fn of_model(request: &str, at: &Zoned, made: Made, situation: &Situation) -> Self {
+        let offer = Self::new(request, at, made.proposal(), situation);
+        Self {
+            made: Some(made),
+            ..offer
         }
     }
 
@@ -101,7 +115,7 @@ impl Offer {
     pub fn view(&self) -> Value {
         let changes: Vec<ChangeView<'_>> =
             self.proposal.changes.iter().map(ChangeView::of).collect();
-        json!({
+        let mut view = json!({
             "request": self.request,
             "understood": self.proposal.understood,
             "assumed": self.proposal.assumed,
@@ -110,16 +124,28 @@ impl Offer {
             "changes": changes,
             "checks": self.checks,
             "difference": self.difference,
-        })
+        });
+        if let Some(made) = &self.made {
+            view["by_model"] =
+                json!({"model": made.model, "really": made.really(), "evidence": made.evidence});
+        }
+        view
     }
 
     /// All of it for a person.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("I understood: {}", self.proposal.understood)];
+        let mut lines = vec![match &self.made {
+            Some(made) => format!("{} proposes: {}", made.model, self.proposal.understood),
+            None => format!("I understood: {}", self.proposal.understood),
+        }];
         let mut told = |head: &str, all: Vec<String>| {
             lines.extend(all.into_iter().map(|one| format!("{head}{one}")));
         };
+        if let Some(made) = &self.made {
+            told("  what it is: ", made.really());
+            told("  tried: ", made.evidence.clone());
+        }
         told("  taken for granted: ", self.proposal.assumed.clone());
         told("  not possible: ", self.doubts().collect());
         if !self.proposal.not_understood.is_empty() {

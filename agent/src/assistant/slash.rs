@@ -17,6 +17,10 @@ pub enum Slash {
     Memory(String),
     /// What waits for a yes or an answer.
     Plan,
+    /// A request that goes to the model, whatever the rules make of it.
+    Think(String),
+    /// A picture that the next request is about.
+    Image(String),
     /// What can be said.
     Help,
     /// The end.
@@ -28,7 +32,7 @@ pub enum Slash {
 }
 
 /// Every command, what stands behind it, and what it does. Help and completion come from here.
-pub const ALL: [(&str, &str, &str); 10] = [
+pub const ALL: [(&str, &str, &str); 12] = [
     (
         "/status",
         "",
@@ -40,6 +44,12 @@ pub const ALL: [(&str, &str, &str); 10] = [
     ("/resume", "PIPELINE", "proposes to let it go on"),
     ("/events", "[COUNT]", "the latest events"),
     ("/memory", "WORDS", "notes that have to do with these words"),
+    (
+        "/think",
+        "TEXT",
+        "lets the model of language look and propose, without the rules",
+    ),
+    ("/image", "FILE", "a picture that your next words are about"),
     ("/plan", "", "what waits for your yes, no or answer"),
     ("/help", "", "this list, and examples of what can be said"),
     ("/quit", "", "the end; Ctrl-D too"),
@@ -77,6 +87,15 @@ pub fn parse(line: &str) -> Option<Slash> {
             "/memory takes the words to look for, such as /memory loading dock".to_owned(),
         ),
         "/memory" => Slash::Memory(rest.to_owned()),
+        "/think" if rest.is_empty() => Slash::Wrong(
+            "/think takes what is to be set up, such as /think count the people at the desk"
+                .to_owned(),
+        ),
+        "/think" => Slash::Think(rest.to_owned()),
+        "/image" if rest.is_empty() => {
+            Slash::Wrong("/image takes a file, such as /image dock.jpg".to_owned())
+        }
+        "/image" => Slash::Image(rest.to_owned()),
         "/plan" => Slash::Plan,
         "/help" | "/?" => Slash::Help,
         "/quit" | "/exit" => Slash::Quit,

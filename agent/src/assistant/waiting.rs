@@ -1,7 +1,7 @@
 //! Offers that wait for a yes between two commands: `watchkeeper ask` shows one, `watchkeeper ask --confirm ID` takes it.
 //!
 //! They are in one small file of the person's own state folder. What is kept is what to recognise an offer by, not what it would do: on a yes the
-//! request is understood again ([`super::conversation`]).
+//! request is understood again ([`super::conversation`]). Only what a model proposed is kept whole, since it would not say it again.
 //!
 //! Invariants: an offer is taken once, and is gone from the disk before anything is done about it; at most [`MAX_WAITING`] wait, the oldest goes first; a
 //! crash leaves the old file or the new one.
@@ -20,8 +20,8 @@ use super::conversation::Shown;
 pub const MAX_WAITING: usize = 16;
 /// Format of the file.
 const FORMAT: u32 = 2;
-/// Largest file that is read. Sixteen of the longest requests take less.
-const MAX_BYTES: u64 = 1 << 20;
+/// Largest file that is read. Sixteen of the largest proposals of a model take about half.
+const MAX_BYTES: u64 = 4 << 20;
 const NAME: &str = "waiting.json";
 const LOCK: &str = "waiting.lock";
 /// Letters and digits of an id: none that look alike.
@@ -89,7 +89,7 @@ struct Stored {
 }
 
 /// The oldest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct StoredOffer {
     id: String,
     socket: String,
@@ -265,6 +265,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::super::conversation::PATIENCE_S;
+    use super::super::made::Made;
     use super::*;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -278,6 +279,7 @@ mod tests {
             request: request.to_owned(),
             at: NOW,
             mark: "m".to_owned(),
+            made: None,
         }
     }
 
@@ -310,6 +312,27 @@ mod tests {
         };
         let id = waiting.keep(Path::new("/a"), &shown, later(2)).unwrap();
         assert_eq!(waiting.take(&id, Path::new("/a"), later(3)).unwrap(), shown);
+    }
+
+    #[test]
+    fn what_a_model_proposed_is_kept_whole() {
+        let (_dir, waiting) = here();
+        let made = Made {
+            model: "m".to_owned(),
+            says: "Stops it.".to_owned(),
+            assumed: Vec::new(),
+            not_possible: Vec::new(),
+            evidence: vec!["tried on 10 s".to_owned()],
+            changes: vec![crate::assistant::made::MadeChange::Stop {
+                pipeline: watchkeeper_contract::id::PipelineId::new("p").unwrap(),
+            }],
+        };
+        let shown = Shown {
+            made: Some(made),
+            ..shown("räum auf")
+        };
+        let id = waiting.keep(Path::new("/a"), &shown, NOW).unwrap();
+        assert_eq!(waiting.take(&id, Path::new("/a"), NOW).unwrap(), shown);
     }
 
     #[test]

@@ -287,8 +287,14 @@ pub struct AskArgs {
     /// Do it at once, for scripts. Refused where part of the request was not understood or can't be done.
     #[arg(long)]
     pub yes: bool,
+    /// Leave the rules aside and let the configured model of language look, write a workflow and propose it.
+    #[arg(long)]
+    pub think: bool,
+    /// A picture that the request is about, JPEG or PNG. It goes to the configured model of language.
+    #[arg(long, value_name = "FILE")]
+    pub image: Vec<PathBuf>,
     /// Say yes to a proposal that was shown before. One that would mean something else by now is shown anew and not carried out.
-    #[arg(long, value_name = "ID", conflicts_with_all = ["text", "yes"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["text", "yes", "think", "image"])]
     pub confirm: Option<String>,
 }
 

@@ -13,6 +13,7 @@ use crate::assistant::offer::Offer;
 use crate::assistant::situation::Situation;
 use crate::assistant::waiting::{Waiting, WaitingError};
 use crate::runtime_client::RuntimeClient;
+use crate::setter::gate::Channel;
 
 /// Carries out the command.
 pub(super) async fn run(
@@ -23,12 +24,20 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     let mut ask = Ask {
         waiting: Waiting::new(&state_folder()?),
-        assist: Assist::new(client, config, "ask", out)?,
+        assist: Assist::new(client, config, Channel::Ask, out)?,
     };
-    match &args.confirm {
+    let text = args.text.join(" ");
+    let ended = match &args.confirm {
         Some(id) => ask.confirm(id).await,
-        None => ask.request(&args.text.join(" "), args.yes).await,
-    }
+        None => {
+            for file in &args.image {
+                ask.assist.attach(file)?;
+            }
+            ask.request(&text, args).await
+        }
+    };
+    ask.assist.settle();
+    ended
 }
 
 struct Ask<'o> {
@@ -37,12 +46,16 @@ struct Ask<'o> {
 }
 
 impl Ask<'_> {
-    async fn request(&mut self, text: &str, yes: bool) -> Result<(), Failure> {
-        let (reply, here) = self.assist.hear(text).await?;
+    async fn request(&mut self, text: &str, args: &AskArgs) -> Result<(), Failure> {
+        let (reply, here) = if args.think {
+            self.assist.think(text).await?
+        } else {
+            self.assist.hear(text).await?
+        };
         let Reply::Offer(offer) = reply else {
             return self.other(reply, &here).await;
         };
-        if !yes {
+        if !args.yes {
             return self.keep(&offer, &here).map(drop);
         }
         if self.assist.by_model {
@@ -99,6 +112,10 @@ impl Ask<'_> {
                 let again =
                     "say all of it again with the answer in it; `watchkeeper chat` asks back";
                 Err(Assist::question(&question, here).with([again.to_owned()]))
+            }
+            Reply::Answer(text) => {
+                self.assist.answer(&text);
+                Ok(())
             }
             Reply::Unknown(unknown) => Err(Assist::unknown(&unknown)),
             Reply::TooLong(error) => Err(Failure::input(error.to_string())),

@@ -12,6 +12,7 @@ use std::time::Duration;
 use comfy_table::{ContentArrangement, Table};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::exit::Failure;
 
@@ -92,6 +93,25 @@ impl Output {
         }
     }
 
+    /// Something that a model thinks or does while it works: on standard error, in a colour of its own where that is a terminal. `of` are its
+    /// particulars for programs.
+    pub fn step(&self, step: Step, text: &str, of: &Value) {
+        if self.json {
+            let mut object = of.clone();
+            object["type"] = Value::from("step");
+            object["step"] = Value::from(step.name());
+            self.object(&object);
+        } else if std::io::stderr().is_terminal() {
+            self.aside(&format!(
+                "\u{1b}[{}m{} {text}\u{1b}[0m",
+                step.colour(),
+                step.mark()
+            ));
+        } else {
+            self.aside(&format!("{} {text}", step.mark()));
+        }
+    }
+
     /// The failure that ends the command.
     pub fn failure(&self, failure: &Failure) {
         self.aside(&format!("watchkeeper: {failure}"));
@@ -165,6 +185,49 @@ impl Output {
     pub fn end_live_line(&self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
+        }
+    }
+}
+
+/// What a model does while it works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// It thinks.
+    Thought,
+    /// It uses a tool.
+    Action,
+    /// A tool failed or was refused.
+    Failure,
+    /// It has a plan.
+    Plan,
+}
+
+impl Step {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Thought => "thought",
+            Self::Action => "action",
+            Self::Failure => "failure",
+            Self::Plan => "plan",
+        }
+    }
+
+    const fn mark(self) -> &'static str {
+        match self {
+            Self::Thought => "…",
+            Self::Action => ">",
+            Self::Failure => "!",
+            Self::Plan => "#",
+        }
+    }
+
+    /// Parameter of the SGR sequence of ECMA-48: dim, cyan, yellow, blue.
+    const fn colour(self) -> &'static str {
+        match self {
+            Self::Thought => "2",
+            Self::Action => "36",
+            Self::Failure => "33",
+            Self::Plan => "34",
         }
     }
 }

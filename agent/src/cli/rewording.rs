@@ -1,30 +1,21 @@
-//! The model of language that rewords for a person's commands: one call, with books of the person's own.
+//! One call of a small model that puts what was not understood into words that are.
 //!
-//! Invariant: whatever keeps the model away is one sentence; the box understands what it understands all the same.
+//! It comes before the loop with tools ([`super::setting_up`]): a request in another language or in unusual words is then one call of the smallest
+//! model, where the loop takes four and more of a larger one, with the instructions and pictures in each.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use watchkeeper_config::Config;
-use watchkeeper_llm::JobSpec;
 use watchkeeper_llm::catalogue::Tier;
+use watchkeeper_llm::client::LlmError;
 use watchkeeper_llm::money::Money;
 use watchkeeper_llm::picture::Detail;
+use watchkeeper_llm::{Client, JobSpec};
 use watchkeeper_plain::Scene;
-use watchkeeper_store::{Options, SledStore, Store};
 
-use super::state_folder::state_folder;
-use crate::assistant::reword::{self, Reworded};
-use crate::language::Way;
+use crate::assistant::reword::{self, NoRewording, Reworded};
 
 /// Time for one rewording: a person waits for it.
 const TIME: Duration = Duration::from_secs(30);
-/// Folder of the ledger below that of the person's state.
-const LEDGER: &str = "llm";
-
-/// A way to reword.
-#[derive(Debug)]
-pub(super) struct Rewording(Way);
 
 /// What came of it.
 #[derive(Debug)]
@@ -36,33 +27,34 @@ pub(super) struct Said {
     pub(super) cost: Money,
 }
 
-impl Rewording {
-    /// The one that the configuration names.
-    pub(super) fn of(config: &Config) -> Option<Self> {
-        config.llm.clone().map(|config| Self(Way::new(config)))
-    }
+/// Why nothing came of it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unsaid {
+    /// The model is away or can't be afforded.
+    #[error(transparent)]
+    Model(#[from] LlmError),
+    /// It made nothing of it.
+    #[error(transparent)]
+    Nothing(#[from] NoRewording),
+    /// A fault of this program.
+    #[error("{0}")]
+    Talk(#[from] watchkeeper_llm::conversation::ConversationError),
+}
 
-    /// Asks the model to put `text` into other words. The error is a sentence for a person.
-    pub(super) async fn reword(&self, text: &str, scene: &Scene) -> Result<Said, String> {
-        let folder = state_folder().map_err(|f| f.sentence)?.join(LEDGER);
-        let client = self.0.client(&folder, || {
-            let (store, _) = SledStore::open(&folder, &Options::default())?;
-            Ok(Arc::new(store) as Arc<dyn Store>)
-        })?;
-        let talk = reword::talk(text, scene).map_err(|e| e.to_string())?;
-        let mut job = client.begin(JobSpec {
-            name: "reword".to_owned(),
-            tier: Tier::Small,
-            detail: Detail::Glance,
-            time: TIME,
-        });
-        let reply = job.ask(&talk, &reword::ask(), &mut |_| {}).await;
-        let reply = reply.map_err(|e| e.to_string())?;
-        let reworded = reword::read(&reply.text()).map_err(|e| e.to_string())?;
-        Ok(Said {
-            reworded,
-            model: reply.model,
-            cost: job.spent().1,
-        })
-    }
+/// Asks the model to put `text` into other words.
+pub(super) async fn reword(client: &Client, text: &str, scene: &Scene) -> Result<Said, Unsaid> {
+    let talk = reword::talk(text, scene)?;
+    let mut job = client.begin(JobSpec {
+        name: "reword".to_owned(),
+        tier: Tier::Small,
+        detail: Detail::Glance,
+        time: TIME,
+    });
+    let reply = job.ask(&talk, &reword::ask(), &mut |_| {}).await?;
+    let reworded = reword::read(&reply.text())?;
+    Ok(Said {
+        reworded,
+        model: reply.model,
+        cost: job.spent().1,
+    })
 }

@@ -55,9 +55,26 @@ fn at(entry: &Value) -> Option<Timestamp> {
 fn line(entry: &Value) -> String {
     let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or("–");
     let of = entry.get("of").unwrap_or(&Value::Null);
-    let said = ["text", "understood", "sentence", "request"].iter();
+    let said = [
+        "sentence",
+        "text",
+        "understood",
+        "request",
+        "arguments",
+        "decision",
+        "model",
+    ]
+    .iter();
     let said = said.filter_map(|name| of.get(name)?.as_str()).next();
-    let said = said.map_or_else(|| of.to_string(), str::to_owned);
+    // What a tool answered is its parts, of which pictures are hashes.
+    let said = said.or_else(|| of.get("parts")?.as_array()?.last()?.get("text")?.as_str());
+    let mut said = said.map_or_else(|| of.to_string(), str::to_owned);
+    if let Some(tool) = of.get("tool").and_then(Value::as_str) {
+        said = format!("{tool}: {said}");
+    }
+    if let Some(usd) = of.get("usd").and_then(Value::as_f64) {
+        said = format!("{said} (${usd:.4})");
+    }
     let shown = cut(said, SHOWN).replace('\n', " ");
     format!(
         "{}  {:5} {:11} {shown}",

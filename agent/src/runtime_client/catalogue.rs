@@ -7,7 +7,10 @@ use watchkeeper_contract::event::{ChainReport, MAX_PAGE};
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::model::ModelInfo;
-use watchkeeper_contract::workflow::{BlockDetails, BlockSummary, ValidateReport};
+use watchkeeper_contract::workflow::{
+    BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,
+    WorkflowRunResult,
+};
 
 use super::{Call, ClientError, EventFeed, JournalRecord, RuntimeClient};
 
@@ -81,6 +84,28 @@ impl RuntimeClient {
             self.deadlines.answer,
         )
         .await
+    }
+
+    /// Runs a workflow once on still pictures (`POST /v1/workflows/run`). The runtime does one at a time, and loads the networks that it needs.
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request.
+    pub async fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, ClientError> {
+        let path = ["workflows", "run"];
+        let deadline = self.deadlines.slow_answer;
+        self.json(Method::POST, Call::to(&path), Some(run), deadline)
+            .await
+    }
+
+    /// Tries a pipeline on the next seconds of its source (`POST /v1/workflows/dry-run`). Nothing of it is kept.
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request.
+    pub async fn dry_run(&self, wanted: &DryRun) -> Result<DryRunReport, ClientError> {
+        let path = ["workflows", "dry-run"];
+        let deadline = self.deadlines.slow_answer;
+        self.json(Method::POST, Call::to(&path), Some(wanted), deadline)
+            .await
     }
 
     /// The block catalogue (`GET /v1/blocks`).

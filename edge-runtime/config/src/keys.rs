@@ -105,10 +105,12 @@ pub const SECTIONS: &[Section] = &[
     },
     Section {
         path: "llm",
-        effect: "A model of language. It puts what `ask` and `chat` did not understand into words that they do, and, where \
-                 `second_opinion` is on, looks at the pictures of doubtful events. Without a provider none is asked, and everything else \
-                 works as before. It changes nothing: what it writes for `ask` and `chat` is shown and confirmed as a person's words are. \
-                 What was not understood goes to the provider with the names of cameras, pipelines, places and classes. \
+        effect: "A model of language. It works on what `ask` and `chat` did not understand: it puts it into words that they do, or looks at \
+                 the cameras, writes a workflow, sees it on the real picture, tries it and proposes it; and, where \
+                 `second_opinion` is on, it looks at the pictures of doubtful events. Without a provider none is asked, and everything else \
+                 works as before. It changes nothing: what it proposes is shown with the difference to what runs, and waits for a person's yes. \
+                 What was not understood goes to the provider with the names of cameras, pipelines, places and classes, with events and notes that \
+                 have to do with it, and with pictures of the cameras that it is about; addresses of cameras do not. \
                  The limits hold for the agent, and apart from it for each person who uses `ask` and `chat`; when one is reached, the \
                  model is left alone and the box goes on watching.",
     },
@@ -552,9 +554,9 @@ pub const KEYS: &[Key] = &[
     key(
         "llm.tokens_per_call",
         Kind::Integer(1_000, 2_000_000),
-        Some("20000"),
+        Some("60000"),
         "tokens",
-        "Most tokens of one call, prompt and answer together.",
+        "Most tokens of one call, prompt and answer together. A request that needs several looks at a camera takes some 30000 in its last call.",
     ),
     key(
         "llm.day_usd",

@@ -251,6 +251,78 @@ fn what_changes_nothing_is_not_offered() {
     assert_eq!(why, "it would change nothing");
 }
 
+/// What a model proposes: the end of the pipeline that runs.
+fn made(here: &Situation) -> Made {
+    Made {
+        model: "m".to_owned(),
+        says: "Only counts cars.".to_owned(),
+        assumed: Vec::new(),
+        not_possible: Vec::new(),
+        evidence: Vec::new(),
+        changes: vec![crate::assistant::made::MadeChange::Stop {
+            pipeline: here.pipelines[0].spec.id.clone(),
+        }],
+    }
+}
+
+#[test]
+fn what_a_model_proposes_waits_for_the_same_yes_and_is_done_once() {
+    let here = watched();
+    let mut talk = Conversation::default();
+    let offered = offer(talk.propose("räum auf", made(&here), &here));
+    assert_eq!(talk.shown(), Some(&Shown::of(&offered)));
+    let lines = offered.lines().join("\n");
+    for part in [
+        "m proposes: Only counts cars.",
+        "what it is:",
+        "ends and is gone",
+    ] {
+        assert!(lines.contains(part), "{part}: {lines}");
+    }
+    assert!(!matches!(
+        hear(&mut talk, "yes but later", &here),
+        Reply::Apply(_)
+    ));
+    talk.propose("räum auf", made(&here), &here);
+    assert_eq!(applied(hear(&mut talk, "yes", &here)), offered);
+    assert!(!matches!(hear(&mut talk, "yes", &here), Reply::Apply(_)));
+}
+
+#[test]
+fn what_a_model_proposed_for_what_has_changed_or_is_long_ago_is_shown_anew() {
+    let here = watched();
+    let mut talk = Conversation::default();
+    talk.propose("räum auf", made(&here), &here);
+    let mut later = here.clone();
+    later.pipelines[0].spec.record = true;
+    let Reply::Anew(anew) = hear(&mut talk, "yes", &later) else {
+        panic!("it was not shown anew");
+    };
+    assert_eq!(applied(hear(&mut talk, "yes", &later)), *anew);
+    talk.propose("räum auf", made(&here), &here);
+    later.now = later.now.checked_add((PATIENCE_S + 1).seconds()).unwrap();
+    assert!(matches!(hear(&mut talk, "yes", &later), Reply::Anew(_)));
+    // What it was about is gone: there is nothing to confirm.
+    talk.propose("räum auf", made(&here), &here);
+    assert!(matches!(
+        hear(&mut talk, "yes", &situation()),
+        Reply::Unsound(..)
+    ));
+    assert_eq!(talk.shown(), None);
+}
+
+#[test]
+fn a_models_last_word_leaves_nothing_that_a_yes_could_do() {
+    let here = watched();
+    let mut talk = Conversation::default();
+    offer(hear(&mut talk, "pause gate", &here));
+    assert_eq!(
+        talk.answer("yes".to_owned()),
+        Reply::Answer("yes".to_owned())
+    );
+    assert_eq!(hear(&mut talk, "yes", &here), Reply::NothingWaits);
+}
+
 #[test]
 fn words_to_remember_are_a_wish_or_a_fact() {
     let here = situation();

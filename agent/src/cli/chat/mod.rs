@@ -4,6 +4,8 @@
 
 mod lines;
 
+use std::path::Path;
+
 use serde_json::json;
 use watchkeeper_config::Config;
 use watchkeeper_plain::answer::Looked;
@@ -12,13 +14,15 @@ use watchkeeper_plain::intent::Look;
 use super::args::EventArgs;
 use super::assist::Assist;
 use super::events;
+use super::events;
 use super::exit::Failure;
 use super::output::Output;
 use super::state_folder::state_folder;
-use crate::assistant::conversation::Reply;
+use crate::assistant::conversation::{Reply, Shown};
 use crate::assistant::situation::Situation;
 use crate::assistant::slash::{self, Slash};
 use crate::runtime_client::RuntimeClient;
+use crate::setter::gate::Channel;
 use lines::{Line, Lines};
 
 /// Carries out the command.
@@ -31,7 +35,7 @@ pub(super) async fn run(
         .ok()
         .map(|folder| folder.join("chat.history"));
     let mut chat = Chat {
-        assist: Assist::new(client, config, "chat", out)?,
+        assist: Assist::new(client, config, Channel::Chat, out)?,
     };
     let mut lines = Lines::open(history, out.is_json());
     if lines.is_terminal() {
@@ -94,6 +98,7 @@ impl Chat<'_> {
         if let Err(failure) = outcome {
             self.fail(&failure);
         }
+        self.assist.settle();
         Turn::GoOn
     }
 
@@ -146,6 +151,8 @@ impl Chat<'_> {
             }
             Slash::Wrong(why) => Err(Failure::input(why)),
             Slash::Say(text) => self.say(&text).await,
+            Slash::Think(text) => self.think(&text).await,
+            Slash::Image(path) => self.assist.attach(Path::new(&path)),
             Slash::Quit => Ok(()),
         }
     }
@@ -162,11 +169,27 @@ impl Chat<'_> {
     async fn say(&mut self, text: &str) -> Result<(), Failure> {
         let before = self.assist.conversation.shown().cloned();
         let (reply, here) = self.assist.hear(text).await?;
+        self.tell(before.as_ref(), reply, &here).await
+    }
+
+    async fn think(&mut self, text: &str) -> Result<(), Failure> {
+        let before = self.assist.conversation.shown().cloned();
+        let (reply, here) = self.assist.think(text).await?;
+        self.tell(before.as_ref(), reply, &here).await
+    }
+
+    /// Tells what came of a text. `before` waited for a yes when it was said.
+    async fn tell(
+        &mut self,
+        before: Option<&Shown>,
+        reply: Reply,
+        here: &Situation,
+    ) -> Result<(), Failure> {
         let shown = self.assist.conversation.shown();
         let waits = shown.is_some();
         let is_answer = matches!(reply, Reply::Apply(_) | Reply::Dropped | Reply::Anew(_));
         let out = self.assist.out;
-        if before.is_some() && shown != before.as_ref() && !is_answer {
+        if before.is_some() && shown != before && !is_answer {
             out.note("the proposal before this is put aside");
         }
         match reply {
@@ -189,7 +212,7 @@ impl Chat<'_> {
                 )))
             }
             Reply::Look(looked) => {
-                self.assist.look(&looked, &here).await?;
+                self.assist.look(&looked, here).await?;
                 if waits {
                     out.line("The proposal still waits: yes or no.");
                 }
@@ -198,7 +221,11 @@ impl Chat<'_> {
             Reply::Remember(kind, words) => self.assist.remember(kind, &words),
             Reply::Ask(question) => {
                 out.object(&json!({"type": "question", "text": question.text, "choices": question.choices}));
-                out.line(Assist::question(&question, &here).to_string());
+                out.line(Assist::question(&question, here).to_string());
+                Ok(())
+            }
+            Reply::Answer(text) => {
+                self.assist.answer(&text);
                 Ok(())
             }
             Reply::Unknown(unknown) => Err(Assist::unknown(&unknown)),

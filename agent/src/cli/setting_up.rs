@@ -1,0 +1,291 @@
+//! The shell around [`crate::setter`] for a person's commands: begins or resumes the turn, shows what the model does, notes what was learned.
+//!
+//! Invariant: nothing here changes what the box does; what comes of a turn is a proposal that waits, or words.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use ulid::Ulid;
+use watchkeeper_llm::catalogue::Tier;
+use watchkeeper_llm::conversation::ToolCall;
+use watchkeeper_llm::picture::Detail;
+use watchkeeper_llm::{Client, JobSpec};
+use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
+
+use super::output::{Output, Step};
+use crate::assistant::made::words;
+use crate::assistant::trace::Trace;
+use crate::clock::wall_now;
+use crate::runtime_client::RuntimeClient;
+use crate::setter::ahead::Ahead;
+use crate::setter::drive::{Driver, Seen};
+use crate::setter::gate::Channel;
+use crate::setter::hands::{Hands, open_memory};
+use crate::setter::prompt;
+use crate::setter::tool::Registered;
+use crate::setter::turn::{End, FORMAT, Head, Record};
+use crate::wording::counted;
+
+/// Time for one request: a person waits, and cameras have to be opened and networks loaded.
+const TIME: Duration = Duration::from_secs(600);
+/// Folder of turns that go on, below that of the person's state.
+const TURNS: &str = "turns";
+/// Folder of previews.
+const PICTURES: &str = "previews";
+/// Longest line of what a model thinks or is told, in characters.
+const SHOWN: usize = 200;
+
+/// What a turn is begun with.
+#[derive(Debug)]
+pub(super) struct Request<'r> {
+    /// The person's words.
+    pub(super) text: &'r str,
+    /// Which way they came in.
+    pub(super) channel: Channel,
+    /// Pictures that came with them.
+    pub(super) attached: Vec<(String, Bytes)>,
+    /// What was said and done before.
+    pub(super) earlier: Value,
+}
+
+/// Who sets up.
+#[derive(Debug)]
+pub(super) struct SettingUp<'s> {
+    pub(super) client: &'s Client,
+    pub(super) runtime: &'s RuntimeClient,
+    pub(super) preferred: Option<String>,
+    /// Folder of the person's state.
+    pub(super) folder: PathBuf,
+    pub(super) trace: Option<&'s Trace>,
+    pub(super) out: &'s Output,
+}
+
+impl SettingUp<'_> {
+    /// Has the model work on a request. What it came to is handed over with its file, which the caller forgets when it has shown it.
+    ///
+    /// # Errors
+    /// A sentence, when nothing came of it.
+    pub(super) async fn run(&self, request: Request<'_>) -> Result<(End, Ahead), String> {
+        let tools = Registered::of(request.channel);
+        let turns = self.folder.join(TURNS);
+        let socket = self.runtime.socket().display().to_string();
+        let now = Timestamp::now();
+        let left = Ahead::left(&turns, request.text, &socket, now, &tools);
+        let left = left.map_err(|e| e.to_string())?;
+        for head in &left.closed {
+            self.note("broken_off", json!({"turn": head.id, "text": head.request}));
+            self.out.note(format!(
+                "an earlier request was broken off in the middle and is closed; nothing of it was changed: {}",
+                words(&head.request)
+            ));
+        }
+        let mut ahead = match left.same {
+            Some(ahead) => {
+                self.note(
+                    "resumed",
+                    json!({"turn": ahead.turn.head().id, "text": request.text}),
+                );
+                self.out
+                    .note("this request was broken off in the middle; it goes on from there");
+                ahead
+            }
+            None => {
+                let head = Head {
+                    id: Ulid::new().to_string(),
+                    request: request.text.to_owned(),
+                    at: now,
+                    socket,
+                };
+                let talk = Box::new(prompt::talk(request.text, &tools)?);
+                let first = Record::Begun {
+                    format: FORMAT,
+                    head,
+                    talk,
+                };
+                Ahead::begin(&turns, first).map_err(|e| e.to_string())?
+            }
+        };
+        let mut job = self.client.begin(JobSpec {
+            name: format!("setup/{}", ahead.turn.head().id),
+            tier: Tier::Medium,
+            detail: Detail::Work,
+            time: TIME,
+        });
+        let hands = Hands {
+            client: self.runtime.clone(),
+            preferred: self.preferred.clone(),
+            sees: job.model().image_tier,
+            detail: job.detail(),
+            memory: Some(self.folder.join("memory")),
+            pictures: Some(self.folder.join(PICTURES)),
+            attached: request.attached,
+            earlier: request.earlier,
+        };
+        let driver = Driver {
+            hands: &hands,
+            tools: &tools,
+            channel: request.channel,
+            trace: self.trace,
+        };
+        let came = driver
+            .run(&mut ahead, &mut job, &mut |seen| self.show(&seen))
+            .await;
+        self.out.end_live_line();
+        self.cost(&ahead);
+        match came {
+            Ok(end) => {
+                self.reflect(&hands, &ahead, &end);
+                Ok((end, ahead))
+            }
+            Err(stopped) => {
+                if !stopped.goes_on_later() {
+                    ahead.forget();
+                }
+                Err(stopped.to_string())
+            }
+        }
+    }
+
+    fn show(&self, seen: &Seen<'_>) {
+        let out = self.out;
+        match seen {
+            Seen::Asking => out.busy("the model thinks"),
+            Seen::Thought(text) => {
+                out.step(Step::Thought, &short(text), &json!({"text": words(text)}))
+            }
+            Seen::Using(call) => {
+                out.busy(format!("{} …", call.name));
+                out.step(
+                    Step::Action,
+                    &action(call),
+                    &json!({"tool": call.name, "arguments": arguments(call)}),
+                );
+            }
+            Seen::Failed(call, why) => {
+                let line = format!("{}: {}", call.name, short(why));
+                out.step(
+                    Step::Failure,
+                    &line,
+                    &json!({"tool": call.name, "sentence": words(why)}),
+                );
+            }
+            Seen::Plan(steps) => {
+                let lines = steps
+                    .iter()
+                    .map(|s| format!("[{}] {}", if s.done { 'x' } else { ' ' }, s.step));
+                let lines: Vec<String> = lines.collect();
+                out.step(Step::Plan, &lines.join("\n  "), &json!({"steps": steps}));
+            }
+        }
+    }
+
+    /// Says what it has cost so far.
+    fn cost(&self, ahead: &Ahead) {
+        let spent = ahead.turn.spent();
+        if spent.asks == 0 {
+            return;
+        }
+        let sentence = format!(
+            "{}: {} of the model, {} of tools, {} tokens ({} from the cache), {}",
+            words(ahead.turn.model()),
+            counted(u64::from(spent.asks), "call"),
+            counted(u64::from(spent.runs), "call"),
+            spent.usage.total(),
+            spent.usage.cache_read,
+            spent.cost,
+        );
+        self.note("cost", json!({
+            "turn": ahead.turn.head().id, "sentence": sentence, "usd": spent.cost.dollars(), "tokens": spent.usage.total(),
+        }));
+        self.out.note(sentence);
+    }
+
+    /// Keeps what was learned, in fixed sentences: names that were checked, and numbers.
+    fn reflect(&self, hands: &Hands, ahead: &Ahead, end: &End) {
+        let turn = &ahead.turn;
+        let came = match end {
+            End::Answer { .. } => "an answer".to_owned(),
+            End::Nothing { .. } => "nothing".to_owned(),
+            End::Proposal { made, .. } => {
+                let names: Vec<&str> = made.changes.iter().map(|c| c.pipeline().as_str()).collect();
+                format!("a proposal about {}", names.join(", "))
+            }
+        };
+        let failed = turn.failed().iter();
+        let failed: Vec<String> = failed
+            .filter(|(name, _)| Registered::of(Channel::Ask).find(name).is_some())
+            .map(|(name, times)| format!("{name} {times} times"))
+            .collect();
+        let failed = match failed.as_slice() {
+            [] => "no tool failed".to_owned(),
+            failed => format!("failed on the way: {}", failed.join(", ")),
+        };
+        let sentence = format!(
+            "A request that the rules did not understand came to {came} after {} calls of the model and {} of tools; {failed}.",
+            turn.spent().asks,
+            turn.spent().runs
+        );
+        self.note(
+            "reflection",
+            json!({"turn": turn.head().id, "sentence": sentence}),
+        );
+        let Some(folder) = &hands.memory else {
+            return;
+        };
+        let kept = Words::new(&sentence)
+            .map_err(|e| e.to_string())
+            .and_then(|words| {
+                let entry = Entry {
+                    tags: Tag::new("setup").into_iter().collect(),
+                    ..Entry::new(Kind::Lesson, Origin::Agent, words)
+                };
+                let mut memory = open_memory(folder)?;
+                memory
+                    .remember(wall_now(), entry)
+                    .map_err(|e| e.to_string())
+            });
+        if let Err(error) = kept {
+            tracing::debug!(%error, "the lesson can't be kept");
+        }
+    }
+
+    fn note(&self, what: &str, particulars: Value) {
+        if let Some(trace) = self.trace
+            && let Err(error) = trace.note(Timestamp::now(), what, particulars)
+        {
+            tracing::debug!(%error, "the trace can't be written");
+        }
+    }
+}
+
+fn short(text: &str) -> String {
+    let line = words(text);
+    let cut: String = line.chars().take(SHOWN).collect();
+    let more = if cut.len() < line.len() { "…" } else { "" };
+    format!("{cut}{more}")
+}
+
+fn arguments(call: &ToolCall) -> Value {
+    call.arguments.parse().unwrap_or_default()
+}
+
+/// A call in one line: its tool, and its short arguments.
+fn action(call: &ToolCall) -> String {
+    let arguments = arguments(call);
+    let short = arguments.as_object().into_iter().flatten();
+    let short: Vec<String> = short
+        .filter_map(|(_, value)| {
+            value
+                .as_str()
+                .filter(|text| !text.is_empty() && text.len() <= 40)
+        })
+        .map(words)
+        .collect();
+    match short.as_slice() {
+        [] => call.name.clone(),
+        short => format!("{} {}", words(&call.name), short.join(" ")),
+    }
+}

@@ -1,0 +1,212 @@
+//! What the places of a workflow are worth in a picture of a certain size, and where things stand to them now.
+//!
+//! Invariant: pure. A place is called wrong only for what nobody can mean: a corner outside the picture, no length, no area.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use watchkeeper_engine::geometry::{Point, polygon_area};
+use watchkeeper_engine::workflow::Overlay;
+
+/// Share of the picture below which a zone is worth a word: some 50 × 40 pixels of 1280 × 720.
+const SMALL: f64 = 0.002;
+/// Most boxes that are listed.
+const MAX_BOXES: usize = 25;
+
+/// What was found out about the places.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Findings {
+    /// What nobody can mean. A draft with one of these is not proposed.
+    pub wrong: Vec<String>,
+    /// What may be meant, and is told.
+    pub mind: Vec<String>,
+    /// Each place with where it lies and what is there now.
+    pub places: Vec<Value>,
+}
+
+/// A detection on the picture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// Its class.
+    pub class: String,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// Left, top, right, bottom in pixels.
+    pub corners: [f64; 4],
+}
+
+impl Seen {
+    /// Reads the detections that the box serialised. What is none is passed over.
+    #[must_use]
+    pub fn all(serialised: &Value) -> Vec<Self> {
+        let all = serialised.get("predictions").and_then(Value::as_array);
+        let one = |value: &Value| {
+            let number = |name: &str| value.get(name).and_then(Value::as_f64);
+            let (x, y) = (number("x")?, number("y")?);
+            let (w, h) = (number("width")? / 2.0, number("height")? / 2.0);
+            Some(Self {
+                class: value.get("class")?.as_str()?.to_owned(),
+                confidence: number("confidence")?,
+                corners: [x - w, y - h, x + w, y + h],
+            })
+        };
+        all.into_iter().flatten().filter_map(one).collect()
+    }
+
+    fn centre(&self) -> Point {
+        let [left, top, right, bottom] = self.corners;
+        Point::new((left + right) / 2.0, (top + bottom) / 2.0)
+    }
+}
+
+/// The detections as a model reads them, the surest first.
+#[must_use]
+pub fn listed(seen: &[Seen]) -> Value {
+    let mut seen: Vec<&Seen> = seen.iter().collect();
+    seen.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+    let more = seen.len().saturating_sub(MAX_BOXES);
+    let one = |s: &&Seen| {
+        let corners = s.corners.map(f64::round);
+        json!({"class": s.class, "confidence": (s.confidence * 100.0).round() / 100.0, "box_px": corners})
+    };
+    let boxes: Vec<Value> = seen.iter().take(MAX_BOXES).map(one).collect();
+    match more {
+        0 => Value::from(boxes),
+        more => json!({"surest": boxes, "more": more}),
+    }
+}
+
+/// Judges the places of a workflow in a picture of `size` in pixels, on which `seen` is now.
+#[must_use]
+pub fn judge(overlays: &[Overlay], size: [u32; 2], seen: &[Seen]) -> Findings {
+    let mut findings = Findings::default();
+    for overlay in overlays {
+        match overlay {
+            Overlay::Line { name, start, end } => {
+                let what = format!("line {name:?}");
+                beyond(&what, &[*start, *end], size, &mut findings);
+                let length = (end.x - start.x).hypot(end.y - start.y);
+                if length < 1.0 {
+                    findings
+                        .wrong
+                        .push(format!("{what} has no length: give two different points"));
+                }
+                findings.places.push(json!({
+                    "line": name, "from": [start.x, start.y], "to": [end.x, end.y], "length_px": length.round(),
+                    "in_is": "from the right hand to the left hand of somebody who looks from its start to its end",
+                }));
+            }
+            Overlay::Zone { name, polygon } => {
+                let what = format!("zone {name:?}");
+                beyond(&what, polygon, size, &mut findings);
+                let [width, height] = size.map(f64::from);
+                let share = polygon_area(polygon).abs() / (width * height).max(1.0);
+                if share <= 0.0 {
+                    findings.wrong.push(format!(
+                        "{what} has no area: give three or more corners around a place"
+                    ));
+                } else if share < SMALL {
+                    findings.mind.push(format!(
+                        "{what} covers {:.2} % of the picture",
+                        share * 100.0
+                    ));
+                }
+                let inside = seen
+                    .iter()
+                    .filter(|s| contains(polygon, s.centre()))
+                    .count();
+                findings.places.push(json!({
+                    "zone": name, "share_of_picture": (share * 1000.0).round() / 1000.0,
+                    "detections_with_centre_inside_now": inside,
+                }));
+            }
+        }
+    }
+    findings
+}
+
+fn beyond(what: &str, points: &[Point], [width, height]: [u32; 2], findings: &mut Findings) {
+    let (w, h) = (f64::from(width), f64::from(height));
+    let is_inside = |p: &&Point| (0.0..=w).contains(&p.x) && (0.0..=h).contains(&p.y);
+    let outside = points.iter().find(|p| !is_inside(p));
+    if let Some(point) = outside {
+        findings.wrong.push(format!(
+            "{what} reaches out of the picture at {},{}: the picture is {width}x{height} pixels",
+            point.x, point.y
+        ));
+    }
+}
+
+/// Whether a point lies in a polygon, by the crossings of a ray (Shimrat, 1962).
+fn contains(polygon: &[Point], at: Point) -> bool {
+    let before = polygon.iter().cycle().skip(polygon.len().saturating_sub(1));
+    let edges = polygon.iter().zip(before);
+    let crossed = edges.filter(|(a, b)| {
+        (a.y > at.y) != (b.y > at.y) && at.x < (b.x - a.x) * (at.y - a.y) / (b.y - a.y) + a.x
+    });
+    crossed.count() % 2 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: [u32; 2] = [640, 360];
+
+    fn zone(points: &[[f64; 2]]) -> Overlay {
+        Overlay::Zone {
+            name: "desk".to_owned(),
+            polygon: points.iter().map(|p| Point::new(p[0], p[1])).collect(),
+        }
+    }
+
+    fn line(from: [f64; 2], to: [f64; 2]) -> Overlay {
+        Overlay::Line {
+            name: "door".to_owned(),
+            start: Point::new(from[0], from[1]),
+            end: Point::new(to[0], to[1]),
+        }
+    }
+
+    #[test]
+    fn a_place_that_leaves_the_picture_is_wrong_and_the_sentence_has_the_size() {
+        let found = judge(&[line([900.0, 0.0], [900.0, 360.0])], SIZE, &[]);
+        assert_eq!(found.wrong.len(), 1);
+        assert!(found.wrong[0].contains("640x360"), "{:?}", found.wrong);
+        let along = judge(&[line([640.0, 0.0], [640.0, 360.0])], SIZE, &[]);
+        assert!(along.wrong.is_empty(), "the border is in the picture");
+    }
+
+    #[test]
+    fn a_place_without_extent_is_wrong() {
+        let same = judge(&[line([9.0, 9.0], [9.0, 9.0])], SIZE, &[]);
+        assert_eq!(same.wrong.len(), 1);
+        let flat = judge(&[zone(&[[0.0, 0.0], [9.0, 0.0], [20.0, 0.0]])], SIZE, &[]);
+        assert_eq!(flat.wrong.len(), 1, "{flat:?}");
+    }
+
+    #[test]
+    fn a_small_zone_is_told_and_not_refused_and_what_stands_in_it_is_counted() {
+        let seen = Seen {
+            class: "person".to_owned(),
+            confidence: 0.9,
+            corners: [10.0, 10.0, 20.0, 20.0],
+        };
+        let corners = [[0.0, 0.0], [20.0, 0.0], [20.0, 20.0], [0.0, 20.0]];
+        let found = judge(&[zone(&corners)], SIZE, &[seen]);
+        assert!(found.wrong.is_empty());
+        assert_eq!(found.mind.len(), 1);
+        assert_eq!(found.places[0]["detections_with_centre_inside_now"], 1);
+    }
+
+    #[test]
+    fn boxes_are_read_as_the_box_writes_them_and_the_surest_stand_first() {
+        let one = |confidence: f64| json!({"x": 15.0, "y": 15.0, "width": 10.0, "height": 20.0, "class": "car", "confidence": confidence});
+        let boxes: Vec<Value> = (0..30).map(|n| one(f64::from(n) / 100.0)).collect();
+        let seen = Seen::all(&json!({"predictions": boxes}));
+        assert_eq!(seen[0].corners, [10.0, 5.0, 20.0, 25.0]);
+        let listed = listed(&seen);
+        assert_eq!(listed["more"], 5);
+        assert_eq!(listed["surest"][0]["confidence"], 0.29);
+        assert!(Seen::all(&json!({"predictions": [{"x": "a"}]})).is_empty());
+    }
+}

@@ -1,0 +1,271 @@
+//! The way of the tools to the box: the runtime's contract, the notes, a folder for pictures. Everything here looks, but for the notes.
+//!
+//! Invariants: there is no method here that changes a source or a pipeline; of an address only its kind and the name of a file leave the box; no
+//! file is read that a person did not give.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::{Timestamp, Zoned};
+use serde_json::Value;
+use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
+use watchkeeper_contract::workflow::WorkflowRun;
+use watchkeeper_engine::workflow::codec;
+use watchkeeper_llm::catalogue::ImageTier;
+use watchkeeper_llm::conversation::UserPart;
+use watchkeeper_llm::picture::{Detail, prepare};
+use watchkeeper_memory::{HashedEmbedder, Memory};
+use watchkeeper_plain::intent::EventsWanted;
+
+use super::drawn::{Drawn, PICTURE};
+use super::geometry::Seen;
+use crate::assistant::happened::{Happened, Search};
+use crate::assistant::situation::Situation;
+use crate::assistant::waiting::make_private;
+use crate::runtime_client::{ClientError, RuntimeClient};
+
+/// Most pictures that are kept for a person to look at; the oldest go first.
+const MAX_KEPT: usize = 40;
+
+/// The way to the box.
+#[derive(Debug)]
+pub struct Hands {
+    /// The runtime.
+    pub client: RuntimeClient,
+    /// Model of the box that the configuration prefers.
+    pub preferred: Option<String>,
+    /// How the model of language sees pictures; `None`: it sees none.
+    pub sees: Option<ImageTier>,
+    /// How much of a picture it gets.
+    pub detail: Detail,
+    /// Folder of the notes; `None`: nothing is remembered.
+    pub memory: Option<PathBuf>,
+    /// Folder for pictures that a person may want to look at; `None`: none are kept.
+    pub pictures: Option<PathBuf>,
+    /// Pictures that the person gave, each with its name.
+    pub attached: Vec<(String, Bytes)>,
+    /// What was said and done before in this conversation, as JSON.
+    pub earlier: Value,
+}
+
+/// A picture as the model sees it.
+#[derive(Debug)]
+pub struct Shown {
+    /// The picture; `None` for a model that sees none.
+    pub part: Option<UserPart>,
+    /// Pixels of the camera's picture for one of this, across and down.
+    pub scale: (f64, f64),
+}
+
+/// A picture with what was found on it.
+#[derive(Debug)]
+pub struct Looked {
+    /// The file, as JPEG; none where nothing was drawn.
+    pub picture: Option<Bytes>,
+    /// What was detected.
+    pub seen: Vec<Seen>,
+    /// Steps that failed, a sentence each.
+    pub failed: Vec<String>,
+}
+
+/// How the box is now.
+///
+/// # Errors
+/// [`ClientError`], as every request.
+pub async fn situation(
+    client: &RuntimeClient,
+    preferred: Option<String>,
+) -> Result<Situation, ClientError> {
+    Ok(Situation {
+        health: client.health().await?,
+        sources: client.sources().await?,
+        pipelines: client.pipelines().await?,
+        models: client.models().await?,
+        preferred,
+        now: Zoned::now(),
+        looked: false,
+    })
+}
+
+/// Searches the journal.
+///
+/// # Errors
+/// [`ClientError`], as every request.
+pub async fn look_back(
+    client: &RuntimeClient,
+    wanted: &EventsWanted,
+) -> Result<Happened, ClientError> {
+    let last = client.health().await?.last_seq;
+    let first = client.verify_events(EventSeq(0), 1).await?.first;
+    let mut search = Search::new(wanted.clone(), first, last);
+    while let Some((after, limit)) = search.next() {
+        search.take(client.events(after, limit).await?);
+    }
+    Ok(search.done())
+}
+
+/// Opens the notes in `folder`.
+///
+/// # Errors
+/// A sentence, when they can't be used.
+pub fn open_memory(folder: &Path) -> Result<Memory, String> {
+    let failed =
+        |cause: String| format!("the notes in {} can't be used: {cause}", folder.display());
+    make_private(folder).map_err(|e| failed(e.to_string()))?;
+    Memory::open(folder, Arc::new(HashedEmbedder::default())).map_err(|e| failed(e.to_string()))
+}
+
+impl Hands {
+    /// How the box is now. The error is a sentence for the model.
+    ///
+    /// # Errors
+    /// When the runtime does not answer.
+    pub async fn situation(&self) -> Result<Situation, String> {
+        let here = situation(&self.client, self.preferred.clone()).await;
+        here.map_err(|e| e.in_full())
+    }
+
+    /// The latest picture of a camera. The error is a sentence for the model.
+    ///
+    /// # Errors
+    /// When there is no such camera, or no picture of it.
+    pub async fn frame(&self, camera: &SourceId) -> Result<Bytes, String> {
+        let frame = self.client.source_frame(camera).await;
+        frame.map_err(|e| e.in_full())
+    }
+
+    /// A picture that the person gave, by its name.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn attachment(&self, name: &str) -> Result<Bytes, String> {
+        let found = self.attached.iter().find(|(known, _)| known == name);
+        found.map(|(_, file)| file.clone()).ok_or_else(|| {
+            let names: Vec<&str> = self
+                .attached
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect();
+            match names.as_slice() {
+                [] => "the person gave no picture".to_owned(),
+                names => format!(
+                    "there is no picture of that name; there are: {}",
+                    names.join(", ")
+                ),
+            }
+        })
+    }
+
+    /// A picture in the size in which the model sees it.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub async fn show(&self, file: Bytes) -> Result<Shown, String> {
+        let Some(tier) = self.sees else {
+            return Ok(Shown {
+                part: None,
+                scale: (1.0, 1.0),
+            });
+        };
+        let detail = self.detail;
+        let prepared = tokio::task::spawn_blocking(move || prepare(&file, tier, detail)).await;
+        let prepared = prepared
+            .map_err(|e| e.to_string())?
+            .map_err(|e| e.to_string())?;
+        Ok(Shown {
+            part: Some(UserPart::Picture(prepared.picture)),
+            scale: prepared.scale,
+        })
+    }
+
+    /// Runs a workflow that shows another one on a still picture.
+    ///
+    /// # Errors
+    /// A sentence, when the runtime refuses.
+    pub async fn look(&self, drawn: &Drawn, file: &Bytes) -> Result<Looked, String> {
+        let run = WorkflowRun {
+            workflow: drawn.definition.clone(),
+            images: vec![codec::to_base64(file)],
+            parameters: Default::default(),
+            model: None,
+        };
+        let ran = self.client.run_workflow(&run).await;
+        let ran = ran.map_err(|e| e.in_full())?;
+        let row = ran.results.into_iter().next().unwrap_or_default();
+        let picture = row.get(PICTURE).and_then(|p| p.get("value"));
+        let picture = picture.and_then(Value::as_str);
+        let picture = picture.map(codec::from_base64).transpose()?;
+        let found = drawn.found.iter().filter_map(|output| row.get(output));
+        Ok(Looked {
+            picture: picture.map(Bytes::from),
+            seen: found.flat_map(Seen::all).collect(),
+            failed: ran
+                .failed
+                .into_iter()
+                .map(|f| format!("step {}: {}", f.step, f.message))
+                .collect(),
+        })
+    }
+
+    /// Keeps a picture for the person and answers its path. What can't be kept is not.
+    #[must_use]
+    pub fn keep(&self, name: &str, file: &Bytes) -> Option<String> {
+        let folder = self.pictures.as_deref()?;
+        make_private(folder).ok()?;
+        let path = folder.join(name);
+        std::fs::write(&path, file).ok()?;
+        let mut kept: Vec<PathBuf> = std::fs::read_dir(folder)
+            .ok()?
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
+        // Names begin with the time, so the first are the oldest.
+        kept.sort();
+        let spare = kept.len().saturating_sub(MAX_KEPT);
+        for old in kept.iter().take(spare) {
+            std::fs::remove_file(old).ok();
+        }
+        Some(path.display().to_string())
+    }
+
+    /// Name of a file for a picture that is made now.
+    #[must_use]
+    pub fn picture_name(draft: &str, camera: &SourceId) -> String {
+        format!("{}-{draft}-{camera}.jpg", Timestamp::now().as_millisecond())
+    }
+
+    /// A camera by its name. The error lists those that there are.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn camera(name: &str, here: &Situation) -> Result<SourceId, String> {
+        let known = here.sources.iter().find(|s| s.spec.id.as_str() == name);
+        known.map(|s| s.spec.id.clone()).ok_or_else(|| {
+            let names: Vec<&str> = here.sources.iter().map(|s| s.spec.id.as_str()).collect();
+            format!(
+                "there is no camera {name:?}; there are: {}",
+                names.join(", ")
+            )
+        })
+    }
+
+    /// A pipeline by its name. The error lists those that there are.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn pipeline(name: &str, here: &Situation) -> Result<PipelineId, String> {
+        here.pipeline(name)
+            .map(|p| p.spec.id.clone())
+            .ok_or_else(|| {
+                let names: Vec<&str> = here.pipelines.iter().map(|p| p.spec.id.as_str()).collect();
+                match names.as_slice() {
+                    [] => "nothing runs".to_owned(),
+                    names => format!(
+                        "there is no pipeline {name:?}; there are: {}",
+                        names.join(", ")
+                    ),
+                }
+            })
+    }
+}

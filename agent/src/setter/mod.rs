@@ -1,0 +1,27 @@
+//! A model of language sets up what the rules did not understand: it looks around, writes a workflow, sees it on the real picture, tries it, and
+//! proposes it. Nothing it does changes what the box does.
+//!
+//! Map: [`turn`] is the state of one request, from its first look to its end; [`facts`] what the tools have left in it; [`gate`] who may use what;
+//! [`prompt`] what the model is told, [`geometry`] what a place in a picture is worth, [`drawn`] the workflow that shows a workflow. They are
+//! sans-IO. [`ahead`] is the file that a turn is written to before it goes on, [`hands`] the way to the box, [`tool`] the tools, one file each,
+//! and [`drive`] the loop that has them all work together.
+//!
+//! Invariants:
+//! - no tool acts: what would change a pipeline becomes a [`Made`](crate::assistant::made::Made) that a person is shown, with the difference to what
+//!   runs, and that only their yes carries out ([`crate::assistant::conversation`]);
+//! - what comes from outside (pictures, names, events, notes, answers of the box) stands in results of tools and nowhere else;
+//! - a turn is on the disk before what it says is done: after a crash it goes on where it was, and no tool with an effect runs twice;
+//! - everything is bounded: the calls of a model, those of each tool, pictures, texts, time and money.
+//!
+//! Not here: what a call costs and whether it may be made (`watchkeeper-llm`), the yes, and who shows what ([`crate::cli`]).
+
+pub mod ahead;
+pub mod drawn;
+pub mod drive;
+pub mod facts;
+pub mod gate;
+pub mod geometry;
+pub mod hands;
+pub mod prompt;
+pub mod tool;
+pub mod turn;

@@ -1,0 +1,114 @@
+//! A draft on moving pictures: what it would have counted and told.
+
+use futures_util::FutureExt as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
+
+use super::super::facts::Fact;
+use super::super::hands::Hands;
+use super::preview_workflow::no_draft;
+use super::propose_deployment::{rules, spec};
+use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+
+/// Most events that are told.
+const MAX_EVENTS: usize = 15;
+/// Most seconds.
+const MAX_SECONDS: f64 = 30.0;
+/// Name under which it is tried. Nothing of that name is deployed.
+const NAME: &str = "dry-run";
+
+/// The tool.
+pub(super) const TOOL: Tool = Tool {
+    name: "dry_run_workflow",
+    about: "Tries a draft with its rules on the next seconds of a camera, or the first ones of a recording that nobody watches: frames, tracks, what lines and zones counted, which events there would have been, what failed. Nothing of it is kept. Worth it before a proposal with rules; a quiet scene proves nothing.",
+    schema: || {
+        let properties = json!({
+            "draft": text("such as d1"),
+            "camera": text("name of the camera"),
+            "rules": text("the rules as JSON text: a list, or []"),
+            "seconds": {"type": "number", "description": "of the camera's time, at most 30; usually 10"},
+        });
+        schema(&properties, &["draft", "camera", "rules", "seconds"])
+    },
+    effect: Effect::Read,
+    scope: Scope::Cameras,
+    per_turn: 4,
+    run: |given| async move { dry_run(given).await.into() }.boxed(),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    draft: String,
+    camera: String,
+    rules: Value,
+    seconds: f64,
+}
+
+async fn dry_run(given: Given<'_>) -> Result<Outcome, String> {
+    let arguments: Arguments = given.arguments()?;
+    let here = given.hands.situation().await?;
+    let workflow = given.facts.draft(&arguments.draft);
+    let workflow = workflow.ok_or_else(|| no_draft(&arguments.draft, given))?;
+    let camera = Hands::camera(&arguments.camera, &here)?;
+    if !(arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS) {
+        return Err(format!("seconds lies over 0 and is at most {MAX_SECONDS}"));
+    }
+    let id = PipelineId::new(NAME).map_err(|e| e.to_string())?;
+    let wanted = DryRun {
+        pipeline: spec(id, camera.clone(), workflow, rules(arguments.rules)?),
+        seconds: arguments.seconds,
+    };
+    let report = given.hands.client.dry_run(&wanted).await;
+    let report = report.map_err(|e| e.in_full())?;
+    let sentence = sentence(&report, camera.as_str());
+    let events: Vec<Value> = report.events.iter().take(MAX_EVENTS).map(event).collect();
+    let lines = &report.results.lines;
+    let zones: serde_json::Map<String, Value> = report
+        .results
+        .zones
+        .iter()
+        .map(|(name, zone)| {
+            (
+                name.clone(),
+                json!({"visits": zone.count, "present": zone.present}),
+            )
+        })
+        .collect();
+    let told = json!({
+        "summary": sentence, "detector": report.detector, "rules": report.rules, "lines": lines, "zones": zones,
+        "events": events, "more_events": report.more_events + (report.events.len() - events.len()) as u64,
+        "too_weak_for_an_event": report.results.discarded,
+        "failing_steps": report.results.step_errors, "warnings": report.warnings.iter().map(|w| &w.message).collect::<Vec<_>>(),
+        "ended_early": report.ended,
+    });
+    Ok(Outcome::json(&told).leaving(Fact::Tried {
+        draft: arguments.draft,
+        sentence,
+    }))
+}
+
+fn event(event: &DryRunEvent) -> Value {
+    json!({
+        "rule": event.event.rule, "class": event.event.label, "at_s": event.event.pts_s, "decision": event.decision.verdict,
+        "confidence": event.decision.confidence, "reason": event.event.reason,
+    })
+}
+
+/// What came of it, in numbers of the box.
+fn sentence(report: &DryRunReport, camera: &str) -> String {
+    let results = &report.results;
+    let crossings: u64 = results
+        .lines
+        .values()
+        .map(|line| line.r#in + line.out)
+        .sum();
+    let visits: u64 = results.zones.values().map(|zone| zone.count).sum();
+    let failed: u64 = results.step_errors.values().map(|step| step.count).sum();
+    format!(
+        "tried on {:.0} s of {camera}: {} frames, {} tracks, {crossings} crossings, {visits} visits, {} events, {failed} failures of steps",
+        results.source_s, results.frames, results.tracks, results.events
+    )
+}

@@ -1,0 +1,57 @@
+//! Looks into what the agent remembers.
+
+use futures_util::FutureExt as _;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use watchkeeper_memory::{Found, Query};
+
+use super::super::hands::open_memory;
+use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+
+/// Most notes that are told.
+const MOST: usize = 10;
+
+/// The tool.
+pub(super) const TOOL: Tool = Tool {
+    name: "memory_search",
+    about: "Notes that have to do with some words: what the person said they want, what is true of the site, what was seen, what was learned. Each says whose words it is; those that are not the person's are quotations.",
+    schema: || schema(&json!({"words": text("what to look for")}), &["words"]),
+    effect: Effect::Read,
+    scope: Scope::Memory,
+    per_turn: 6,
+    run: |given| async move { Outcome::from(search(given)) }.boxed(),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    words: String,
+}
+
+fn search(given: Given<'_>) -> Result<Outcome, String> {
+    let Arguments { words } = given.arguments()?;
+    let folder = given
+        .hands
+        .memory
+        .as_deref()
+        .ok_or("nothing is remembered here")?;
+    let mut memory = open_memory(folder)?;
+    let query = Query {
+        now: Some(Timestamp::now()),
+        ..Query::new(&words)
+    };
+    let found = memory.search(query).map_err(|e| e.to_string())?;
+    Ok(Outcome::json(&json!({"notes": told(&found, MOST)})))
+}
+
+/// Notes as a model reads them.
+pub(super) fn told(found: &[Found], most: usize) -> Value {
+    let one = |found: &Found| {
+        json!({
+            "kind": found.kind, "at": found.note.at.map(|at| at.to_string()), "camera": found.note.camera,
+            "words_of": found.note.origin, "is_quotation": !found.trusted, "words": found.note.words,
+        })
+    };
+    found.iter().take(most).map(one).collect()
+}

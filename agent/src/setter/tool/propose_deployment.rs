@@ -1,0 +1,191 @@
+//! Puts a draft up for the person's yes.
+
+use std::collections::BTreeMap;
+
+use futures_util::FutureExt as _;
+use serde::Deserialize;
+use serde_json::json;
+use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_engine::workflow::compile;
+
+use super::super::facts::{Fact, ModelWords};
+use super::super::hands::Hands;
+use super::preview_workflow::no_draft;
+use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+use crate::assistant::checks::check;
+use crate::assistant::difference::difference;
+use crate::assistant::made::{MAX_BYTES, MAX_CHANGES, Made, MadeChange};
+
+/// The tool.
+pub(super) const TOOL: Tool = Tool {
+    name: "propose_deployment",
+    about: "Puts a draft up for the person's yes, under a name of its own or under that of a pipeline that it is to replace. It changes nothing. A draft with lines or zones has to be previewed on that camera first. Rules say what to tell; an empty list: nothing is told, it only counts. To take a proposal back, propose something else under its name.",
+    schema: || {
+        let properties = json!({
+            "draft": text("such as d1"),
+            "camera": text("name of the camera"),
+            "pipeline": text("name of the pipeline: a-z, 0-9 and -"),
+            "rules": text("the rules as JSON text: a list as in the instructions, or []"),
+            "says": text("one or two sentences for the person: what will be watched, and when they are told"),
+            "assumed": {"type": "array", "items": {"type": "string"}, "description": "what the person did not say and you took so"},
+            "not_possible": {"type": "array", "items": {"type": "string"}, "description": "what they asked for and is not in it, and why"},
+            "stop_after_s": {"type": "number", "description": "ends by itself after so many seconds; 0: never"},
+        });
+        schema(
+            &properties,
+            &[
+                "draft",
+                "camera",
+                "pipeline",
+                "rules",
+                "says",
+                "assumed",
+                "not_possible",
+                "stop_after_s",
+            ],
+        )
+    },
+    effect: Effect::Propose,
+    scope: Scope::Pipelines,
+    per_turn: 8,
+    run: |given| async move { propose(given).await.into() }.boxed(),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    draft: String,
+    camera: String,
+    pipeline: String,
+    rules: serde_json::Value,
+    says: String,
+    #[serde(default)]
+    assumed: Vec<String>,
+    #[serde(default)]
+    not_possible: Vec<String>,
+    #[serde(default)]
+    stop_after_s: f64,
+}
+
+async fn propose(given: Given<'_>) -> Result<Outcome, String> {
+    let arguments: Arguments = given.arguments()?;
+    let here = given.hands.situation().await?;
+    let workflow = given.facts.draft(&arguments.draft);
+    let workflow = workflow.ok_or_else(|| no_draft(&arguments.draft, given))?;
+    let camera = Hands::camera(&arguments.camera, &here)?;
+    let compiled = compile(workflow, &BTreeMap::new()).map_err(|errors| {
+        errors
+            .first()
+            .map(|e| e.message.clone())
+            .unwrap_or_default()
+    })?;
+    if !compiled.overlays().is_empty() {
+        match given.facts.wrong_on(&arguments.draft, &camera) {
+            None => {
+                return Err(format!(
+                    "{} has lines or zones: look at it with preview_workflow on {camera} first",
+                    arguments.draft
+                ));
+            }
+            Some([first, ..]) => {
+                return Err(format!(
+                    "the preview showed that {first}: put it right in a new draft"
+                ));
+            }
+            Some([]) => {}
+        }
+    }
+    let id = PipelineId::new(arguments.pipeline.as_str()).map_err(|e| e.to_string())?;
+    let spec = PipelineSpec {
+        stop_after_s: Some(arguments.stop_after_s).filter(|seconds| *seconds > 0.0),
+        ..spec(id, camera, workflow, rules(arguments.rules)?)
+    };
+    let checked = check(&spec, &here.models);
+    if !checked.errors.is_empty() {
+        return Err(checked.errors.join("; "));
+    }
+    let spec = Box::new(spec);
+    let change = if here.pipeline(spec.id.as_str()).is_some() {
+        MadeChange::Replace { spec }
+    } else {
+        MadeChange::Deploy { spec }
+    };
+    let mut all = given.facts.changes();
+    all.retain(|other| other.pipeline() != change.pipeline());
+    all.push(change.clone());
+    fits(&all)?;
+    let one = Made {
+        model: String::new(),
+        says: String::new(),
+        assumed: Vec::new(),
+        not_possible: Vec::new(),
+        evidence: Vec::new(),
+        changes: vec![change.clone()],
+    };
+    let lines: Vec<String> = one
+        .proposal()
+        .changes
+        .iter()
+        .flat_map(|change| difference(change, &here).lines())
+        .collect();
+    let told = json!({
+        "put_up": change.pipeline(), "mind": checked.warnings, "rules": checked.rules, "difference": lines,
+        "next": "Nothing has changed. The person is shown this and says yes or no. End with one short sentence, or put up more first.",
+    });
+    Ok(Outcome::json(&told).leaving(Fact::Proposed {
+        change: Box::new(change),
+        draft: Some(arguments.draft),
+        words: ModelWords {
+            says: arguments.says,
+            assumed: arguments.assumed,
+            not_possible: arguments.not_possible,
+        },
+    }))
+}
+
+/// A pipeline of a draft with these rules.
+pub(super) fn spec(
+    id: PipelineId,
+    source: SourceId,
+    workflow: &serde_json::Value,
+    rules: Vec<RuleSpec>,
+) -> PipelineSpec {
+    PipelineSpec {
+        id,
+        source,
+        workflow: workflow.clone(),
+        parameters: BTreeMap::new(),
+        model: None,
+        rules: Some(rules),
+        detect: DetectMode::Always,
+        record: false,
+        show: false,
+        stop_after_s: None,
+        paused: false,
+    }
+}
+
+/// The rules as JSON text, or the list itself from a model that does not keep to the schema.
+pub(super) fn rules(given: serde_json::Value) -> Result<Vec<RuleSpec>, String> {
+    let read = match given {
+        serde_json::Value::String(text) => serde_json::from_str(&text),
+        other => serde_json::from_value(other),
+    };
+    read.map_err(|e| format!("rules: {e}; give a list as in the instructions"))
+}
+
+/// Whether these changes are few and small enough to be shown and kept.
+pub(super) fn fits(changes: &[MadeChange]) -> Result<(), String> {
+    if changes.len() > MAX_CHANGES {
+        return Err(format!("a proposal has at most {MAX_CHANGES} changes"));
+    }
+    let bytes = serde_json::to_string(changes).map_or(0, |text| text.len());
+    if bytes > MAX_BYTES {
+        return Err(format!(
+            "the proposal has {bytes} bytes of definitions; at most {MAX_BYTES} are taken"
+        ));
+    }
+    Ok(())
+}

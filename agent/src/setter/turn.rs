@@ -1,0 +1,803 @@
+//! One request on its way through a model: what was said, what was called, what came of it, and what is next.
+//!
+//! A turn is the fold of its [`Record`]s, in the order in which they were written: one that goes on after a crash was made of the same records as one
+//! that never stopped, by the same code ([`Turn::take`]).
+//!
+//! Invariants:
+//! - a call is run only after its [`Record::Begins`], and gets exactly one [`Record::Came`]; one that had begun when the process died is run again only
+//!   where it only looks ([`Turn::resumed`]);
+//! - calls of an answer that did not stop for them are never run;
+//! - it ends: after [`MAX_ASKS`] calls of the model, the last of which may not use a tool.
+//!
+//! Sans-IO. Not here: who writes the records, who asks the model, who runs a tool.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use watchkeeper_llm::conversation::{
+    AssistantTurn, Conversation, ConversationError, ToolCall, ToolResult,
+};
+use watchkeeper_llm::money::Money;
+use watchkeeper_llm::usage::Usage;
+use watchkeeper_llm::{Reply, Stop};
+
+use super::facts::{Fact, Facts};
+use super::gate::{self, Channel, Effect};
+use super::tool::Registered;
+use crate::assistant::made::Made;
+
+/// Most calls of the model in one turn.
+pub const MAX_ASKS: u32 = 20;
+/// For how long a turn that broke off is gone on with, in seconds. After that the pictures in it are too old.
+pub const PATIENCE_S: i64 = 3600;
+/// What is said of a call that had begun when the process died.
+const INTERRUPTED: &str = "interrupted: the agent was ended while this ran, so it is not known whether it was done; it was not run again";
+
+/// How a turn began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    /// Name of the turn in the trace and the ledger.
+    pub id: String,
+    /// The person's words.
+    pub request: String,
+    /// When they were said.
+    pub at: Timestamp,
+    /// Socket of the runtime that it is about.
+    pub socket: String,
+}
+
+/// What happened, as it is written down before anything is done about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    /// The turn begins.
+    Begun {
+        /// Format of the records.
+        format: u32,
+        /// How.
+        head: Head,
+        /// What the model is told of its job, its tools, and the request.
+        talk: Box<Conversation>,
+    },
+    /// The model said something.
+    Said {
+        /// What.
+        turn: Box<AssistantTurn>,
+        /// Why it stopped.
+        stop: Stop,
+        /// The model, in the provider's words.
+        model: String,
+        /// What it consumed.
+        usage: Usage,
+        /// What it cost.
+        cost: Money,
+    },
+    /// A call is about to be run.
+    Begins {
+        /// Its id.
+        call: String,
+    },
+    /// A call is answered.
+    Came {
+        /// With what.
+        result: Box<ToolResult>,
+        /// What it left.
+        facts: Vec<Fact>,
+    },
+    /// It is over.
+    Ended {
+        /// How.
+        end: Box<End>,
+    },
+}
+
+/// Format of the records.
+pub const FORMAT: u32 = 1;
+
+/// How a turn ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum End {
+    /// With an answer, and nothing to confirm.
+    Answer {
+        /// The model's words.
+        text: String,
+    },
+    /// With a proposal.
+    Proposal {
+        /// What would change.
+        made: Box<Made>,
+        /// The model's words beside it; may be empty.
+        text: String,
+    },
+    /// With nothing, and why.
+    Nothing {
+        /// One sentence.
+        why: String,
+    },
+}
+
+/// What is next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// The model is asked.
+    Ask {
+        /// Whether it may not use a tool any more.
+        last: bool,
+    },
+    /// This call is run, or refused.
+    Run(ToolCall),
+    /// It is over.
+    End(End),
+}
+
+/// What was spent on a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// Answers of the model.
+    pub asks: u32,
+    /// Calls of tools that were run.
+    pub runs: u32,
+    /// Tokens.
+    pub usage: Usage,
+    /// Money.
+    pub cost: Money,
+}
+
+/// A turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    head: Head,
+    talk: Conversation,
+    facts: Facts,
+    open: Vec<Open>,
+    used: BTreeMap<String, u32>,
+    /// How often each tool failed or was refused.
+    failed: BTreeMap<String, u32>,
+    spent: Spent,
+    model: String,
+    said: String,
+    /// Why the last answer stopped, where nothing of it is open.
+    stop: Option<Stop>,
+    end: Option<End>,
+}
+
+/// A call of the last answer.
+#[derive(Debug, Clone, PartialEq)]
+struct Open {
+    call: ToolCall,
+    begun: bool,
+    result: Option<ToolResult>,
+}
+
+impl Open {
+    fn new(call: ToolCall) -> Self {
+        Self {
+            call,
+            begun: false,
+            result: None,
+        }
+    }
+}
+
+/// A record that does not belong there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TurnError {
+    /// The conversation can't go on so.
+    #[error(transparent)]
+    Talk(#[from] ConversationError),
+    /// It answers nothing that was asked.
+    #[error("a {what} does not belong there")]
+    OutOfPlace {
+        /// What it is.
+        what: &'static str,
+    },
+    /// Another version wrote it.
+    #[error("it has format {found}, this version reads {FORMAT}")]
+    Format {
+        /// The format.
+        found: u32,
+    },
+}
+
+const fn out_of_place(what: &'static str) -> TurnError {
+    TurnError::OutOfPlace { what }
+}
+
+impl Turn {
+    /// The turn that this record begins.
+    ///
+    /// # Errors
+    /// When it is another record, or one of another version.
+    pub fn begin(record: Record) -> Result<Self, TurnError> {
+        let Record::Begun { format, head, talk } = record else {
+            return Err(out_of_place("record before the beginning"));
+        };
+        if format != FORMAT {
+            return Err(TurnError::Format { found: format });
+        }
+        let open = talk.open_calls().into_iter().cloned();
+        Ok(Self {
+            head,
+            open: open.map(Open::new).collect(),
+            talk: *talk,
+            facts: Facts::default(),
+            used: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            spent: Spent::default(),
+            model: String::new(),
+            said: String::new(),
+            stop: None,
+            end: None,
+        })
+    }
+
+    /// Takes what happened next.
+    ///
+    /// # Errors
+    /// When it does not belong there; the turn stays as it was.
+    pub fn take(&mut self, record: Record) -> Result<(), TurnError> {
+        if self.end.is_some() {
+            return Err(out_of_place("record after the end"));
+        }
+        match record {
+            Record::Begun { .. } => Err(out_of_place("second beginning")),
+            Record::Said {
+                turn,
+                stop,
+                model,
+                usage,
+                cost,
+            } => self.said(*turn, stop, model, usage, cost),
+            Record::Begins { call } => {
+                let open = self.open_call(&call).ok_or(out_of_place("call"))?;
+                open.begun = true;
+                let name = open.call.name.clone();
+                *self.used.entry(name).or_default() += 1;
+                self.spent.runs += 1;
+                Ok(())
+            }
+            Record::Came { result, facts } => {
+                let call = result.call.clone();
+                let open = self.open_call(&call).ok_or(out_of_place("result"))?;
+                if result.is_error {
+                    let name = open.call.name.clone();
+                    open.result = Some(*result);
+                    *self.failed.entry(name).or_default() += 1;
+                } else {
+                    open.result = Some(*result);
+                }
+                facts.into_iter().for_each(|fact| self.facts.add(fact));
+                if self.open.iter().all(|open| open.result.is_some()) {
+                    let open = std::mem::take(&mut self.open);
+                    let results = open.into_iter().filter_map(|open| open.result);
+                    self.talk.answer(results.collect())?;
+                }
+                Ok(())
+            }
+            Record::Ended { end } => {
+                self.end = Some(*end);
+                Ok(())
+            }
+        }
+    }
+
+    fn said(
+        &mut self,
+        turn: AssistantTurn,
+        stop: Stop,
+        model: String,
+        usage: Usage,
+        cost: Money,
+    ) -> Result<(), TurnError> {
+        if !self.open.is_empty() {
+            return Err(out_of_place("word of the model while calls are open"));
+        }
+        let calls: Vec<ToolCall> = turn.calls().cloned().collect();
+        let reply = Reply {
+            id: String::new(),
+            model: model.clone(),
+            turn,
+            stop: stop.clone(),
+            usage,
+        };
+        self.talk.hear(&reply)?;
+        let runs = matches!(stop, Stop::ToolUse);
+        if runs {
+            self.open = calls.into_iter().map(Open::new).collect();
+        } else if !calls.is_empty() {
+            let why = "not run: the answer did not stop for it";
+            let results = calls.iter().map(|call| refusal(call, why));
+            self.talk.answer(results.collect())?;
+        }
+        self.said = reply.text();
+        self.stop = (!runs).then_some(stop);
+        self.model = model;
+        self.spent.asks += 1;
+        self.spent.usage = self.spent.usage.plus(&usage);
+        self.spent.cost += cost;
+        Ok(())
+    }
+
+    /// The call of this id that waits for its result.
+    fn open_call(&mut self, id: &str) -> Option<&mut Open> {
+        let mut open = self.open.iter_mut();
+        open.find(|open| open.call.id == id && open.result.is_none())
+    }
+
+    /// What is next.
+    #[must_use]
+    pub fn next(&self) -> Next {
+        if let Some(end) = &self.end {
+            return Next::End(end.clone());
+        }
+        if let Some(open) = self.open.iter().find(|open| open.result.is_none()) {
+            return Next::Run(open.call.clone());
+        }
+        match &self.stop {
+            Some(Stop::Pause) | None if self.spent.asks < MAX_ASKS => Next::Ask {
+                last: self.spent.asks + 1 == MAX_ASKS,
+            },
+            Some(_) | None => Next::End(self.conclusion()),
+        }
+    }
+
+    /// What all of it comes to.
+    fn conclusion(&self) -> End {
+        let text = self.said.trim().to_owned();
+        if let Some(made) = self.facts.made(&self.model) {
+            let made = Box::new(made);
+            return End::Proposal { made, text };
+        }
+        match text.as_str() {
+            "" => End::Nothing {
+                why: "the model came to no answer".to_owned(),
+            },
+            _ => End::Answer { text },
+        }
+    }
+
+    /// What has to be written before a turn that broke off goes on: answers to calls that had begun and that must not be run twice.
+    #[must_use]
+    pub fn resumed(&self, tools: &Registered) -> Vec<Record> {
+        let begun = self.open.iter().filter(|o| o.begun && o.result.is_none());
+        let effect = |name: &str| tools.find(name).map(|tool| tool.effect);
+        let lost = begun.filter(|open| effect(&open.call.name) != Some(Effect::Read));
+        let answer = |open: &Open| Record::Came {
+            result: Box::new(refusal(&open.call, INTERRUPTED)),
+            facts: Vec::new(),
+        };
+        lost.map(answer).collect()
+    }
+
+    /// Whether this call may be run. The error is a sentence for the model.
+    ///
+    /// # Errors
+    /// When the tool is not there, not for this channel, or was used as often as it may be.
+    pub fn permit<'t>(
+        &self,
+        call: &ToolCall,
+        tools: &'t Registered,
+        channel: Channel,
+    ) -> Result<&'t super::tool::Tool, String> {
+        let Some(tool) = tools.find(&call.name) else {
+            return Err(format!(
+                "there is no tool {:?}; there are: {}",
+                call.name.chars().take(60).collect::<String>(),
+                tools.names().join(", ")
+            ));
+        };
+        gate::allows(channel, tool.effect)?;
+        let used = self.used.get(tool.name).copied().unwrap_or(0);
+        if used >= tool.per_turn {
+            return Err(format!(
+                "{} was used {used} times, which is as often as one request may; go on with what you know",
+                tool.name
+            ));
+        }
+        Ok(tool)
+    }
+
+    /// How it began.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// What was said so far.
+    #[must_use]
+    pub fn talk(&self) -> &Conversation {
+        &self.talk
+    }
+
+    /// What the tools have left.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// How often each tool failed or was refused.
+    #[must_use]
+    pub fn failed(&self) -> &BTreeMap<String, u32> {
+        &self.failed
+    }
+
+    /// What was spent.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        self.spent
+    }
+
+    /// The model that answered last.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// Whether it is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.end.is_some()
+    }
+}
+
+/// The result of a call that is not run.
+#[must_use]
+pub fn refusal(call: &ToolCall, why: &str) -> ToolResult {
+    ToolResult {
+        call: call.id.clone(),
+        parts: vec![why.into()],
+        is_error: true,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+pub(crate) mod testing {
+    //! Turns for the tests of this module.
+
+    use serde_json::{Value, json};
+    use watchkeeper_llm::conversation::AssistantPart;
+    use watchkeeper_llm::raw_json::RawJson;
+
+    use super::super::prompt::{self, FIRST_CALL};
+    use super::*;
+
+    pub(crate) fn head(request: &str) -> Head {
+        Head {
+            id: ulid::Ulid::from_parts(1, 1).to_string(),
+            request: request.to_owned(),
+            at: Timestamp::UNIX_EPOCH,
+            socket: "/run/a.sock".to_owned(),
+        }
+    }
+
+    pub(crate) fn begun(request: &str) -> Record {
+        let talk = prompt::talk(request, &Registered::of(Channel::Ask)).unwrap();
+        Record::Begun {
+            format: FORMAT,
+            head: head(request),
+            talk: Box::new(talk),
+        }
+    }
+
+    pub(crate) fn says(text: &str, calls: &[(&str, &str, Value)]) -> Record {
+        let text = (!text.is_empty()).then(|| AssistantPart::Text(text.to_owned()));
+        let called = calls.iter().map(|(id, name, arguments)| {
+            AssistantPart::Call(ToolCall {
+                id: (*id).to_owned(),
+                name: (*name).to_owned(),
+                arguments: RawJson::of(arguments),
+            })
+        });
+        let stop = if calls.is_empty() {
+            Stop::End
+        } else {
+            Stop::ToolUse
+        };
+        Record::Said {
+            turn: Box::new(AssistantTurn {
+                parts: text.into_iter().chain(called).collect(),
+                exact: None,
+            }),
+            stop,
+            model: "m".to_owned(),
+            usage: Usage {
+                input: 10,
+                ..Usage::default()
+            },
+            cost: Money(5),
+        }
+    }
+
+    pub(crate) fn begins(call: &str) -> Record {
+        Record::Begins {
+            call: call.to_owned(),
+        }
+    }
+
+    pub(crate) fn came(call: &str, facts: Vec<Fact>) -> Record {
+        Record::Came {
+            result: Box::new(ToolResult {
+                call: call.to_owned(),
+                parts: vec!["seen".into()],
+                is_error: false,
+            }),
+            facts,
+        }
+    }
+
+    /// A turn whose first look was taken.
+    pub(crate) fn looked() -> Turn {
+        let mut turn = Turn::begin(begun("count the goats")).unwrap();
+        turn.take(begins(FIRST_CALL)).unwrap();
+        turn.take(came(FIRST_CALL, Vec::new())).unwrap();
+        turn
+    }
+
+    pub(crate) fn nothing() -> Value {
+        json!({})
+    }
+
+    /// The calls that began, each as often as it did, with their tools.
+    pub(crate) fn began_names(records: &[Record]) -> Vec<(String, String)> {
+        let said = records.iter().filter_map(|record| match record {
+            Record::Said { turn, .. } => Some(turn),
+            _ => None,
+        });
+        let names: BTreeMap<String, String> = said
+            .flat_map(|turn| turn.calls())
+            .map(|call| (call.id.clone(), call.name.clone()))
+            .collect();
+        let begun = records.iter().filter_map(|record| match record {
+            Record::Begins { call } => Some(call.clone()),
+            _ => None,
+        });
+        begun
+            .filter_map(|call| Some((call.clone(), names.get(&call)?.clone())))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+    use watchkeeper_contract::id::PipelineId;
+
+    use super::super::facts::ModelWords;
+    use super::super::prompt::FIRST_CALL;
+    use super::testing::{began_names, begins, begun, came, looked, nothing, says};
+    use super::*;
+    use crate::assistant::made::MadeChange;
+
+    fn tools() -> Registered {
+        Registered::of(Channel::Chat)
+    }
+
+    fn stop() -> Fact {
+        Fact::Proposed {
+            change: Box::new(MadeChange::Stop {
+                pipeline: PipelineId::new("p").unwrap(),
+            }),
+            draft: None,
+            words: ModelWords::default(),
+        }
+    }
+
+    #[test]
+    fn a_request_begins_with_a_look_that_nobody_paid_a_model_for() {
+        let turn = Turn::begin(begun("x")).unwrap();
+        assert!(matches!(turn.next(), Next::Run(call) if call.id == FIRST_CALL));
+        assert_eq!(looked().next(), Next::Ask { last: false });
+        assert_eq!(looked().spent().asks, 0);
+    }
+
+    #[test]
+    fn words_without_a_call_end_it_with_an_answer_or_with_what_was_put_up() {
+        let mut turn = looked();
+        turn.take(says("There are no goats.", &[])).unwrap();
+        let answer = End::Answer {
+            text: "There are no goats.".to_owned(),
+        };
+        assert_eq!(turn.next(), Next::End(answer));
+        let mut turn = looked();
+        turn.take(says("", &[("a", "propose_control", nothing())]))
+            .unwrap();
+        turn.take(begins("a")).unwrap();
+        turn.take(came("a", vec![stop()])).unwrap();
+        turn.take(says("It waits.", &[])).unwrap();
+        let Next::End(End::Proposal { made, text }) = turn.next() else {
+            panic!("{:?}", turn.next());
+        };
+        assert_eq!((made.changes.len(), text.as_str()), (1, "It waits."));
+        let mut turn = looked();
+        turn.take(says("", &[])).unwrap();
+        assert!(matches!(turn.next(), Next::End(End::Nothing { .. })));
+    }
+
+    #[test]
+    fn calls_of_an_answer_that_was_cut_off_are_never_run() {
+        let mut turn = looked();
+        let Record::Said {
+            turn: said,
+            model,
+            usage,
+            cost,
+            ..
+        } = says("so", &[("a", "memory_note", nothing())])
+        else {
+            panic!("a reply");
+        };
+        let cut = Record::Said {
+            turn: said,
+            stop: Stop::MaxOutput,
+            model,
+            usage,
+            cost,
+        };
+        turn.take(cut).unwrap();
+        assert!(matches!(turn.next(), Next::End(End::Answer { .. })));
+        assert_eq!(turn.spent().runs, 1, "the first look alone");
+    }
+
+    #[test]
+    fn what_had_begun_is_run_again_only_where_it_looks() {
+        let mut turn = looked();
+        let calls = [
+            ("a", "memory_note", nothing()),
+            ("b", "get_snapshot", nothing()),
+            ("c", "memory_note", nothing()),
+        ];
+        turn.take(says("", &calls)).unwrap();
+        turn.take(begins("a")).unwrap();
+        turn.take(begins("b")).unwrap();
+        let lost = turn.resumed(&tools());
+        assert_eq!(lost.len(), 1);
+        for record in lost {
+            turn.take(record).unwrap();
+        }
+        assert!(matches!(turn.next(), Next::Run(call) if call.id == "b"));
+        turn.take(begins("b")).unwrap();
+        turn.take(came("b", Vec::new())).unwrap();
+        assert!(matches!(turn.next(), Next::Run(call) if call.id == "c"));
+        assert!(turn.resumed(&tools()).is_empty(), "c had not begun");
+    }
+
+    #[test]
+    fn a_tool_that_is_not_there_or_was_used_up_is_refused_with_what_there_is() {
+        let mut turn = looked();
+        let call = |name: &str| ToolCall {
+            id: "x".to_owned(),
+            name: name.to_owned(),
+            arguments: watchkeeper_llm::raw_json::RawJson::of(&nothing()),
+        };
+        let refused = turn.permit(&call("deploy_now"), &tools(), Channel::Chat);
+        assert!(refused.is_err_and(|why| why.contains("propose_deployment")));
+        for n in 0..3 {
+            let id = format!("n{n}");
+            turn.take(says("", &[(&id, "memory_note", nothing())]))
+                .unwrap();
+            assert!(
+                turn.permit(&call("memory_note"), &tools(), Channel::Chat)
+                    .is_ok()
+            );
+            turn.take(begins(&id)).unwrap();
+            turn.take(came(&id, Vec::new())).unwrap();
+        }
+        let refused = turn.permit(&call("memory_note"), &tools(), Channel::Chat);
+        assert!(refused.is_err_and(|why| why.contains("3 times")));
+        let unattended = turn.permit(&call("update_plan"), &tools(), Channel::Unattended);
+        assert!(unattended.is_err());
+    }
+
+    #[test]
+    fn it_ends_whatever_the_model_does() {
+        let mut turn = looked();
+        let mut asks = 0;
+        loop {
+            match turn.next() {
+                Next::Ask { last } => {
+                    asks += 1;
+                    assert_eq!(last, asks == MAX_ASKS);
+                    let id = format!("c{asks}");
+                    turn.take(says("on and on", &[(&id, "list_cameras", nothing())]))
+                        .unwrap();
+                }
+                Next::Run(call) => {
+                    turn.take(begins(&call.id)).unwrap();
+                    turn.take(came(&call.id, Vec::new())).unwrap();
+                }
+                Next::End(end) => {
+                    assert!(matches!(end, End::Answer { .. }));
+                    break;
+                }
+            }
+        }
+        assert_eq!(asks, MAX_ASKS);
+    }
+
+    #[test]
+    fn a_record_that_does_not_belong_there_is_refused() {
+        let mut turn = looked();
+        assert!(turn.take(begins("nothing")).is_err());
+        assert!(
+            turn.take(came(FIRST_CALL, Vec::new())).is_err(),
+            "answered already"
+        );
+        assert!(turn.take(begun("x")).is_err());
+        let end = Record::Ended {
+            end: Box::new(End::Answer {
+                text: "x".to_owned(),
+            }),
+        };
+        turn.take(end.clone()).unwrap();
+        assert!(turn.take(end).is_err());
+        assert!(turn.take(says("more", &[])).is_err());
+    }
+
+    /// The turn as a new process has it.
+    fn again(records: &mut Vec<Record>) -> Turn {
+        let mut turn = Turn::begin(records[0].clone()).unwrap();
+        for record in &records[1..] {
+            turn.take(record.clone()).unwrap();
+        }
+        for lost in turn.resumed(&tools()) {
+            records.push(lost.clone());
+            turn.take(lost).unwrap();
+        }
+        turn
+    }
+
+    proptest! {
+        /// Whenever the process dies, what goes on says the same, and no call with an effect has begun twice.
+        #[test]
+        fn a_turn_that_died_anywhere_goes_on_without_doing_anything_twice(
+            script in prop::collection::vec(prop::collection::vec(0..3_usize, 0..4), 1..6),
+            dies in prop::collection::vec(any::<bool>(), 64),
+        ) {
+            let names = ["memory_note", "get_snapshot", "propose_control"];
+            let mut records = vec![begun("count the goats")];
+            let mut turn = Turn::begin(records[0].clone()).unwrap();
+            let mut dies = dies.into_iter().chain(std::iter::repeat(false));
+            let mut script = script.into_iter();
+            let mut called = 0;
+            loop {
+                // After any record the process may die; what is on the disk is read again.
+                if dies.next() == Some(true) {
+                    turn = again(&mut records);
+                }
+                let record = match turn.next() {
+                    Next::End(_) => break,
+                    Next::Ask { .. } => {
+                        let calls: Vec<(String, &str)> = script.next().unwrap_or_default().into_iter().map(|n| {
+                            called += 1;
+                            (format!("c{called}"), names[n])
+                        }).collect();
+                        let calls: Vec<(&str, &str, serde_json::Value)> = calls.iter().map(|(id, name)| (id.as_str(), *name, json!({}))).collect();
+                        says("so", &calls)
+                    }
+                    Next::Run(call) => {
+                        let begin = begins(&call.id);
+                        records.push(begin.clone());
+                        turn.take(begin).unwrap();
+                        if dies.next() == Some(true) {
+                            turn = again(&mut records);
+                            continue;
+                        }
+                        came(&call.id, Vec::new())
+                    }
+                };
+                records.push(record.clone());
+                turn.take(record).unwrap();
+            }
+            let mut seen = std::collections::BTreeSet::new();
+            for (call, name) in began_names(&records) {
+                prop_assert!(name != "memory_note" || seen.insert(call), "a note was written twice");
+            }
+            prop_assert!(turn.talk().open_calls().is_empty());
+        }
+    }
+}

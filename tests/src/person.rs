@@ -1,0 +1,67 @@
+//! A person at the command line of a box under test, with a home of their own.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use crate::daemons::{Bench, json_lines, program};
+
+/// The command with the configuration of the box and a state folder of the person's own.
+///
+/// # Errors
+/// When it was not built.
+pub fn command(bench: &Bench) -> anyhow::Result<Command> {
+    let mut command = Command::new(program("watchkeeper")?);
+    command
+        .arg("--config")
+        .arg(bench.config())
+        .env("XDG_STATE_HOME", bench.path("home"))
+        .stdin(Stdio::null());
+    Ok(command)
+}
+
+/// `watchkeeper ask` with these arguments.
+///
+/// # Errors
+/// When it can't be started.
+pub fn ask(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
+    Ok(command(bench)?.arg("ask").args(arguments).output()?)
+}
+
+/// The same with `--json`: exit code, objects on standard output, standard error.
+///
+/// # Errors
+/// When it can't be started, or writes something else.
+pub fn ask_json(bench: &Bench, arguments: &[&str]) -> anyhow::Result<(i32, Vec<Value>, String)> {
+    let arguments = [arguments, &["--json"]].concat();
+    let out = ask(bench, &arguments)?;
+    let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+    let objects = json_lines(&out.stdout).with_context(|| errors.clone())?;
+    Ok((out.status.code().unwrap_or(-1), objects, errors))
+}
+
+/// What the chat says to these lines.
+///
+/// # Errors
+/// When it can't be started, fails, or writes something else.
+pub fn chat(bench: &Bench, lines: &str) -> anyhow::Result<Vec<Value>> {
+    let mut child = command(bench)?
+        .args(["chat", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut input = child.stdin.take().context("no input")?;
+    input.write_all(lines.as_bytes())?;
+    drop(input);
+    let out = child.wait_with_output()?;
+    anyhow::ensure!(out.status.success(), "{}", out.status);
+    json_lines(&out.stdout)
+}
+
+/// The types of these objects.
+#[must_use]
+pub fn types(objects: &[Value]) -> Vec<&str> {
+    objects.iter().filter_map(|o| o["type"].as_str()).collect()
+}
