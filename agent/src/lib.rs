@@ -8,7 +8,8 @@
 //! - the daemon: [`agent`] is the loop in which the cores meet the world, [`mqtt`] and [`broker`] the wire and a broker of the box's own, [`outbox`] what
 //!   waits to be sent, [`command`] what comes back, [`opinion`] what a model thinks of an event that the box is unsure of, [`sinks`] does what workflows
 //!   want done outside;
-//! - the command: [`cli`], and [`assistant`] below it, which turns plain words into proposals and carries out none by itself;
+//! - the command: [`cli`], and [`assistant`] below it, which turns plain words into proposals and carries out none by itself; [`setter`] has a model with
+//!   tools work on what the rules did not understand;
 //! - both: [`runtime_client`] speaks the contract, [`language`] opens the way to a model of language, [`backoff`], [`clock`], [`seldom`], [`service`],
 //!   [`one_line`] and [`wording`] are small parts.
 

@@ -137,6 +137,7 @@ replay! {
     documents_of_the_contract_do_not_drift: "contract",
     outputs_of_any_network_become_boxes_in_the_picture_or_an_error: "decoders",
     downloads_are_in_place_only_with_the_right_bytes: "download",
+    nothing_is_done_outside_that_is_not_named: "effect",
     records_of_the_journal_come_back_and_damage_is_noticed: "journal",
     manifests_keep_their_promises_or_are_refused: "manifest",
     answers_of_a_model_are_read_whole_or_not_at_all: "model",

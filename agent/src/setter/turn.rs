@@ -668,28 +668,28 @@ mod tests {
 
     #[test]
     fn a_tool_that_is_not_there_or_was_used_up_is_refused_with_what_there_is() {
-        let mut turn = looked();
+        let (mut turn, tools) = (looked(), tools());
         let call = |name: &str| ToolCall {
             id: "x".to_owned(),
             name: name.to_owned(),
             arguments: watchkeeper_llm::raw_json::RawJson::of(&nothing()),
         };
-        let refused = turn.permit(&call("deploy_now"), &tools(), Channel::Chat);
+        let refused = turn.permit(&call("deploy_now"), &tools, Channel::Chat);
         assert!(refused.is_err_and(|why| why.contains("propose_deployment")));
         for n in 0..3 {
             let id = format!("n{n}");
             turn.take(says("", &[(&id, "memory_note", nothing())]))
                 .unwrap();
             assert!(
-                turn.permit(&call("memory_note"), &tools(), Channel::Chat)
+                turn.permit(&call("memory_note"), &tools, Channel::Chat)
                     .is_ok()
             );
             turn.take(begins(&id)).unwrap();
             turn.take(came(&id, Vec::new())).unwrap();
         }
-        let refused = turn.permit(&call("memory_note"), &tools(), Channel::Chat);
+        let refused = turn.permit(&call("memory_note"), &tools, Channel::Chat);
         assert!(refused.is_err_and(|why| why.contains("3 times")));
-        let unattended = turn.permit(&call("update_plan"), &tools(), Channel::Unattended);
+        let unattended = turn.permit(&call("update_plan"), &tools, Channel::Unattended);
         assert!(unattended.is_err());
     }
 

@@ -173,6 +173,11 @@ impl Work {
             tracing::info!("what workflows want done is asked for again");
         }
         self.backoff.reset();
+        // A runtime that is stopping answers at once that there is nothing.
+        let pause = match waiting.is_empty() {
+            true => RETRY_FIRST,
+            false => Duration::ZERO,
+        };
         let now = wall_now();
         let coming = waiting.into_iter().map(|waiting| {
             self.after = self.after.max(waiting.number);
@@ -182,7 +187,7 @@ impl Work {
                 age: age(waiting.at, now),
             }
         });
-        (Input::Listed(coming.collect()), Duration::ZERO)
+        (Input::Listed(coming.collect()), pause)
     }
 }
 

@@ -533,7 +533,7 @@ pub const KEYS: &[Key] = &[
         Kind::Text,
         None,
         "",
-        "Another model than the provider's medium one, by the provider's id. It is asked where the small one is in doubt about an event.",
+        "Another model than the provider's medium one, by the provider's id. It sets up watches, and is asked where the small one is in doubt about an event.",
     ),
     key(
         "llm.second_opinion",
@@ -542,7 +542,7 @@ pub const KEYS: &[Key] = &[
         "",
         "Sends the picture of an event whose decision is `escalate` to the model, and tells its opinion over MQTT (docs/mqtt.md). \
          It may only raise what the event is taken for, unless the rule says `second_opinion_may_lower` (docs/rules.md). Needs `mqtt.host`. \
-         Pictures of your cameras leave the box with this; without it none does.",
+         Pictures of your cameras leave the box with this without anybody asking; without it only those that a request of `ask` or `chat` is about.",
     ),
     key(
         "llm.calls_per_hour",
@@ -556,7 +556,7 @@ pub const KEYS: &[Key] = &[
         Kind::Integer(1_000, 2_000_000),
         Some("60000"),
         "tokens",
-        "Most tokens of one call, prompt and answer together. A request that needs several looks at a camera takes some 30000 in its last call.",
+        "Most tokens of one call, prompt and answer together. Setting up a watch takes some 20000 with the room for the answer.",
     ),
     key(
         "llm.day_usd",

@@ -14,7 +14,6 @@ use watchkeeper_plain::intent::Look;
 use super::args::EventArgs;
 use super::assist::Assist;
 use super::events;
-use super::events;
 use super::exit::Failure;
 use super::output::Output;
 use super::state_folder::state_folder;
