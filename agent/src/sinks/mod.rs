@@ -1,7 +1,7 @@
 //! Does what workflows want done outside: requests, messages, e-mails, files.
 //!
 //! Map: [`queue`] which effect is done when (sans-IO), [`service`] the task that asks the runtime and tells it what came of each, [`fault`] why one was not
-//! done; [`http`], [`slack`], [`sms`], [`email`], [`s3`] and [`file`] how each kind is done, [`secrets`] what stands behind the names of secrets.
+//! done; [`http`], [`slack`], [`sms`], [`email`], [`s3`] and [`mod@file`] how each kind is done, [`secrets`] what stands behind the names of secrets.
 //!
 //! Invariants:
 //! - nothing is done that the section `[sinks]` does not allow, whatever the runtime kept;
