@@ -79,6 +79,7 @@ fn open(
         base_url: config.base_url.clone(),
         small: config.model.clone(),
         medium: config.larger_model.clone(),
+        silence: config.silence,
         ..Settings::new(&config.provider)
     };
     let parts = Parts {
@@ -104,6 +105,8 @@ fn limits(config: &LlmConfig) -> Limits {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use watchkeeper_store::MemoryStore;
 
     use super::*;
@@ -119,6 +122,7 @@ mod tests {
             second_opinion: false,
             calls_per_hour: 7,
             tokens_per_call: 8_000,
+            silence: Duration::from_secs(90),
             day_usd: 0.5,
             month_usd: 3.0,
         }

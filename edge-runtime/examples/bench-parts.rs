@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use watchkeeper_models::Zoo;
 use watchkeeper_runtime::detect::backend::{self, BackendChoice, OrtPlaces};
-use watchkeeper_runtime::detect::network::input_shape;
+use watchkeeper_runtime::detect::network::{Feed, input_shape};
 
 /// Runs before the clocks start: allocators and caches are warm afterwards.
 const WARM_UP: u32 = 5;
@@ -73,10 +73,11 @@ fn network(model: &str, choice: BackendChoice, runs: u32) -> anyhow::Result<Valu
         threads,
         &OrtPlaces::default(),
     )?;
-    let tensor = vec![114.0; input_shape(&resolved.manifest.input).iter().product()];
+    let shape = input_shape(&resolved.manifest.input);
+    let tensor = vec![114.0; shape.iter().product()];
     let mut numbers = 0;
     let mut run = || {
-        let read = network.infer(&tensor, &mut |outputs| {
+        let read = network.infer(&[Feed::floats(&shape, &tensor)], &mut |outputs| {
             numbers = outputs.iter().map(|o| o.data.len()).sum();
         });
         read.map_err(anyhow::Error::msg)

@@ -258,6 +258,7 @@ impl Runtime for Api {
             pid: std::process::id(),
             last_seq: self.manager.parts().journal.head().last,
             effects: self.manager.parts().effects.counts(),
+            channels: self.manager.parts().channels.clone(),
         }
     }
 

@@ -46,7 +46,12 @@ pub fn utc(unix_ms: i64) -> String {
 #[must_use]
 pub fn local(wall: Wall) -> LocalTime {
     let at = Timestamp::from_millisecond(wall.unix_ms).unwrap_or(Timestamp::UNIX_EPOCH);
-    let zoned: Zoned = at.to_zoned(TimeZone::system());
+    local_time(&at.to_zoned(TimeZone::system()))
+}
+
+/// A moment in its zone, as schedules look at it.
+#[must_use]
+pub fn local_time(zoned: &Zoned) -> LocalTime {
     LocalTime {
         weekday: match zoned.weekday() {
             jiff::civil::Weekday::Monday => Weekday::Mon,

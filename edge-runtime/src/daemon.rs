@@ -32,8 +32,8 @@ use crate::pipeline::recordings::{self, Recordings};
 use crate::pipeline::room::Room;
 use crate::pipeline::states::States;
 use crate::pipeline::worker::{STOPPING, new_id};
-use crate::server::Server;
 use crate::server::metrics::Metrics;
+use crate::server::{self, Server};
 use crate::stop::Stop;
 
 /// Ends that are appended with one sync.
@@ -250,6 +250,7 @@ fn live(
         recordings,
         states,
         effects: Arc::clone(&effects),
+        channels: config.channels.iter().map(|c| c.id.clone()).collect(),
         guard: Arc::clone(guard),
         boot_id: Arc::clone(boot_id),
         started,
@@ -315,7 +316,7 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let server = Server::bind(&config.runtime_socket, config.socket_mode)?;
-    let serving = tokio::spawn(server.run(api, async {
+    let serving = tokio::spawn(server::run(server, api, async {
         // A sender that is gone means the same as one that spoke.
         drop(ended.await);
     }));

@@ -51,6 +51,7 @@ pub fn run(manager: &Manager, wanted: &DryRun) -> Result<DryRunReport, Problem> 
         stop_after_s: Some(seconds),
         ..wanted.pipeline.clone()
     };
+    manager.has_channels(&spec)?;
     let plan = plan::plan(&spec)?;
     let models = &manager.parts().models;
     let detectors = Detectors::open(&spec, &plan, &|model| {

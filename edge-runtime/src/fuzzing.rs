@@ -10,11 +10,11 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::source::SourceSpec;
+use watchkeeper_http::body;
 use watchkeeper_store::BadRecord;
 
 use crate::effects;
 use crate::journal::{Hash, StoredEvent, record};
-use crate::server::body;
 
 /// Reads a record of the journal.
 ///

@@ -19,8 +19,8 @@ use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_engine::detections::Detections;
 use watchkeeper_engine::geometry::BBox;
 use watchkeeper_engine::workflow::{
-    self, ClassScore, Compiled, DetectRequest, Host, ImageValue, Packed, Pictures, RgbPixels,
-    RuntimeInput, StepFailure, VideoMeta, codec,
+    self, Array, ClassScore, Compiled, DetectRequest, Gaze, Host, ImageValue, Packed, Pictures,
+    RgbPixels, RuntimeInput, StepFailure, VideoMeta, Writing, codec,
 };
 
 use crate::clock;
@@ -267,7 +267,7 @@ fn detectors(
             Vec::new()
         };
     }
-    names.extend(compiled.classifier_ids());
+    names.extend(compiled.asked_ids());
     let mut opened = BTreeMap::new();
     for name in names {
         // A model that the caller replaces by a parameter need not be here.
@@ -289,13 +289,24 @@ struct StillHost {
     whole_pixels: bool,
 }
 
+impl StillHost {
+    /// Asks about a picture, which is a frame for as long as it takes.
+    fn of<T>(
+        &mut self,
+        image: &ImageValue,
+        ask: impl FnOnce(&mut DetectHost) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let pixels = &image.pixels;
+        self.inner.begin(&frame(&pixels.rgb()), pixels, false);
+        let said = ask(&mut self.inner);
+        self.inner.end();
+        said
+    }
+}
+
 impl Host for StillHost {
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
-        let pixels = &request.image.pixels;
-        self.inner.begin(&frame(&pixels.rgb()), pixels, false);
-        let found = self.inner.detect(request);
-        self.inner.end();
-        let mut found = found?;
+        let mut found = self.of(request.image, |host| host.detect(request))?;
         if self.whole_pixels {
             for d in &mut found.boxes {
                 let b = d.bbox;
@@ -307,11 +318,41 @@ impl Host for StillHost {
     }
 
     fn classify(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<ClassScore>, String> {
-        let pixels = &image.pixels;
-        self.inner.begin(&frame(&pixels.rgb()), pixels, false);
-        let said = self.inner.classify(model_id, image);
-        self.inner.end();
-        said
+        self.of(image, |host| host.classify(model_id, image))
+    }
+
+    fn embed(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<f32>, String> {
+        self.of(image, |host| host.embed(model_id, image))
+    }
+
+    fn embed_text(&mut self, model_id: &str, text: &str) -> Result<Vec<f32>, String> {
+        self.inner.embed_text(model_id, text)
+    }
+
+    fn read_text(&mut self, model_id: &str, image: &ImageValue) -> Result<Writing, String> {
+        self.of(image, |host| host.read_text(model_id, image))
+    }
+
+    fn segment(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        confidence: Option<f64>,
+    ) -> Result<Detections, String> {
+        self.of(image, |host| host.segment(model_id, image, confidence))
+    }
+
+    fn depth(&mut self, model_id: &str, image: &ImageValue) -> Result<Array, String> {
+        self.of(image, |host| host.depth(model_id, image))
+    }
+
+    fn gaze(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        finds_faces: bool,
+    ) -> Result<Vec<Gaze>, String> {
+        self.of(image, |host| host.gaze(model_id, image, finds_faces))
     }
 
     fn emit(&mut self, step: &str, effect: Effect) -> Result<(), String> {

@@ -28,10 +28,74 @@ pub struct Manifest {
     pub decode: Decode,
     /// Suppression of overlapping boxes; absent when the network needs none.
     pub nms: Option<Nms>,
-    /// Lowest score worth reporting, `0.0..=1.0`, where the caller does not say.
+    /// Lowest score worth reporting, `0.0..=1.0`, where the caller does not say; 0 where there are no scores.
     pub confidence: f32,
-    /// Class names by class id; an empty name marks an id that is not in use.
+    /// Class names by class id; an empty name marks an id that is not in use. Empty where there are no classes, or where a
+    /// step names them.
     pub labels: Arc<[Arc<str>]>,
+    /// Names under which steps ask for it besides its own, such as `clip/ViT-B-32`.
+    pub stands_for: Vec<String>,
+    /// A second network that makes numbers of texts, to be compared with those of pictures.
+    pub text: Option<TextNetwork>,
+    /// A second network that finds the lines that this one reads.
+    pub lines: Option<LineNetwork>,
+    /// Name of another model, which finds the faces that this one looks at.
+    pub faces: Option<String>,
+}
+
+/// A file that belongs to a model besides its network, in the same folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Its name; never a path.
+    pub file: String,
+    /// Its checksum; absent where it is not a recorded fact.
+    pub sha256: Option<Sha256Sum>,
+}
+
+/// The network of a model that makes numbers of texts, and what makes tokens of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextNetwork {
+    /// The network.
+    pub part: Part,
+    /// Names of its inputs: tokens first, and then, where it has one, that which tells tokens from what is filled up. Empty: the file's own order.
+    pub inputs: Vec<String>,
+    /// Name of its output; empty: the file's first.
+    pub outputs: Vec<String>,
+    /// Tokens of a text, filled up where it has fewer and cut where it has more.
+    pub context: u32,
+    /// What a text is filled up with.
+    pub fill: Fill,
+    /// CLIP's vocabulary: a line that is left out, and then two parts to be merged in each. Its checksum is always known.
+    pub vocabulary: Part,
+    /// Number of different tokens, the two that mark beginning and end among them.
+    pub tokens: u16,
+}
+
+/// What a text with fewer tokens is filled up with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fill {
+    /// Zeros, as OpenAI's CLIP does.
+    Zero,
+    /// The token that marks the end, as Hugging Face's does.
+    End,
+}
+
+/// The network of a reader that finds where lines of text are: it answers, for each of its pixels, how likely text is there (Liao et al., "Real-time
+/// Scene Text Detection with Differentiable Binarization", AAAI 2020).
+#[derive(Debug, Clone, PartialEq)]
+pub struct LineNetwork {
+    /// The network.
+    pub part: Part,
+    /// The picture it wants.
+    pub input: Input,
+    /// Name of its output; empty: the file's first.
+    pub outputs: Vec<String>,
+    /// Likelihood from which on a pixel is text, `0.0..=1.0`.
+    pub threshold: f32,
+    /// Lowest mean likelihood of a line, `0.0..=1.0`.
+    pub confidence: f32,
+    /// By how much a line is larger than what the network marks of it: it grows by its area times this over its circumference on every side.
+    pub unclip: f32,
 }
 
 /// What a model does.
@@ -45,15 +109,36 @@ pub enum Task {
     KeypointDetection,
     /// Says what a whole picture shows: a score for each class.
     Classification,
+    /// Makes numbers of a picture that are alike for pictures that show the same.
+    ImageEmbedding,
+    /// The same, of texts too, so that pictures and texts can be compared.
+    ImageTextEmbedding,
+    /// Reads what is written in a picture.
+    TextReading,
+    /// Says of each pixel what it belongs to.
+    SemanticSegmentation,
+    /// Says how far away each pixel is, in comparison with the others.
+    DepthEstimation,
+    /// Says where a face looks.
+    GazeEstimation,
+    /// Finds objects that a step describes in words.
+    ZeroShotDetection,
 }
 
 impl Task {
     /// All of them, by their words in a manifest.
-    pub const ALL: [(&'static str, Self); 4] = [
+    pub const ALL: [(&'static str, Self); 11] = [
         ("object-detection", Self::ObjectDetection),
         ("instance-segmentation", Self::InstanceSegmentation),
         ("keypoint-detection", Self::KeypointDetection),
         ("classification", Self::Classification),
+        ("image-embedding", Self::ImageEmbedding),
+        ("image-text-embedding", Self::ImageTextEmbedding),
+        ("text-reading", Self::TextReading),
+        ("semantic-segmentation", Self::SemanticSegmentation),
+        ("depth-estimation", Self::DepthEstimation),
+        ("gaze-estimation", Self::GazeEstimation),
+        ("zero-shot-detection", Self::ZeroShotDetection),
     ];
 
     /// The word for it in a manifest.
@@ -64,6 +149,13 @@ impl Task {
             Self::InstanceSegmentation => "instance-segmentation",
             Self::KeypointDetection => "keypoint-detection",
             Self::Classification => "classification",
+            Self::ImageEmbedding => "image-embedding",
+            Self::ImageTextEmbedding => "image-text-embedding",
+            Self::TextReading => "text-reading",
+            Self::SemanticSegmentation => "semantic-segmentation",
+            Self::DepthEstimation => "depth-estimation",
+            Self::GazeEstimation => "gaze-estimation",
+            Self::ZeroShotDetection => "zero-shot-detection",
         }
     }
 }
@@ -221,6 +313,43 @@ pub enum DecodeKind {
         /// What makes scores of logits.
         scores: DetrScores,
     },
+    /// One tensor `1 × numbers`: what stands for the picture, of any length.
+    Embedding,
+    /// One tensor `1 × steps × classes`: at each step along a line, a score for each character and for none (Graves et al., "Connectionist temporal
+    /// classification", ICML 2006).
+    Ctc {
+        /// The characters by class, without the one that stands for none.
+        characters: Arc<[Arc<str>]>,
+        /// Which class stands for none.
+        blank: Blank,
+        /// What makes scores of its numbers.
+        scores: ClassScores,
+        /// Widest input in pixels that it takes, where it takes others than that of the manifest.
+        widest: Option<u32>,
+    },
+    /// One tensor `1 × classes × rows × columns`: a score for each class at each place of the input. A class called `background` is what is left.
+    Segments {
+        /// What makes scores of its numbers.
+        scores: ClassScores,
+    },
+    /// One tensor `1 × rows × columns`, or with a further axis of one: how far away each place of the input is, in no known unit.
+    Depth,
+    /// Two tensors `1 × bins`, first to the side and then upwards: how likely a face looks by each angle (Abdelrahman et al., "L2CS-Net", 2022).
+    Gaze {
+        /// Number of angles.
+        bins: u32,
+        /// Degrees between two of them; the middle of all is straight ahead.
+        degrees_per_bin: f32,
+    },
+}
+
+/// Which class of a reader stands for no character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blank {
+    /// The first one, as with PaddleOCR and EasyOCR.
+    First,
+    /// The last one, as with docTR.
+    Last,
 }
 
 impl DecodeKind {
@@ -235,6 +364,11 @@ impl DecodeKind {
             Self::Yolov8Pose { .. } => "yolov8-pose",
             Self::Classes { .. } => "classes",
             Self::Detr { .. } => "detr",
+            Self::Embedding => "embedding",
+            Self::Ctc { .. } => "ctc",
+            Self::Segments { .. } => "segments",
+            Self::Depth => "depth",
+            Self::Gaze { .. } => "gaze",
         }
     }
 
@@ -245,22 +379,33 @@ impl DecodeKind {
             Self::Yolox { .. }
             | Self::Yolov8 { .. }
             | Self::Yolov8Pose { .. }
-            | Self::Classes { .. } => 1,
-            Self::Yolov8Seg { .. } | Self::Detr { .. } => 2,
+            | Self::Classes { .. }
+            | Self::Embedding
+            | Self::Ctc { .. }
+            | Self::Segments { .. }
+            | Self::Depth => 1,
+            Self::Yolov8Seg { .. } | Self::Detr { .. } | Self::Gaze { .. } => 2,
             Self::Nanodet { strides, .. } => 2 * strides.len(),
         }
     }
 
-    /// What a network of this layout does.
+    /// What a network of this layout does, alone or beside one for texts.
     #[must_use]
-    pub const fn task(&self) -> Task {
+    pub const fn task(&self, with_texts: bool) -> Task {
         match self {
+            Self::Yolov8 { .. } | Self::Detr { .. } if with_texts => Task::ZeroShotDetection,
             Self::Yolox { .. } | Self::Yolov8 { .. } | Self::Nanodet { .. } | Self::Detr { .. } => {
                 Task::ObjectDetection
             }
             Self::Yolov8Seg { .. } => Task::InstanceSegmentation,
             Self::Yolov8Pose { .. } => Task::KeypointDetection,
             Self::Classes { .. } => Task::Classification,
+            Self::Embedding if with_texts => Task::ImageTextEmbedding,
+            Self::Embedding => Task::ImageEmbedding,
+            Self::Ctc { .. } => Task::TextReading,
+            Self::Segments { .. } => Task::SemanticSegmentation,
+            Self::Depth => Task::DepthEstimation,
+            Self::Gaze { .. } => Task::GazeEstimation,
         }
     }
 }
@@ -310,6 +455,13 @@ impl Manifest {
     #[must_use]
     pub fn known_file(&self, sum: Sha256Sum) -> Option<&ModelFile> {
         self.files.iter().find(|f| f.sha256 == Some(sum))
+    }
+
+    /// The files that belong to it besides its network.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        let text = self.text.iter();
+        let of_text = text.flat_map(|text| [&text.part, &text.vocabulary]);
+        of_text.chain(self.lines.iter().map(|lines| &lines.part))
     }
 
     /// Number of classes, unused ids included.

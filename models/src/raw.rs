@@ -12,8 +12,9 @@ use serde::Deserialize;
 
 use crate::labels;
 use crate::manifest::{
-    CellPoint, ClassScores, ColourOrder, Decode, DecodeKind, DetrScores, Fit, Input, Layout,
-    Licence, Manifest, ModelFile, Nms, Origin, Placement, Task,
+    Blank, CellPoint, ClassScores, ColourOrder, Decode, DecodeKind, DetrScores, Fill, Fit, Input,
+    Layout, Licence, LineNetwork, Manifest, ModelFile, Nms, Origin, Part, Placement, Task,
+    TextNetwork,
 };
 
 /// Why a manifest was refused.
@@ -130,8 +131,10 @@ struct RawManifest {
     name: String,
     task: String,
     summary: Option<String>,
-    confidence: f32,
-    labels: RawLabels,
+    confidence: Option<f32>,
+    labels: Option<RawLabels>,
+    #[serde(default)]
+    stands_for: Vec<String>,
     licence: Option<RawLicence>,
     origin: Option<RawOrigin>,
     #[serde(default)]
@@ -139,6 +142,42 @@ struct RawManifest {
     input: RawInput,
     decode: RawDecode,
     nms: Option<RawNms>,
+    text: Option<RawText>,
+    lines: Option<RawLines>,
+    faces: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPart {
+    file: String,
+    sha256: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawText {
+    file: String,
+    sha256: Option<String>,
+    #[serde(default)]
+    inputs: Vec<String>,
+    output: Option<String>,
+    context: u32,
+    fill: Option<String>,
+    vocabulary: RawPart,
+    tokens: Option<u16>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLines {
+    file: String,
+    sha256: Option<String>,
+    output: Option<String>,
+    threshold: f32,
+    confidence: f32,
+    unclip: f32,
+    input: RawInput,
 }
 
 #[derive(Debug, Deserialize)]
@@ -208,6 +247,11 @@ struct RawDecode {
     coefficients: Option<u32>,
     keypoints: Option<RawLabels>,
     has_visibility: Option<bool>,
+    characters: Option<String>,
+    blank: Option<String>,
+    widest: Option<u32>,
+    bins: Option<u32>,
+    degrees_per_bin: Option<f32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -228,9 +272,15 @@ fn ones() -> [f32; 3] {
 /// Largest input side, in pixels. A tensor of this size squared is 200 MB, which no small machine has to spare.
 const MAX_SIDE: u32 = 4096;
 const MAX_LABELS: usize = 10_000;
+/// More than the largest published readers know, Chinese ones with 18,000.
+const MAX_CHARACTERS: usize = 32_000;
 const UNIT: &str = "0.0 to 1.0";
 /// Prototypes of the published segmentation networks.
 const USUAL_COEFFICIENTS: u32 = 32;
+/// Tokens of CLIP's vocabulary, for all its sizes.
+const USUAL_TOKENS: u16 = 49_408;
+/// Every byte in the middle and at the end of a word, and the marks of beginning and end: without merges there are as many.
+const LEAST_TOKENS: u16 = 514;
 
 /// Largest manifest, in bytes: all the labels there may be, with long names.
 const MAX_FILE: u64 = 1 << 20;
@@ -317,26 +367,55 @@ fn check(raw: RawManifest, faults: &mut Faults) -> Option<Manifest> {
         "1 to 64 of a-z, 0-9, `-`, `_` and `.`",
     );
     let task = faults.word("task", &raw.task, &Task::ALL);
-    faults.need(
-        (0.0..=1.0).contains(&raw.confidence),
-        "confidence",
-        raw.confidence,
-        UNIT,
-    );
-    let labels = check_labels("labels", raw.labels, &labels::CLASSES, faults);
     let files = check_files(raw.file, faults);
-    let input = check_input(&raw.input, faults);
+    let input = check_input("input", &raw.input, faults);
     let decode = check_decode(raw.decode, faults);
-    if let (Some(task), Some(decode)) = (task, &decode) {
-        let done = decode.kind.task();
+    let with_texts = raw.text.is_some();
+    let done = decode.as_ref().map(|d| d.kind.task(with_texts));
+    let confidence = check_confidence(raw.confidence, done, faults);
+    let labels = check_names(raw.labels, done, faults);
+    let text = raw.text.and_then(|text| check_text(text, done, faults));
+    let lines = raw.lines.and_then(|lines| check_lines(lines, done, faults));
+    for (i, name) in raw.stands_for.iter().enumerate() {
+        let good = !name.is_empty() && name.len() <= 64 && !name.chars().any(char::is_control);
+        faults.need(
+            good,
+            &format!("stands_for[{i}]"),
+            name,
+            "1 to 64 characters, as a step names it, such as clip/ViT-B-32",
+        );
+    }
+    if let (Some(input), Some(Task::SemanticSegmentation | Task::DepthEstimation)) = (&input, done)
+    {
+        faults.need(
+            input.fit != Fit::Crop,
+            "input.fit",
+            &raw.input.fit,
+            "letterbox or stretch, as something is said of every pixel",
+        );
+    }
+    if let (Some(faces), Some(done)) = (&raw.faces, done) {
+        faults.need(
+            done == Task::GazeEstimation && *faces != raw.name,
+            "faces",
+            faces,
+            "another model, which finds the faces that a model of layout gaze looks at",
+        );
+    }
+    if let (Some(task), Some(decode), Some(done)) = (task, &decode, done) {
         faults.need(
             task == done,
             "task",
             task.name(),
             format!(
-                "{}, which networks of layout {} do",
+                "{}, which networks of layout {} do{}",
                 done.name(),
-                decode.kind.name()
+                decode.kind.name(),
+                if with_texts {
+                    " beside one for texts"
+                } else {
+                    ""
+                },
             ),
         );
     }
@@ -362,8 +441,194 @@ fn check(raw: RawManifest, faults: &mut Faults) -> Option<Manifest> {
             iou: n.iou,
             class_agnostic: n.class_agnostic,
         }),
-        confidence: raw.confidence,
+        confidence,
         labels: labels?,
+        stands_for: raw.stands_for,
+        text,
+        lines,
+        faces: raw.faces,
+    })
+}
+
+/// The lowest score, for what has scores.
+fn check_confidence(raw: Option<f32>, task: Option<Task>, faults: &mut Faults) -> f32 {
+    let without = matches!(
+        task,
+        Some(
+            Task::ImageEmbedding
+                | Task::ImageTextEmbedding
+                | Task::DepthEstimation
+                | Task::GazeEstimation
+        )
+    );
+    match raw {
+        None if without => {}
+        None => faults.add("confidence", DisplayOr(raw), UNIT),
+        Some(given) => {
+            let name = task.map_or("", Task::name);
+            faults.need(
+                !without,
+                "confidence",
+                given,
+                format!("no such key for {name}, which has no scores"),
+            );
+            faults.need((0.0..=1.0).contains(&given), "confidence", given, UNIT);
+        }
+    }
+    raw.unwrap_or(0.0)
+}
+
+/// The names of classes, for what has classes of its own.
+fn check_names(
+    raw: Option<RawLabels>,
+    task: Option<Task>,
+    faults: &mut Faults,
+) -> Option<Arc<[Arc<str>]>> {
+    let without = match task {
+        Some(Task::ZeroShotDetection) => "a step names what is to be found",
+        Some(Task::TextReading) => "its characters are `decode.characters`",
+        Some(
+            Task::ImageEmbedding
+            | Task::ImageTextEmbedding
+            | Task::DepthEstimation
+            | Task::GazeEstimation,
+        ) => "it knows no classes",
+        _ => "",
+    };
+    match raw {
+        None if without.is_empty() => {
+            let known = labels::CLASSES.join(", ");
+            let absent = DisplayOr(None::<&str>);
+            faults.add("labels", absent, format!("{known}, or a list of names"));
+            None
+        }
+        None => Some(Arc::default()),
+        Some(raw) => {
+            let name = task.map_or("", Task::name);
+            faults.need(
+                without.is_empty(),
+                "labels",
+                DisplayOr(Some("given")),
+                format!("no such key for {name}: {without}"),
+            );
+            check_labels("labels", raw, &labels::CLASSES, faults)
+        }
+    }
+}
+
+/// A file beside the network's. Its name is never a path, so that a manifest from anywhere reaches nothing outside its folder.
+fn check_part(key: &str, file: String, sha256: Option<String>, faults: &mut Faults) -> Part {
+    let good = (1..=128).contains(&file.len())
+        && !file.starts_with('.')
+        && file
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    faults.need(
+        good,
+        &format!("{key}.file"),
+        &file,
+        "the name of a file in the same folder: 1 to 128 of letters, digits, `-`, `_` and `.`",
+    );
+    let sha256 = sha256.and_then(|text| {
+        let sum = text.parse().ok();
+        if sum.is_none() {
+            faults.add(format!("{key}.sha256"), text, "64 hexadecimal digits");
+        }
+        sum
+    });
+    Part { file, sha256 }
+}
+
+fn check_text(raw: RawText, task: Option<Task>, faults: &mut Faults) -> Option<TextNetwork> {
+    if let Some(task) = task
+        && !matches!(task, Task::ImageTextEmbedding | Task::ZeroShotDetection)
+    {
+        faults.add(
+            "text",
+            DisplayOr(Some("given")),
+            "no such part but beside a network of layout embedding, yolov8 or detr",
+        );
+        return None;
+    }
+    faults.need(
+        raw.inputs.len() <= 2,
+        "text.inputs",
+        &raw.inputs,
+        "the input for tokens, and the one that tells them from what is filled up",
+    );
+    faults.need(
+        (3..=512).contains(&raw.context),
+        "text.context",
+        raw.context,
+        "3 to 512 tokens",
+    );
+    let tokens = raw.tokens.unwrap_or(USUAL_TOKENS);
+    faults.need(
+        tokens >= LEAST_TOKENS,
+        "text.tokens",
+        tokens,
+        format!("{LEAST_TOKENS} to 65535"),
+    );
+    let fill = raw.fill.as_deref().unwrap_or("zero");
+    let fill = faults.word(
+        "text.fill",
+        fill,
+        &[("zero", Fill::Zero), ("end", Fill::End)],
+    );
+    let vocabulary = raw.vocabulary;
+    if vocabulary.sha256.is_none() {
+        faults.add(
+            "text.vocabulary.sha256",
+            DisplayOr(None::<&str>),
+            "64 hexadecimal digits: another vocabulary would make other numbers of every text",
+        );
+    }
+    Some(TextNetwork {
+        part: check_part("text", raw.file, raw.sha256, faults),
+        inputs: raw.inputs,
+        outputs: raw.output.into_iter().collect(),
+        context: raw.context,
+        fill: fill?,
+        vocabulary: check_part(
+            "text.vocabulary",
+            vocabulary.file,
+            vocabulary.sha256,
+            faults,
+        ),
+        tokens,
+    })
+}
+
+fn check_lines(raw: RawLines, task: Option<Task>, faults: &mut Faults) -> Option<LineNetwork> {
+    if let Some(task) = task
+        && task != Task::TextReading
+    {
+        faults.add(
+            "lines",
+            DisplayOr(Some("given")),
+            "no such part but beside a network of layout ctc",
+        );
+        return None;
+    }
+    for (key, value) in [
+        ("lines.threshold", raw.threshold),
+        ("lines.confidence", raw.confidence),
+    ] {
+        faults.need((0.0..=1.0).contains(&value), key, value, UNIT);
+    }
+    faults.need(
+        (0.0..=4.0).contains(&raw.unclip),
+        "lines.unclip",
+        raw.unclip,
+        "0.0 to 4.0",
+    );
+    Some(LineNetwork {
+        part: check_part("lines", raw.file, raw.sha256, faults),
+        input: check_input("lines.input", &raw.input, faults)?,
+        outputs: raw.output.into_iter().collect(),
+        threshold: raw.threshold,
+        confidence: raw.confidence,
+        unclip: raw.unclip,
     })
 }
 
@@ -423,47 +688,49 @@ fn check_files(raw: Vec<RawFile>, faults: &mut Faults) -> Vec<ModelFile> {
     files
 }
 
-fn check_input(raw: &RawInput, faults: &mut Faults) -> Option<Input> {
-    for (key, side) in [("input.width", raw.width), ("input.height", raw.height)] {
+/// `at` is the key of the table.
+fn check_input(at: &str, raw: &RawInput, faults: &mut Faults) -> Option<Input> {
+    let key = |field: &str| format!("{at}.{field}");
+    for (field, side) in [("width", raw.width), ("height", raw.height)] {
         faults.need(
             (1..=MAX_SIDE).contains(&side),
-            key,
+            &key(field),
             side,
             format!("1 to {MAX_SIDE} pixels"),
         );
     }
-    faults.word("input.dtype", &raw.dtype, &[("f32", ())]);
+    faults.word(&key("dtype"), &raw.dtype, &[("f32", ())]);
     let finite = |v: &[f32]| v.iter().all(|x| x.is_finite());
     faults.need(
         raw.scale.is_finite() && raw.scale != 0.0,
-        "input.scale",
+        &key("scale"),
         raw.scale,
         "a number other than 0",
     );
     faults.need(
         finite(&raw.mean),
-        "input.mean",
+        &key("mean"),
         raw.mean,
         "three finite numbers",
     );
     faults.need(
         finite(&raw.std) && !raw.std.contains(&0.0),
-        "input.std",
+        &key("std"),
         raw.std,
         "three numbers other than 0",
     );
     let layout = faults.word(
-        "input.layout",
+        &key("layout"),
         &raw.layout,
         &[("nchw", Layout::Nchw), ("nhwc", Layout::Nhwc)],
     );
     let colour = faults.word(
-        "input.colour",
+        &key("colour"),
         &raw.colour,
         &[("bgr", ColourOrder::Bgr), ("rgb", ColourOrder::Rgb)],
     );
     let unboxed = faults.word(
-        "input.fit",
+        &key("fit"),
         &raw.fit,
         &[
             ("letterbox", None),
@@ -475,14 +742,14 @@ fn check_input(raw: &RawInput, faults: &mut Faults) -> Option<Input> {
         let spare = raw.placement.is_some() || raw.pad.is_some();
         faults.need(
             !spare,
-            "input.fit",
+            &key("fit"),
             &raw.fit,
             "letterbox, as placement or pad is given",
         );
         fit
     } else {
         let placement = faults.word(
-            "input.placement",
+            &key("placement"),
             raw.placement.as_deref().unwrap_or("absent"),
             &[
                 ("top-left", Placement::TopLeft),
@@ -490,7 +757,7 @@ fn check_input(raw: &RawInput, faults: &mut Faults) -> Option<Input> {
             ],
         );
         let pad = raw.pad.and_then(|pad| u8::try_from(pad).ok());
-        faults.need(pad.is_some(), "input.pad", DisplayOr(raw.pad), "0 to 255");
+        faults.need(pad.is_some(), &key("pad"), DisplayOr(raw.pad), "0 to 255");
         Fit::Letterbox {
             placement: placement?,
             pad: pad?,
@@ -508,6 +775,19 @@ fn check_input(raw: &RawInput, faults: &mut Faults) -> Option<Input> {
     })
 }
 
+/// What makes scores of the numbers of classes.
+fn class_scores(word: Option<&str>, faults: &mut Faults) -> Option<ClassScores> {
+    faults.word(
+        "decode.scores",
+        word.unwrap_or("absent"),
+        &[
+            ("plain", ClassScores::Plain),
+            ("softmax", ClassScores::Softmax),
+            ("sigmoid", ClassScores::Sigmoid),
+        ],
+    )
+}
+
 fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
     #[derive(Clone, Copy)]
     enum Kind {
@@ -518,6 +798,11 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         Classes,
         Nanodet,
         Detr,
+        Embedding,
+        Ctc,
+        Segments,
+        Depth,
+        Gaze,
     }
     let kind = faults.word(
         "decode.kind",
@@ -530,6 +815,11 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
             ("classes", Kind::Classes),
             ("nanodet", Kind::Nanodet),
             ("detr", Kind::Detr),
+            ("embedding", Kind::Embedding),
+            ("ctc", Kind::Ctc),
+            ("segments", Kind::Segments),
+            ("depth", Kind::Depth),
+            ("gaze", Kind::Gaze),
         ],
     )?;
     let given = [
@@ -542,6 +832,11 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         ("coefficients", raw.coefficients.is_some()),
         ("keypoints", raw.keypoints.is_some()),
         ("has_visibility", raw.has_visibility.is_some()),
+        ("characters", raw.characters.is_some()),
+        ("blank", raw.blank.is_some()),
+        ("widest", raw.widest.is_some()),
+        ("bins", raw.bins.is_some()),
+        ("degrees_per_bin", raw.degrees_per_bin.is_some()),
     ];
     let used: &[&str] = match kind {
         Kind::Yolox => &["strides"],
@@ -549,13 +844,19 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         Kind::Nanodet => &["strides", "reg_max", "cell", "sigmoid"],
         Kind::Yolov8Seg => &["coefficients"],
         Kind::Yolov8Pose => &["keypoints", "has_visibility"],
-        Kind::Detr | Kind::Classes => &["scores"],
+        Kind::Detr | Kind::Classes | Kind::Segments => &["scores"],
+        Kind::Embedding | Kind::Depth => &[],
+        Kind::Ctc => &["characters", "blank", "scores", "widest"],
+        Kind::Gaze => &["bins", "degrees_per_bin"],
     };
     for (key, _) in given
         .iter()
         .filter(|(k, given)| *given && !used.contains(k))
     {
-        let allowed = format!("no such key for {}, only {}", raw.kind, used.join(", "));
+        let allowed = match used {
+            [] => format!("no such key for {}, which needs none", raw.kind),
+            used => format!("no such key for {}, only {}", raw.kind, used.join(", ")),
+        };
         faults.add(format!("decode.{key}"), "given", allowed);
     }
     let strides = raw.strides.unwrap_or_default();
@@ -600,16 +901,65 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
             }
         }
         Kind::Classes => DecodeKind::Classes {
-            scores: faults.word(
-                "decode.scores",
-                raw.scores.as_deref().unwrap_or("absent"),
-                &[
-                    ("plain", ClassScores::Plain),
-                    ("softmax", ClassScores::Softmax),
-                    ("sigmoid", ClassScores::Sigmoid),
-                ],
-            )?,
+            scores: class_scores(raw.scores.as_deref(), faults)?,
         },
+        Kind::Segments => DecodeKind::Segments {
+            scores: class_scores(raw.scores.as_deref(), faults)?,
+        },
+        Kind::Embedding => DecodeKind::Embedding,
+        Kind::Ctc => {
+            let characters = raw.characters.unwrap_or_default();
+            let number = characters.chars().count();
+            let count = format!("{number} characters");
+            faults.need(
+                (1..=MAX_CHARACTERS).contains(&number),
+                "decode.characters",
+                DisplayOr(Some(count)),
+                format!("1 to {MAX_CHARACTERS} characters in one text, in the order of the network's classes"),
+            );
+            if let Some(widest) = raw.widest {
+                faults.need(
+                    (1..=MAX_SIDE).contains(&widest),
+                    "decode.widest",
+                    widest,
+                    format!("1 to {MAX_SIDE} pixels"),
+                );
+            }
+            let blank = faults.word(
+                "decode.blank",
+                raw.blank.as_deref().unwrap_or("absent"),
+                &[("first", Blank::First), ("last", Blank::Last)],
+            );
+            DecodeKind::Ctc {
+                characters: characters
+                    .chars()
+                    .map(|c| Arc::from(c.to_string()))
+                    .collect(),
+                scores: class_scores(raw.scores.as_deref(), faults)?,
+                blank: blank?,
+                widest: raw.widest,
+            }
+        }
+        Kind::Depth => DecodeKind::Depth,
+        Kind::Gaze => {
+            let (bins, degrees) = (raw.bins.unwrap_or(0), raw.degrees_per_bin.unwrap_or(0.0));
+            faults.need(
+                (2..=720).contains(&bins),
+                "decode.bins",
+                DisplayOr(raw.bins),
+                "2 to 720",
+            );
+            faults.need(
+                degrees > 0.0 && degrees * bins as f32 <= 360.0,
+                "decode.degrees_per_bin",
+                DisplayOr(raw.degrees_per_bin),
+                "a number over 0 that makes no more than 360 degrees of all bins",
+            );
+            DecodeKind::Gaze {
+                bins,
+                degrees_per_bin: degrees,
+            }
+        }
         Kind::Nanodet => {
             let reg_max = raw.reg_max.unwrap_or(0);
             faults.need(
@@ -745,6 +1095,134 @@ mod tests {
         let message = refused(&pose.replace("\"coco-17\"", "\"coco-80\""));
         assert!(
             message.contains("`decode.keypoints`") && message.contains("coco-17"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn what_a_model_has_besides_its_network_is_checked_with_it() {
+        let clip = include_str!("../zoo/clip-vit-b-32.toml");
+        let good = Manifest::parse(Path::new("clip.toml"), clip).expect("a good manifest");
+        let parts: Vec<_> = good.parts().map(|part| part.file.as_str()).collect();
+        assert_eq!(
+            parts,
+            ["clip-vit-b-32-text.onnx", "bpe_simple_vocab_16e6.txt.gz"]
+        );
+        assert_eq!(good.stands_for, ["clip/ViT-B-32"]);
+        for (from, to, key, told) in [
+            (
+                "bpe_simple",
+                "../bpe_simple",
+                "`text.vocabulary.file`",
+                "in the same folder",
+            ),
+            (
+                "context = 77",
+                "context = 2",
+                "`text.context`",
+                "3 to 512 tokens",
+            ),
+            (
+                "fill = \"end\"",
+                "fill = \"stop\"",
+                "`text.fill`",
+                "zero, end",
+            ),
+            (
+                ", sha256 = \"924691ac",
+                ", sha256 = \"x",
+                "`text.vocabulary.sha256`",
+                "64 hexadecimal digits",
+            ),
+            (
+                "task = \"image-text",
+                "task = \"image",
+                "`task`",
+                "image-text-embedding",
+            ),
+            (
+                "kind = \"embedding\"\noutputs = [\"image_embeds\"]",
+                "kind = \"depth\"",
+                "`text`",
+                "no such part",
+            ),
+            (
+                "[licence]",
+                "labels = [\"a\"]\n[licence]",
+                "`labels`",
+                "it knows no classes",
+            ),
+            (
+                "[licence]",
+                "confidence = 0.5\n[licence]",
+                "`confidence`",
+                "has no scores",
+            ),
+            (
+                "stands_for = [\"clip/ViT-B-32\"]",
+                "stands_for = [\"\"]",
+                "`stands_for[0]`",
+                "as a step names it",
+            ),
+        ] {
+            let message = refused(&clip.replacen(from, to, 1));
+            assert!(
+                message.contains(key) && message.contains(told),
+                "{to}: {message}"
+            );
+        }
+        let without = clip.replace(
+            ", sha256 = \"924691ac288e54409236115652ad4aa250f48203de50a9e4722a6ecd48d6804a\"",
+            "",
+        );
+        let message = refused(&without);
+        assert!(
+            message.contains("`text.vocabulary.sha256` is absent"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_reader_says_what_it_reads_and_what_finds_its_lines() {
+        let ocr = include_str!("../zoo/pp-ocr-v4.toml");
+        let good = Manifest::parse(Path::new("ocr.toml"), ocr).expect("a good manifest");
+        let DecodeKind::Ctc { characters, .. } = &good.decode.kind else {
+            panic!("{:?}", good.decode.kind);
+        };
+        assert_eq!((characters.len(), &*characters[6623]), (6624, " "));
+        for (from, to, key) in [
+            ("blank = \"first\"", "blank = \"none\"", "`decode.blank`"),
+            ("widest = 1600", "widest = 100000", "`decode.widest`"),
+            ("threshold = 0.3", "threshold = 30.0", "`lines.threshold`"),
+            ("unclip = 1.6", "unclip = -1.0", "`lines.unclip`"),
+            ("width = 736", "width = 0", "`lines.input.width`"),
+            ("file = \"ch_PP", "file = \"/etc/ch_PP", "`lines.file`"),
+            ("confidence = 0.5\nstands", "stands", "`confidence`"),
+        ] {
+            let message = refused(&ocr.replacen(from, to, 1));
+            assert!(message.contains(key), "{to}: {message}");
+        }
+        let start = ocr.find("characters").unwrap_or_default();
+        let end = ocr.find("# Finds lines").unwrap_or_default();
+        let without = format!("{}{}", &ocr[..start], &ocr[end..]);
+        assert!(refused(&without).contains("`decode.characters`"));
+    }
+
+    #[test]
+    fn what_says_something_of_every_pixel_sees_every_pixel() {
+        let map = GOOD
+            .replace("object-detection", "semantic-segmentation")
+            .replace(
+                "kind = \"yolox\"\nstrides = [8, 16, 32]",
+                "kind = \"segments\"\nscores = \"softmax\"",
+            );
+        let cut = map
+            .replace("fit = \"letterbox\"", "fit = \"crop\"")
+            .replace("placement = \"top-left\"\n", "")
+            .replace("pad = 114\n", "");
+        let message = refused(&cut);
+        assert!(
+            message.contains("something is said of every pixel"),
             "{message}"
         );
     }

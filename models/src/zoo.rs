@@ -1,7 +1,8 @@
 //! The zoo: manifests that this program brings and those a user put into a models folder, with the files that are here.
 //!
 //! A models folder holds, for a model `NAME`: `NAME.onnx`, its checksum in `NAME.onnx.sha256` (the format of
-//! `sha256sum`), and `NAME.toml` when the model is the user's own.
+//! `sha256sum`), and `NAME.toml` when the model is the user's own; and the files that the manifest names besides, such as a
+//! vocabulary.
 //! Invariants: a name stands for one manifest, the user's own before ours, that of an earlier folder before that of a later one; new
 //! files go to the first folder; a bad manifest of a user never takes the others
 //! down; what `pull` and `add` put here had the right checksum, or one the user trusted, and a crash in the middle of it leaves no
@@ -10,7 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use watchkeeper_contract::model::{ModelInfo, ModelState};
 
 use crate::digest::{self, Sha256Sum};
 use crate::download::{self, PullPlan, Trust};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Part};
 use crate::package;
 use crate::raw::{self, ManifestError};
 
@@ -27,8 +28,17 @@ pub const MOTION: &str = "motion";
 /// Name of the model that is taken where nobody names one and its file is there.
 pub const PREFERRED: &str = "yolox-nano";
 
-const BUILTIN: [(&str, &str); 8] = [
+const BUILTIN: [(&str, &str); 11] = [
+    (
+        "zoo/clip-vit-b-16.toml",
+        include_str!("../zoo/clip-vit-b-16.toml"),
+    ),
+    (
+        "zoo/clip-vit-b-32.toml",
+        include_str!("../zoo/clip-vit-b-32.toml"),
+    ),
     ("zoo/nanodet-m.toml", include_str!("../zoo/nanodet-m.toml")),
+    ("zoo/pp-ocr-v4.toml", include_str!("../zoo/pp-ocr-v4.toml")),
     (
         "zoo/rf-detr-nano.toml",
         include_str!("../zoo/rf-detr-nano.toml"),
@@ -70,6 +80,37 @@ pub struct Resolved {
     pub path: PathBuf,
 }
 
+impl Resolved {
+    /// Where a file that belongs to the model is.
+    #[must_use]
+    pub fn part(&self, part: &Part) -> PathBuf {
+        beside(&self.path, part)
+    }
+
+    /// Reads a file that belongs to the model, and compares it with the checksum in the manifest.
+    ///
+    /// # Errors
+    /// [`ZooError`]: it can't be read, is larger than `most` bytes, or is not the one that was meant.
+    pub fn read_part(&self, part: &Part, most: u64) -> Result<Vec<u8>, ZooError> {
+        let path = self.part(part);
+        let mut bytes = Vec::new();
+        fs::File::open(&path)
+            .and_then(|file| file.take(most.saturating_add(1)).read_to_end(&mut bytes))
+            .map_err(|source| unreadable(&path, source))?;
+        if bytes.len() as u64 > most {
+            let why = io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it is larger than {most} bytes"),
+            );
+            return Err(unreadable(&path, why));
+        }
+        let mut hasher = digest::Hasher::default();
+        hasher.update(&bytes);
+        meant(&self.manifest, part, &path, hasher.finish())?;
+        Ok(bytes)
+    }
+}
+
 /// What a check of a file against its manifest gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
@@ -101,7 +142,7 @@ pub type Opens<'o> = &'o dyn Fn(&Path, &str) -> Result<(), String>;
 #[derive(Debug, thiserror::Error)]
 pub enum ZooError {
     /// No such name, and no such file.
-    #[error("no model `{name}`{}; `watchkeeper models list` shows all", did_you_mean(.nearest))]
+    #[error("no model `{name}`{}; `watchkeeper models list` shows all{}", did_you_mean(.nearest), may_stand_for(.name))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -126,6 +167,36 @@ pub enum ZooError {
         name: String,
         /// What to do.
         remedy: String,
+    },
+    /// A file that belongs to a model besides its network is not here.
+    #[error("model `{name}` needs {path} too, which is not there; its manifest names the file")]
+    PartAbsent {
+        /// Which model.
+        name: String,
+        /// Where the file is looked for.
+        path: PathBuf,
+    },
+    /// A file that belongs to a model is another one than its manifest means.
+    #[error("{path} has sha256 {found}, and manifest `{name}` means the file with {expected}")]
+    PartOther {
+        /// Which model.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// Its checksum.
+        found: Sha256Sum,
+        /// The one in the manifest.
+        expected: Sha256Sum,
+    },
+    /// Another file has the name that a file of this model would have.
+    #[error(
+        "{path} is another file than the one that belongs to `{name}`; give that one another name, in the manifest too"
+    )]
+    PartTaken {
+        /// Which model.
+        name: String,
+        /// The file that is there.
+        path: PathBuf,
     },
     /// The path leads nowhere.
     #[error("no model file {path}: {source}")]
@@ -209,6 +280,16 @@ fn did_you_mean(names: &[String]) -> String {
     }
 }
 
+/// What makes a model answer to a name that a step made, and that no file can have.
+fn may_stand_for(name: &str) -> String {
+    if raw::is_name(name) {
+        return String::new();
+    }
+    format!(
+        ", and one of yours answers to that name with `stands_for = [{name:?}]` in its manifest"
+    )
+}
+
 impl Zoo {
     /// What the program brings, without a folder for files.
     #[must_use]
@@ -285,9 +366,9 @@ impl Zoo {
     /// # Errors
     /// [`ZooError`], one sentence with what to do.
     pub fn resolve(&self, name_or_path: &str) -> Result<Resolved, ZooError> {
-        if let Some(manifest) = self.entries.get(name_or_path) {
-            return match self.file_of(name_or_path).filter(|path| path.is_file()) {
-                Some(path) => Ok(Resolved {
+        if let Some(manifest) = self.answering(name_or_path) {
+            return match self.file_of(&manifest.name).filter(|path| path.is_file()) {
+                Some(path) => whole(Resolved {
                     manifest: manifest.clone(),
                     path,
                 }),
@@ -295,13 +376,23 @@ impl Zoo {
             };
         }
         let path = Path::new(name_or_path);
-        let like_a_path = name_or_path.contains('/')
-            || path.extension().is_some_and(|e| e == "onnx" || e == "rten");
+        let is_network = path.extension().is_some_and(|e| e == "onnx" || e == "rten");
+        let like_a_path = name_or_path.starts_with(['/', '.']) || is_network;
         if like_a_path || path.exists() {
-            self.resolve_path(path)
+            whole(self.resolve_path(path)?)
         } else {
             Err(self.unknown(name_or_path))
         }
+    }
+
+    /// The manifest of this name, or one that stands for it: of several one whose file is here.
+    fn answering(&self, name: &str) -> Option<&Arc<Manifest>> {
+        let stands = |m: &&Arc<Manifest>| m.stands_for.iter().any(|other| other == name);
+        let is_here = |m: &&Arc<Manifest>| self.file_of(&m.name).is_some_and(|f| f.is_file());
+        self.entries
+            .get(name)
+            .or_else(|| self.manifests().filter(stands).find(is_here))
+            .or_else(|| self.manifests().find(stands))
     }
 
     fn resolve_path(&self, path: &Path) -> Result<Resolved, ZooError> {
@@ -372,12 +463,16 @@ impl Zoo {
             licence: None,
             input: None,
             labels: vec![MOTION.to_owned()],
+            stands_for: Vec::new(),
             backend: None,
         };
         let models = self.entries.values().map(|manifest| ModelInfo {
             name: manifest.name.clone(),
             task: manifest.task.name().to_owned(),
-            state: match self.file_of(&manifest.name).filter(|p| p.is_file()) {
+            state: match self
+                .file_of(&manifest.name)
+                .filter(|p| is_whole(manifest, p))
+            {
                 Some(path) => ModelState::Present {
                     path: path.display().to_string(),
                 },
@@ -386,6 +481,7 @@ impl Zoo {
             licence: manifest.licence.as_ref().map(|l| l.spdx.clone()),
             input: Some([manifest.input.width, manifest.input.height]),
             labels: manifest.labels.iter().map(|l| l.to_string()).collect(),
+            stands_for: manifest.stands_for.clone(),
             backend: None,
         });
         std::iter::once(motion).chain(models).collect()
@@ -397,7 +493,9 @@ impl Zoo {
     /// # Errors
     /// [`ZooError`], such as `Changed`.
     pub fn verify(&self, name_or_path: &str) -> Result<Verified, ZooError> {
-        let Resolved { manifest, path } = self.resolve(name_or_path)?;
+        let resolved = self.resolve(name_or_path)?;
+        verify_parts(&resolved)?;
+        let Resolved { manifest, path } = resolved;
         let (sha256, bytes) = digest::of_file(&path).map_err(|source| unreadable(&path, source))?;
         let recorded = download::recorded_sum(&path);
         let against = if manifest.known_file(sha256).is_some() {
@@ -541,8 +639,10 @@ impl Zoo {
         };
         fs::create_dir_all(&dir).map_err(write(&dir))?;
         let target = dir.join(format!("{name}.onnx"));
-        // A name of our own: a pull of the same model may be writing its part.
-        let part = |of: &Path| of.with_added_extension(format!("{}.adding", std::process::id()));
+        for part in described.parts() {
+            add_part(&described, part, path, &dir)?;
+        }
+        let part = adding;
         let file = Leftover(part(&target));
         let mut weights = fs::File::open(path).map_err(|source| unreadable(path, source))?;
         fs::File::create(&file.0)
@@ -611,6 +711,101 @@ fn renamed(text: &str, from: &str, to: &str) -> String {
     table.insert("name".to_owned(), to.into());
     table.insert("summary".to_owned(), format!("Laid out like {from}").into());
     table.to_string()
+}
+
+/// Where a file is written before it gets its name; a name of our own, as a pull of the same model may be writing its part.
+fn adding(of: &Path) -> PathBuf {
+    of.with_added_extension(format!("{}.adding", std::process::id()))
+}
+
+fn beside(network: &Path, part: &Part) -> PathBuf {
+    network.with_file_name(&part.file)
+}
+
+/// Whether a model's network and every file that belongs to it are here.
+fn is_whole(manifest: &Manifest, network: &Path) -> bool {
+    network.is_file() && manifest.parts().all(|part| beside(network, part).is_file())
+}
+
+/// The same, unless a file that belongs to it is missing.
+fn whole(resolved: Resolved) -> Result<Resolved, ZooError> {
+    let manifest = Arc::clone(&resolved.manifest);
+    let mut parts = manifest.parts();
+    let missing = parts.find(|part| !resolved.part(part).is_file());
+    match missing.map(|part| resolved.part(part)) {
+        Some(path) => Err(ZooError::PartAbsent {
+            name: resolved.manifest.name.clone(),
+            path,
+        }),
+        None => Ok(resolved),
+    }
+}
+
+/// Refuses a file that belongs to a model whose checksum is another than in the manifest.
+fn meant(manifest: &Manifest, part: &Part, path: &Path, found: Sha256Sum) -> Result<(), ZooError> {
+    match part.sha256 {
+        Some(expected) if expected != found => Err(ZooError::PartOther {
+            name: manifest.name.clone(),
+            path: path.to_owned(),
+            found,
+            expected,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Compares the files that belong to a model with their checksums: those in the manifest, and those written down when they were put here.
+fn verify_parts(resolved: &Resolved) -> Result<(), ZooError> {
+    for part in resolved.manifest.parts() {
+        let path = resolved.part(part);
+        let (found, _) = digest::of_file(&path).map_err(|source| unreadable(&path, source))?;
+        meant(&resolved.manifest, part, &path, found)?;
+        if let Some(expected) = download::recorded_sum(&path).filter(|sum| *sum != found) {
+            return Err(ZooError::Changed {
+                name: resolved.manifest.name.clone(),
+                path,
+                found,
+                expected,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file that belongs to a model from beside its network into a models folder, where several models may share it.
+fn add_part(manifest: &Manifest, part: &Part, network: &Path, dir: &Path) -> Result<(), ZooError> {
+    let (from, target) = (beside(network, part), dir.join(&part.file));
+    let is_here = target.is_file();
+    if !from.is_file() {
+        let name = manifest.name.clone();
+        return if is_here {
+            let (sum, _) =
+                digest::of_file(&target).map_err(|source| unreadable(&target, source))?;
+            meant(manifest, part, &target, sum)
+        } else {
+            Err(ZooError::PartAbsent { name, path: from })
+        };
+    }
+    let (sum, _) = digest::of_file(&from).map_err(|source| unreadable(&from, source))?;
+    meant(manifest, part, &from, sum)?;
+    if is_here {
+        let (there, _) = digest::of_file(&target).map_err(|source| unreadable(&target, source))?;
+        return if there == sum {
+            Ok(())
+        } else {
+            Err(ZooError::PartTaken {
+                name: manifest.name.clone(),
+                path: target,
+            })
+        };
+    }
+    let copy = Leftover(adding(&target));
+    let write = |source| ZooError::Write {
+        path: target.clone(),
+        source,
+    };
+    fs::copy(&from, &copy.0).map_err(write)?;
+    download::put_in_place(&copy.0, &target, sum).map_err(write)
 }
 
 /// A file that is removed unless it was renamed.
@@ -909,6 +1104,94 @@ mod tests {
         let names = fs::read_dir(&models).unwrap();
         let names: Vec<_> = names.map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names.len(), 4, "{names:?}");
+    }
+
+    /// A model with a vocabulary whose text is `merges`, in a folder of its own.
+    fn with_parts(folder: &Path, merges: &str) -> PathBuf {
+        fs::create_dir_all(folder).unwrap();
+        let mut hasher = digest::Hasher::default();
+        hasher.update(merges.as_bytes());
+        let clip = include_str!("../zoo/clip-vit-b-32.toml");
+        let sum = "924691ac288e54409236115652ad4aa250f48203de50a9e4722a6ecd48d6804a";
+        let text = clip
+            .replace(sum, &hasher.finish().to_string())
+            .replace("\"clip-vit-b-32\"", "\"mine\"")
+            .replace("clip/ViT-B-32", "clip/RN50");
+        fs::write(folder.join("mine.toml"), text).unwrap();
+        fs::write(folder.join("mine.onnx"), "pictures").unwrap();
+        fs::write(folder.join("clip-vit-b-32-text.onnx"), "texts").unwrap();
+        fs::write(folder.join("bpe_simple_vocab_16e6.txt.gz"), merges).unwrap();
+        folder.join("mine.onnx")
+    }
+
+    #[test]
+    fn a_model_answers_to_the_names_it_stands_for_and_is_here_only_as_a_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        with_parts(dir.path(), "merges");
+        let zoo = Zoo::with_dir(dir.path());
+        let resolved = zoo.resolve("clip/RN50").unwrap();
+        assert_eq!(resolved.manifest.name, "mine");
+        let vocabulary = &resolved.manifest.text.as_ref().unwrap().vocabulary;
+        assert_eq!(resolved.read_part(vocabulary, 100).unwrap(), b"merges");
+        let large = resolved.read_part(vocabulary, 3).unwrap_err().to_string();
+        assert!(large.contains("larger than 3 bytes"), "{large}");
+        assert!(zoo.verify("mine").is_ok());
+
+        fs::write(dir.path().join("bpe_simple_vocab_16e6.txt.gz"), "others").unwrap();
+        let other = resolved.read_part(vocabulary, 100).unwrap_err().to_string();
+        assert!(
+            other.contains("manifest `mine` means the file with"),
+            "{other}"
+        );
+        assert!(zoo.verify("mine").is_err());
+
+        fs::remove_file(dir.path().join("clip-vit-b-32-text.onnx")).unwrap();
+        let missing = zoo.resolve("clip/RN50").unwrap_err().to_string();
+        assert!(
+            missing.contains("model `mine` needs") && missing.contains("-text.onnx"),
+            "{missing}"
+        );
+        let listed = zoo.list().into_iter().find(|m| m.name == "mine").unwrap();
+        assert_eq!(listed.state, ModelState::Absent);
+    }
+
+    #[test]
+    fn a_name_that_nothing_stands_for_is_told_with_what_would() {
+        let zoo = Zoo::builtin();
+        let absent = zoo.resolve("clip/ViT-B-32").unwrap_err().to_string();
+        assert!(absent.contains("--like clip-vit-b-32"), "{absent}");
+        let unknown = zoo.resolve("clip/RN50").unwrap_err().to_string();
+        assert!(
+            unknown.contains("stands_for = [\"clip/RN50\"]"),
+            "{unknown}"
+        );
+    }
+
+    #[test]
+    fn what_belongs_to_a_model_is_added_with_it_and_never_in_the_place_of_something_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let models = dir.path().join("models");
+        let network = with_parts(&dir.path().join("one"), "merges");
+        let mut zoo = Zoo::with_dir(&models);
+        zoo.add(&network, None, None, None, &opens).unwrap();
+        assert!(Zoo::with_dir(&models).verify("clip/RN50").is_ok());
+        // The same again changes nothing; another vocabulary of that name is refused, and so is a model without one.
+        zoo.add(&network, None, None, None, &opens).unwrap();
+        let other = with_parts(&dir.path().join("two"), "other merges");
+        let taken = zoo.add(&other, None, None, Some("theirs"), &opens);
+        assert!(
+            matches!(taken, Err(ZooError::PartTaken { .. })),
+            "{taken:?}"
+        );
+        let bare = with_parts(&dir.path().join("three"), "merges");
+        fs::remove_file(bare.with_file_name("clip-vit-b-32-text.onnx")).unwrap();
+        let fresh = dir.path().join("fresh");
+        let missing = Zoo::with_dir(&fresh).add(&bare, None, None, None, &opens);
+        assert!(
+            matches!(missing, Err(ZooError::PartAbsent { .. })),
+            "{missing:?}"
+        );
+        assert!(!fresh.join("mine.onnx").exists() && !fresh.join("mine.toml").exists());
     }
 
     #[test]

@@ -19,16 +19,18 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Exit code of a daemon that can't start or go on; `systemd/README.md` promises it.
 pub const FAILED: i32 = 1;
 
-/// A program of this workspace, built beside the running test.
+/// A program of this workspace, built beside the running test or program.
 ///
 /// # Errors
 /// When it was not built; `./test` builds everything first.
 pub fn program(name: &str) -> anyhow::Result<PathBuf> {
     let exe = std::env::current_exe()?;
-    let folder = exe
-        .parent()
-        .and_then(Path::parent)
-        .context("the test runs outside a target folder")?;
+    let folder = exe.parent().context("this runs outside a target folder")?;
+    // Tests lie in a folder of their own, one below.
+    let folder = match folder.file_name() {
+        Some(name) if name == "deps" => folder.parent().unwrap_or(folder),
+        _ => folder,
+    };
     let path = folder.join(name);
     ensure!(
         path.exists(),

@@ -1,7 +1,7 @@
 //! A controllable MJPEG camera over HTTP.
 //!
-//! Serves `multipart/x-mixed-replace` with ten JPEGs a second at `/live`, 404 elsewhere, 401 without the login where
-//! one is set. Invariant: nothing listens any more once it is dropped.
+//! Serves `multipart/x-mixed-replace` with ten JPEGs a second (or pictures of the caller's at another pace) at `/live`, 404 elsewhere, 401 without the
+//! login where one is set. Invariant: nothing listens any more once it is dropped.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -33,6 +33,7 @@ struct Shared {
     /// What a browser would send as `Authorization`.
     login: Option<String>,
     pictures: Vec<Vec<u8>>,
+    interval: Duration,
     stalled: AtomicBool,
 }
 
@@ -43,9 +44,27 @@ impl HttpCamera {
     /// # Errors
     /// When no port is free.
     pub fn start(login: Option<&str>) -> anyhow::Result<Self> {
+        let pictures = (0..16).map(picture).collect::<anyhow::Result<_>>()?;
+        Self::begin(login, pictures, INTERVAL)
+    }
+
+    /// Starts one that shows these JPEGs over and over, each for so long.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub fn showing(pictures: Vec<Vec<u8>>, interval: Duration) -> anyhow::Result<Self> {
+        Self::begin(None, pictures, interval)
+    }
+
+    fn begin(
+        login: Option<&str>,
+        pictures: Vec<Vec<u8>>,
+        interval: Duration,
+    ) -> anyhow::Result<Self> {
         let shared = Arc::new(Shared {
             login: login.map(str::to_owned),
-            pictures: (0..16).map(picture).collect::<anyhow::Result<_>>()?,
+            pictures,
+            interval,
             stalled: AtomicBool::new(false),
         });
         let for_clients = shared.clone();
@@ -98,7 +117,7 @@ fn serve(mut stream: TcpStream, shared: &Shared, closed: &Closed) -> anyhow::Res
     )?;
     for jpeg in shared.pictures.iter().cycle() {
         while shared.stalled.load(Ordering::Relaxed) && !closed.is_set() {
-            std::thread::sleep(INTERVAL);
+            std::thread::sleep(shared.interval);
         }
         if closed.is_set() {
             break;
@@ -110,7 +129,7 @@ fn serve(mut stream: TcpStream, shared: &Shared, closed: &Closed) -> anyhow::Res
         )?;
         stream.write_all(jpeg)?;
         stream.write_all(b"\r\n")?;
-        std::thread::sleep(INTERVAL);
+        std::thread::sleep(shared.interval);
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! The testbed: real servers that can be told to misbehave, and the daemons under test as child processes.
 
+pub mod agent_api;
+pub mod books;
 pub mod broker;
 pub mod certificates;
 pub mod daemons;
@@ -10,9 +12,13 @@ pub mod http;
 mod listener;
 pub mod mot;
 pub mod mounts;
+pub mod nl;
 pub mod person;
+pub mod rows;
 pub mod rtsp;
 pub mod scene;
 pub mod scripted_model;
+pub mod site;
 pub mod smtp;
 pub mod watch;
+pub mod wiretap;

@@ -47,7 +47,15 @@ pub fn ask_json(bench: &Bench, arguments: &[&str]) -> anyhow::Result<(i32, Vec<V
 /// # Errors
 /// When it can't be started, fails, or writes something else.
 pub fn chat(bench: &Bench, lines: &str) -> anyhow::Result<Vec<Value>> {
-    let mut child = command(bench)?
+    chat_with(command(bench)?, lines)
+}
+
+/// The same by a command that was made before.
+///
+/// # Errors
+/// As [`chat`].
+pub fn chat_with(mut command: Command, lines: &str) -> anyhow::Result<Vec<Value>> {
+    let mut child = command
         .args(["chat", "--json"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

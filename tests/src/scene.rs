@@ -10,7 +10,10 @@ use crate::broker::Subscriber;
 use crate::daemons::{Bench, wait_up_to};
 
 /// The street in a loop of its own pace, small enough to cost little.
-const STREET: &str = "demo:?seconds=600&width=320&height=180";
+pub const STREET: &str = "demo:?seconds=600&width=320&height=180";
+
+/// What the pipeline `watch` tracks.
+pub const TRACKED: &str = "$steps.tracker.tracked_detections";
 
 /// How long events may take to come about, or to arrive.
 pub const LONG: Duration = Duration::from_secs(60);
@@ -29,7 +32,15 @@ pub fn deploy(bench: &Bench) -> anyhow::Result<()> {
 /// When the runtime does not take it.
 pub fn deploy_rule(bench: &Bench, mut rule: Value) -> anyhow::Result<()> {
     rule["name"] = "somebody".into();
-    rule["when"] = json!({"kind": "appears", "detections": "$steps.tracker.tracked_detections"});
+    rule["when"] = json!({"kind": "appears", "detections": TRACKED});
+    deploy_rules(bench, &[rule])
+}
+
+/// Watches the street on the pipeline `watch` with these rules, which may be about [`TRACKED`].
+///
+/// # Errors
+/// When the runtime does not take it.
+pub fn deploy_rules(bench: &Bench, rules: &[Value]) -> anyhow::Result<()> {
     let workflow = json!({
         "version": "1.0",
         "inputs": [{"type": "WorkflowImage", "name": "image"}],
@@ -37,7 +48,7 @@ pub fn deploy_rule(bench: &Bench, mut rule: Value) -> anyhow::Result<()> {
             {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "motion"},
             {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.model.predictions"}
         ],
-        "outputs": [{"type": "JsonField", "name": "tracked", "selector": "$steps.tracker.tracked_detections"}]
+        "outputs": [{"type": "JsonField", "name": "tracked", "selector": TRACKED}]
     });
     bench.json(
         "PUT",
@@ -49,10 +60,56 @@ pub fn deploy_rule(bench: &Bench, mut rule: Value) -> anyhow::Result<()> {
         "/v1/pipelines",
         Some(&json!({
             "id": "watch", "source": "street", "workflow": workflow,
-            "rules": [rule]
+            "rules": rules
         })),
     )?;
     Ok(())
+}
+
+/// Gates by which the box is never sure of anything.
+#[must_use]
+pub fn never_sure() -> Value {
+    json!({"act": 1.0, "record": 1.0, "review": 1.0, "escalate": 0.5})
+}
+
+/// Watches until each of these rules, which get a condition and [`never_sure`], has begun one event that the box is unsure of, and then no longer. Answers the
+/// beginnings of these events.
+///
+/// # Errors
+/// When they don't come about.
+pub fn doubtful(bench: &Bench, rules: &[Value]) -> anyhow::Result<Vec<Value>> {
+    let rules: Vec<Value> = rules
+        .iter()
+        .map(|rule| {
+            let mut rule = rule.clone();
+            rule["when"] =
+                json!({"kind": "count", "detections": TRACKED, "bound": {"over": 0}, "for_s": 2});
+            rule["cooldown_s"] = json!(3600);
+            rule["gates"] = never_sure();
+            rule
+        })
+        .collect();
+    deploy_rules(bench, &rules)?;
+    let is_one = |event: &Value| event["phase"] == "new" && event["body"]["kind"] == "rule";
+    let begun = wait_up_to(LONG, "an event of each rule", || {
+        let mut events = bench.events().ok()?;
+        events.retain(is_one);
+        (events.len() == rules.len()).then_some(events)
+    })?;
+    bench.json("DELETE", "/v1/pipelines/watch", None)?;
+    wait_up_to(LONG, "the ends of these events", || {
+        let events = bench.events().ok()?;
+        let ended = |event: &&Value| {
+            events
+                .iter()
+                .any(|e| e["phase"] == "end" && e["id"] == event["id"])
+        };
+        (begun.iter().filter(ended).count() == begun.len()).then_some(())
+    })?;
+    for event in &begun {
+        ensure!(event["decision"]["verdict"] == "escalate", "{event:#}");
+    }
+    Ok(begun)
 }
 
 /// Waits until there are `count` events more than now; answers all of them.

@@ -1,6 +1,6 @@
 //! The scripted model as a program of its own: what a provider is to the programs under test.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::ensure;
@@ -15,6 +15,7 @@ pub const KEY: &str = "sk-scripted-0123456789abcdefghij";
 #[derive(Debug)]
 pub struct ScriptedModel {
     base_url: String,
+    requests: PathBuf,
     process: Process,
 }
 
@@ -25,16 +26,22 @@ impl ScriptedModel {
     /// When it can't be started.
     pub fn start(folder: &Path, steps: &[Value]) -> anyhow::Result<Self> {
         let scenario = folder.join("scenario.json");
+        let requests = folder.join("requests.jsonl");
         std::fs::write(&scenario, json!({"steps": steps}).to_string())?;
         let mut command = Command::new(program("watchkeeper-scripted-model")?);
         command.arg("--scenario").arg(scenario).args(["--key", KEY]);
+        command.arg("--requests").arg(&requests);
         let process = Process::start(command, &folder.join("model.log"))?;
         let base_url = wait_for("the model's address", || {
             let text = process.log_text();
             let (line, _) = text.split_once('\n')?;
             Some(line.to_owned())
         })?;
-        Ok(Self { base_url, process })
+        Ok(Self {
+            base_url,
+            requests,
+            process,
+        })
     }
 
     /// Ends it, and fails where it was asked in a way that a provider would refuse, or more often than its script has it.
@@ -46,6 +53,24 @@ impl ScriptedModel {
         let (code, log) = self.process.ended(PATIENCE)?;
         ensure!(code == Some(0), "{log}");
         Ok(())
+    }
+
+    /// Every request so far, as it came, with `status` and `usage` of its answer.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    pub fn requests(&self) -> anyhow::Result<Vec<Value>> {
+        let text = std::fs::read_to_string(&self.requests)?;
+        // The last line may be on its way.
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let lines = whole.lines().map(serde_json::from_str);
+        Ok(lines.collect::<Result<_, _>>()?)
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn base_url(&self) -> &str {
+        &self.base_url
     }
 
     /// The section of the configuration that names it.
@@ -85,5 +110,12 @@ pub fn calls(calls: &[(&str, Value)]) -> Value {
 pub fn thinks(thinking: &str, calls_of_tools: &[(&str, Value)]) -> Value {
     let mut step = calls(calls_of_tools);
     step["reply"]["thinking"] = Value::from(thinking);
+    step
+}
+
+/// The step, in which this goes wrong.
+#[must_use]
+pub fn faulty(mut step: Value, fault: &Value) -> Value {
+    step["fault"] = fault.clone();
     step
 }

@@ -1,12 +1,13 @@
-//! `docs/api.md`, made of the OpenAPI description that the runtime serves; `UPDATE_DOCS=1` rewrites it.
+//! `docs/api.md` and `docs/agent-api.md`, made of the OpenAPI descriptions that the daemons serve; `UPDATE_DOCS=1` rewrites them.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
+use watchkeeper_agent::api;
 use watchkeeper_runtime::server;
 
-const HEAD: &str = "# The HTTP API of the runtime
+const RUNTIME: &str = "# The HTTP API of the runtime
 
 <!-- Generated from the runtime's OpenAPI description; UPDATE_DOCS=1 cargo test -p watchkeeper-tests --test api_document rewrites it. -->
 
@@ -23,6 +24,35 @@ curl --unix-socket /run/watchkeeper/runtime.sock -X PUT -H 'content-type: applic
 
 The host in the address is a placeholder. The whole description, for generators of clients, is at `GET /v1/openapi.json`. A refusal is a
 `Problem` (below) with a status of 4xx or 5xx. `watchkeeper --json` prints the same objects.
+";
+
+const AGENT: &str = "# The HTTP API of the agent
+
+<!-- Generated from the agent's OpenAPI description; UPDATE_DOCS=1 cargo test -p watchkeeper-tests --test api_document rewrites it. -->
+
+Requests in plain words for programs: what `watchkeeper chat` is for a person. HTTP and JSON over a Unix socket, whose permission is the authority; with
+`[agent.api] listen` ([configuration.md](configuration.md)) over TCP too, for whoever sends the token as `Authorization: Bearer TOKEN`. The token travels
+unencrypted, so the address has to be one of this machine; other machines come through a proxy with TLS.
+
+```sh
+agent() { curl -sS --unix-socket /run/watchkeeper/agent.sock \"$@\"; }
+agent -X POST http://agent/v1/conversations                       # {\"id\": \"ID\", …}
+agent -N -H 'accept: text/event-stream' http://agent/v1/conversations/ID/messages \\
+      -d '{\"text\": \"tell me when somebody crosses the vertical line at 50%\"}'
+agent http://agent/v1/proposals                                   # [{\"id\": \"k7m2q\", …}]
+agent http://agent/v1/proposals/k7m2q                             # with the difference to what runs
+agent -X POST http://agent/v1/proposals/k7m2q/confirm             # only now something changes
+agent http://agent/v1/cost
+```
+
+Nothing changes what the box does but a yes: the message `yes` in the conversation, or `confirm`. What was shown is compared with what runs then; where it
+would do something else by now, it is shown anew. A proposal waits for an hour, also over a restart of the agent; its conversation is there again when
+somebody speaks in it. On the box every proposal may be confirmed, since who can open this socket can open the runtime's too. Over TCP only what was asked for
+over TCP can be seen and confirmed: with a token that got into other hands nobody pushes through, or learns, what somebody at the box is about to do.
+
+A message is worked on whether somebody follows or not, one at a time in each conversation; a client that went away comes back with the number of the
+last event that it has. A refusal is a `Problem` (below) with a status of 4xx or 5xx. The whole description, for generators of clients, is at
+`GET /v1/openapi.json`. What cameras, pipelines and events are stands in [api.md](api.md).
 ";
 
 /// Name at the end of a `$ref`.
@@ -201,38 +231,84 @@ fn write(out: &mut String, text: &str) {
     out.write_str(text).expect("a String takes everything");
 }
 
-fn render() -> (String, Vec<String>) {
-    let document = server::document();
-    let mut out = HEAD.to_owned();
-    let known = operations(&document, &mut out);
-    schemas(&document, &mut out);
-    (out.replace("|  |", "| |"), known)
+/// A document and the description that it is made of.
+struct Document {
+    name: &'static str,
+    head: &'static str,
+    description: Value,
+}
+
+fn documents() -> [Document; 2] {
+    [
+        Document {
+            name: "api.md",
+            head: RUNTIME,
+            description: server::document(),
+        },
+        Document {
+            name: "agent-api.md",
+            head: AGENT,
+            description: api::document(),
+        },
+    ]
+}
+
+impl Document {
+    fn render(&self) -> (String, Vec<String>) {
+        let mut out = self.head.to_owned();
+        let known = operations(&self.description, &mut out);
+        schemas(&self.description, &mut out);
+        (out.replace("|  |", "| |"), known)
+    }
 }
 
 #[test]
-fn every_route_stands_in_the_document_of_the_api() {
-    let (_, known) = render();
-    let description = server::document();
-    let paths = description["paths"].as_object().into_iter().flatten();
-    for (path, methods) in paths {
-        for method in methods.as_object().into_iter().flatten().map(|(m, _)| m) {
-            let called = format!("{} {path}", method.to_uppercase());
-            assert!(known.contains(&called), "{called}");
+fn every_route_stands_in_the_document_of_its_api() {
+    for document in documents() {
+        let (_, known) = document.render();
+        let paths = document.description["paths"].as_object();
+        for (path, methods) in paths.into_iter().flatten() {
+            for method in methods.as_object().into_iter().flatten().map(|(m, _)| m) {
+                let called = format!("{} {path}", method.to_uppercase());
+                assert!(known.contains(&called), "{}: {called}", document.name);
+            }
         }
     }
 }
 
 #[test]
-fn the_document_of_the_api_is_current() -> anyhow::Result<()> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/api.md");
-    let (want, _) = render();
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&path, &want)?;
+fn every_operation_of_both_apis_may_be_refused_with_a_problem_and_says_what_it_does() {
+    for document in documents() {
+        let schemas = &document.description["components"]["schemas"];
+        assert!(schemas["Problem"].is_object(), "{}", document.name);
+        let paths = document.description["paths"].as_object();
+        for (path, methods) in paths.into_iter().flatten() {
+            for (method, operation) in methods.as_object().into_iter().flatten() {
+                let problem =
+                    &operation["responses"]["default"]["content"]["application/problem+json"];
+                assert!(problem.is_object(), "{method} {path}");
+                assert!(!prose(operation).is_empty(), "{method} {path}");
+            }
+        }
     }
-    let have = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        have == want,
-        "docs/api.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-tests --test api_document rewrites it"
-    );
+}
+
+#[test]
+fn the_documents_of_the_apis_are_current() -> anyhow::Result<()> {
+    for document in documents() {
+        let name = document.name;
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../docs")
+            .join(name);
+        let (want, _) = document.render();
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, &want)?;
+        }
+        let have = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            have == want,
+            "docs/{name} is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-tests --test api_document rewrites it"
+        );
+    }
     Ok(())
 }

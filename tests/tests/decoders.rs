@@ -12,7 +12,7 @@ use std::sync::Arc;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_models::Manifest;
 use watchkeeper_runtime::detect::backend::{BackendChoice, OrtPlaces, load};
-use watchkeeper_runtime::detect::network::{Network, Tensor};
+use watchkeeper_runtime::detect::network::{Feed, Network, Tensor};
 use watchkeeper_runtime::detect::neural::NeuralDetector;
 use watchkeeper_runtime::detect::shared::Turnstile;
 use watchkeeper_runtime::detect::{DetectParams, Detector, RawDetection};
@@ -189,9 +189,13 @@ impl Network for Translated {
         self.network.backend()
     }
 
-    fn infer(&mut self, input: &[f32], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
+    fn infer(
+        &mut self,
+        inputs: &[Feed<'_>],
+        read: &mut dyn FnMut(&[Tensor<'_>]),
+    ) -> Result<(), String> {
         let say = self.layout.say;
-        self.network.infer(input, &mut |outputs| {
+        self.network.infer(inputs, &mut |outputs| {
             let said = say(&things(outputs[0].data));
             let tensors: Vec<Tensor<'_>> = said
                 .iter()

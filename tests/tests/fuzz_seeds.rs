@@ -146,6 +146,7 @@ replay! {
     pipelines_tell_only_what_can_be_written_down: "pipeline",
     lines_and_zones_that_are_accepted_make_a_workflow: "shapes",
     records_of_the_store_come_back_and_damage_is_noticed: "store",
+    messages_to_the_agent_say_something_bounded_or_are_refused: "talk",
     queries_are_pure_and_bounded: "uql",
     workflows_run_exactly_when_they_are_valid: "workflow",
 }

@@ -5,10 +5,11 @@ use std::fs;
 use serde_json::json;
 use watchkeeper_tests::daemons::{Bench, wait_for};
 
-/// A detector, and a step that fails at every picture: nothing here reads text.
+/// A detector, and a step that fails at every picture: boxes are no text that could be written in small letters.
 const WORKFLOW: &str = r#"{"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": [
     {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image", "model_id": "motion"},
-    {"type": "roboflow_core/ocr_model@v1", "name": "kind", "images": "$inputs.image"}],
+    {"type": "roboflow_core/property_definition@v1", "name": "kind", "data": "$steps.detect.predictions",
+     "operations": [{"type": "StringToLowerCase"}]}],
     "outputs": [{"type": "JsonField", "name": "t", "selector": "$steps.detect.predictions"}]}"#;
 
 const FILE: &str = "[sources.street]\nuri = \"demo:?seconds=600\"\npace = \"native\"\n\n[sources.yard]\nuri = \"demo:\"\n\n\

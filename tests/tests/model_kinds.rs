@@ -1,5 +1,6 @@
-//! What a model does besides finding boxes, from a file to the output of a workflow: masks, points, and what a whole picture shows. The networks
-//! of `tests/models` are tiny, and judge by the picture like any other; `tests/tools/tiny-models` makes them.
+//! What a model does besides finding boxes, from a file to the output of a workflow: masks, points, what a whole picture shows, how well a text
+//! describes it, what is written in it, what each of its pixels is, how far away it is, where a face in it looks, and boxes of what is described in
+//! words. The networks of `tests/models` are tiny, and judge by the picture like any other; `tests/tools/tiny-models` makes them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,14 +24,37 @@ fn asking(block: &str, model: &str) -> Value {
     })
 }
 
+/// A workflow of one step, with all that it puts out.
+fn one_step(mut step: Value) -> Value {
+    step["name"] = json!("model");
+    json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [step],
+        "outputs": [{"type": "JsonField", "name": "said", "selector": "$steps.model.*"}],
+    })
+}
+
 /// What `watchkeeper workflow run` says about a picture of 128x64, black but for what is `bright`.
 fn run(workflow: &Value, bright: impl Fn(u32, u32) -> bool) -> anyhow::Result<Value> {
+    run_on(workflow, |x, y| if bright(x, y) { 255 } else { 0 })
+}
+
+/// The same about one of these greys.
+fn run_on(workflow: &Value, grey: impl Fn(u32, u32) -> u8) -> anyhow::Result<Value> {
+    let (said, errors) = tried(workflow, grey)?;
+    said.with_context(|| errors)
+}
+
+/// What it says, if it did not fail, and what it said was wrong.
+fn tried(
+    workflow: &Value,
+    grey: impl Fn(u32, u32) -> u8,
+) -> anyhow::Result<(Option<Value>, String)> {
     let folder = tempfile::tempdir()?;
     let (file, picture) = (folder.path().join("w.json"), folder.path().join("p.png"));
     std::fs::write(&file, workflow.to_string())?;
-    let pixels = RgbImage::from_fn(128, 64, |x, y| {
-        Rgb(if bright(x, y) { [255; 3] } else { [0; 3] })
-    });
+    let pixels = RgbImage::from_fn(128, 64, |x, y| Rgb([grey(x, y); 3]));
     pixels.save(&picture)?;
     let out = Command::new(program("watchkeeper")?)
         .args(["workflow", "run", "--json", "--models-dir"])
@@ -40,10 +64,13 @@ fn run(workflow: &Value, bright: impl Fn(u32, u32) -> bool) -> anyhow::Result<Va
         .arg(picture)
         .stdin(Stdio::null())
         .output()?;
-    let errors = String::from_utf8_lossy(&out.stderr);
-    ensure!(out.status.success(), "{}: {errors}", out.status);
+    let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+    if !out.status.success() {
+        return Ok((None, format!("{}: {errors}", out.status)));
+    }
     let rows: Value = serde_json::from_slice(&out.stdout)?;
-    rows.pointer("/0/said").cloned().context("an output")
+    let said = rows.pointer("/0/said").cloned().context("an output")?;
+    Ok((Some(said), errors))
 }
 
 fn numbers(found: &Value, name: &str) -> Vec<f64> {
@@ -114,6 +141,175 @@ fn a_classifier_sees_the_middle_of_a_wide_picture_and_names_what_it_shows() -> a
 }
 
 #[test]
+fn the_text_that_describes_a_picture_is_told_from_one_that_does_not() -> anyhow::Result<()> {
+    let workflow = one_step(
+        json!({"type": "roboflow_core/clip_comparison@v2", "images": "$inputs.image",
+        "classes": ["a dark one", "Bright!"]}),
+    );
+    let said = run(&workflow, |_, _| true)?;
+    ensure!(said["most_similar_class"] == "Bright!", "{said:#}");
+    ensure!(said["max_similarity"].as_f64() > Some(0.95), "{said:#}");
+    let said = run(&workflow, |_, _| false)?;
+    ensure!(said["most_similar_class"] == "a dark one", "{said:#}");
+    let numbers = one_step(json!({"type": "roboflow_core/clip@v1", "data": "$inputs.image"}));
+    let said = run(&numbers, |x, _| x < 64)?;
+    let half = |n: &Value| n.as_f64().is_some_and(|n| (n - 0.5).abs() < 0.05);
+    let both = said["embedding"].as_array().context("numbers")?;
+    ensure!(both.len() == 2 && both.iter().all(half), "{said:#}");
+    Ok(())
+}
+
+/// Black, but for a line from 16 to 112 and from 16 to 48, of which the left half is grey and the right half white.
+fn line(x: u32, y: u32) -> u8 {
+    match (x, y) {
+        (16..64, 16..48) => 128,
+        (64..112, 16..48) => 255,
+        _ => 0,
+    }
+}
+
+#[test]
+fn what_is_written_is_read_where_it_stands() -> anyhow::Result<()> {
+    let page = one_step(json!({"type": "roboflow_core/ocr_model@v1", "images": "$inputs.image"}));
+    let said = run_on(&page, line)?;
+    ensure!(said["result"] == "ab", "{said:#}");
+    let part = &said["predictions"]["predictions"][0];
+    for (name, wanted) in [("x", 64.0), ("y", 32.0), ("width", 96.0), ("height", 32.0)] {
+        let at = part[name].as_f64().context("a box")?;
+        ensure!((at - wanted).abs() <= 4.0, "{name}: {at}, {said:#}");
+    }
+    let two = run_on(&page, |x, y| match (x, y) {
+        (8..40, 4..24) => 255,
+        (80..120, 6..26) => 128,
+        (16..96, 40..60) => 255,
+        _ => 0,
+    })?;
+    ensure!(two["result"] == "b a b", "in the order of reading: {two:#}");
+    let nothing = run_on(&page, |_, _| 0)?;
+    ensure!(
+        nothing["result"] == "" && nothing["predictions"]["predictions"] == json!([]),
+        "{nothing:#}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_reader_without_a_finder_takes_the_picture_for_a_line() -> anyhow::Result<()> {
+    let alone = one_step(
+        json!({"type": "roboflow_core/pp_ocr@v1", "images": "$inputs.image", "text_detection": "none"}),
+    );
+    let said = run_on(&alone, |x, _| if x < 64 { 255 } else { 128 })?;
+    ensure!(said["result"] == "ba", "{said:#}");
+    let part = &said["predictions"]["predictions"][0];
+    ensure!(part["width"] == 128.0 && part["height"] == 64.0, "{said:#}");
+    Ok(())
+}
+
+#[test]
+fn each_pixel_belongs_to_what_it_shows_and_what_is_filled_up_to_nothing() -> anyhow::Result<()> {
+    let workflow = one_step(
+        json!({"type": "roboflow_core/roboflow_semantic_segmentation_model@v2",
+        "images": "$inputs.image", "model_id": "bright-map"}),
+    );
+    let said = run(&workflow, |x, _| x >= 64)?;
+    let found = said["predictions"]["predictions"]
+        .as_array()
+        .context("a list")?;
+    ensure!(
+        found.len() == 1 && found[0]["class"] == "bright",
+        "{said:#}"
+    );
+    ensure!(found[0]["rle_mask"]["size"] == json!([64, 128]), "{said:#}");
+    for (name, wanted) in [("x", 95.5), ("width", 63.0), ("height", 63.0)] {
+        let at = found[0][name].as_f64().context("a box")?;
+        ensure!((at - wanted).abs() <= 4.0, "{name}: {at}, {said:#}");
+    }
+    let dark = run(&workflow, |_, _| false)?;
+    ensure!(dark["predictions"]["predictions"] == json!([]), "{dark:#}");
+    Ok(())
+}
+
+#[test]
+fn how_far_everything_is_comes_with_every_pixel_and_a_picture_of_it() -> anyhow::Result<()> {
+    let workflow =
+        one_step(json!({"type": "roboflow_core/depth_estimation@v1", "images": "$inputs.image"}));
+    let said = run(&workflow, |x, _| x >= 64)?;
+    let rows = said["normalized_depth"].as_array().context("rows")?;
+    ensure!(rows.len() == 64, "{} rows", rows.len());
+    let row = rows[30].as_array().context("a row")?;
+    ensure!(
+        row.len() == 128 && row[8] == 0.0 && row[120] == 1.0,
+        "{row:?}"
+    );
+    ensure!(said["image"]["type"] == "base64", "a picture of it");
+    let (none, errors) = tried(&workflow, |_, _| 128)?;
+    ensure!(
+        none.is_none() && errors.contains("equally far away"),
+        "{errors}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_face_looks_where_its_model_says_and_another_model_finds_it() -> anyhow::Result<()> {
+    for finds in [true, false] {
+        let workflow = one_step(
+            json!({"type": "roboflow_core/gaze@v1", "images": "$inputs.image",
+            "do_run_face_detection": finds}),
+        );
+        // The angles of the four columns are -40, -20, 0 and 20 degrees, and so of the rows from below.
+        let said = run(&workflow, |x, y| x >= 96 && y < 16)?;
+        let angle = |name: &str| said[name][0].as_f64();
+        for name in ["yaw_degrees", "pitch_degrees"] {
+            let is_twenty = angle(name).is_some_and(|a| (a - 20.0).abs() < 1.0);
+            ensure!(is_twenty, "{name}, {finds}: {said:#}");
+        }
+        let face = &said["face_predictions"]["predictions"][0];
+        ensure!(face["width"] == 128.0, "{said:#}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_described_in_words_is_found_under_them() -> anyhow::Result<()> {
+    let workflow = one_step(
+        json!({"type": "roboflow_core/yolo_world_model@v1", "images": "$inputs.image",
+        "class_names": ["a dark thing", "bright"], "confidence": 0.5}),
+    );
+    for (is_bright, wanted) in [(true, "bright"), (false, "a dark thing")] {
+        let said = run(&workflow, |_, _| is_bright)?;
+        let found = said["predictions"]["predictions"]
+            .as_array()
+            .context("a list")?;
+        ensure!(found.len() == 1 && found[0]["class"] == wanted, "{said:#}");
+        let size = [&found[0]["width"], &found[0]["height"]];
+        ensure!(size == [&json!(128.0), &json!(64.0)], "{said:#}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_model_that_steps_ask_for_and_that_is_not_here_says_how_to_get_one() -> anyhow::Result<()> {
+    let unknown = one_step(
+        json!({"type": "roboflow_core/clip_comparison@v2", "images": "$inputs.image",
+        "classes": ["a"], "version": "RN50x64"}),
+    );
+    let (none, errors) = tried(&unknown, |_, _| 0)?;
+    ensure!(
+        none.is_none() && errors.contains("stands_for = [\"clip/RN50x64\"]"),
+        "{errors}"
+    );
+    let of_the_zoo =
+        one_step(json!({"type": "roboflow_core/perception_encoder@v1", "data": "a text"}));
+    let (none, errors) = tried(&of_the_zoo, |_, _| 0)?;
+    ensure!(
+        none.is_none() && errors.contains("perception_encoder/PE-Core-L14-336"),
+        "{errors}"
+    );
+    Ok(())
+}
+
+#[test]
 fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refused()
 -> anyhow::Result<()> {
     let config = format!(
@@ -135,6 +331,27 @@ fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refu
         status == 422 && text.contains("it is a model for instance-segmentation"),
         "{status}: {text}"
     );
+    let compares = |version: &str| {
+        one_step(
+            json!({"type": "roboflow_core/clip_comparison@v2", "images": "$inputs.image",
+            "classes": ["bright", "dark"], "version": version}),
+        )
+    };
+    let (status, refused) = deploy(compares("RN101"))?;
+    let text = String::from_utf8_lossy(&refused);
+    ensure!(
+        status == 422 && text.contains("clip/RN101"),
+        "{status}: {text}"
+    );
+    let (status, refused) = deploy(asking(
+        "roboflow_semantic_segmentation_model@v1",
+        "bright-depth",
+    ))?;
+    let text = String::from_utf8_lossy(&refused);
+    ensure!(
+        status == 422 && text.contains("it is a model for depth-estimation"),
+        "{status}: {text}"
+    );
     let (status, answer) = deploy(asking("roboflow_classification_model@v2", "bright-class"))?;
     ensure!(
         status == 201,
@@ -146,5 +363,52 @@ fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refu
         results.pointer("/outputs/said/top").cloned()
     })?;
     ensure!(top == "bright" || top == "dark", "{top}");
+
+    // Every other kind beside each other, over the same frames.
+    let steps = json!([
+        {"type": "roboflow_core/clip_comparison@v2", "name": "clip", "images": "$inputs.image", "classes": ["bright", "dark"]},
+        {"type": "roboflow_core/ocr_model@v1", "name": "ocr", "images": "$inputs.image"},
+        {"type": "roboflow_core/roboflow_semantic_segmentation_model@v2", "name": "map", "images": "$inputs.image",
+            "model_id": "bright-map"},
+        {"type": "roboflow_core/depth_estimation@v1", "name": "depth", "images": "$inputs.image"},
+        {"type": "roboflow_core/gaze@v1", "name": "gaze", "images": "$inputs.image"},
+        {"type": "roboflow_core/yolo_world_model@v1", "name": "world", "images": "$inputs.image",
+            "class_names": ["bright", "dark"]},
+    ]);
+    let outputs = json!([
+        {"type": "JsonField", "name": "clip", "selector": "$steps.clip.most_similar_class"},
+        {"type": "JsonField", "name": "ocr", "selector": "$steps.ocr.prediction_type"},
+        {"type": "JsonField", "name": "map", "selector": "$steps.map.model_id"},
+        {"type": "JsonField", "name": "gaze", "selector": "$steps.gaze.yaw_degrees"},
+        {"type": "JsonField", "name": "world", "selector": "$steps.world.predictions"},
+    ]);
+    let all = json!({"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": steps, "outputs": outputs});
+    let (status, answer) = bench.request(
+        "POST",
+        "/v1/pipelines",
+        Some(&json!({"id": "all", "source": "street", "workflow": all})),
+    )?;
+    ensure!(
+        status == 201,
+        "{status}: {}",
+        String::from_utf8_lossy(&answer)
+    );
+    let outputs = wait_for("what all of them say", || {
+        let results = bench.get("/v1/pipelines/all/results").ok()?;
+        let outputs = results.get("outputs")?;
+        outputs
+            .get("world")
+            .is_some_and(Value::is_object)
+            .then(|| outputs.clone())
+    })?;
+    ensure!(
+        outputs["clip"] == "bright" || outputs["clip"] == "dark",
+        "{outputs:#}"
+    );
+    ensure!(
+        outputs["ocr"] == "ocr" && outputs["map"] == "bright-map" && outputs["gaze"].is_array(),
+        "{outputs:#}"
+    );
     Ok(())
 }

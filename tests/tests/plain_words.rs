@@ -254,18 +254,3 @@ fn every_mistake_is_one_sentence_with_the_way_out_and_the_right_code() -> anyhow
     assert!(site.pipelines()?.is_empty());
     Ok(())
 }
-
-#[test]
-fn without_a_runtime_the_sentence_says_how_to_start_it() -> anyhow::Result<()> {
-    let bench = Bench::new("")?;
-    for arguments in [&["list cameras"][..], &["--confirm", "aaaaa"]] {
-        let out = ask(&bench, arguments)?;
-        let errors = String::from_utf8_lossy(&out.stderr);
-        assert_eq!(out.status.code(), Some(3), "{errors}");
-        assert!(errors.contains("start it"), "{errors}");
-    }
-    let said = chat(&bench, "list cameras\n/status\n")?;
-    assert_eq!(types(&said), ["failure", "failure"]);
-    assert_eq!(said[0]["exit"], 3);
-    Ok(())
-}

@@ -66,6 +66,7 @@ schedule = { days = [\"mon\", \"tue\", \"wed\", \"thu\", \"fri\"], from = \"22:0
 cooldown_s = 600.0
 severity = \"critical\"
 gates = { act = 0.95, record = 0.85, review = 0.70, escalate = 0.50 }
+notify = [\"security\"]
 ";
 
 fn workflow() -> Value {

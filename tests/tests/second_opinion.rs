@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use watchkeeper_tests::broker::Mosquitto;
 use watchkeeper_tests::daemons::{Bench, wait_up_to};
-use watchkeeper_tests::scene::{LONG, deploy_rule};
+use watchkeeper_tests::scene::{LONG, deploy_rule, never_sure};
 use watchkeeper_tests::scripted_model::{KEY, ScriptedModel, says};
 
 #[test]
@@ -25,10 +25,9 @@ fn a_foreign_subscriber_hears_a_doubtful_event_and_then_what_a_model_makes_of_it
     let _runtime = bench.runtime()?;
     let _agent = bench.agent()?;
     // One that is never sure.
-    let gates = json!({"act": 1.0, "record": 1.0, "review": 1.0, "escalate": 0.5});
     deploy_rule(
         &bench,
-        json!({"gates": gates, "second_opinion_may_lower": true}),
+        json!({"gates": never_sure(), "second_opinion_may_lower": true}),
     )?;
     let words = wait_up_to(LONG, "what comes of three events", || {
         let words = subscriber.bodies("/opinion/");

@@ -14,7 +14,7 @@ fn root() -> PathBuf {
 }
 
 /// Crate folders of the workspace, relative to its root.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "agent",
     "agent/llm",
     "agent/memory",
@@ -24,6 +24,7 @@ const CRATES: [&str; 13] = [
     "edge-runtime/config",
     "edge-runtime/contract",
     "edge-runtime/engine",
+    "edge-runtime/http",
     "edge-runtime/store",
     "models",
     "tests",
@@ -104,16 +105,19 @@ fn arrows_between_crates_go_one_way() -> Outcome {
         ("edge-runtime/store", &[][..]),
         ("edge-runtime/config", &["contract"][..]),
         ("edge-runtime/engine", &["contract"][..]),
+        ("edge-runtime/http", &["config", "contract"][..]),
         (
             "edge-runtime",
-            &["board", "config", "contract", "engine", "models", "store"][..],
+            &[
+                "board", "config", "contract", "engine", "http", "models", "store",
+            ][..],
         ),
         // The engine is sans-IO: the command checks workflows with it when no runtime is there.
         (
             "agent",
             &[
-                "board", "config", "contract", "engine", "llm", "memory", "models", "plain",
-                "store",
+                "board", "config", "contract", "engine", "http", "llm", "memory", "models",
+                "plain", "store",
             ][..],
         ),
         ("agent/llm", &["contract", "store"][..]),
@@ -143,7 +147,7 @@ fn native_and_network_libraries_stay_where_they_belong() -> Outcome {
         ("gstreamer-video", &["edge-runtime"]),
         ("rten", &["edge-runtime"]),
         ("ort", &["edge-runtime"]),
-        ("axum", &["edge-runtime"]),
+        ("axum", &["agent", "edge-runtime", "edge-runtime/http"]),
         ("rumqttc", &["agent"]),
         ("rumqttd", &["agent"]),
         ("reqwest", &["agent", "agent/llm", "tests"]),

@@ -196,13 +196,16 @@ pub(crate) fn change(
         .iter()
         .filter(|m| m.stand == Stand::Wanted && !m.labels.is_empty())
         .collect();
-    let excluded = mentions.iter().any(|m| m.stand != Stand::Wanted);
-    if excluded {
-        return Err(Need::new(
-            Missing::Class,
-            "Which classes shall it watch for? Say them all, such as \"only cars and trucks\".",
-        ));
-    }
+    let only = r.find(&["only|just"]).is_some();
+    let adds = r.take_all(&[
+        "also|too|additionally|include|includes|including",
+        "as well",
+    ]) && !only;
+    let out = |m: &names::Mention| m.stand == Stand::Excluded && !m.labels.is_empty();
+    let (left_out, unclear): (Vec<_>, Vec<_>) = mentions
+        .iter()
+        .filter(|m| m.stand != Stand::Wanted)
+        .partition(|m| out(m));
     let used = target
         .spec
         .model
@@ -213,9 +216,21 @@ pub(crate) fn change(
         .iter()
         .find(|m| Some(&m.name) == used.as_ref())
         .or(scene.models.first());
+    let known = model.map(|m| m.labels.as_slice()).unwrap_or_default();
+    let now = crate::watch::named_classes(&target.spec.workflow);
+    if !unclear.is_empty() || (!left_out.is_empty() && now.is_none() && known.is_empty()) {
+        return Err(Need::new(
+            Missing::Class,
+            "Which classes shall it watch for? Say them all, such as \"only cars and trucks\".",
+        ));
+    }
+    // What it watches for now stays where something is added or left out, and goes where classes are said.
+    let keeps = adds || (wanted.is_empty() && !left_out.is_empty());
     let mut objects = Objects::default();
+    if keeps {
+        objects.labels = now.unwrap_or_else(|| known.to_vec());
+    }
     for mention in wanted {
-        let known = model.map(|m| m.labels.as_slice()).unwrap_or_default();
         let labels: Vec<String> = known
             .iter()
             .filter(|l| mention.labels.contains(l))
@@ -234,6 +249,15 @@ pub(crate) fn change(
                 objects.labels.push(label);
             }
         }
+    }
+    objects
+        .labels
+        .retain(|label| !left_out.iter().any(|m| m.labels.contains(label)));
+    if objects.labels.is_empty() && !left_out.is_empty() {
+        return Err(Need::new(
+            Missing::Class,
+            "Nothing is left to watch for. Which classes shall it watch for?",
+        ));
     }
     objects.said = objects.labels.join(" or ");
     notes.not_understood.extend(left_over(&r, lexicon));

@@ -3,7 +3,7 @@
 //! Invariant: an [`Intent`] that would change something is made only where a verb that asks for it stood in the text.
 
 use jiff::{Timestamp, Zoned};
-use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::rule::{CountBound, CrossDirection, Schedule, Severity};
 
 use crate::scene::Shape;
@@ -61,6 +61,8 @@ pub struct WatchFor {
     pub cooldown_s: f64,
     /// How much it matters.
     pub severity: Severity,
+    /// Channels by which people are told.
+    pub notify: Vec<ChannelId>,
     /// Ends after this many seconds.
     pub stop_after_s: Option<f64>,
 }

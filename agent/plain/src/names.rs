@@ -16,7 +16,7 @@ use crate::token::number_word;
 
 impl Reader {
     /// Where a folded name that begins here ends, if it does.
-    fn name_at(&self, name: &str, at: usize) -> Option<usize> {
+    pub(crate) fn name_at(&self, name: &str, at: usize) -> Option<usize> {
         let mut wanted = name.split(' ').filter(|p| !p.is_empty()).peekable();
         wanted.peek()?;
         let mut end = at;
@@ -350,6 +350,18 @@ pub(crate) fn classes(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> 
                 found.push(mention);
             }
             None => at += 1,
+        }
+    }
+    // `except cats and dogs`: what stands beside one that is left out is left out too.
+    for nth in 1..found.len() {
+        let (before, rest) = found.split_at_mut(nth);
+        if let ([.., left_out], [mention, ..]) = (before, rest)
+            && (left_out.stand, mention.stand) == (Stand::Excluded, Stand::Wanted)
+        {
+            let mut between = left_out.at.end..mention.at.start;
+            if between.all(|i| matches!(reader.any_word(i), "and" | "or" | "the" | "any")) {
+                mention.stand = Stand::Excluded;
+            }
         }
     }
     for mention in &found {

@@ -260,6 +260,7 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
                 severity: watch.severity,
                 gates: Gates::default(),
                 second_opinion_may_lower: false,
+                notify: watch.notify.clone(),
             });
         }
     }
@@ -312,6 +313,10 @@ fn sentence(watch: &WatchFor) -> String {
     text.push_str(&hours(&watch.schedules));
     if watch.cooldown_s > 0.0 {
         text.push_str(&format!(", then quiet for {}", seconds(watch.cooldown_s)));
+    }
+    if !watch.notify.is_empty() {
+        let channels: Vec<String> = watch.notify.iter().map(|c| format!("#{c}")).collect();
+        text.push_str(&format!(", told to {}", channels.join(" and ")));
     }
     if let Some(end) = watch.stop_after_s {
         text.push_str(&format!(", for the next {}", seconds(end)));

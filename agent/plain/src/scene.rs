@@ -4,7 +4,7 @@
 //! cut and quoted ([`quoted`]).
 
 use jiff::Zoned;
-use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::id::{ChannelId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 
 /// The box as far as a request can be about it.
@@ -16,6 +16,8 @@ pub struct Scene {
     pub pipelines: Vec<Deployed>,
     /// Models that can be used, the preferred one first. At least one, else nothing can be watched.
     pub models: Vec<Model>,
+    /// Channels by which people can be told.
+    pub channels: Vec<ChannelId>,
     /// The time at the box, with its zone.
     pub now: Zoned,
 }

@@ -253,6 +253,19 @@ pub fn named_model(workflow: &Value) -> Option<&str> {
     names.all(|name| name == first).then_some(first)
 }
 
+/// The classes that the detection steps of a definition keep, where there is one list of them. `None`: they keep all, or not the same.
+#[must_use]
+pub(crate) fn named_classes(workflow: &Value) -> Option<Vec<String>> {
+    let steps = workflow["steps"].as_array()?;
+    let mut lists = steps
+        .iter()
+        .filter_map(|step| step["class_filter"].as_array());
+    let first = lists.next()?;
+    lists.all(|list| list == first).then_some(())?;
+    let labels = first.iter().map(|label| label.as_str().map(str::to_owned));
+    labels.collect()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]

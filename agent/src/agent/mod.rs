@@ -8,7 +8,7 @@
 //! at a time; the runtime is asked by futures that the loop polls; the broker is driven by [`Link::next`].
 //!
 //! Map: `start` opens what is needed, `status` asks the runtime how it is and `presence` tells it with the rest of the box, `shown` is what a broker may
-//! hold of each source, `commands` and `opinions` do what those cores want done, `report` tells the program that started the agent what became
+//! hold of each source, `commands` and `opinions` do what those cores want done, `standing` answers how things stand to whoever asks over the API, `report` tells the program that started the agent what became
 //! of the events, `watchdog` feeds systemd's.
 //!
 //! What may be down, and what happens then: the runtime – the feed reconnects, a command waits as long as [`crate::runtime_client::Deadlines`] says, its health says
@@ -19,6 +19,7 @@ mod opinions;
 mod presence;
 mod report;
 mod shown;
+mod standing;
 mod start;
 mod status;
 mod watchdog;
@@ -30,6 +31,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
+use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 use watchkeeper_contract::event::Event as Record;
 use watchkeeper_contract::id::{BoxId, EventId, EventSeq, SiteId};
@@ -40,11 +42,15 @@ use watchkeeper_store::{Batch, Op, Store, StoreError};
 use opinions::Answered;
 pub use report::Report;
 use report::Reports;
+use standing::Questions;
+pub use standing::{MqttStanding, OutboxStanding, Standing};
 pub(crate) use start::TRACE_FOLDER;
-pub use start::{OpinionSetup, Setup, StartError};
+pub use start::{ApiSetup, OpinionSetup, Setup, StartError};
 use status::StatusReport;
 pub use watchdog::Watchdog;
 
+use crate::api;
+use crate::channel::{self, service::Service as Telling};
 use crate::clock::wall_now;
 use crate::command::{self, CommandBoard, CommandKey, Outcome, Refusals, Replies};
 use crate::mqtt::hearing::Hearing;
@@ -85,6 +91,15 @@ pub enum AgentError {
     /// The task that does what workflows want done died.
     #[error("the task that does what workflows want done outside died")]
     Sinks,
+    /// The task that tells people of events died.
+    #[error("the task that tells people of events died")]
+    Channel,
+    /// The thread of the API died.
+    #[error("the thread that serves the agent's API died")]
+    Api,
+    /// It can't be made.
+    #[error("the thread that serves the agent's API can't be made: {0}")]
+    ApiThread(std::io::Error),
 }
 
 /// Everything that can happen to the agent while it runs.
@@ -101,6 +116,10 @@ enum Event {
     Opinion(Answered),
     /// The runtime said how it is.
     Status(Box<StatusReport>),
+    /// The task of a channel ended.
+    Silent(Option<StoreError>),
+    /// Somebody asks how things stand.
+    Asked(oneshot::Sender<Standing>),
     /// A deadline passed.
     Timer,
 }
@@ -152,9 +171,19 @@ pub struct Agent {
     /// Absent where no model is to be asked.
     asker: Option<Arc<Asker>>,
     opining: Option<BoxFuture<'static, Answered>>,
+    /// What came of them.
+    opined: opinion::Counts,
+    questions: Questions,
+    /// Serves the API, from the first turn of the loop on.
+    api: Option<api::service::Setup>,
 
     /// Does what workflows want done outside, from the first turn of the loop on.
     sinks: Option<Performer>,
+    /// The channels by which people are told, and the tasks that do it once the agent runs.
+    channels: channel::service::Setup,
+    telling: Option<Telling>,
+    /// What was last said of the channels that don't work.
+    channel_troubles: Vec<String>,
     sink_limits: sinks::queue::Limits,
 
     /// Changes to other keyspaces that go out with the outbox's next change.
@@ -219,12 +248,21 @@ impl Agent {
         let (runtime, limits) = (self.runtime.clone(), self.sink_limits);
         let sinks = self.sinks.take();
         let mut sinks = sinks.map(|sinks| Service::spawn(runtime, sinks, limits));
+        let telling = Telling::spawn(&self.channels, &self.runtime, &self.store)?;
+        self.telling = Some(telling);
+        let asks = self.questions.asks();
+        let api = self
+            .api
+            .take()
+            .map(|api| api::service::Service::spawn(api, asks));
+        let mut api = api.transpose().map_err(AgentError::ApiThread)?;
         self.watchdog.ready();
         loop {
             let event = tokio::select! {
                 biased;
                 () = &mut stop => break,
                 () = died(&mut sinks) => return Err(AgentError::Sinks),
+                () = api_died(&mut api) => return Err(AgentError::Api),
                 event = self.next_event() => event,
             };
             self.handle(event)?;
@@ -237,7 +275,12 @@ impl Agent {
                 sinks.stop().await;
             }
         };
-        let ((), farewell) = tokio::join!(ended, self.farewell());
+        let api_ended = async {
+            if let Some(api) = api {
+                api.stop().await;
+            }
+        };
+        let ((), (), farewell) = tokio::join!(ended, api_ended, self.farewell());
         farewell
     }
 
@@ -251,8 +294,10 @@ impl Agent {
             said = heard(&mut self.link) => Event::Link(said),
             outcome = finished(&mut self.executing) => Event::Command(outcome),
             report = finished(&mut self.asking) => Event::Status(report),
+            question = self.questions.next() => Event::Asked(question),
             answered = finished(&mut self.opining) => Event::Opinion(answered),
             item = read(&mut self.feed, wants_records) => Event::Feed(item),
+            broken = fell_silent(&mut self.telling) => Event::Silent(broken),
             () = tokio::time::sleep_until(deadline) => Event::Timer,
         }
     }
@@ -311,6 +356,10 @@ impl Agent {
             // A stopping agent says `stopped`; how the rest was a moment ago is nobody's business any more.
             Event::Status(_) if self.is_stopping => {}
             Event::Status(report) => self.on_status(&report)?,
+            Event::Silent(Some(error)) => return Err(error.into()),
+            Event::Silent(None) => return Err(AgentError::Channel),
+            // Who went away does not want to know any more.
+            Event::Asked(question) => drop(question.send(self.standing())),
             Event::Timer => {}
         }
         Ok(())
@@ -745,6 +794,22 @@ async fn finished<F: Future + Unpin>(slot: &mut Option<F>) -> F::Output {
 async fn died(sinks: &mut Option<Service>) {
     match sinks {
         Some(sinks) => sinks.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends when a channel can't go on.
+async fn fell_silent(telling: &mut Option<Telling>) -> Option<StoreError> {
+    match telling {
+        Some(telling) => telling.broken().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends when the thread of the API has, which it never does by itself.
+async fn api_died(api: &mut Option<api::service::Service>) {
+    match api {
+        Some(api) => api.ended().await,
         None => std::future::pending().await,
     }
 }

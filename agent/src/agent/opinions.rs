@@ -98,6 +98,7 @@ impl Agent {
     ) -> Result<(), AgentError> {
         let weighed = weigh(case, answer);
         let event = case.event.id;
+        self.opined.count(weighed.outcome, answer.is_ok());
         match weighed.outcome {
             Outcome::Stands => {
                 tracing::debug!(%event, reason = weighed.decision.reason, "second opinion");

@@ -6,17 +6,20 @@
 use std::time::Instant;
 
 use serde::Deserialize;
+use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::source::SourceStatus;
 use watchkeeper_contract::time::Wall;
 
 use super::{Agent, AgentError, StatusReport};
+use crate::channel::service::{Fare, Service as Telling};
 use crate::clock::wall_now;
 use crate::command::Reply;
 use crate::mqtt::OperationName;
 use crate::mqtt::link::{Token, Will};
 use crate::mqtt::payload::{
-    self, AgentMessage, BirthMessage, CapabilityMessage, CountsMessage, FramesMessage,
-    HealthMessage, Presence, SCHEMA, ServiceState, SinkCounts, SourceStateMessage, StateMessage,
+    self, AgentMessage, BirthMessage, CapabilityMessage, ChannelCounts, CountsMessage,
+    FramesMessage, HealthMessage, Presence, SCHEMA, ServiceState, SinkCounts, SourceStateMessage,
+    StateMessage,
 };
 use crate::outbox;
 
@@ -91,18 +94,44 @@ impl Agent {
     /// How the agent itself is.
     pub(super) fn tell_own_health(&mut self) {
         let is_deaf = !self.hearing.is_open();
+        let deaf = is_deaf.then(|| self.why_deaf());
+        let why: Vec<String> = deaf
+            .into_iter()
+            .chain(self.channel_troubles.clone())
+            .collect();
         let health = HealthMessage {
             schema: SCHEMA,
-            s: match is_deaf {
-                true => ServiceState::Degraded,
-                false => ServiceState::Up,
+            s: match why.is_empty() {
+                false => ServiceState::Degraded,
+                true => ServiceState::Up,
             },
-            why: is_deaf.then(|| self.why_deaf()).into_iter().collect(),
+            why,
             pid: Some(std::process::id()),
             boot_id: Some(self.identity.boot_id.clone()),
         };
         self.retained
             .set(self.topics.health("agent"), payload::encode(&health));
+    }
+
+    /// How each channel fares.
+    fn fares(&self) -> Vec<(ChannelId, Fare)> {
+        self.telling
+            .as_ref()
+            .map(Telling::fares)
+            .unwrap_or_default()
+    }
+
+    /// Tells which channels don't work, where that has changed.
+    fn tell_channels(&mut self) {
+        let troubles = self
+            .fares()
+            .into_iter()
+            .filter_map(|(_, fare)| fare.trouble);
+        let troubles: Vec<String> = troubles.collect();
+        if troubles != self.channel_troubles {
+            self.channel_troubles = troubles;
+            self.tell_own_health();
+        }
     }
 
     /// Why no requests are taken, and what to do.
@@ -184,6 +213,7 @@ impl Agent {
 
     /// The runtime said how it is.
     pub(super) fn on_status(&mut self, report: &StatusReport) -> Result<(), AgentError> {
+        self.tell_channels();
         let health = match &report.health {
             Ok(health) => HealthMessage {
                 schema: SCHEMA,
@@ -291,6 +321,7 @@ impl Agent {
                     .as_ref()
                     .ok()
                     .map(|h| SinkCounts::of(&h.effects)),
+                channels: self.fares().into_iter().map(ChannelCounts::of).collect(),
             }),
         )];
         for source in report.sources.iter().flatten() {

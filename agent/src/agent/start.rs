@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use watchkeeper_config::{Config, LlmConfig, SinksConfig};
+use watchkeeper_config::{AgentApiConfig, ChannelConfig, Config, LlmConfig, SinksConfig};
 use watchkeeper_contract::id::{BoxId, SiteId};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{
@@ -18,8 +18,12 @@ use watchkeeper_store::{
 use super::commands::GRUMBLE_EVERY;
 use super::report::Reports;
 use super::shown::ShownSources;
+use super::standing::Questions;
 use super::{Agent, Identity, LEDGER_EVERY, Watchdog};
+use crate::api;
+use crate::api::conversations::{OpensModel, Shop};
 use crate::assistant::trace::Trace;
+use crate::channel;
 use crate::clock::wall_now;
 use crate::command::{self, CommandBoard, Refusals, Replies};
 use crate::language::Way;
@@ -31,6 +35,7 @@ use crate::opinion::{self, Asker};
 use crate::outbox::{self, ClassLimits, Limits, Outbox, OutboxId, TelemetryRing};
 use crate::runtime_client::{ClientError, RuntimeClient};
 use crate::seldom::Seldom;
+use crate::sinks::secrets::credentials_folder;
 use crate::sinks::{self, Performer};
 
 /// Folder of the agent's store below the state folder.
@@ -46,7 +51,7 @@ const FLOOD_PAUSE: Duration = Duration::from_secs(3600);
 
 /// Whoever was told of an event should not have to wait much longer for what a model makes of it.
 const OPINION_TIME: Duration = Duration::from_secs(20);
-/// Folder of the trace of what models were asked, below the state folder.
+/// Folder of the trace of what models were asked and of what the agent's own assistant keeps, below the state folder.
 pub(crate) const TRACE_FOLDER: &str = "assistant";
 
 /// What an agent needs to know.
@@ -70,8 +75,23 @@ pub struct Setup {
     pub flood_pause: Duration,
     /// What workflows may have done outside.
     pub sinks: SinksConfig,
+    /// How people are told of events.
+    pub channels: Vec<ChannelConfig>,
     /// Who is asked about doubtful events; absent: nobody.
     pub opinions: Option<OpinionSetup>,
+    /// The API; absent: none is served.
+    pub api: Option<ApiSetup>,
+}
+
+/// The agent's API.
+#[derive(Debug, Clone)]
+pub struct ApiSetup {
+    /// Where it is served.
+    pub config: AgentApiConfig,
+    /// The model of language that conversations use; the same as that of the second opinions, where both are there: they share its books.
+    pub llm: Option<LlmConfig>,
+    /// Model of the box that the configuration prefers.
+    pub preferred: Option<String>,
 }
 
 /// Who is asked for second opinions.
@@ -116,6 +136,7 @@ impl Setup {
             telemetry_every: agent.telemetry,
             flood_pause: FLOOD_PAUSE,
             sinks: config.sinks.clone(),
+            channels: config.channels.clone(),
             opinions: config
                 .llm
                 .as_ref()
@@ -124,6 +145,11 @@ impl Setup {
                     llm: llm.clone(),
                     time: OPINION_TIME,
                 }),
+            api: Some(ApiSetup {
+                config: config.agent_api.clone(),
+                llm: config.llm.clone(),
+                preferred: config.models.default.clone(),
+            }),
         }
     }
 }
@@ -176,13 +202,36 @@ impl Agent {
             retained.set(topics.at(topic), Vec::new());
         }
         let runtime = RuntimeClient::new(&setup.runtime_socket)?;
-        let asker = setup.opinions.map(|opinions| {
+        let llm = setup.opinions.as_ref().map(|opinions| &opinions.llm);
+        let llm = llm.or_else(|| setup.api.as_ref()?.llm.as_ref());
+        // One for both: the books are kept in memory too, and there must not be two of them.
+        let way = llm.map(|llm| Arc::new(Way::new(llm.clone())));
+        let api = setup.api.map(|api| {
+            let opens = api.llm.as_ref().and(way.clone()).map(|way| {
+                let (store, folder) = (Arc::clone(&store), folder.clone());
+                let books = move || Ok(Arc::clone(&store));
+                Arc::new(move || way.client(&folder, &books)) as OpensModel
+            });
+            Ok::<_, ClientError>(api::service::Setup {
+                shop: Shop {
+                    client: RuntimeClient::new(&setup.runtime_socket)?,
+                    preferred: api.preferred,
+                    model: opens,
+                    home: setup.state_dir.join(TRACE_FOLDER),
+                },
+                provider: api.llm.map(|llm| llm.provider),
+                config: api.config,
+                credentials: credentials_folder(),
+            })
+        });
+        let api = api.transpose()?;
+        let asker = setup.opinions.zip(way).map(|(opinions, way)| {
             tracing::info!(
                 provider = opinions.llm.provider,
                 "second opinions are asked for"
             );
             Arc::new(Asker {
-                way: Way::new(opinions.llm),
+                way,
                 store: Arc::clone(&store),
                 folder: folder.clone(),
                 runtime: runtime.clone(),
@@ -190,6 +239,11 @@ impl Agent {
                 time: opinions.time,
             })
         });
+        let channels = channel::service::Setup {
+            channels: setup.channels,
+            sinks: setup.sinks.clone(),
+            name: format!("{}/{}", setup.site, setup.box_id),
+        };
         let sinks = Performer::new(setup.sinks.clone(), Arc::clone(&store));
         let limits = opinion::queue::Limits::default();
         let opinions = opinion::Queue::new(limits, asker.is_some(), now, asked);
@@ -235,7 +289,13 @@ impl Agent {
             opinions,
             asker,
             opining: None,
+            opined: opinion::Counts::default(),
+            questions: Questions::new(),
+            api,
             sinks: Some(sinks),
+            channels,
+            telling: None,
+            channel_troubles: Vec::new(),
             sink_limits: sinks::queue::Limits {
                 age: setup.sinks.give_up_after,
                 ..sinks::queue::Limits::default()

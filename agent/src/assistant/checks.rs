@@ -49,7 +49,10 @@ pub fn check(spec: &PipelineSpec, models: &[ModelInfo]) -> Check {
     };
     let facts: BTreeMap<String, ModelFacts> = models
         .iter()
-        .map(|model| (model.name.clone(), facts(model)))
+        .flat_map(|model| {
+            let names = std::iter::once(&model.name).chain(&model.stands_for);
+            names.map(|name| (name.clone(), facts(model)))
+        })
         .collect();
     let fit = deploy::fit(spec, &plan, &facts);
     check.errors = fit.errors.iter().map(ToString::to_string).collect();

@@ -87,6 +87,26 @@ impl Shown {
         }
     }
 
+    /// The offer that it is in this situation; `None` where the words mean none any more.
+    #[must_use]
+    pub fn again(&self, plain: &Plain, here: &Situation) -> Option<Offer> {
+        let at = self.at.to_zoned(here.now.time_zone().clone());
+        if let Some(made) = &self.made {
+            return Some(Offer::of_model(&self.request, &at, made.clone(), here));
+        }
+        match plain.understand(&self.request, &here.scene(&at)) {
+            Ok(Answer::Propose(proposal)) => Some(Offer::new(&self.request, &at, *proposal, here)),
+            Ok(Answer::Ask(_) | Answer::Look(_) | Answer::Unknown(_)) | Err(_) => None,
+        }
+    }
+
+    /// Until when a yes counts.
+    #[must_use]
+    pub fn until(&self) -> Timestamp {
+        let patience = jiff::SignedDuration::from_secs(PATIENCE_S);
+        self.at.saturating_add(patience).unwrap_or(self.at)
+    }
+
     /// Whether a yes still counts at `now`.
     pub(super) fn is_fresh(&self, now: Timestamp) -> bool {
         (0..=PATIENCE_S).contains(&now.duration_since(self.at).as_secs())
@@ -224,26 +244,17 @@ impl Conversation {
 
     /// A yes to what was shown.
     fn confirm(&mut self, shown: &Shown, plain: &Plain, here: &Situation) -> Reply {
-        let is_fresh = shown.is_fresh(here.now.timestamp());
-        let at = shown.at.to_zoned(here.now.time_zone().clone());
+        if shown.is_fresh(here.now.timestamp())
+            && let Some(offer) = shown.again(plain, here)
+            && offer.mark() == shown.mark
+        {
+            return Reply::Apply(Box::new(offer));
+        }
         if let Some(made) = &shown.made {
-            let offer = Offer::of_model(&shown.request, &at, made.clone(), here);
-            if is_fresh && offer.mark() == shown.mark {
-                return Reply::Apply(Box::new(offer));
-            }
             return match self.propose(&shown.request, made.clone(), here) {
                 Reply::Offer(offer) => Reply::Anew(offer),
                 other => other,
             };
-        }
-        if is_fresh {
-            let again = plain.understand(&shown.request, &here.scene(&at));
-            if let Ok(Answer::Propose(proposal)) = again {
-                let offer = Offer::new(&shown.request, &at, *proposal, here);
-                if offer.mark() == shown.mark {
-                    return Reply::Apply(Box::new(offer));
-                }
-            }
         }
         match self.hear_request(&shown.request, plain, here) {
             Reply::Offer(offer) => Reply::Anew(offer),

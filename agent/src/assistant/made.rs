@@ -227,6 +227,10 @@ fn rule(rule: &RuleSpec) -> String {
     if let Some(hours) = &rule.schedule {
         told.push_str(&format!(", {} to {}", hours.from, hours.to));
     }
+    if !rule.notify.is_empty() {
+        let channels: Vec<String> = rule.notify.iter().map(|c| format!("#{c}")).collect();
+        told.push_str(&format!(", told to {}", channels.join(" and ")));
+    }
     if rule.cooldown_s > 0.0 {
         told.push_str(&format!(", then quiet for {} s", rule.cooldown_s));
     }

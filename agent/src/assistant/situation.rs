@@ -66,6 +66,7 @@ impl Situation {
             cameras: self.sources.iter().map(camera).collect(),
             pipelines: self.pipelines.iter().map(deployed).collect(),
             models,
+            channels: self.health.channels.clone(),
             now: now.clone(),
         }
     }

@@ -78,6 +78,18 @@ impl Trace {
     /// # Errors
     /// What the system says; a trace that was not begun is empty.
     pub fn latest(&self, limit: usize) -> io::Result<Vec<Value>> {
+        self.latest_where(limit, |_| true)
+    }
+
+    /// The same of those that are wanted.
+    ///
+    /// # Errors
+    /// What the system says; a trace that was not begun is empty.
+    pub fn latest_where(
+        &self,
+        limit: usize,
+        is_wanted: impl Fn(&Value) -> bool,
+    ) -> io::Result<Vec<Value>> {
         let mut entries = std::collections::VecDeque::new();
         for name in [OLD, NAME] {
             let file = match File::open(self.folder.join(name)) {
@@ -88,8 +100,9 @@ impl Trace {
             // A file that somebody else made longer is not read into memory as one line.
             let bounded = io::Read::take(file, 2 * MAX_BYTES);
             for line in BufReader::new(bounded).split(b'\n') {
-                if let Ok(entry) = serde_json::from_slice::<Map<String, Value>>(&line?) {
-                    entries.push_back(Value::Object(entry));
+                let entry = serde_json::from_slice::<Map<String, Value>>(&line?);
+                if let Some(entry) = entry.ok().map(Value::Object).filter(&is_wanted) {
+                    entries.push_back(entry);
                 }
                 if entries.len() > limit {
                     entries.pop_front();

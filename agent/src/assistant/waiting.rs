@@ -1,6 +1,7 @@
-//! Offers that wait for a yes between two commands: `watchkeeper ask` shows one, `watchkeeper ask --confirm ID` takes it.
+//! Offers that wait for a yes between two commands: `watchkeeper ask` shows one, `watchkeeper ask --confirm ID` takes it. The agent keeps those of its
+//! API the same way.
 //!
-//! They are in one small file of the person's own state folder. What is kept is what to recognise an offer by, not what it would do: on a yes the
+//! They are in one small file of the state folder of a person, or of the agent. What is kept is what to recognise an offer by, not what it would do: on a yes the
 //! request is understood again ([`super::conversation`]). Only what a model proposed is kept whole, since it would not say it again.
 //!
 //! Invariants: an offer is taken once, and is gone from the disk before anything is done about it; at most [`MAX_WAITING`] wait, the oldest goes first; a
@@ -15,6 +16,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::conversation::Shown;
+use crate::setter::gate::Channel;
 
 /// Most offers that wait.
 pub const MAX_WAITING: usize = 16;
@@ -85,16 +87,32 @@ fn known(others: &[String]) -> String {
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     format: u32,
-    offers: Vec<StoredOffer>,
+    /// The oldest first.
+    offers: Vec<Kept>,
 }
 
-/// The oldest first.
+/// Who an offer of the agent's API was made for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct By {
+    /// Which way the request came in.
+    pub channel: Channel,
+    /// The conversation that it was made in.
+    pub conversation: String,
+}
+
+/// An offer that waits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct StoredOffer {
-    id: String,
-    socket: String,
+pub struct Kept {
+    /// What it is asked for by.
+    pub id: String,
+    /// Socket of the runtime that it was made for.
+    pub socket: String,
+    /// Who it was made for; absent for a person's own commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
+    /// What to recognise it by.
     #[serde(flatten)]
-    shown: Shown,
+    pub shown: Shown,
 }
 
 /// The file of offers that wait.
@@ -120,6 +138,7 @@ impl Waiting {
         &self,
         socket: &Path,
         shown: &Shown,
+        by: Option<By>,
         now: Timestamp,
     ) -> Result<String, WaitingError> {
         let _lock = self.lock()?;
@@ -131,15 +150,25 @@ impl Waiting {
                 break id;
             }
         };
-        offers.push(StoredOffer {
+        offers.push(Kept {
             id: id.clone(),
             socket: socket.display().to_string(),
+            by,
             shown: shown.clone(),
         });
         let spare = offers.len().saturating_sub(MAX_WAITING);
         offers.drain(..spare);
         self.write(offers)?;
         Ok(id)
+    }
+
+    /// Those that wait, the oldest first.
+    ///
+    /// # Errors
+    /// When the file makes no sense or the disk refuses.
+    pub fn list(&self, now: Timestamp) -> Result<Vec<Kept>, WaitingError> {
+        let _lock = self.lock()?;
+        self.read(now)
     }
 
     /// Takes an offer out.
@@ -170,7 +199,7 @@ impl Waiting {
     }
 
     /// Those that still wait.
-    fn read(&self, now: Timestamp) -> Result<Vec<StoredOffer>, WaitingError> {
+    fn read(&self, now: Timestamp) -> Result<Vec<Kept>, WaitingError> {
         let path = self.path();
         let io = |source| WaitingError::Io {
             path: path.clone(),
@@ -202,7 +231,7 @@ impl Waiting {
         Ok(offers)
     }
 
-    fn write(&self, offers: Vec<StoredOffer>) -> Result<(), WaitingError> {
+    fn write(&self, offers: Vec<Kept>) -> Result<(), WaitingError> {
         let path = self.path();
         let io = |source| WaitingError::Io {
             path: path.clone(),
@@ -293,7 +322,9 @@ mod tests {
     fn an_offer_is_taken_once_by_its_id_and_by_another_process() {
         let (_dir, waiting) = here();
         let socket = Path::new("/run/a.sock");
-        let id = waiting.keep(socket, &shown("count cars"), NOW).unwrap();
+        let id = waiting
+            .keep(socket, &shown("count cars"), None, NOW)
+            .unwrap();
         let other = Waiting::new(&waiting.folder);
         assert_eq!(
             other.take(&id.to_uppercase(), socket, later(10)).unwrap(),
@@ -310,7 +341,9 @@ mod tests {
             at: Timestamp::new(1, 234_567_891).unwrap(),
             ..shown("pause gate for two hours")
         };
-        let id = waiting.keep(Path::new("/a"), &shown, later(2)).unwrap();
+        let id = waiting
+            .keep(Path::new("/a"), &shown, None, later(2))
+            .unwrap();
         assert_eq!(waiting.take(&id, Path::new("/a"), later(3)).unwrap(), shown);
     }
 
@@ -331,14 +364,16 @@ mod tests {
             made: Some(made),
             ..shown("räum auf")
         };
-        let id = waiting.keep(Path::new("/a"), &shown, NOW).unwrap();
+        let id = waiting.keep(Path::new("/a"), &shown, None, NOW).unwrap();
         assert_eq!(waiting.take(&id, Path::new("/a"), NOW).unwrap(), shown);
     }
 
     #[test]
     fn an_offer_for_another_runtime_is_refused_and_still_waits() {
         let (_dir, waiting) = here();
-        let id = waiting.keep(Path::new("/a"), &shown("x"), NOW).unwrap();
+        let id = waiting
+            .keep(Path::new("/a"), &shown("x"), None, NOW)
+            .unwrap();
         let error = waiting
             .take(&id, Path::new("/b"), NOW)
             .unwrap_err()
@@ -351,7 +386,11 @@ mod tests {
     fn only_so_many_wait_and_none_longer_than_an_hour() {
         let (_dir, waiting) = here();
         let socket = Path::new("/a");
-        let keep = |n: usize| waiting.keep(socket, &shown(&n.to_string()), NOW).unwrap();
+        let keep = |n: usize| {
+            waiting
+                .keep(socket, &shown(&n.to_string()), None, NOW)
+                .unwrap()
+        };
         let ids: Vec<String> = (0..=MAX_WAITING).map(keep).collect();
         assert!(
             waiting.take(&ids[0], socket, NOW).is_err(),
@@ -368,7 +407,9 @@ mod tests {
     #[test]
     fn nobody_else_can_read_what_was_asked_and_a_damaged_file_says_what_to_do() {
         let (_dir, waiting) = here();
-        let id = waiting.keep(Path::new("/a"), &shown("x"), NOW).unwrap();
+        let id = waiting
+            .keep(Path::new("/a"), &shown("x"), None, NOW)
+            .unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(
             (mode(&waiting.folder), mode(&waiting.path())),

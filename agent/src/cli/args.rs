@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use jiff::Timestamp;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use super::run::shape::{NamedLine, NamedZone};
@@ -296,6 +297,9 @@ pub struct AskArgs {
     /// Say yes to a proposal that was shown before. One that would mean something else by now is shown anew and not carried out.
     #[arg(long, value_name = "ID", conflicts_with_all = ["text", "yes", "think", "image"])]
     pub confirm: Option<String>,
+    /// Understand it as if it were said then, such as 2026-03-28T21:10:00+01:00: for trying what a time in a request means.
+    #[arg(long, value_name = "TIME", hide = true)]
+    pub at: Option<Timestamp>,
 }
 
 /// Flags of `trace`.

@@ -4,14 +4,16 @@ use serde_json::json;
 use watchkeeper_config::Config;
 
 use super::args::AskArgs;
-use super::assist::Assist;
 use super::exit::{Exit, Failure};
 use super::output::Output;
+use super::persons_model::parts;
 use super::state_folder::state_folder;
 use crate::assistant::conversation::{Conversation, Reply};
 use crate::assistant::offer::Offer;
 use crate::assistant::situation::Situation;
 use crate::assistant::waiting::{Waiting, WaitingError};
+use crate::dialogue::assist::Assist;
+use crate::dialogue::told::{Teller as _, Told};
 use crate::runtime_client::RuntimeClient;
 use crate::setter::gate::Channel;
 
@@ -24,14 +26,16 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     let mut ask = Ask {
         waiting: Waiting::new(&state_folder()?),
-        assist: Assist::new(client, config, Channel::Ask, out)?,
+        assist: Assist::new(parts(client, config, Channel::Ask, out))?,
+        out,
     };
+    ask.assist.at = args.at;
     let text = args.text.join(" ");
     let ended = match &args.confirm {
         Some(id) => ask.confirm(id).await,
         None => {
             for file in &args.image {
-                ask.assist.attach(file)?;
+                ask.assist.attach_file(file)?;
             }
             ask.request(&text, args).await
         }
@@ -41,7 +45,8 @@ pub(super) async fn run(
 }
 
 struct Ask<'o> {
-    assist: Assist<'o>,
+    assist: Assist,
+    out: &'o Output,
     waiting: Waiting,
 }
 
@@ -78,7 +83,7 @@ impl Ask<'_> {
     async fn confirm(&mut self, id: &str) -> Result<(), Failure> {
         // Asked first: a runtime that is away costs nobody the proposal.
         let here = self.assist.situation().await?;
-        let socket = self.assist.client.socket().to_path_buf();
+        let socket = self.assist.socket().to_path_buf();
         let shown = self.waiting.take(id, &socket, here.now.timestamp())?;
         self.assist.conversation = Conversation::with(shown);
         let (reply, here) = self.assist.hear("yes").await?;
@@ -87,7 +92,7 @@ impl Ask<'_> {
 
     /// Everything but a new offer.
     async fn other(&mut self, reply: Reply, here: &Situation) -> Result<(), Failure> {
-        let out = self.assist.out;
+        let out = self.out;
         match reply {
             Reply::Apply(offer) => self.assist.apply(&offer).await,
             Reply::Look(looked) => self.assist.look(&looked, here).await,
@@ -114,7 +119,7 @@ impl Ask<'_> {
                 Err(Assist::question(&question, here).with([again.to_owned()]))
             }
             Reply::Answer(text) => {
-                self.assist.answer(&text);
+                out.tell(Told::Answer(&text));
                 Ok(())
             }
             Reply::Unknown(unknown) => Err(Assist::unknown(&unknown)),
@@ -136,8 +141,10 @@ impl Ask<'_> {
                 "the proposal is gone; ask again",
             ));
         };
-        let socket = self.assist.client.socket();
-        let id = self.waiting.keep(socket, shown, here.now.timestamp())?;
+        let socket = self.assist.socket();
+        let id = self
+            .waiting
+            .keep(socket, shown, None, here.now.timestamp())?;
         let hint = format!(
             "Nothing has changed yet. Within an hour this does it: watchkeeper ask --confirm {id}"
         );

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use watchkeeper_config::{
-    Backend, BrokerLayers, Config, ConfigError, LlmConfig, LoadRequest, MqttConfig, Origin,
-    SecretSource, SinksConfig, load, redact,
+    AgentApiConfig, Backend, BrokerLayers, Config, ConfigError, LlmConfig, LoadRequest, MqttConfig,
+    Origin, SecretSource, SinksConfig, load, redact,
 };
 
 use super::args::{ConfigAction, Global};
@@ -179,6 +179,7 @@ fn shown(config: &Config) -> Value {
             "telemetry_s": config.agent.telemetry.as_secs_f64(),
         },
     });
+    shown["agent"]["api"] = api_section(&config.agent_api);
     let mut models = json!({});
     set(&mut models, "dir", config.models.dir.as_ref());
     set(
@@ -232,11 +233,27 @@ pub(super) fn mqtt_section(mqtt: &MqttConfig) -> Value {
     section
 }
 
+/// The section `[agent.api]`; it names where the token is.
+fn api_section(api: &AgentApiConfig) -> Value {
+    let mut section =
+        json!({"socket": api.socket, "socket_mode": format!("{:04o}", api.socket_mode)});
+    if let Some(tcp) = &api.tcp {
+        section["listen"] = json!(tcp.listen.to_string());
+        match &tcp.token {
+            SecretSource::File(file) => section["token_file"] = json!(absolute(file)),
+            SecretSource::Credential(name) => section["token_credential"] = json!(name),
+            // No key of this section can say so.
+            SecretSource::Value(_) | SecretSource::Variable(_) => {}
+        }
+    }
+    section
+}
+
 /// The section `[llm]`, without the key.
 fn llm_section(llm: &LlmConfig) -> Value {
     let mut section = json!({
         "provider": llm.provider, "calls_per_hour": llm.calls_per_hour, "tokens_per_call": llm.tokens_per_call,
-        "day_usd": llm.day_usd, "month_usd": llm.month_usd, "second_opinion": llm.second_opinion,
+        "silence_s": llm.silence.as_secs_f64(), "day_usd": llm.day_usd, "month_usd": llm.month_usd, "second_opinion": llm.second_opinion,
     });
     set(
         &mut section,

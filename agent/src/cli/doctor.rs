@@ -3,6 +3,8 @@
 //! A [`Finding`] is `ok`, `advice` (it works without) or `problem` (something will not work). The exit code is 1 where
 //! there is a problem. The hardware is asked through `watchkeeper-board`, GStreamer through the runtime's own check.
 
+mod model;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -91,6 +93,7 @@ pub(super) fn run(
             findings.push(socket(&config.runtime_socket));
             findings.push(space(&config.state_dir));
             findings.extend(sinks(config));
+            findings.extend(model::look(config));
         }
         Err(failure) => findings.push(Finding::problem(
             failure.to_string(),

@@ -3,8 +3,7 @@
 //! Invariant: a record that this version does not know is shown as such and ends nothing.
 
 use futures_util::StreamExt;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use watchkeeper_contract::event::{Event, EventBody, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
@@ -12,6 +11,7 @@ use watchkeeper_contract::rule::Severity;
 use super::args::{EventAction, EventArgs};
 use super::exit::{Exit, Failure};
 use super::output::Output;
+use crate::dialogue::told::event as object;
 use crate::runtime_client::{FeedItem, JournalRecord, NewerRecord, RuntimeClient};
 
 /// Records that one request checks.
@@ -46,13 +46,6 @@ pub(super) fn show_record(record: &JournalRecord, clock: Clock, out: &Output) {
             out.note(format!("event {seq} can't be read: {cause}"));
         }
     }
-}
-
-/// The record with `"type": "event"`.
-pub(super) fn object(record: &impl Serialize) -> Value {
-    let mut value = serde_json::to_value(record).unwrap_or_default();
-    value["type"] = Value::from("event");
-    value
 }
 
 /// The line of a record; none where it says nothing new to a person (updates, the end of what has no duration).
@@ -267,6 +260,8 @@ fn newer(record: &NewerRecord) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+    use serde_json::Value;
 
     use super::*;
 

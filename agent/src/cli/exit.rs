@@ -138,6 +138,7 @@ impl From<ClientError> for Failure {
             | ClientError::Setup(_) => Exit::Failed,
             ClientError::Refused(problem) => match problem.code {
                 ProblemCode::InvalidRequest
+                | ProblemCode::Unauthorized
                 | ProblemCode::NotFound
                 | ProblemCode::Conflict
                 | ProblemCode::InvalidWorkflow

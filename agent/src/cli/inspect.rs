@@ -206,15 +206,14 @@ fn pipeline(spec: &PipelineSpec, rules: Option<&[usize]>, zoo: &Zoo, findings: &
         }
         Ok(plan) => Some(plan),
     };
-    let models = match (&spec.model, &plan) {
+    let of_workflow = |m: &String| ("workflow", m.clone());
+    let mut models: Vec<(&str, String)> = match (&spec.model, &plan) {
         (Some(model), _) => vec![("model", model.clone())],
-        (None, Some(plan)) => plan
-            .models
-            .iter()
-            .map(|m| ("workflow", m.clone()))
-            .collect(),
+        (None, Some(plan)) => plan.models.iter().map(of_workflow).collect(),
         (None, None) => Vec::new(),
     };
+    let asked = plan.iter().flat_map(|plan| &plan.asked);
+    models.extend(asked.map(of_workflow));
     let mut facts = BTreeMap::new();
     for (field, model) in models {
         let problem = match known(zoo, &model) {

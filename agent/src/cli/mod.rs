@@ -1,13 +1,12 @@
 //! The command `watchkeeper`: flags → checked request → answer and exit code.
 //!
 //! Map: [`args`] is what a person types, [`exit`] what a script gets back, `output` the only place that writes;
-//! `run` is the whole house for one watch, `remote` asks a runtime that is there, `ask` and `chat` do so in plain words (by `assist`, the shell
-//! around [`crate::assistant`], with `rewording` where a model helps; `trace` shows what came of it, `state_folder` is where a person's own state
-//! lies), the rest works without one.
+//! `run` is the whole house for one watch, `remote` asks a runtime that is there, `ask` and `chat` do so in plain words (by [`crate::dialogue`], of
+//! which `showing` is what a person reads; `trace` shows what came of it, `state_folder` is where a person's own state lies), the rest works
+//! without one.
 
 pub mod args;
 mod ask;
-mod assist;
 mod chat;
 mod configuration;
 mod doctor;
@@ -19,9 +18,8 @@ mod models;
 pub mod output;
 mod persons_model;
 mod remote;
-mod rewording;
 pub mod run;
-mod setting_up;
+mod showing;
 mod state_folder;
 mod trace;
 mod workflow;
@@ -43,6 +41,7 @@ use crate::runtime_client::RuntimeClient;
 use args::{Cli, Command, WorkflowAction};
 use exit::{Exit, Failure};
 use output::Output;
+pub(crate) use remote::now;
 
 /// Runs the command with this process's arguments.
 #[must_use]

@@ -11,7 +11,7 @@ use serde_json::json;
 use watchkeeper_config::ModelsConfig;
 use watchkeeper_contract::model::ModelState;
 use watchkeeper_models::zoo::{Against, Verified};
-use watchkeeper_models::{Download, Downloaded, MOTION, PullPlan, Start, Trust, Zoo};
+use watchkeeper_models::{Download, Downloaded, MOTION, Manifest, PullPlan, Start, Trust, Zoo};
 
 use super::args::ModelAction;
 use super::exit::{Exit, Failure};
@@ -100,8 +100,18 @@ fn opens(path: &Path, manifest: &str, out: &Output) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(failed)?;
     let link = folder.path().join(path.file_name().unwrap_or_default());
     let target = std::path::absolute(path).map_err(failed)?;
-    std::os::unix::fs::symlink(target, &link).map_err(failed)?;
-    std::fs::write(link.with_extension("toml"), manifest).map_err(failed)?;
+    std::os::unix::fs::symlink(&target, &link).map_err(failed)?;
+    let described = link.with_extension("toml");
+    std::fs::write(&described, manifest).map_err(failed)?;
+    // What it needs besides is looked for beside it.
+    let parts = Manifest::parse(&described, manifest).map_err(|e| e.to_string())?;
+    for part in parts.parts() {
+        let target = target.with_file_name(&part.file);
+        if target.is_file() {
+            let link = folder.path().join(&part.file);
+            std::os::unix::fs::symlink(target, link).map_err(failed)?;
+        }
+    }
     let tried = Command::new(program)
         .env("RUST_LOG", "error")
         .arg("model-check")

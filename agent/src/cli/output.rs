@@ -5,51 +5,55 @@
 //!
 //! Invariant: a reader that went away (`| head`) is no failure; it is remembered, and long-running commands stop.
 
-use std::cell::{Cell, RefCell};
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use comfy_table::{ContentArrangement, Table};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::exit::Failure;
+use crate::dialogue::told::Step;
 
-/// Where the command writes.
+/// Where the command writes. Cheap to clone; all clones are one.
+#[derive(Debug, Clone)]
+pub struct Output(Arc<Inner>);
+
 #[derive(Debug)]
-pub struct Output {
+struct Inner {
     json: bool,
-    closed: Cell<bool>,
-    bar: RefCell<Option<ProgressBar>>,
+    closed: AtomicBool,
+    bar: Mutex<Option<ProgressBar>>,
 }
 
 impl Output {
     /// An output for people, or for programs.
     #[must_use]
     pub fn new(json: bool) -> Self {
-        Self {
+        Self(Arc::new(Inner {
             json,
-            closed: Cell::new(false),
-            bar: RefCell::new(None),
-        }
+            closed: AtomicBool::new(false),
+            bar: Mutex::new(None),
+        }))
     }
 
     /// Whether programs read it.
     #[must_use]
     pub fn is_json(&self) -> bool {
-        self.json
+        self.0.json
     }
 
     /// Whether nobody reads it any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.closed.get()
+        self.0.closed.load(Ordering::Relaxed)
     }
 
     /// One line of result for people; nothing with `--json`.
     pub fn line(&self, text: impl AsRef<str>) {
-        if !self.json {
+        if !self.0.json {
             self.write(text.as_ref());
         }
     }
@@ -61,7 +65,7 @@ impl Output {
 
     /// One object of result for programs; nothing without `--json`.
     pub fn object(&self, value: &impl Serialize) {
-        if self.json {
+        if self.0.json {
             // Every value written here is made of maps with text keys, which always serialise.
             self.write(&serde_json::to_string(value).unwrap_or_default());
         }
@@ -69,7 +73,7 @@ impl Output {
 
     /// A result in both forms.
     pub fn both(&self, value: &impl Serialize, text: impl FnOnce() -> String) {
-        if self.json {
+        if self.0.json {
             self.object(value);
         } else {
             self.write(&text());
@@ -78,7 +82,7 @@ impl Output {
 
     /// A table for people; nothing with `--json`.
     pub fn table(&self, headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
-        if !self.json {
+        if !self.0.json {
             self.write(&table(headers, rows));
         }
     }
@@ -86,29 +90,23 @@ impl Output {
     /// Something worth knowing that is not the result.
     pub fn note(&self, text: impl AsRef<str>) {
         let text = text.as_ref();
-        if self.json {
+        if self.0.json {
             self.object(&serde_json::json!({"type": "note", "message": text}));
         } else {
             self.aside(&format!("note: {text}"));
         }
     }
 
-    /// Something that a model thinks or does while it works: on standard error, in a colour of its own where that is a terminal. `of` are its
-    /// particulars for programs.
-    pub fn step(&self, step: Step, text: &str, of: &Value) {
-        if self.json {
-            let mut object = of.clone();
-            object["type"] = Value::from("step");
-            object["step"] = Value::from(step.name());
-            self.object(&object);
-        } else if std::io::stderr().is_terminal() {
+    /// Something that a model thinks or does while it works, for a person: on standard error, in a colour of its own where that is a terminal.
+    pub fn step(&self, step: Step, text: &str) {
+        if std::io::stderr().is_terminal() {
             self.aside(&format!(
                 "\u{1b}[{}m{} {text}\u{1b}[0m",
-                step.colour(),
-                step.mark()
+                colour(step),
+                mark(step)
             ));
         } else {
-            self.aside(&format!("{} {text}", step.mark()));
+            self.aside(&format!("{} {text}", mark(step)));
         }
     }
 
@@ -129,13 +127,17 @@ impl Output {
         self.around_bar(|| {
             let mut out = std::io::stdout().lock();
             if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
-                self.closed.set(true);
+                self.0.closed.store(true, Ordering::Relaxed);
             }
         });
     }
 
+    fn bar(&self) -> std::sync::MutexGuard<'_, Option<ProgressBar>> {
+        self.0.bar.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn around_bar(&self, write: impl FnOnce()) {
-        match self.bar.borrow().as_ref() {
+        match self.bar().as_ref() {
             Some(bar) => bar.suspend(write),
             None => write(),
         }
@@ -154,7 +156,7 @@ impl Output {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(120));
-        self.bar.replace(Some(bar.clone()));
+        *self.bar() = Some(bar.clone());
         bar
     }
 
@@ -183,52 +185,29 @@ impl Output {
 
     /// Removes the live line or bar.
     pub fn end_live_line(&self) {
-        if let Some(bar) = self.bar.take() {
+        let bar = self.bar().take();
+        if let Some(bar) = bar {
             bar.finish_and_clear();
         }
     }
 }
 
-/// What a model does while it works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// It thinks.
-    Thought,
-    /// It uses a tool.
-    Action,
-    /// A tool failed or was refused.
-    Failure,
-    /// It has a plan.
-    Plan,
+const fn mark(step: Step) -> &'static str {
+    match step {
+        Step::Thought => "…",
+        Step::Action => ">",
+        Step::Failure => "!",
+        Step::Plan => "#",
+    }
 }
 
-impl Step {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Thought => "thought",
-            Self::Action => "action",
-            Self::Failure => "failure",
-            Self::Plan => "plan",
-        }
-    }
-
-    const fn mark(self) -> &'static str {
-        match self {
-            Self::Thought => "…",
-            Self::Action => ">",
-            Self::Failure => "!",
-            Self::Plan => "#",
-        }
-    }
-
-    /// Parameter of the SGR sequence of ECMA-48: dim, cyan, yellow, blue.
-    const fn colour(self) -> &'static str {
-        match self {
-            Self::Thought => "2",
-            Self::Action => "36",
-            Self::Failure => "33",
-            Self::Plan => "34",
-        }
+/// Parameter of the SGR sequence of ECMA-48: dim, cyan, yellow, blue.
+const fn colour(step: Step) -> &'static str {
+    match step {
+        Step::Thought => "2",
+        Step::Action => "36",
+        Step::Failure => "33",
+        Step::Plan => "34",
     }
 }
 

@@ -1,4 +1,4 @@
-//! The model of language for a person's commands, with books of the person's own.
+//! The assistant of a person's commands: with notes, a trace and books of the person's own.
 //!
 //! Invariant: whatever keeps the model away is one sentence; the box understands what it understands all the same.
 
@@ -8,28 +8,55 @@ use watchkeeper_config::Config;
 use watchkeeper_llm::Client;
 use watchkeeper_store::{Options, SledStore, Store};
 
+use super::output::Output;
 use super::state_folder::state_folder;
+use crate::dialogue::assist::{Parts, ToModel};
 use crate::language::Way;
+use crate::runtime_client::RuntimeClient;
+use crate::setter::gate::Channel;
 
 /// Folder of the ledger below that of the person's state.
 const LEDGER: &str = "llm";
 
 /// A way to the model.
 #[derive(Debug)]
-pub(super) struct PersonsModel(Way);
+struct PersonsModel(Way);
 
 impl PersonsModel {
     /// The one that the configuration names.
-    pub(super) fn of(config: &Config) -> Option<Self> {
+    fn of(config: &Config) -> Option<Self> {
         config.llm.clone().map(|config| Self(Way::new(config)))
     }
 
     /// The client. The error is a sentence for a person.
-    pub(super) fn client(&self) -> Result<Client, String> {
+    fn client(&self) -> Result<Client, String> {
         let folder = state_folder().map_err(|f| f.sentence)?.join(LEDGER);
         self.0.client(&folder, || {
             let (store, _) = SledStore::open(&folder, &Options::default())?;
             Ok(Arc::new(store) as Arc<dyn Store>)
         })
+    }
+}
+
+/// What opens the way to the model; `None` where none is configured.
+pub(super) fn opener(config: &Config) -> Option<ToModel> {
+    let model = PersonsModel::of(config)?;
+    Some(Box::new(move || model.client()))
+}
+
+/// What the assistant of a command works with.
+pub(super) fn parts(
+    client: RuntimeClient,
+    config: &Config,
+    channel: Channel,
+    out: &Output,
+) -> Parts {
+    Parts {
+        client,
+        preferred: config.models.default.clone(),
+        model: opener(config),
+        home: state_folder().map_err(|failure| failure.sentence),
+        channel,
+        out: Arc::new(out.clone()),
     }
 }

@@ -198,7 +198,7 @@ pub(super) async fn pipelines(
 }
 
 /// What a pipeline is after a change of it, as a sentence.
-pub(super) fn now(changed: &PipelineStatus) -> String {
+pub(crate) fn now(changed: &PipelineStatus) -> String {
     let state = match &changed.state {
         PipelineState::Starting | PipelineState::Running if changed.spec.paused => {
             "being paused".to_owned()

@@ -10,7 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use watchkeeper_llm::catalogue::Tier;
+use watchkeeper_llm::client::Progress;
 use watchkeeper_llm::money::Money;
 use watchkeeper_llm::picture::{Detail, prepare};
 use watchkeeper_llm::{Client, Job, JobSpec};
@@ -25,7 +27,7 @@ use crate::runtime_client::RuntimeClient;
 #[derive(Debug)]
 pub struct Asker {
     /// The way to the models.
-    pub way: Way,
+    pub way: Arc<Way>,
     /// Where the ledger is kept.
     pub store: Arc<dyn Store>,
     /// Folder of that store.
@@ -53,10 +55,8 @@ impl Asker {
     pub async fn ask(self: Arc<Self>, case: Case) -> Result<Answer, String> {
         let answer = Arc::clone(&self).answer(&case).await;
         if let Err(why) = &answer {
-            self.note(
-                "no_opinion",
-                json!({"sentence": why, "event": case.event.id}),
-            );
+            let particulars = json!({"sentence": why, "event": case.event.id});
+            self.noted("no_opinion", particulars).await;
         }
         answer
     }
@@ -72,7 +72,7 @@ impl Asker {
         })
         .await?;
         let small = self.job(&client, case, Tier::Small, Detail::Glance);
-        let Look { said, model, cost } = look(small, case, &file).await;
+        let Look { said, model, cost } = self.look(small, case, &file).await;
         let opinion = said?;
         let first = Answer {
             opinion,
@@ -84,13 +84,13 @@ impl Asker {
         if !first.opinion.is_doubtful() || larger.model().id == first.model {
             return Ok(first);
         }
-        let Look { said, model, cost } = look(larger, case, &file).await;
+        let Look { said, model, cost } = self.look(larger, case, &file).await;
         let cost = first.cost + cost;
         let doubt = json!({
             "sentence": format!("{} is in doubt, so {model} is asked", first.model),
             "event": case.event.id, "opinion": first.opinion, "no_answer": said.as_ref().err(),
         });
-        self.note("doubt", doubt);
+        self.noted("doubt", doubt).await;
         Ok(match said {
             Ok(opinion) => Answer {
                 opinion,
@@ -111,39 +111,71 @@ impl Asker {
         })
     }
 
+    /// Shows the picture to the model of this job.
+    async fn look(&self, mut job: Job, case: &Case, file: &Bytes) -> Look {
+        let said = self.show(&mut job, case, file).await;
+        let (_, cost) = job.spent();
+        Look {
+            said,
+            model: job.model().id.clone(),
+            cost,
+        }
+    }
+
+    /// Every attempt stands in the trace afterwards, with its end.
+    async fn show(&self, job: &mut Job, case: &Case, file: &Bytes) -> Result<Opinion, String> {
+        let (model, detail) = (job.model(), job.detail());
+        let sees = model.image_tier;
+        let sees = sees.ok_or_else(|| format!("the model {} takes no pictures", model.id))?;
+        let file = file.clone();
+        let prepared = blocking(move || prepare(&file, sees, detail)).await?;
+        let talk = talk::talk(case, prepared.picture)?;
+        let mut again = Vec::new();
+        let mut shown = |progress: Progress<'_>| {
+            if let Progress::Again { fault, .. } = progress {
+                again.push(fault.to_string());
+            }
+        };
+        let reply = job.ask(&talk, &verdict::ask(), &mut shown).await;
+        let (event, model) = (case.event.id, job.model().id.clone());
+        for sentence in again {
+            let attempt = json!({"event": event, "model": model, "sentence": sentence});
+            self.noted("model_again", attempt).await;
+        }
+        let (usage, cost) = job.spent();
+        let mut particulars = json!({
+            "event": event, "model": model, "usd": cost.dollars(), "tokens": usage.total(),
+        });
+        match reply {
+            Ok(reply) => {
+                particulars["stop"] = json!(reply.stop);
+                self.noted("model", particulars).await;
+                verdict::read(&reply.text()).map_err(|e| e.to_string())
+            }
+            Err(error) => {
+                particulars["sentence"] = json!(error.to_string());
+                self.noted("model_away", particulars).await;
+                Err(error.to_string())
+            }
+        }
+    }
+
+    /// Writes to the trace, and waits until it stands there.
+    async fn noted(&self, what: &'static str, particulars: Value) {
+        // A thread that died has nothing to tell but that it did.
+        self.note(what, particulars).await.ok();
+    }
+
     /// Writes to the trace, behind the caller's back: only about what a model was asked, which is one thing at a time. That it can't be written is no
     /// reason to stop.
-    pub fn note(&self, what: &'static str, particulars: Value) {
+    pub fn note(&self, what: &'static str, particulars: Value) -> JoinHandle<()> {
         let trace = self.trace.clone();
         tokio::task::spawn_blocking(move || {
             if let Err(error) = trace.note(Timestamp::now(), what, particulars) {
                 tracing::debug!(%error, "the trace can't be written");
             }
-        });
+        })
     }
-}
-
-/// Shows the picture to the model of this job.
-async fn look(mut job: Job, case: &Case, file: &Bytes) -> Look {
-    let said = show(&mut job, case, file).await;
-    let (_, cost) = job.spent();
-    Look {
-        said,
-        model: job.model().id.clone(),
-        cost,
-    }
-}
-
-async fn show(job: &mut Job, case: &Case, file: &Bytes) -> Result<Opinion, String> {
-    let (model, detail) = (job.model(), job.detail());
-    let sees = model.image_tier;
-    let sees = sees.ok_or_else(|| format!("the model {} takes no pictures", model.id))?;
-    let file = file.clone();
-    let prepared = blocking(move || prepare(&file, sees, detail)).await?;
-    let talk = talk::talk(case, prepared.picture)?;
-    let reply = job.ask(&talk, &verdict::ask(), &mut |_| {}).await;
-    let reply = reply.map_err(|e| e.to_string())?;
-    verdict::read(&reply.text()).map_err(|e| e.to_string())
 }
 
 /// Runs what may block on a thread for that.

@@ -60,6 +60,36 @@ impl Case {
     }
 }
 
+/// What came of second opinions since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, utoipa::ToSchema)]
+pub struct Counts {
+    /// Whether a model is asked for them.
+    pub asks: bool,
+    /// Events that wait for their turn.
+    pub waiting: usize,
+    /// Events that were taken for more than the box thought.
+    pub raised: u64,
+    /// Events that were taken for less.
+    pub lowered: u64,
+    /// Events of which the local decision stands after an answer.
+    pub stands: u64,
+    /// Events of which it stands because there was no answer: no picture, no money, no sense in it, too late.
+    pub without_answer: u64,
+}
+
+impl Counts {
+    /// Counts what came of one event.
+    pub fn count(&mut self, outcome: weigh::Outcome, is_answered: bool) {
+        let count = match outcome {
+            weigh::Outcome::Raised => &mut self.raised,
+            weigh::Outcome::Lowered => &mut self.lowered,
+            weigh::Outcome::Stands if is_answered => &mut self.stands,
+            weigh::Outcome::Stands => &mut self.without_answer,
+        };
+        *count += 1;
+    }
+}
+
 /// What a model said about a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {

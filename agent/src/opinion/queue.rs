@@ -306,6 +306,12 @@ impl Queue {
         self.outputs.push_back(Output::Tell(case, Box::new(answer)));
     }
 
+    /// How many events wait for their turn.
+    #[must_use]
+    pub fn waits(&self) -> usize {
+        self.waiting().count()
+    }
+
     fn waiting(&self) -> impl Iterator<Item = (&EventId, &Slot)> {
         let slots = self.slots.iter();
         slots.filter(|(_, slot)| matches!(slot.stage, Stage::Waiting { .. }))

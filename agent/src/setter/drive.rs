@@ -33,6 +33,8 @@ const TRACED: usize = 2_000;
 pub enum Seen<'s> {
     /// The model is asked.
     Asking,
+    /// It answered: what the turn has cost so far.
+    Spent(&'s super::turn::Spent),
     /// What it thought or said before a call; may be long.
     Thought(&'s str),
     /// A tool is used.
@@ -99,7 +101,7 @@ impl Driver<'_> {
         &self,
         ahead: &mut Ahead,
         job: &mut Job,
-        seen: &mut dyn FnMut(Seen<'_>),
+        seen: &mut (dyn FnMut(Seen<'_>) + Send),
     ) -> Result<End, Stopped> {
         loop {
             match ahead.turn.next() {
@@ -123,7 +125,7 @@ impl Driver<'_> {
         ahead: &mut Ahead,
         job: &mut Job,
         last: bool,
-        seen: &mut dyn FnMut(Seen<'_>),
+        seen: &mut (dyn FnMut(Seen<'_>) + Send),
     ) -> Result<(), Stopped> {
         seen(Seen::Asking);
         let mut ask = Ask::new(MAX_OUTPUT);
@@ -185,14 +187,16 @@ impl Driver<'_> {
             usage: reply.usage,
             cost,
         };
-        Ok(ahead.note(record)?)
+        ahead.note(record)?;
+        seen(Seen::Spent(&ahead.turn.spent()));
+        Ok(())
     }
 
     async fn call(
         &self,
         ahead: &mut Ahead,
         call: &ToolCall,
-        seen: &mut dyn FnMut(Seen<'_>),
+        seen: &mut (dyn FnMut(Seen<'_>) + Send),
     ) -> Result<(), Stopped> {
         let id = ahead.turn.head().id.clone();
         let permit = ahead.turn.permit(call, self.tools, self.channel);

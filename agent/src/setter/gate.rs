@@ -3,16 +3,20 @@
 //! Invariant: there is no effect that changes what the box does, so no channel can allow it. A change is put up for a person's yes, and only where a
 //! person is there to say it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Which way a request came in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Channel {
     /// One command of a person, who confirms with another one.
     Ask,
     /// A person's conversation.
     Chat,
+    /// A program on this box, over the agent's socket, for a person or by their order.
+    Local,
+    /// A program that showed the token, over TCP.
+    Remote,
     /// Nobody is there: the agent looks by itself.
     Unattended,
 }
@@ -24,6 +28,8 @@ impl Channel {
         match self {
             Self::Ask => "ask",
             Self::Chat => "chat",
+            Self::Local => "local",
+            Self::Remote => "remote",
             Self::Unattended => "unattended",
         }
     }
@@ -65,9 +71,33 @@ pub enum Scope {
 /// Where it may not.
 pub const fn allows(channel: Channel, effect: Effect) -> Result<(), &'static str> {
     match (channel, effect) {
-        (Channel::Ask | Channel::Chat, _) | (Channel::Unattended, Effect::Read) => Ok(()),
+        // Whoever may ask over the API may also confirm there, with the same authority: the socket's permission, or the token.
+        (Channel::Ask | Channel::Chat | Channel::Local | Channel::Remote, _)
+        | (Channel::Unattended, Effect::Read) => Ok(()),
         (Channel::Unattended, Effect::Write | Effect::Propose | Effect::ProposeLoss) => {
             Err("nobody is there to confirm it: only looking is allowed now")
+        }
+    }
+}
+
+/// Whether an offer that was made over the one channel of the agent's API may be looked at, confirmed and refused over the other.
+///
+/// On the box every one may be: who can open the agent's socket can open the runtime's too, and deploy there without asking. Over TCP only what was
+/// asked for over TCP: a token that got into other hands can then not push through what somebody at the box has begun and was still thinking about, and
+/// learns nothing of it. The conversation does not matter, for an offer outlives it: the agent may have been restarted in between.
+///
+/// # Errors
+/// Where it may not be; the sentence says where it may.
+pub const fn may_answer(made: Channel, asks: Channel) -> Result<(), &'static str> {
+    match (asks, made) {
+        (Channel::Local, Channel::Local | Channel::Remote) | (Channel::Remote, Channel::Remote) => {
+            Ok(())
+        }
+        (Channel::Remote, _) => {
+            Err("it was made on the box: confirm it there, over the agent's socket")
+        }
+        (Channel::Local, _) | (Channel::Ask | Channel::Chat | Channel::Unattended, _) => {
+            Err("it was not made over the agent's API")
         }
     }
 }
@@ -77,11 +107,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_box_may_answer_whatever_was_asked_for_and_a_token_only_what_came_by_token() {
+        use Channel::{Ask, Chat, Local, Remote, Unattended};
+        let all = [Ask, Chat, Local, Remote, Unattended];
+        for made in all {
+            for asks in all {
+                let may = may_answer(made, asks).is_ok();
+                let expected = matches!((made, asks), (Local | Remote, Local) | (Remote, Remote));
+                assert_eq!(may, expected, "made {made:?}, asks {asks:?}");
+            }
+        }
+    }
+
+    #[test]
     fn where_nobody_can_say_yes_nothing_is_put_up() {
         for effect in [Effect::Write, Effect::Propose, Effect::ProposeLoss] {
             assert!(allows(Channel::Unattended, effect).is_err());
             assert!(allows(Channel::Ask, effect).is_ok());
             assert!(allows(Channel::Chat, effect).is_ok());
+            assert!(allows(Channel::Local, effect).is_ok());
+            assert!(allows(Channel::Remote, effect).is_ok());
         }
         assert!(allows(Channel::Unattended, Effect::Read).is_ok());
     }

@@ -25,6 +25,8 @@ use crate::assistant::situation::Situation;
 use crate::assistant::waiting::make_private;
 use crate::runtime_client::{ClientError, RuntimeClient};
 
+/// Folder of the notes, below that of what is kept.
+pub const MEMORY: &str = "memory";
 /// Most pictures that are kept for a person to look at; the oldest go first.
 const MAX_KEPT: usize = 40;
 

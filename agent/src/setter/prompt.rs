@@ -40,7 +40,7 @@ const RULES: &str = r#"
 Rules (what to tell; they name steps of the workflow and never repeat coordinates):
 {"name":"in","when":{"kind":"crosses","line":"LINE STEP","direction":"in"},"classes":["person"],"cooldown_s":0,"severity":"info"}
 Other "when": {"kind":"appears","detections":"$steps.tracker.tracked_detections"}, {"kind":"enters","zone":"ZONE STEP"}, {"kind":"leaves","zone":"ZONE STEP"}, {"kind":"stays","zone":"ZONE STEP","for_s":120}, {"kind":"count","detections":"$steps.tracker.tracked_detections","bound":{"over":5},"for_s":10}, {"kind":"value","value":"$steps.NAME.output","test":{"over":3},"for_s":0}.
-direction: in, out, any. severity: info, warning, critical. Optional: "schedule":{"days":["mon"],"from":"22:00","to":"06:00"} in local time, "confidence":{"min":0.5,"max":1}."#;
+direction: in, out, any. severity: info, warning, critical. Optional: "schedule":{"days":["mon"],"from":"22:00","to":"06:00"} in local time, "confidence":{"min":0.5,"max":1}, "notify":["NAME"] to tell people over one of the channels that look_around lists."#;
 
 /// The example of a workflow, made by the code that the rules and `watchkeeper run` use.
 fn example() -> Value {

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use watchkeeper_config::SinksConfig;
-use watchkeeper_contract::effect::Effect;
+use watchkeeper_contract::effect::{Effect, HttpCall};
 use watchkeeper_contract::spool::SpooledEffect;
 use watchkeeper_store::Store;
 
@@ -69,6 +69,16 @@ impl Performer {
             Ok(revealed) => done.map_err(|fault| fault.without(revealed.redactor())),
             Err(_) => done,
         }
+    }
+
+    /// Makes a request that holds no secret of a workflow. `id` is its `Idempotency-Key`.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub async fn request(&self, id: &str, call: &HttpCall) -> Result<(), Fault> {
+        let nothing = Revealed::nothing();
+        let done = http::call(self, id, call, &nothing).await;
+        done.map_err(|fault| fault.without(nothing.redactor()))
     }
 
     async fn attempt(&self, spooled: &SpooledEffect, revealed: &Revealed) -> Result<(), Fault> {

@@ -39,6 +39,15 @@ impl fmt::Debug for Revealed {
 }
 
 impl Revealed {
+    /// Those of something in which there is none.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self {
+            by_name: BTreeMap::new(),
+            redactor: Redactor::new([]),
+        }
+    }
+
     /// Reads the secrets that `effect` names.
     ///
     /// # Errors

@@ -40,6 +40,7 @@ fn llm(model: &Server) -> LlmConfig {
         second_opinion: true,
         calls_per_hour: 100,
         tokens_per_call: 20_000,
+        silence: PATIENCE,
         day_usd: 1.0,
         month_usd: 20.0,
     }

@@ -3,13 +3,14 @@
 //! Reads the files the configuration names (workflows, the password) and resolves what one key means for another. What
 //! is wrong with a source or a pipeline becomes a warning, what is wrong elsewhere an error.
 
-use std::collections::BTreeMap;
-use std::path::{Component, PathBuf};
+mod outside;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
-use url::Url;
 use watchkeeper_contract::id::{BoxId, MAX_NAME_LEN, SiteId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::RuleSpec;
@@ -20,9 +21,9 @@ use crate::keys;
 use crate::layers::LoadRequest;
 use crate::raw::{Found, Read, parse_mode};
 use crate::{
-    AgentConfig, Backend, ClientCert, Config, HostRule, InferenceConfig, JournalConfig, LeftOut,
-    LlmConfig, MediaConfig, ModelsConfig, MqttConfig, PipelineDraft, RecordingsConfig,
-    SecretSource, SinksConfig,
+    AgentApiConfig, AgentConfig, Backend, ClientCert, Config, InferenceConfig, JournalConfig,
+    LeftOut, LlmConfig, MediaConfig, ModelsConfig, MqttConfig, PipelineDraft, RecordingsConfig,
+    SecretSource, TcpApiConfig,
 };
 
 /// Folder of a user's own models below that of their data.
@@ -71,7 +72,10 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     let mqtt = mqtt(&values, site.as_ref(), box_id.as_ref(), &mut errors);
     let mirror = mirror(&values, &mut errors);
     let llm = llm(&values, &mut errors);
-    let sinks = sinks(&values, &mut errors);
+    let sinks = outside::sinks(&values, &mut errors);
+    let channels = outside::channels(&values, &mut errors);
+    outside::unheard(&values, &pipelines, &channels, &mut warnings);
+    let agent_api = agent_api(&values, &mut errors);
 
     let config = Config {
         site: site.unwrap_or_else(|| name_of("site")),
@@ -116,6 +120,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
             outbox_bytes: values.whole("agent.outbox_bytes").unwrap_or_default(),
             telemetry: values.seconds("agent.telemetry_s"),
         },
+        agent_api,
         models: ModelsConfig {
             dir: values.path("models.dir"),
             own_dir: request.data_home.as_ref().map(|d| d.join(OWN_MODELS)),
@@ -124,6 +129,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         },
         llm,
         sinks,
+        channels,
         warnings,
     };
     Checked {
@@ -571,95 +577,82 @@ fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<LlmConfig> 
         second_opinion: values.switch("llm.second_opinion"),
         calls_per_hour: u32::try_from(whole("llm.calls_per_hour")).unwrap_or_default(),
         tokens_per_call: whole("llm.tokens_per_call"),
+        silence: values.seconds("llm.silence_s"),
         day_usd: number("llm.day_usd"),
         month_usd: number("llm.month_usd"),
     })
 }
 
-fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> SinksConfig {
-    let hosts = values.texts("sinks.hosts", errors, HostRule::parse);
-    let folders = values.texts("sinks.folders", errors, |text| {
-        let folder = match values.origin("sinks.folders") {
-            Origin::File(_) => values.base.join(text),
-            Origin::Variable(_) | Origin::Flag(_) | Origin::Default => PathBuf::from(text),
-        };
-        let plain = |c: &Component<'_>| *c != Component::ParentDir;
-        let is_good = folder.is_absolute() && folder.components().all(|c| plain(&c));
-        // Without the dots and doubled slashes that a person may write.
-        let folder: PathBuf = folder.components().collect();
-        if is_good {
-            Ok(folder)
-        } else {
-            Err("must be an absolute path without \"..\"")
-        }
-    });
-    let mut url = |key: &str| {
-        let mut text = values.text(key)?;
-        // Else the last part of its path would be cut off where something is joined to it.
-        if !text.ends_with('/') {
-            text.push('/');
-        }
-        match Url::parse(&text) {
-            Ok(url) if ["http", "https"].contains(&url.scheme()) && url.has_host() => Some(url),
-            Ok(_) | Err(_) => {
-                errors.push(
-                    ConfigError::new(key, "is not allowed", values.origin(key))
-                        .allowed("http://… or https://…"),
-                );
-                None
-            }
-        }
-    };
-    let [slack_url, twilio_url, s3_url] =
-        ["sinks.slack_url", "sinks.twilio_url", "sinks.s3_url"].map(&mut url);
-    SinksConfig {
-        hosts,
-        folders,
-        secrets: secrets(values, errors),
-        ca_file: values.path("sinks.ca_file"),
-        slack_url,
-        twilio_url,
-        s3_url,
-        give_up_after: values.seconds("sinks.give_up_after_s"),
+/// Name of the agent's socket, beside the runtime's.
+const AGENT_SOCKET: &str = "agent.sock";
+
+fn agent_api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> AgentApiConfig {
+    let runtime = values.path("runtime.socket").unwrap_or_default();
+    let socket = values.path("agent.api.socket");
+    let socket = socket.unwrap_or_else(|| runtime.with_file_name(AGENT_SOCKET));
+    if socket == runtime {
+        let key = "agent.api.socket";
+        let problem = "is runtime.socket, which the runtime serves; choose another path";
+        errors.push(
+            ConfigError::new(key, problem, values.origin(key)).found(socket.display().to_string()),
+        );
+    }
+    AgentApiConfig {
+        socket,
+        socket_mode: values
+            .text("agent.api.socket_mode")
+            .and_then(|t| parse_mode(&t))
+            .unwrap_or(0o660),
+        tcp: tcp_api(values, errors),
     }
 }
 
-/// Where each secret of workflows is: each is at one place.
-fn secrets(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> BTreeMap<String, SecretSource> {
-    let mut secrets = BTreeMap::new();
-    for name in values.names("sinks.secrets") {
-        let section = format!("sinks.secrets.{name}");
-        if is_spoilt(&section, errors) {
-            continue;
+fn tcp_api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<TcpApiConfig> {
+    let Some(text) = values.text("agent.api.listen") else {
+        without_effect("agent.api.token_", "agent.api.listen", values, errors);
+        return None;
+    };
+    let wrong = |problem: &str| {
+        let key = "agent.api.listen";
+        ConfigError::new(key, problem, values.origin(key)).found(text.clone())
+    };
+    let listen = match text.parse::<SocketAddr>() {
+        Ok(listen) if listen.ip().is_loopback() => Some(listen),
+        Ok(_) => {
+            errors.push(wrong(
+                "can be reached by others, and the token would travel unencrypted; write 127.0.0.1:PORT or [::1]:PORT, and put a proxy \
+                 with TLS before it for other machines",
+            ));
+            None
         }
-        let key = |last: &str| format!("{section}.{last}");
-        let [value, variable, credential] =
-            ["value", "variable", "credential"].map(|last| values.text(&key(last)));
-        let found: Vec<SecretSource> = [
-            value.map(|text| SecretSource::Value(text.into())),
-            values.path(&key("file")).map(SecretSource::File),
-            variable.map(SecretSource::Variable),
-            credential.map(SecretSource::Credential),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        match <[SecretSource; 1]>::try_from(found) {
-            Ok([source]) => {
-                secrets.insert(name.to_owned(), source);
-            }
-            Err(found) => {
-                let problem = match found.len() {
-                    0 => "says nowhere where the secret is",
-                    _ => "says in more than one way where the secret is; keep one of them",
-                };
-                let origin = self::origin(values.read, &section);
-                let error = ConfigError::new(section, problem, origin);
-                errors.push(error.allowed("one of file, credential, variable, value"));
-            }
+        Err(_) => {
+            errors.push(wrong(
+                "is no address with a port; write 127.0.0.1:PORT or [::1]:PORT",
+            ));
+            None
         }
-    }
-    secrets
+    };
+    let file = values.path("agent.api.token_file");
+    let token = match (file, values.text("agent.api.token_credential")) {
+        (Some(file), None) => Some(SecretSource::File(file)),
+        (None, Some(name)) => Some(SecretSource::Credential(name)),
+        (Some(_), Some(_)) => {
+            let key = "agent.api.token_credential";
+            let problem = "agent.api.token_file is set too; keep one of them";
+            errors.push(ConfigError::new(key, problem, values.origin(key)));
+            None
+        }
+        (None, None) => {
+            errors.push(wrong(
+                "needs a token; name its file by agent.api.token_file, or a credential by agent.api.token_credential",
+            ));
+            None
+        }
+    };
+    Some(TcpApiConfig {
+        listen: listen?,
+        token: token?,
+    })
 }
 
 /// The address of the mirror. It is printed with every failure, so a login has no place in it.

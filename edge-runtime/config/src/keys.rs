@@ -100,6 +100,12 @@ pub const SECTIONS: &[Section] = &[
         effect: "The daemon that reports.",
     },
     Section {
+        path: "agent.api",
+        effect: "The agent's own API ([agent-api.md](agent-api.md)): conversations in plain words, proposals, costs, notes, the trace. It is always \
+                 served on a Unix socket; with `listen` over TCP too, for whoever has the token. A proposal that was made over TCP may be confirmed \
+                 there, one that was made on the box only on the box.",
+    },
+    Section {
         path: "models",
         effect: "Where models are found.",
     },
@@ -127,6 +133,15 @@ pub const SECTIONS: &[Section] = &[
         effect: "One for each secret that workflows use; the name is the one that a workflow has for it (`variables_storing_secrets` of an \
                  environment secrets store). Exactly one of the keys says where it is; the agent reads it each time it is used, without the \
                  white space around it. A secret is kept nowhere, and is sent only where the workflow says: to one of the `hosts`.",
+    },
+    Section {
+        path: "channels.*",
+        effect: "One for each channel by which people are told of events; rules name it in `notify` (docs/rules.md), and so do requests in plain \
+                 words (\"… and tell #NAME\"). The agent follows the journal for each channel by itself, so it needs no broker, a channel that \
+                 does not answer holds up no other, and what happened while it was away is told when it is back, for `sinks.give_up_after_s`; \
+                 after a crash something may be told twice, with the same `Idempotency-Key`. Told are events that begin (at most one message \
+                 every two seconds; what happens faster is told together) and where the address leads needs no permission in `sinks.hosts`. A \
+                 new channel begins with the events after its first start. Exactly one of the keys that begin with `url` says where it is.",
     },
 ];
 
@@ -470,6 +485,42 @@ pub const KEYS: &[Key] = &[
         "Interval of telemetry.",
     ),
     key(
+        "agent.api.socket",
+        Kind::Path,
+        None,
+        "",
+        "Unix socket of the API. Who may open the file may use the API. Left out: `agent.sock` beside the runtime's socket.",
+    ),
+    key(
+        "agent.api.socket_mode",
+        Kind::Mode,
+        Some("0660"),
+        "octal",
+        "Permission bits of the socket.",
+    ),
+    key(
+        "agent.api.listen",
+        Kind::Text,
+        None,
+        "",
+        "Address and port of this machine at which the API is served over TCP, such as `127.0.0.1:8088`. Only addresses that nobody else can \
+         reach: the token is not encrypted. For others put a proxy with TLS before it. Needs a token. Left out: none.",
+    ),
+    key(
+        "agent.api.token_file",
+        Kind::Path,
+        None,
+        "",
+        "File that holds the token in its first line: at least 32 characters, as from `openssl rand -hex 32`; readable by the agent alone.",
+    ),
+    key(
+        "agent.api.token_credential",
+        Kind::Text,
+        None,
+        "",
+        "Name of a systemd credential of the agent's service that holds the token, in place of `token_file`.",
+    ),
+    key(
         "models.dir",
         Kind::Path,
         None,
@@ -557,6 +608,13 @@ pub const KEYS: &[Key] = &[
         Some("60000"),
         "tokens",
         "Most tokens of one call, prompt and answer together. Setting up a watch takes some 20000 with the room for the answer.",
+    ),
+    key(
+        "llm.silence_s",
+        Kind::Number(1.0, 3_600.0),
+        Some("90"),
+        "s",
+        "Longest silence before and within an answer; after it the call has failed and is made again. A large model on a slow machine of one's own may need more.",
     ),
     key(
         "llm.day_usd",
@@ -651,6 +709,63 @@ pub const KEYS: &[Key] = &[
         None,
         "",
         "The secret itself. Prefer one of the others; never printed.",
+    ),
+    key(
+        "channels.*.kind",
+        Kind::Choice(&["webhook", "slack"]),
+        Some("webhook"),
+        "",
+        "What is spoken there. `webhook`: a form with the field `event` (the message that MQTT has, docs/mqtt.md), `text` (one sentence) and \
+         the file `picture`. `slack`: `{\"text\": …}`, for Slack's incoming webhooks and all that take the same.",
+    ),
+    key(
+        "channels.*.url",
+        Kind::Secret,
+        None,
+        "",
+        "Its address. Whoever knows it may post there, so prefer one of the others; never printed.",
+    ),
+    key(
+        "channels.*.url_file",
+        Kind::Path,
+        None,
+        "",
+        "File that holds the address in its first line.",
+    ),
+    key(
+        "channels.*.url_credential",
+        Kind::Text,
+        None,
+        "",
+        "Name of a systemd credential of the agent's service that holds it.",
+    ),
+    key(
+        "channels.*.url_variable",
+        Kind::Text,
+        None,
+        "",
+        "Name of a variable of the agent's environment that holds it.",
+    ),
+    key(
+        "channels.*.at_least",
+        Kind::Choice(&["info", "warning", "critical"]),
+        None,
+        "",
+        "Severity from which every event is told there, outages of cameras among them. Left out: only events whose rule names the channel.",
+    ),
+    key(
+        "channels.*.ends",
+        Kind::Switch,
+        Some("false"),
+        "",
+        "Whether the end of an event is told too.",
+    ),
+    key(
+        "channels.*.pictures",
+        Kind::Switch,
+        Some("true"),
+        "",
+        "Whether the picture goes along. Slack's incoming webhooks take none.",
     ),
 ];
 

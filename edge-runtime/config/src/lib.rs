@@ -11,6 +11,7 @@
 
 pub mod address;
 mod bounded;
+pub mod channels;
 mod check;
 pub mod demo;
 pub mod docs;
@@ -22,6 +23,7 @@ mod raw;
 pub mod redact;
 pub mod sinks;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,6 +32,7 @@ use watchkeeper_contract::id::{BoxId, SiteId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
 
+pub use channels::{ChannelConfig, ChannelKind};
 pub use error::{ConfigError, Origin};
 pub use layers::{BrokerLayers, ENV_PREFIX, LoadRequest, Override};
 pub use sinks::{HostRule, SecretSource, SinksConfig};
@@ -74,12 +77,16 @@ pub struct Config {
     pub mqtt: Option<MqttConfig>,
     /// Bounds and rhythm of the agent.
     pub agent: AgentConfig,
+    /// Where the agent serves its API.
+    pub agent_api: AgentApiConfig,
     /// Where models are found.
     pub models: ModelsConfig,
     /// The model of language; absent when no provider is named.
     pub llm: Option<LlmConfig>,
     /// What workflows may have done outside.
     pub sinks: SinksConfig,
+    /// How people are told of events, in the order of the names.
+    pub channels: Vec<ChannelConfig>,
     /// What is wrong but does not stop the rest: cameras and pipelines that were left out.
     pub warnings: Vec<ConfigError>,
 }
@@ -176,6 +183,26 @@ pub struct AgentConfig {
     pub telemetry: Duration,
 }
 
+/// Where the agent serves its API.
+#[derive(Debug, Clone)]
+pub struct AgentApiConfig {
+    /// Unix socket.
+    pub socket: PathBuf,
+    /// Permission bits of that socket: the authority to use the API there.
+    pub socket_mode: u32,
+    /// The same over TCP; absent: only the socket.
+    pub tcp: Option<TcpApiConfig>,
+}
+
+/// The agent's API over TCP.
+#[derive(Debug, Clone)]
+pub struct TcpApiConfig {
+    /// Address and port; a loopback address.
+    pub listen: SocketAddr,
+    /// Where the token is that is the authority to use the API there.
+    pub token: SecretSource,
+}
+
 /// A model of language and what it may cost.
 #[derive(Debug, Clone)]
 pub struct LlmConfig {
@@ -197,6 +224,8 @@ pub struct LlmConfig {
     pub calls_per_hour: u32,
     /// Most tokens of one call.
     pub tokens_per_call: u64,
+    /// Longest silence before and within an answer.
+    pub silence: Duration,
     /// Most money a day, in US dollars.
     pub day_usd: f64,
     /// Most money a month, in US dollars.

@@ -110,6 +110,15 @@ impl HostRule {
         Ok(Self { host, port })
     }
 
+    /// The host of an address, at its port.
+    #[must_use]
+    pub fn of(url: &Url) -> Option<Self> {
+        Some(Self {
+            host: url.host()?.to_owned(),
+            port: Some(url.port_or_known_default()?),
+        })
+    }
+
     fn admits(&self, host: &Host<String>, port: u16, usual: &[u16]) -> bool {
         self.host == *host
             && match self.port {

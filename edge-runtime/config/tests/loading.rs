@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret;
 use watchkeeper_config::{
-    BrokerLayers, Config, ConfigError, LoadRequest, Origin, SecretSource, docs, load,
+    BrokerLayers, ChannelKind, Config, ConfigError, LoadRequest, Origin, SecretSource, docs, load,
 };
+use watchkeeper_contract::rule::Severity;
 
 struct Case {
     dir: tempfile::TempDir,
@@ -90,7 +91,7 @@ fn every_mistake_is_reported_at_once_with_key_value_allowed_and_place() {
     let file = case.file().display().to_string();
     let expected = [
         "mqtt.port = 99999: is not allowed; allowed: a whole number from 1 to 65535 (environment variable WATCHKEEPER_MQTT__PORT)".to_owned(),
-        format!("mtqq: unknown key; allowed: box, runtime, sources, pipelines, mqtt, agent, models, llm, sinks; did you mean mqtt? ({file}:6)"),
+        format!("mtqq: unknown key; allowed: box, runtime, sources, pipelines, mqtt, agent, models, llm, sinks, channels; did you mean mqtt? ({file}:6)"),
         format!("runtime.inference.backend = \"cuda\": is not allowed; allowed: auto, rten, ort ({file}:5)"),
         format!("runtime.journal_events = 5: is not allowed; allowed: a whole number from 1000 to 100000000 ({file}:2)"),
         format!("runtime.sokket: unknown key; allowed: socket, socket_mode, state_dir, media_bytes, journal_events, journal_bytes, recording_bytes, recording_days, hold_after, inference; did you mean socket? ({file}:3)"),
@@ -104,6 +105,48 @@ fn a_variable_wins_over_the_file_and_a_flag_over_the_variable() {
     assert_eq!(case.load().unwrap().agent.telemetry.as_secs(), 20);
     let case = case.flag("agent.telemetry_s", "40.5");
     assert_eq!(case.load().unwrap().agent.telemetry.as_millis(), 40_500);
+}
+
+#[test]
+fn the_agents_socket_stands_beside_the_runtimes() {
+    let config = Case::new("[runtime]\nsocket = \"/run/box/runtime.sock\"\n");
+    let socket = config.load().unwrap().agent_api.socket;
+    assert_eq!(socket, std::path::Path::new("/run/box/agent.sock"));
+    let error = Case::new("[runtime]\nsocket = \"/a\"\n[agent.api]\nsocket = \"/a\"\n")
+        .load()
+        .unwrap_err();
+    assert!(error[0].to_string().contains("choose another path"));
+}
+
+#[test]
+fn the_agents_api_is_served_over_tcp_only_to_this_box_and_only_with_a_token() {
+    let case = |keys: &str| Case::new(&format!("[agent.api]\n{keys}")).load();
+    let token = "token_file = \"t\"\n";
+    let good = case(&format!("listen = \"127.0.0.1:8088\"\n{token}")).unwrap();
+    let tcp = good.agent_api.tcp.unwrap();
+    assert_eq!(tcp.listen.to_string(), "127.0.0.1:8088");
+    for (listen, keys, key, part) in [
+        ("127.0.0.1:8088", "", "listen", "needs a token"),
+        ("0.0.0.0:8088", token, "listen", "a proxy with TLS"),
+        ("8088", token, "listen", "127.0.0.1:PORT"),
+        ("", token, "token_file", "agent.api.listen is missing"),
+        (
+            "[::1]:8088",
+            "token_file = \"t\"\ntoken_credential = \"x\"\n",
+            "token_credential",
+            "keep one of them",
+        ),
+    ] {
+        let listen = match listen {
+            "" => String::new(),
+            address => format!("listen = {address:?}\n"),
+        };
+        let errors = case(&format!("{listen}{keys}")).unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        let error = errors[0].to_string();
+        let named = format!("agent.api.{key}");
+        assert!(error.contains(&named) && error.contains(part), "{error}");
+    }
 }
 
 #[test]
@@ -390,6 +433,69 @@ fn what_workflows_may_have_done_is_named_and_nothing_is_by_default() {
     let file = case.dir.path().join("hook.txt");
     assert!(matches!(&sinks.secrets["HOOK"], SecretSource::File(path) if *path == file));
     assert_eq!(sinks.secrets.len(), 4);
+}
+
+#[test]
+fn a_channel_has_one_address_which_is_never_shown() {
+    let text = "[channels.security]\nkind = \"slack\"\nurl = \"https://hooks.example.org/T0K3N\"\n\
+                [channels.yard]\nurl_file = \"yard.txt\"\nat_least = \"warning\"\nends = true\npictures = false\n";
+    let case = Case::new(text);
+    let config = case.load().unwrap();
+    assert!(!format!("{config:?}").contains("T0K3N"));
+    let [security, yard] = config.channels.as_slice() else {
+        panic!("{:?}", config.channels);
+    };
+    assert_eq!(
+        (security.kind, security.at_least),
+        (ChannelKind::Slack, None)
+    );
+    assert!(security.pictures && !security.ends);
+    assert_eq!(
+        (yard.kind, yard.at_least),
+        (ChannelKind::Webhook, Some(Severity::Warning))
+    );
+    assert!(yard.ends && !yard.pictures);
+    let file = case.dir.path().join("yard.txt");
+    assert!(matches!(&yard.url, SecretSource::File(path) if *path == file));
+}
+
+#[test]
+fn a_channel_without_an_address_and_one_with_two_are_told_and_so_is_a_name_that_is_none() {
+    let text = "[channels.none]\nkind = \"slack\"\n\
+                [channels.two]\nurl = \"https://a.example/\"\nurl_variable = \"A\"\n\
+                [channels.ftp]\nurl = \"ftp://a.example/T0K3N\"\n\
+                [channels.\"Bad Name\"]\nurl = \"https://a.example/\"\n";
+    let errors = Case::new(text).load().unwrap_err();
+    let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    for wanted in [
+        "channels.none: says nowhere",
+        "channels.two: says in more than one way",
+        "channels.ftp.url: is no address",
+        "Bad Name",
+    ] {
+        assert!(
+            told.iter().any(|t| t.contains(wanted)),
+            "{wanted}: {told:?}"
+        );
+    }
+    assert!(!told.concat().contains("T0K3N"), "{told:?}");
+}
+
+#[test]
+fn a_rule_that_names_no_channel_is_told_and_its_pipeline_runs() {
+    let text = "[sources.gate]\nuri = \"demo:\"\n[channels.yard]\nurl = \"https://a.example/\"\n\
+                [pipelines.people]\nsource = \"gate\"\nworkflow = {}\n\
+                [[pipelines.people.rules]]\nname = \"a\"\nwhen = { kind = \"enters\", zone = \"z\" }\nnotify = [\"yard\", \"securty\"]\n";
+    let config = Case::new(text).load().unwrap();
+    assert_eq!(config.pipelines.len(), 1);
+    let [warning] = config.warnings.as_slice() else {
+        panic!("{:?}", config.warnings);
+    };
+    let told = warning.to_string();
+    assert!(
+        told.contains("rules[0].notify") && told.contains("securty") && told.contains("yard"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{EventId, EventSeq, PipelineId, SourceId, TrackId};
+use crate::id::{ChannelId, EventId, EventSeq, PipelineId, SourceId, TrackId};
 use crate::rule::{Gates, Severity};
 use crate::source::LossCause;
 use crate::time::Wall;
@@ -142,6 +142,9 @@ pub struct RuleEvent {
     /// Events that the cool-down held back since the last one.
     #[serde(default)]
     pub held_back: u32,
+    /// Channels that the rule names. They stand in the event because the rule may be another one when it is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notify: Vec<ChannelId>,
 }
 
 /// What to do about an event.

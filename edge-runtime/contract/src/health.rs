@@ -34,4 +34,7 @@ pub struct Health {
     /// What workflows want done outside. A runtime that is older than this tells nothing of it.
     #[serde(default)]
     pub effects: crate::spool::EffectCounts,
+    /// Channels that rules may name in `notify`.
+    #[serde(default)]
+    pub channels: Vec<crate::id::ChannelId>,
 }

@@ -114,6 +114,11 @@ name_type!(
     BoxId,
     "box"
 );
+name_type!(
+    /// Name of a channel by which people are told of events, such as a Slack channel.
+    ChannelId,
+    "channel"
+);
 
 /// Identity of one event over its whole life (`new`, `update`, `end`), unique across boots and boxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -37,6 +37,9 @@ pub struct ModelInfo {
     pub input: Option<[u32; 2]>,
     /// Class names, in the order of class ids.
     pub labels: Vec<String>,
+    /// Names under which steps ask for it besides its own, such as `clip/ViT-B-32`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stands_for: Vec<String>,
     /// Back end that runs it, once loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,

@@ -34,6 +34,8 @@ pub struct Problem {
 pub enum ProblemCode {
     /// The body or a parameter could not be read.
     InvalidRequest,
+    /// Who asks did not show that they may.
+    Unauthorized,
     /// No such source, pipeline, event, model, block or media.
     NotFound,
     /// The name is taken by something else, or something still depends on it.

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::ChannelId;
+
 /// One rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,6 +39,9 @@ pub struct RuleSpec {
     /// only raise it. Not for the severity `critical`, which is never silenced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub second_opinion_may_lower: bool,
+    /// Channels of the configuration (`[channels.NAME]`) by which people are told of its events, whatever their severity.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notify: Vec<ChannelId>,
 }
 
 /// What has to happen.

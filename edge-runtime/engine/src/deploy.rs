@@ -37,8 +37,8 @@ pub struct Plan {
     pub tracked: Vec<SlotId>,
     /// Models that detection steps name.
     pub models: Vec<String>,
-    /// Models that steps about whole pictures name.
-    pub classifiers: Vec<String>,
+    /// Models that steps ask something else than for objects.
+    pub asked: Vec<String>,
 }
 
 /// What is wrong with a specification.
@@ -208,7 +208,7 @@ fn with_slots(
         .map(|Need { selector, kind }| Ok((slot(selector.clone())?, *kind)))
         .collect::<Result<Vec<_>, Box<WorkflowError>>>()?;
     let models = compiled.model_ids();
-    let classifiers = compiled.classifier_ids();
+    let asked = compiled.asked_ids();
     Ok(Plan {
         compiled,
         rules,
@@ -219,7 +219,7 @@ fn with_slots(
         zones,
         tracked,
         models,
-        classifiers,
+        asked,
     })
 }
 

@@ -356,14 +356,29 @@ impl Bitmap {
             .collect()
     }
 
-    /// Every border of it, as it was followed.
+    /// Every border of it, as it was followed. A frame of nothing goes around the picture first: what follows borders sees none where a part
+    /// reaches the picture's own edge.
     fn followed(&self) -> Vec<Contour<i64>> {
         let side = |n: usize| u32::try_from(n).unwrap_or(0);
-        let cells = self.cells.iter().map(|c| u8::from(*c)).collect();
-        match GrayImage::from_raw(side(self.width), side(self.height), cells) {
-            Some(picture) if self.width > 0 && self.height > 0 => find_contours(&picture),
-            _ => Vec::new(),
+        let (width, height) = (side(self.width), side(self.height));
+        if width == 0 || height == 0 {
+            return Vec::new();
         }
+        let mut picture = GrayImage::new(width.saturating_add(2), height.saturating_add(2));
+        for (row, cells) in self.cells.chunks(self.width).enumerate() {
+            for (column, _) in cells.iter().enumerate().filter(|(_, cell)| **cell) {
+                if let Some(pixel) = picture.get_pixel_mut_checked(side(column + 1), side(row + 1))
+                {
+                    pixel.0 = [1];
+                }
+            }
+        }
+        let mut contours = find_contours::<i64>(&picture);
+        for point in contours.iter_mut().flat_map(|c| &mut c.points) {
+            point.x -= 1;
+            point.y -= 1;
+        }
+        contours
     }
 
     /// The outlines of its parts alone, without those that lie in holes of others, from the top, each downwards from its
@@ -603,6 +618,17 @@ mod tests {
         assert_eq!(outlines[1].parent, Some(0));
         assert_eq!(outlines[0].points.len(), 4);
         assert_eq!(bitmap.largest_outline(), Some(outlines[0].points.clone()));
+    }
+
+    #[test]
+    fn a_part_that_reaches_the_edges_of_the_picture_has_an_outline() {
+        let whole = Bitmap::from_fn([8, 4], |_, _| true);
+        let corners =
+            [(0.0, 0.0), (0.0, 3.0), (7.0, 3.0), (7.0, 0.0)].map(|(x, y)| Point::new(x, y));
+        assert_eq!(whole.parts(), [corners.to_vec()]);
+        let left = Bitmap::from_fn([8, 4], |x, _| x < 2);
+        assert_eq!(left.parts().len(), 1);
+        assert_eq!(left.borders().len(), 1);
     }
 
     #[test]

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use watchkeeper_contract::event::{Asks, Phase, Verdict};
-use watchkeeper_contract::id::{EventId, TrackId};
+use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
 use watchkeeper_contract::rule::{
     Band, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity, ValueTest,
     Weekday,
 };
 use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
 use watchkeeper_engine::geometry::BBox;
+use watchkeeper_engine::heuristics::check::{MAX_CHANNELS, unknown_channels};
 use watchkeeper_engine::heuristics::{
     Change, Input, LocalTime, Moment, NeedKind, RuleError, RuleSet, SelectorKind, StepFacts,
     WorkflowFacts,
@@ -58,6 +59,7 @@ fn rule(when: Condition) -> RuleSpec {
         severity: Severity::Info,
         gates: Gates::default(),
         second_opinion_may_lower: false,
+        notify: Vec::new(),
     }
 }
 
@@ -703,6 +705,47 @@ fn a_rule_of_critical_severity_may_not_be_lowered() {
         ..rule(enters())
     };
     assert_eq!(errors(spec)[0].field, "rules[0].second_opinion_may_lower");
+}
+
+#[test]
+fn every_record_of_an_event_names_the_channels_of_its_rule() {
+    let channel = |name: &str| ChannelId::new(name).unwrap();
+    let notify = vec![channel("security"), channel("yard")];
+    let mut b = Bench::new(&[RuleSpec {
+        notify: notify.clone(),
+        ..rule(stays(1.0))
+    }]);
+    b.stand(3.0, 1);
+    b.finish();
+    assert_eq!(b.phases(), [Phase::New, Phase::End]);
+    assert!(b.changes.iter().all(|c| c.event.notify == notify));
+}
+
+#[test]
+fn a_channel_that_nobody_knows_is_named_with_the_one_that_may_be_meant() {
+    let channel = |name: &str| ChannelId::new(name).unwrap();
+    let known = [channel("security"), channel("yard")];
+    let specs = [
+        rule(enters()),
+        RuleSpec {
+            notify: vec![channel("yard"), channel("securty")],
+            ..rule(enters())
+        },
+    ];
+    let found = unknown_channels(&specs, &known);
+    let [error] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert_eq!(error.field, "rules[1].notify[1]");
+    assert_eq!(error.nearest.as_deref(), Some("security"));
+    assert_eq!(error.allowed, ["security", "yard"]);
+
+    let many = (0..=MAX_CHANNELS).map(|n| channel(&format!("c{n}")));
+    let spec = RuleSpec {
+        notify: many.collect(),
+        ..rule(enters())
+    };
+    assert_eq!(errors(spec)[0].field, "rules[0].notify");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::thread::available_parallelism;
 
 use watchkeeper_models::Manifest;
 
-use super::network::{LoadError, Network};
+use super::network::{LoadError, Network, Signature};
 use super::neural::{Rehearsal, rehearse};
 use super::rten::{self, RtenNetwork};
 
@@ -69,8 +69,7 @@ pub fn default_threads() -> usize {
     available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS))
 }
 
-/// Loads a network and runs it once on a grey picture. With [`BackendChoice::Auto`] one that can be loaded but not run counts
-/// as one that can't be loaded.
+/// Loads a network that looks at pictures and runs it once on a grey one, as [`load_as`].
 ///
 /// # Errors
 /// [`LoadError`], one sentence.
@@ -81,11 +80,32 @@ pub fn load(
     threads: usize,
     places: &OrtPlaces,
 ) -> Result<Box<dyn Network>, LoadError> {
-    let rten = || -> Loaded { Ok(Box::new(RtenNetwork::load(path, manifest, threads)?)) };
-    let rten = || proven(rten::NAME, path, manifest, &rten);
+    let trial = |network: &mut dyn Network| rehearse(network, manifest);
+    let signature = Signature::of(manifest);
+    load_as(choice, path, &signature, &trial, threads, places)
+}
+
+/// Runs a network for the first time, and says what is wrong with what it answers.
+pub type Trial<'a> = &'a dyn Fn(&mut dyn Network) -> Result<(), Rehearsal>;
+
+/// Loads a network and tries it. With [`BackendChoice::Auto`] one that can be loaded but not run counts as one that can't be
+/// loaded.
+///
+/// # Errors
+/// [`LoadError`], one sentence.
+pub fn load_as(
+    choice: BackendChoice,
+    path: &Path,
+    signature: &Signature<'_>,
+    trial: Trial<'_>,
+    threads: usize,
+    places: &OrtPlaces,
+) -> Result<Box<dyn Network>, LoadError> {
+    let rten = || -> Loaded { Ok(Box::new(RtenNetwork::load(path, signature, threads)?)) };
+    let rten = || proven(rten::NAME, path, signature.manifest, trial, &rten);
     let ort = || {
-        proven("ort", path, manifest, &|| {
-            ort(path, manifest, threads, places)
+        proven("ort", path, signature.manifest, trial, &|| {
+            ort(path, signature, threads, places)
         })
     };
     match choice {
@@ -113,16 +133,17 @@ fn otherwise(first: Loaded, second: impl FnOnce() -> Loaded) -> Loaded {
     }
 }
 
-/// Loads a network and runs it once.
+/// Loads a network and tries it.
 fn proven(
     backend: &'static str,
     path: &Path,
-    manifest: &Manifest,
+    manifest: &str,
+    trial: Trial<'_>,
     load: &dyn Fn() -> Loaded,
 ) -> Loaded {
     let attempt = || {
         let mut network = load()?;
-        rehearse(network.as_mut(), manifest).map_err(|error| {
+        trial(network.as_mut()).map_err(|error| {
             let path = path.to_owned();
             match error {
                 Rehearsal::Run(message) => LoadError::Run {
@@ -132,7 +153,7 @@ fn proven(
                 },
                 Rehearsal::Outputs(error) => LoadError::Mismatch {
                     path,
-                    manifest: manifest.name.clone(),
+                    manifest: manifest.to_owned(),
                     message: error.to_string(),
                 },
             }
@@ -154,16 +175,21 @@ fn proven(
 #[cfg(feature = "ort")]
 fn ort(
     path: &Path,
-    manifest: &Manifest,
+    signature: &Signature<'_>,
     threads: usize,
     places: &OrtPlaces,
 ) -> Result<Box<dyn Network>, LoadError> {
-    let network = super::ort::OrtNetwork::load(path, manifest, threads, places)?;
+    let network = super::ort::OrtNetwork::load(path, signature, threads, places)?;
     Ok(Box::new(network))
 }
 
 #[cfg(not(feature = "ort"))]
-fn ort(path: &Path, _: &Manifest, _: usize, _: &OrtPlaces) -> Result<Box<dyn Network>, LoadError> {
+fn ort(
+    path: &Path,
+    _: &Signature<'_>,
+    _: usize,
+    _: &OrtPlaces,
+) -> Result<Box<dyn Network>, LoadError> {
     Err(LoadError::Unavailable {
         backend: "ort",
         message: "this program was built without it".to_owned(),
@@ -173,7 +199,7 @@ fn ort(path: &Path, _: &Manifest, _: usize, _: &OrtPlaces) -> Result<Box<dyn Net
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::network::Tensor;
+    use crate::detect::network::{Feed, Tensor};
     use crate::detect::testing::manifest;
 
     /// What its network does when it runs.
@@ -190,7 +216,11 @@ mod tests {
             "fake"
         }
 
-        fn infer(&mut self, _: &[f32], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
+        fn infer(
+            &mut self,
+            _: &[Feed<'_>],
+            read: &mut dyn FnMut(&[Tensor<'_>]),
+        ) -> Result<(), String> {
             let shape: &[usize] = match self {
                 Self::Work => &[1, 6, 1],
                 Self::Nonsense => &[1, 1, 1],
@@ -209,9 +239,13 @@ mod tests {
     }
 
     fn tried(does: Does) -> Loaded {
-        proven("fake", Path::new("m.onnx"), &manifest(), &|| {
-            Ok(Box::new(does))
-        })
+        loaded(&|| Ok(Box::new(does)))
+    }
+
+    fn loaded(load: &dyn Fn() -> Loaded) -> Loaded {
+        let manifest = manifest();
+        let trial = |network: &mut dyn Network| rehearse(network, &manifest);
+        proven("fake", Path::new("m.onnx"), &manifest.name, &trial, load)
     }
 
     fn falls_back(does: Does) -> bool {
@@ -236,7 +270,7 @@ mod tests {
     #[test]
     fn a_library_that_panics_refuses_the_file_in_one_sentence() {
         let panics = || -> Loaded { panic!("broken\nfile") };
-        let loading = proven("fake", Path::new("m.onnx"), &manifest(), &panics);
+        let loading = loaded(&panics);
         for refused in [loading, tried(Does::Panic), tried(Does::Refuse)] {
             let message = refused.err().map(|e| e.to_string()).unwrap_or_default();
             assert!(

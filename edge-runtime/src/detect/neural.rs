@@ -1,33 +1,31 @@
-//! The detector over a network: scale, infer, decode, suppress, map back.
+//! The detector over a network: scale, infer, decode, suppress, map back. One that finds what a step describes in words is
+//! told the words as numbers, beside the picture.
 //!
-//! One value a stream; the network itself may be shared. Invariant: a stream holds its turn at the network only while it
-//! infers and reads the outputs in place; scaling and suppression of several streams run side by side. Times measure work:
-//! waiting for a turn is in none of them.
+//! One value a stream; the network itself may be shared ([`look`](super::look)). Invariant: suppression and mapping of several
+//! streams run side by side.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use watchkeeper_models::Manifest;
 use watchkeeper_models::manifest::{DecodeKind, Task};
 
 use super::decode::shapes::{Shape, Shapes};
 use super::decode::{self, DecodeError};
-use super::network::{Network, Tensor};
+use super::look::{Look, SharedNetwork};
+use super::network::{Feed, Network, input_shape};
 use super::nms::suppress;
-use super::preprocess::Preprocessor;
-use super::shared::Turnstile;
+use super::text::TextEncoder;
 use super::{DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection};
 use crate::frame::Frame;
 
-/// A network that streams take turns at.
-pub type SharedNetwork = Arc<Turnstile<Box<dyn Network>>>;
-
-/// Detects with a network.
+/// Detects with a network, or classifies.
 pub struct NeuralDetector {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
-    preprocessor: Preprocessor,
-    network: SharedNetwork,
+    look: Look,
+    /// What makes numbers of words; only where a step describes what is to be found.
+    words: Option<TextEncoder>,
     /// What was read of the objects of a picture besides their boxes, and what was made of it.
     read: Shapes,
     shapes: Vec<Shape>,
@@ -43,64 +41,28 @@ impl NeuralDetector {
     /// A detector for one stream over a network that others may use too.
     #[must_use]
     pub fn new(manifest: Arc<Manifest>, network: SharedNetwork) -> Self {
-        let info = DetectorInfo {
-            model: manifest.name.clone(),
-            backend: network.enter().backend().to_owned(),
-            task: manifest.task,
-            labels: manifest.labels.clone(),
-            knows_classes: true,
-            follows_one_picture: false,
-        };
+        let look = Look::new(&manifest.name, manifest.input.clone(), network);
         Self {
-            info,
-            preprocessor: Preprocessor::new(manifest.input.clone()),
+            info: DetectorInfo::of(&manifest, look.backend()),
+            look,
             manifest,
-            network,
+            words: None,
             read: Shapes::default(),
             shapes: Vec::new(),
         }
     }
 
-    fn only(&self) -> DetectError {
-        DetectError::Task {
-            model: self.info.model.clone(),
-            task: self.info.task,
-        }
+    /// The same for what a step describes in words.
+    #[must_use]
+    pub(super) fn with_words(mut self, words: TextEncoder) -> Self {
+        self.words = Some(words);
+        self
     }
-
-    fn failed(&self, message: impl ToString) -> DetectError {
-        DetectError::Backend {
-            model: self.info.model.clone(),
-            backend: self.info.backend.clone(),
-            message: message.to_string(),
-        }
-    }
-}
-
-/// Runs a network and has its outputs read in place. Answers when it began, and how long it took before the reading.
-///
-/// # Errors
-/// What the back end said, or what is wrong with the outputs.
-fn infer(
-    network: &SharedNetwork,
-    tensor: &[f32],
-    read: &mut dyn FnMut(&[Tensor<'_>]) -> Result<(), DecodeError>,
-) -> Result<(Instant, Duration), String> {
-    let (mut took, mut done) = (Duration::ZERO, Ok(()));
-    let mut turn = network.enter();
-    let start = Instant::now();
-    turn.infer(tensor, &mut |outputs| {
-        took = start.elapsed();
-        done = read(outputs);
-    })?;
-    drop(turn);
-    done.map_err(|e| e.to_string())?;
-    Ok((start, took))
 }
 
 /// Why a network is not what it should be.
 #[derive(Debug)]
-pub(crate) enum Rehearsal {
+pub enum Rehearsal {
     /// It can't be run; what the back end said.
     Run(String),
     /// It runs, and its outputs are not what the manifest says.
@@ -113,15 +75,26 @@ pub(crate) enum Rehearsal {
 /// # Errors
 /// [`Rehearsal`], one clause.
 pub(crate) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result<(), Rehearsal> {
-    let input = vec![
-        0.5;
-        super::network::input_shape(&manifest.input)
-            .iter()
-            .product()
-    ];
+    rehearse_with(network, manifest, manifest.classes(), &[])
+}
+
+/// The same with what the network takes besides a picture, for as many classes.
+///
+/// # Errors
+/// [`Rehearsal`], one clause.
+pub(super) fn rehearse_with(
+    network: &mut dyn Network,
+    manifest: &Manifest,
+    classes: usize,
+    besides: &[Feed<'_>],
+) -> Result<(), Rehearsal> {
+    let shape = input_shape(&manifest.input);
+    let input = vec![0.5; shape.iter().product()];
+    let mut inputs = vec![Feed::floats(&shape, &input)];
+    inputs.extend_from_slice(besides);
     let mut decoded: Result<(), DecodeError> = Ok(());
-    let ran = network.infer(&input, &mut |outputs| {
-        decoded = decode::decode(manifest, outputs, 1.0, &mut Vec::new())
+    let ran = network.infer(&inputs, &mut |outputs| {
+        decoded = decode::decode(manifest, classes, outputs, 1.0, &mut Vec::new())
             .and_then(|()| Shapes::default().read(manifest, outputs, &[]));
     });
     ran.map_err(Rehearsal::Run)?;
@@ -144,14 +117,25 @@ impl Detector for NeuralDetector {
         if self.info.task == Task::Classification {
             return Err(self.only());
         }
-        let start = Instant::now();
-        let place = self.preprocessor.run(&frame.picture)?;
-        let preprocess = start.elapsed();
+        let names = &params.described;
+        let words = match &mut self.words {
+            Some(words) if !names.is_empty() => words.rows(names)?,
+            None if names.is_empty() => Vec::new(),
+            _ => return Err(self.only()),
+        };
+        let (classes, shape) = match names.len() {
+            0 => (self.manifest.classes(), [0; 3]),
+            n => (n, [1, n, words.len() / n]),
+        };
+        let besides = [Feed::floats(&shape, &words)];
+        let besides = if names.is_empty() { &[] } else { &besides[..] };
 
         let confidence = params.confidence.unwrap_or(self.manifest.confidence);
         let own = self.manifest.nms;
+        let labels = &self.info.labels;
         let weed = |out: &mut Vec<RawDetection>| {
-            out.retain(|d| !self.info.labels[d.class_id].is_empty());
+            // An empty name marks an id that is not in use.
+            out.retain(|d| labels.get(d.class_id).is_none_or(|label| !label.is_empty()));
             suppress(
                 out,
                 params.iou_threshold.or(own.map(|nms| nms.iou)),
@@ -161,16 +145,16 @@ impl Detector for NeuralDetector {
                 params.max_detections,
             );
         };
-        let ran = infer(&self.network, self.preprocessor.tensor(), &mut |outputs| {
-            decode::decode(&self.manifest, outputs, confidence, out)?;
+        let (place, mut times) = self.look.at(&frame.picture, besides, &mut |outputs| {
+            decode::decode(&self.manifest, classes, outputs, confidence, out)?;
             if params.shapes {
                 // Within the turn: what is said of those that go need not be kept.
                 weed(out);
                 self.read.read(&self.manifest, outputs, out)?;
             }
             Ok(())
-        });
-        let (start, infer) = ran.map_err(|e| self.failed(e))?;
+        })?;
+        let behind = Instant::now();
         if !params.shapes {
             weed(out);
         }
@@ -192,11 +176,8 @@ impl Detector for NeuralDetector {
             self.shapes.retain(|_| areas.next() > Some(0.0));
         }
         out.retain(|d| d.bbox.area() > 0.0);
-        Ok(DetectTimes {
-            preprocess,
-            infer,
-            postprocess: start.elapsed().saturating_sub(infer),
-        })
+        times.postprocess += behind.elapsed();
+        Ok(times)
     }
 
     fn shapes(&self) -> &[Shape] {
@@ -208,18 +189,10 @@ impl Detector for NeuralDetector {
         let DecodeKind::Classes { scores } = self.manifest.decode.kind else {
             return Err(self.only());
         };
-        let start = Instant::now();
-        self.preprocessor.run(&frame.picture)?;
-        let preprocess = start.elapsed();
-        let ran = infer(&self.network, self.preprocessor.tensor(), &mut |outputs| {
+        let (_, times) = self.look.at(&frame.picture, &[], &mut |outputs| {
             decode::scores(&self.manifest, scores, outputs, out)
-        });
-        let (start, infer) = ran.map_err(|e| self.failed(e))?;
-        Ok(DetectTimes {
-            preprocess,
-            infer,
-            postprocess: start.elapsed().saturating_sub(infer),
-        })
+        })?;
+        Ok(times)
     }
 }
 

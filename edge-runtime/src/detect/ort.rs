@@ -11,14 +11,15 @@ use std::path::{Path, PathBuf};
 use ort::environment::Environment;
 use ort::logging::LogLevel;
 use ort::session::Session;
+use ort::session::SessionInputValue;
 use ort::session::builder::GraphOptimizationLevel;
-use ort::value::{TensorRef, ValueType};
+use ort::value::{Tensor as OrtTensor, TensorElementType, TensorRef, ValueType};
 use parking_lot::Mutex;
-use watchkeeper_models::Manifest;
 
 use super::backend::OrtPlaces;
 use super::network::{
-    LoadError, Network, Tensor, check_input, input_shape, one_line, pick_outputs,
+    Feed, Found, LoadError, Network, Numbers, Signature, Tensor, one_line, pick_inputs,
+    pick_outputs,
 };
 
 /// Name of this back end.
@@ -30,25 +31,32 @@ const LIBRARY: &str = "libonnxruntime.so";
 #[derive(Debug)]
 pub struct OrtNetwork {
     session: Session,
-    input: String,
-    input_shape: [usize; 4],
+    inputs: Vec<Input>,
     names: Vec<String>,
 }
 
+/// An input of the session.
+#[derive(Debug)]
+struct Input {
+    name: String,
+    /// Whether its whole numbers have 64 bits, and not 32.
+    is_wide: bool,
+}
+
 impl OrtNetwork {
-    /// Loads a file and compares it with its manifest.
+    /// Loads a file and compares it with what it has to be.
     ///
     /// # Errors
     /// [`LoadError`]: no library, or the file is not a network, or not that of the manifest.
     pub fn load(
         path: &Path,
-        manifest: &Manifest,
+        signature: &Signature<'_>,
         threads: usize,
         places: &OrtPlaces,
     ) -> Result<Self, LoadError> {
         let mismatch = |message| LoadError::Mismatch {
             path: path.to_owned(),
-            manifest: manifest.name.clone(),
+            manifest: signature.manifest.to_owned(),
             message,
         };
         let environment = environment(places).map_err(|message| LoadError::Unavailable {
@@ -59,25 +67,38 @@ impl OrtNetwork {
         let data = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;
         let session = session(&environment, &data, threads)
             .map_err(|message| LoadError::file(path, NAME, &message))?;
-        let [input] = session.inputs() else {
-            let count = session.inputs().len();
-            return Err(mismatch(format!("it has {count} inputs, one is needed")));
-        };
-        if let ValueType::Tensor { shape, .. } = input.dtype() {
-            let dims: Vec<_> = shape.iter().map(|d| usize::try_from(*d).ok()).collect();
-            check_input(&dims, &manifest.input).map_err(mismatch)?;
+        let mut found = Vec::new();
+        let mut there = Vec::new();
+        for input in session.inputs() {
+            let (axes, is_wide) = match input.dtype() {
+                ValueType::Tensor { shape, ty, .. } => {
+                    let axes = shape.iter().map(|d| usize::try_from(*d).ok());
+                    (Some(axes.collect()), *ty == TensorElementType::Int64)
+                }
+                _ => (None, false),
+            };
+            let name = input.name().to_owned();
+            there.push(Input {
+                name: name.clone(),
+                is_wide,
+            });
+            found.push(Found { name, axes });
         }
-        let input = input.name().to_owned();
+        let picked = pick_inputs(&signature.inputs, &found).map_err(mismatch)?;
+        let mut slots: Vec<Option<Input>> = there.into_iter().map(Some).collect();
+        let inputs = picked
+            .into_iter()
+            .filter_map(|i| slots.get_mut(i)?.take())
+            .collect();
         let there: Vec<_> = session
             .outputs()
             .iter()
             .map(|o| o.name().to_owned())
             .collect();
-        let names = pick_outputs(&manifest.decode.outputs, &there).map_err(mismatch)?;
+        let names = pick_outputs(signature.outputs, &there).map_err(mismatch)?;
         Ok(Self {
             session,
-            input,
-            input_shape: input_shape(&manifest.input),
+            inputs,
             names,
         })
     }
@@ -110,13 +131,31 @@ impl Network for OrtNetwork {
         NAME
     }
 
-    fn infer(&mut self, input: &[f32], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
+    fn infer(
+        &mut self,
+        inputs: &[Feed<'_>],
+        read: &mut dyn FnMut(&[Tensor<'_>]),
+    ) -> Result<(), String> {
         let said = |e: ort::Error| one_line(&e.to_string());
-        let input = TensorRef::from_array_view((self.input_shape, input)).map_err(said)?;
-        let outputs = self
-            .session
-            .run(ort::inputs![self.input.as_str() => input])
-            .map_err(said)?;
+        let mut fed: Vec<(&str, SessionInputValue<'_>)> = Vec::with_capacity(inputs.len());
+        for (input, feed) in self.inputs.iter().zip(inputs) {
+            let value = match feed.numbers {
+                Numbers::Floats(data) => TensorRef::from_array_view((feed.shape, data))
+                    .map_err(said)?
+                    .into(),
+                Numbers::Whole(data) if input.is_wide => {
+                    let wide: Vec<i64> = data.iter().copied().map(i64::from).collect();
+                    OrtTensor::from_array((feed.shape, wide))
+                        .map_err(said)?
+                        .into()
+                }
+                Numbers::Whole(data) => TensorRef::from_array_view((feed.shape, data))
+                    .map_err(said)?
+                    .into(),
+            };
+            fed.push((&input.name, value));
+        }
+        let outputs = self.session.run(fed).map_err(said)?;
         let mut lent = Vec::with_capacity(self.names.len());
         for name in &self.names {
             let value = outputs

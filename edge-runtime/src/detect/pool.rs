@@ -1,4 +1,4 @@
-//! Detectors for pipelines, with networks shared among them.
+//! Models for pipelines, with networks shared among them.
 //!
 //! Two pipelines that ask for the same file, back end and number of threads get two detectors over one session. Invariant:
 //! a network is loaded once and stays loaded exactly as long as a detector uses it; of two requests for the same one at the same time the
@@ -11,14 +11,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use watchkeeper_models::{MOTION, Resolved, Zoo, ZooError};
+use watchkeeper_models::manifest::Task;
+use watchkeeper_models::{MOTION, Manifest, Resolved, Zoo, ZooError};
 
-use super::Detector;
-use super::backend::{self, BackendChoice, OrtPlaces};
+use super::backend::{self, BackendChoice, OrtPlaces, Trial};
+use super::gaze::GazeModel;
+use super::look::SharedNetwork;
 use super::motion::{MotionDetector, MotionSettings};
-use super::network::{LoadError, Network};
-use super::neural::NeuralDetector;
+use super::network::{Feed, LoadError, Network, Signature, Wanted, input_shape};
+use super::neural::{NeuralDetector, rehearse, rehearse_with};
+use super::read::{self, TextReader};
 use super::shared::Turnstile;
+use super::text::{self, TextEncoder, Words, WordsError};
+use super::whole::WholePictures;
+use super::{DetectError, Detector};
 
 /// What a pipeline asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -46,6 +52,24 @@ pub enum OpenError {
     /// The file can't be run.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// What makes tokens of words can't be had.
+    #[error(transparent)]
+    Words(#[from] WordsError),
+    /// A network that another one depends on does not answer.
+    #[error(transparent)]
+    Asked(#[from] DetectError),
+    /// The model that a manifest names for finding faces finds none.
+    #[error(
+        "manifest `{manifest}` names `{model}` for finding faces, and it is a model for {}; name one for object-detection", .task.name()
+    )]
+    Faces {
+        /// The manifest.
+        manifest: String,
+        /// The model it names.
+        model: String,
+        /// What that does.
+        task: Task,
+    },
 }
 
 /// The networks in use.
@@ -62,7 +86,7 @@ type Place = Arc<Mutex<Weak<Turnstile<Box<dyn Network>>>>>;
 type Key = (PathBuf, String, BackendChoice, usize);
 
 impl DetectorPool {
-    /// A detector for one stream.
+    /// A model for one stream.
     ///
     /// # Errors
     /// [`OpenError`]: the model is unknown, absent, damaged, not what its manifest says, or the back end is not here.
@@ -74,35 +98,82 @@ impl DetectorPool {
         for problem in zoo.problems() {
             tracing::warn!(%problem, "a model manifest is left out");
         }
-        let Resolved { manifest, path } = zoo.resolve(&request.model)?;
+        let resolved = zoo.resolve(&request.model)?;
+        let opening = Opening {
+            pool: self,
+            request,
+            resolved: &resolved,
+        };
+        let manifest = Arc::clone(&resolved.manifest);
+        Ok(match manifest.task {
+            Task::ObjectDetection
+            | Task::InstanceSegmentation
+            | Task::KeypointDetection
+            | Task::Classification => Box::new(NeuralDetector::new(manifest, opening.pictures()?)),
+            Task::ZeroShotDetection => {
+                let mut words = opening.words()?;
+                // How many numbers a text has is known by asking.
+                let numbers = words.as_mut().map(|words| words.numbers("a thing"));
+                let numbers = numbers.transpose()?.map_or(0, |numbers| numbers.len());
+                let network = opening.described(numbers)?;
+                let detector = NeuralDetector::new(manifest, network);
+                match words {
+                    Some(words) => Box::new(detector.with_words(words)),
+                    None => Box::new(detector),
+                }
+            }
+            Task::ImageEmbedding
+            | Task::ImageTextEmbedding
+            | Task::SemanticSegmentation
+            | Task::DepthEstimation => {
+                let words = opening.words()?;
+                Box::new(WholePictures::new(manifest, opening.pictures()?, words))
+            }
+            Task::TextReading => Box::new(opening.reader()?),
+            Task::GazeEstimation => {
+                let faces = opening.faces()?;
+                Box::new(GazeModel::new(manifest, opening.pictures()?, faces))
+            }
+        })
+    }
+
+    /// A network, loaded where nobody has it yet.
+    fn network(
+        &self,
+        request: &OpenRequest,
+        path: PathBuf,
+        signature: &Signature<'_>,
+        trial: Trial<'_>,
+    ) -> Result<SharedNetwork, LoadError> {
         let threads = request
             .threads
             .map_or_else(backend::default_threads, NonZeroUsize::get);
         let path = path.canonicalize().unwrap_or(path);
-        let key = (path, manifest.name.clone(), request.backend, threads);
+        let key = (
+            path,
+            signature.manifest.to_owned(),
+            request.backend,
+            threads,
+        );
 
         let place = self.place(&key);
         let mut place = place.lock();
-        let network = match place.upgrade() {
-            Some(network) => network,
-            None => {
-                let _loading = self.loading.lock();
-                let network =
-                    backend::load(request.backend, &key.0, &manifest, threads, &request.ort)?;
-                tracing::info!(
-                    model = manifest.name,
-                    backend = network.backend(),
-                    threads,
-                    path = %key.0.display(),
-                    "network loaded"
-                );
-                let network = Arc::new(Turnstile::new(network));
-                *place = Arc::downgrade(&network);
-                network
-            }
-        };
-        drop(place);
-        Ok(Box::new(NeuralDetector::new(manifest, network)))
+        if let Some(network) = place.upgrade() {
+            return Ok(network);
+        }
+        let _loading = self.loading.lock();
+        let (choice, ort) = (request.backend, &request.ort);
+        let network = backend::load_as(choice, &key.0, signature, trial, threads, ort)?;
+        tracing::info!(
+            model = signature.manifest,
+            backend = network.backend(),
+            threads,
+            path = %key.0.display(),
+            "network loaded"
+        );
+        let network = Arc::new(Turnstile::new(network));
+        *place = Arc::downgrade(&network);
+        Ok(network)
     }
 
     /// The place of one network. Places that nobody looks at and whose network is gone are given up.
@@ -117,6 +188,116 @@ impl DetectorPool {
     pub fn loaded(&self) -> usize {
         let places = self.places.lock();
         places.values().filter(|place| is_loaded(place)).count()
+    }
+}
+
+/// A model that is being opened, network by network.
+struct Opening<'a> {
+    pool: &'a DetectorPool,
+    request: &'a OpenRequest,
+    resolved: &'a Resolved,
+}
+
+impl Opening<'_> {
+    fn manifest(&self) -> &Manifest {
+        &self.resolved.manifest
+    }
+
+    fn load(
+        &self,
+        path: PathBuf,
+        signature: &Signature<'_>,
+        trial: Trial<'_>,
+    ) -> Result<SharedNetwork, LoadError> {
+        self.pool.network(self.request, path, signature, trial)
+    }
+
+    /// The network that looks at pictures.
+    fn pictures(&self) -> Result<SharedNetwork, LoadError> {
+        let manifest = self.manifest();
+        let trial = |network: &mut dyn Network| rehearse(network, manifest);
+        self.load(self.resolved.path.clone(), &Signature::of(manifest), &trial)
+    }
+
+    /// The network that looks for what is described, each in as many numbers.
+    fn described(&self, numbers: usize) -> Result<SharedNetwork, LoadError> {
+        let manifest = self.manifest();
+        let mut signature = Signature::of(manifest);
+        signature.inputs = vec![
+            Wanted::axes(input_shape(&manifest.input).map(Some)),
+            Wanted::axes([Some(1), None, Some(numbers)]),
+        ];
+        let trial = |network: &mut dyn Network| {
+            let (shape, words) = ([1, 2, numbers], vec![0.5; 2 * numbers]);
+            rehearse_with(network, manifest, 2, &[Feed::floats(&shape, &words)])
+        };
+        self.load(self.resolved.path.clone(), &signature, &trial)
+    }
+
+    /// What makes numbers of texts, where the model has it.
+    fn words(&self) -> Result<Option<TextEncoder>, WordsError> {
+        let manifest = self.manifest();
+        let Some(described) = &manifest.text else {
+            return Ok(None);
+        };
+        let words = Words::read(self.resolved, described)?;
+        let trial = |network: &mut dyn Network| text::rehearse(network, &words);
+        let network = self.load(
+            self.resolved.part(&described.part),
+            &text::signature(&manifest.name, described),
+            &trial,
+        )?;
+        Ok(Some(TextEncoder::new(&manifest.name, words, network)))
+    }
+
+    /// What reads, with what finds lines where the model has it.
+    fn reader(&self) -> Result<TextReader, LoadError> {
+        let manifest = self.manifest();
+        let trial = |network: &mut dyn Network| read::rehearse(network, manifest);
+        let path = self.resolved.path.clone();
+        let network = self.load(path, &read::signature(manifest), &trial)?;
+        let lines = match &manifest.lines {
+            None => None,
+            Some(lines) => {
+                let trial = |network: &mut dyn Network| read::rehearse_lines(network, lines);
+                let path = self.resolved.part(&lines.part);
+                let signature = read::lines_signature(manifest, lines);
+                Some((lines.clone(), self.load(path, &signature, &trial)?))
+            }
+        };
+        Ok(TextReader::new(
+            Arc::clone(&self.resolved.manifest),
+            network,
+            lines,
+        ))
+    }
+
+    /// The model that finds faces, where the manifest names one.
+    fn faces(&self) -> Result<Option<Box<dyn Detector>>, OpenError> {
+        let manifest = self.manifest();
+        let Some(model) = &manifest.faces else {
+            return Ok(None);
+        };
+        let zoo = Zoo::with_dirs(self.request.models_dirs.iter().cloned());
+        let resolved = zoo.resolve(model)?;
+        match resolved.manifest.task {
+            Task::ObjectDetection | Task::KeypointDetection | Task::InstanceSegmentation => {}
+            // Only what has no model beside itself: manifests that name each other would be opened for ever.
+            task => {
+                return Err(OpenError::Faces {
+                    manifest: manifest.name.clone(),
+                    model: model.clone(),
+                    task,
+                });
+            }
+        }
+        let opening = Opening {
+            resolved: &resolved,
+            ..*self
+        };
+        let network = opening.pictures()?;
+        let detector = NeuralDetector::new(Arc::clone(&resolved.manifest), network);
+        Ok(Some(Box::new(detector)))
     }
 }
 

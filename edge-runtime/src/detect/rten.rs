@@ -5,13 +5,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rten::{Dimension, Model, NodeId, RunOptions, ThreadPool};
+use rten::{Dimension, Model, NodeId, RunOptions, ThreadPool, ValueOrView};
 use rten_tensor::prelude::*;
-use rten_tensor::{Contiguous, NdTensorView, TensorView};
-use watchkeeper_models::manifest::Manifest;
+use rten_tensor::{Contiguous, TensorView};
 
 use super::network::{
-    LoadError, Network, Tensor, check_input, input_shape, one_line, pick_outputs,
+    Feed, Found, LoadError, Network, Numbers, Signature, Tensor, one_line, pick_inputs,
+    pick_outputs,
 };
 
 /// Name of this back end.
@@ -20,8 +20,7 @@ pub const NAME: &str = "rten";
 /// A network that `rten` runs.
 pub struct RtenNetwork {
     model: Model,
-    input: NodeId,
-    input_shape: [usize; 4],
+    inputs: Vec<NodeId>,
     outputs: Vec<NodeId>,
     names: Vec<String>,
     pool: Arc<ThreadPool>,
@@ -30,53 +29,57 @@ pub struct RtenNetwork {
 impl std::fmt::Debug for RtenNetwork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RtenNetwork")
-            .field("input_shape", &self.input_shape)
+            .field("inputs", &self.inputs)
             .field("outputs", &self.names)
             .finish_non_exhaustive()
     }
 }
 
 impl RtenNetwork {
-    /// Loads a file and compares it with its manifest.
+    /// Loads a file and compares it with what it has to be.
     ///
     /// # Errors
     /// [`LoadError`].
-    pub fn load(path: &Path, manifest: &Manifest, threads: usize) -> Result<Self, LoadError> {
+    pub fn load(path: &Path, signature: &Signature<'_>, threads: usize) -> Result<Self, LoadError> {
         let mismatch = |message| LoadError::Mismatch {
             path: path.to_owned(),
-            manifest: manifest.name.clone(),
+            manifest: signature.manifest.to_owned(),
             message,
         };
         // Read into memory: a file that is replaced while it runs must not change under the network.
         let data = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;
         let model = Model::load(data).map_err(|e| LoadError::file(path, NAME, &e))?;
-        let &[input] = model.input_ids() else {
-            let count = model.input_ids().len();
-            return Err(mismatch(format!("it has {count} inputs, one is needed")));
-        };
-        if let Some(dims) = model.input_shape(0) {
-            let dims: Vec<_> = dims
-                .iter()
-                .map(|d| match d {
-                    Dimension::Fixed(n) => Some(*n),
-                    Dimension::Symbolic(_) => None,
-                })
-                .collect();
-            check_input(&dims, &manifest.input).map_err(mismatch)?;
-        }
         let name_of = |id: &NodeId| {
             let info = model.node_info(*id);
             info.and_then(|n| n.name()).unwrap_or_default().to_owned()
         };
+        let axes = |n: usize| -> Option<Vec<Option<usize>>> {
+            let dims = model.input_shape(n)?;
+            let axes = dims.iter().map(|d| match d {
+                Dimension::Fixed(n) => Some(*n),
+                Dimension::Symbolic(_) => None,
+            });
+            Some(axes.collect())
+        };
+        let found = model.input_ids().iter().enumerate();
+        let found: Vec<Found> = found
+            .map(|(n, id)| Found {
+                name: name_of(id),
+                axes: axes(n),
+            })
+            .collect();
+        let picked = pick_inputs(&signature.inputs, &found).map_err(mismatch)?;
+        let ids = model.input_ids();
+        let inputs = picked.into_iter().filter_map(|i| ids.get(i).copied());
+        let inputs = inputs.collect();
         let there: Vec<_> = model.output_ids().iter().map(name_of).collect();
-        let names = pick_outputs(&manifest.decode.outputs, &there).map_err(mismatch)?;
+        let names = pick_outputs(signature.outputs, &there).map_err(mismatch)?;
         let outputs = names
             .iter()
             .filter_map(|name| model.find_node(name))
             .collect();
         Ok(Self {
-            input,
-            input_shape: input_shape(&manifest.input),
+            inputs,
             outputs,
             names,
             pool: Arc::new(ThreadPool::with_num_threads(threads)),
@@ -85,22 +88,38 @@ impl RtenNetwork {
     }
 }
 
+/// What goes in, as the library takes it.
+fn value<'a>(feed: &Feed<'a>) -> Result<ValueOrView<'a>, String> {
+    let said = |e: &dyn std::fmt::Display| one_line(&e.to_string());
+    Ok(match feed.numbers {
+        Numbers::Floats(data) => TensorView::try_from_data(feed.shape, data)
+            .map_err(|e| said(&e))?
+            .into(),
+        Numbers::Whole(data) => TensorView::try_from_data(feed.shape, data)
+            .map_err(|e| said(&e))?
+            .into(),
+    })
+}
+
 impl Network for RtenNetwork {
     fn backend(&self) -> &'static str {
         NAME
     }
 
-    fn infer(&mut self, input: &[f32], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
+    fn infer(
+        &mut self,
+        inputs: &[Feed<'_>],
+        read: &mut dyn FnMut(&[Tensor<'_>]),
+    ) -> Result<(), String> {
         let said = |e: &dyn std::fmt::Display| one_line(&e.to_string());
-        let input = NdTensorView::try_from_data(self.input_shape, input).map_err(|e| said(&e))?;
+        let mut fed = Vec::with_capacity(inputs.len());
+        for (id, feed) in self.inputs.iter().zip(inputs) {
+            fed.push((*id, value(feed)?));
+        }
         let options = RunOptions::default().with_thread_pool(Some(self.pool.clone()));
         let values = self
             .model
-            .run(
-                vec![(self.input, input.into())],
-                &self.outputs,
-                Some(options),
-            )
+            .run(fed, &self.outputs, Some(options))
             .map_err(|e| said(&e))?;
         let contiguous: Vec<_> = values
             .iter()

@@ -10,7 +10,7 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_models::Manifest;
 use watchkeeper_models::manifest::{ColourOrder, Fit, Input, Layout};
 
-use super::network::{Network, Tensor};
+use super::network::{Feed, Network, Tensor};
 use super::shared::Turnstile;
 use super::{DetectParams, Detector, RawDetection};
 use crate::frame::{ColorMatrix, Colorimetry, Frame, FrameId, OwnedPlanes, Picture, PixelFormat};
@@ -60,7 +60,7 @@ impl Network for Scripted {
         "scripted"
     }
 
-    fn infer(&mut self, _input: &[f32], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
+    fn infer(&mut self, _: &[Feed<'_>], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
         read(&[Tensor {
             name: "out",
             shape: &self.1,

@@ -41,7 +41,7 @@ impl Detectors {
             Some(model) if !plan.models.is_empty() => std::slice::from_ref(model),
             _ => &plan.models,
         };
-        for model in wanted.iter().chain(&plan.classifiers) {
+        for model in wanted.iter().chain(&plan.asked) {
             if !detectors.by_model.contains_key(model) {
                 detectors.by_model.insert(model.clone(), open(model)?);
             }
@@ -105,11 +105,11 @@ impl Detectors {
         own.or_else(|| self.by_model.get(model)).map(|d| d.info())
     }
 
-    /// The classifier of this name.
+    /// The model of this name, for a step that asks it something else than for objects.
     ///
     /// # Errors
     /// One sentence, when there is none.
-    pub(super) fn classifier(&mut self, model: &str) -> Result<&mut Box<dyn Detector>, String> {
+    pub(super) fn asked(&mut self, model: &str) -> Result<&mut Box<dyn Detector>, String> {
         self.by_model
             .get_mut(model)
             .ok_or_else(|| not_loaded(model))

@@ -13,11 +13,17 @@ use jiff::Timestamp;
 use watchkeeper_contract::effect::Effect;
 use watchkeeper_engine::detections::{Detection, DetectionId, Detections, Extra};
 use watchkeeper_engine::mask::Mask;
-use watchkeeper_engine::workflow::{ClassScore, DetectRequest, Host, ImageValue, Pixels, Task};
+use watchkeeper_engine::workflow::{
+    Array, ClassScore, DetectRequest, Gaze, Host, ImageValue, Pixels, Task, Writing,
+};
+use watchkeeper_models::manifest::Task as Does;
 
 use super::detectors::Detectors;
 use crate::clock;
-use crate::detect::{DetectParams, DetectTimes, RawDetection, Shape};
+use crate::detect::{
+    DepthMap, DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, FaceGaze,
+    RawDetection, Shape,
+};
 use crate::effects::Outlet;
 use crate::frame::{Frame, Picture};
 
@@ -118,6 +124,42 @@ impl<T> Answers<T> {
     }
 }
 
+/// What models said that steps ask something else than for objects, by the model.
+#[derive(Debug, Default)]
+struct Answered {
+    classes: BTreeMap<String, Answers<Vec<ClassScore>>>,
+    numbers: BTreeMap<String, Answers<Vec<f32>>>,
+    writings: BTreeMap<String, Answers<Writing>>,
+    segments: BTreeMap<String, Answers<Detections>>,
+    depths: BTreeMap<String, Answers<Array>>,
+    gazes: BTreeMap<String, Answers<Vec<Gaze>>>,
+}
+
+impl Answered {
+    /// A frame begins.
+    fn begin(&mut self) {
+        self.classes.values_mut().for_each(Answers::begin);
+        self.numbers.values_mut().for_each(Answers::begin);
+        self.writings.values_mut().for_each(Answers::begin);
+        self.segments.values_mut().for_each(Answers::begin);
+        self.depths.values_mut().for_each(Answers::begin);
+        self.gazes.values_mut().for_each(Answers::begin);
+    }
+
+    /// It is over.
+    fn end(&mut self) {
+        self.classes.values_mut().for_each(Answers::end);
+        self.numbers.values_mut().for_each(Answers::end);
+        self.writings.values_mut().for_each(Answers::end);
+        self.segments.values_mut().for_each(Answers::end);
+        self.depths.values_mut().for_each(Answers::end);
+        self.gazes.values_mut().for_each(Answers::end);
+    }
+}
+
+/// Where the answers to one kind of question are kept.
+type Kept<T> = fn(&mut Answered) -> &mut BTreeMap<String, Answers<T>>;
+
 /// Serves the detection steps of one pipeline.
 #[derive(Debug)]
 pub struct DetectHost {
@@ -130,9 +172,8 @@ pub struct DetectHost {
     /// By step.
     answers: BTreeMap<String, Answers<Detections>>,
     /// By model.
-    classes: BTreeMap<String, Answers<Vec<ClassScore>>>,
+    answered: Answered,
     raw: Vec<RawDetection>,
-    scores: Vec<f32>,
     times: DetectTimes,
     /// Each time a model was asked in this frame.
     inferences: Vec<(String, Duration)>,
@@ -151,9 +192,8 @@ impl DetectHost {
             frame: None,
             hold: false,
             answers: BTreeMap::new(),
-            classes: BTreeMap::new(),
+            answered: Answered::default(),
             raw: Vec::new(),
-            scores: Vec::new(),
             times: DetectTimes::default(),
             inferences: Vec::new(),
             outlet: None,
@@ -181,7 +221,7 @@ impl DetectHost {
         });
         self.hold = hold;
         self.answers.values_mut().for_each(Answers::begin);
-        self.classes.values_mut().for_each(Answers::begin);
+        self.answered.begin();
         self.times = DetectTimes::default();
     }
 
@@ -190,7 +230,7 @@ impl DetectHost {
         self.frame = None;
         if !self.hold {
             self.answers.values_mut().for_each(Answers::end);
-            self.classes.values_mut().for_each(Answers::end);
+            self.answered.end();
         }
         self.times
     }
@@ -206,37 +246,84 @@ impl DetectHost {
         Ok(frame.frame_of(image))
     }
 
-    /// Asks the classifier, whatever is held.
-    fn look_at(&mut self, model: &str, image: &ImageValue) -> Result<Vec<ClassScore>, String> {
-        let frame = self.frame_of(image)?;
-        let classifier = self.detectors.classifier(model)?;
-        let said = classifier.classify(&frame, &mut self.scores);
-        let times = said.map_err(|e| e.to_string())?;
+    /// What a model answers about a picture: what it said last where the gate is closed, else what `ask` hears from it now.
+    fn answer<T: Clone>(
+        &mut self,
+        kept: Kept<T>,
+        model: &str,
+        image: &ImageValue,
+        ask: impl FnOnce(&mut Self, &Frame) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let place = Place::of(image);
+        let answers = kept(&mut self.answered)
+            .entry(model.to_owned())
+            .or_default();
+        if self.hold
+            && let Some(held) = answers.for_this(place).cloned()
+        {
+            answers.asked += 1;
+            return Ok(held);
+        }
+        let frame = self.frame_of(image);
+        let said = frame.and_then(|frame| ask(self, &frame));
+        let answers = kept(&mut self.answered)
+            .entry(model.to_owned())
+            .or_default();
+        answers.keep(place, said.as_ref().ok().cloned());
+        said
+    }
+
+    /// Asks a model, and notes what it cost.
+    fn ask(
+        &mut self,
+        model: &str,
+        ask: impl FnOnce(&mut dyn Detector) -> Result<DetectTimes, DetectError>,
+    ) -> Result<(), String> {
+        let asked = self.detectors.asked(model)?;
+        let times = ask(asked.as_mut()).map_err(|e| e.to_string())?;
         self.times += times;
         self.inferences.push((model.to_owned(), times.infer));
-        let labels = &classifier.info().labels;
-        let scores = labels.iter().zip(&self.scores).enumerate();
-        // An empty name marks an id that is not in use.
-        let scores = scores.filter(|(_, (label, _))| !label.is_empty());
-        Ok(scores
-            .map(|(id, (label, score))| ClassScore {
-                class: label.clone(),
-                class_id: i64::try_from(id).unwrap_or(i64::MAX),
-                confidence: f64::from(*score),
-            })
-            .collect())
+        Ok(())
+    }
+
+    /// An identity for a box that is just found.
+    fn new_box(&mut self) -> DetectionId {
+        self.boxes += 1;
+        DetectionId::Local {
+            stream: self.stream,
+            number: self.boxes,
+        }
+    }
+
+    /// Names of the classes of a model that is asked something else than for objects.
+    fn labels(&mut self, model: &str) -> Result<Arc<[Arc<str>]>, String> {
+        Ok(Arc::clone(&self.detectors.asked(model)?.info().labels))
     }
 
     /// Asks the detector, whatever is held.
     fn examine(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
         let frame = self.frame_of(request.image)?;
         let detector = self.detectors.serving(request)?;
+        let wants_shapes = matches!(request.task, Task::Masks | Task::Keypoints);
+        let can_not = |info: &DetectorInfo| {
+            format!(
+                "model {:?} is asked for {}, and is a model for {}",
+                info.model,
+                request.task.what(),
+                info.task.name()
+            )
+        };
+        // Whatever it found would get the names of what was described.
+        if request.described.is_some() && detector.info().task != Does::ZeroShotDetection {
+            return Err(can_not(detector.info()));
+        }
         let params = DetectParams {
             confidence: request.confidence.map(|c| c as f32),
             iou_threshold: request.iou_threshold.map(|t| t as f32),
             class_agnostic_nms: request.class_agnostic_nms,
             max_detections: request.max_detections.unwrap_or(300),
-            shapes: request.task != Task::Boxes,
+            shapes: wants_shapes,
+            described: request.described.unwrap_or_default().to_vec(),
         };
         let times = detector
             .detect(&frame, &params, &mut self.raw)
@@ -245,13 +332,8 @@ impl DetectHost {
         let info = detector.info();
         self.inferences.push((info.model.clone(), times.infer));
         let shapes = detector.shapes();
-        if request.task != Task::Boxes && shapes.len() != self.raw.len() {
-            return Err(format!(
-                "model {:?} is asked for {}, and is a model for {}",
-                info.model,
-                request.task.what(),
-                info.task.name()
-            ));
+        if wants_shapes && shapes.len() != self.raw.len() {
+            return Err(can_not(info));
         }
         // A detector whose one class is not a kind of thing can't be asked for kinds of things.
         let filter = request.class_filter.filter(|_| info.knows_classes);
@@ -260,10 +342,10 @@ impl DetectHost {
             size: [frame.picture.width, frame.picture.height],
         };
         for (i, raw) in self.raw.iter().enumerate() {
-            let class = info
-                .labels
-                .get(raw.class_id)
-                .cloned()
+            let described = request.described.and_then(|names| names.get(raw.class_id));
+            let class = described
+                .map(|name| Arc::from(name.as_str()))
+                .or_else(|| info.labels.get(raw.class_id).cloned())
                 .unwrap_or_else(|| Arc::from(format!("class_{}", raw.class_id)));
             if filter.is_some_and(|wanted| !wanted.iter().any(|w| **w == *class)) {
                 continue;
@@ -278,6 +360,7 @@ impl DetectHost {
                 }
                 Some(Shape::Keypoints(points)) => extra.keypoints = Some(points.clone().into()),
             }
+            // Not `new_box`: the detector is borrowed.
             self.boxes += 1;
             let id = DetectionId::Local {
                 stream: self.stream,
@@ -319,18 +402,149 @@ impl Host for DetectHost {
     }
 
     fn classify(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<ClassScore>, String> {
-        let place = Place::of(image);
-        let answers = self.classes.entry(model_id.to_owned()).or_default();
-        if self.hold
-            && let Some(held) = answers.for_this(place).cloned()
-        {
-            answers.asked += 1;
-            return Ok(held);
-        }
-        let said = self.look_at(model_id, image);
-        let answers = self.classes.entry(model_id.to_owned()).or_default();
-        answers.keep(place, said.as_ref().ok().cloned());
-        said
+        self.answer(
+            |all| &mut all.classes,
+            model_id,
+            image,
+            |host, frame| {
+                let mut scores = Vec::new();
+                host.ask(model_id, |model| model.classify(frame, &mut scores))?;
+                let labels = host.labels(model_id)?;
+                let scores = labels.iter().zip(scores).enumerate();
+                // An empty name marks an id that is not in use.
+                let scores = scores.filter(|(_, (label, _))| !label.is_empty());
+                Ok(scores
+                    .map(|(id, (label, score))| ClassScore {
+                        class: label.clone(),
+                        class_id: i64::try_from(id).unwrap_or(i64::MAX),
+                        confidence: f64::from(score),
+                    })
+                    .collect())
+            },
+        )
+    }
+
+    fn embed(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<f32>, String> {
+        self.answer(
+            |all| &mut all.numbers,
+            model_id,
+            image,
+            |host, frame| {
+                let mut numbers = Vec::new();
+                host.ask(model_id, |model| model.embed(frame, &mut numbers))?;
+                Ok(numbers)
+            },
+        )
+    }
+
+    fn embed_text(&mut self, model_id: &str, text: &str) -> Result<Vec<f32>, String> {
+        let numbers = self.detectors.asked(model_id)?.embed_text(text);
+        numbers.map(|n| n.to_vec()).map_err(|e| e.to_string())
+    }
+
+    fn read_text(&mut self, model_id: &str, image: &ImageValue) -> Result<Writing, String> {
+        self.answer(
+            |all| &mut all.writings,
+            model_id,
+            image,
+            |host, frame| {
+                let (rgb, mut lines) = (image.pixels.rgb(), Vec::new());
+                host.ask(model_id, |model| model.read(frame, &rgb, &mut lines))?;
+                let mut parts = Detections {
+                    boxes: Vec::with_capacity(lines.len()),
+                    size: image.size(),
+                };
+                for line in &lines {
+                    let score = f64::from(line.confidence);
+                    let id = host.new_box();
+                    parts
+                        .boxes
+                        .push(Detection::new(line.bbox, score, 0, line.text.as_str(), id));
+                }
+                let text: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+                Ok(Writing {
+                    text: text.join(" "),
+                    parts,
+                })
+            },
+        )
+    }
+
+    fn segment(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        confidence: Option<f64>,
+    ) -> Result<Detections, String> {
+        self.answer(
+            |all| &mut all.segments,
+            model_id,
+            image,
+            |host, frame| {
+                let mut segments = Vec::new();
+                let least = confidence.map(|c| c as f32);
+                host.ask(model_id, |model| model.segment(frame, least, &mut segments))?;
+                let labels = host.labels(model_id)?;
+                let mut found = Detections {
+                    boxes: Vec::with_capacity(segments.len()),
+                    size: image.size(),
+                };
+                for segment in segments {
+                    let (Some(bbox), Some(label)) =
+                        (segment.mask.bbox(), labels.get(segment.class_id))
+                    else {
+                        continue;
+                    };
+                    let class_id = i64::try_from(segment.class_id).unwrap_or(i64::MAX);
+                    let score = f64::from(segment.confidence);
+                    let id = host.new_box();
+                    let mut one = Detection::new(bbox, score, class_id, label.clone(), id);
+                    one.extra_mut().mask = Some(Arc::new(Mask::Bitmap(segment.mask)));
+                    found.boxes.push(one);
+                }
+                Ok(found)
+            },
+        )
+    }
+
+    fn depth(&mut self, model_id: &str, image: &ImageValue) -> Result<Array, String> {
+        self.answer(
+            |all| &mut all.depths,
+            model_id,
+            image,
+            |host, frame| {
+                let mut map = DepthMap::default();
+                host.ask(model_id, |model| model.depth(frame, &mut map))?;
+                Array::new(map.size.to_vec(), map.data)
+                    .ok_or_else(|| format!("model {model_id:?} gave a depth that is not whole"))
+            },
+        )
+    }
+
+    fn gaze(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        finds_faces: bool,
+    ) -> Result<Vec<Gaze>, String> {
+        self.answer(
+            |all| &mut all.gazes,
+            model_id,
+            image,
+            |host, frame| {
+                let (rgb, mut faces) = (image.pixels.rgb(), Vec::new());
+                host.ask(model_id, |model| {
+                    model.gaze(frame, &rgb, finds_faces, &mut faces)
+                })?;
+                let gaze = |face: FaceGaze| Gaze {
+                    face: face.face,
+                    confidence: f64::from(face.score),
+                    yaw: f64::from(face.angles[0]),
+                    pitch: f64::from(face.angles[1]),
+                };
+                Ok(faces.into_iter().map(gaze).collect())
+            },
+        )
     }
 
     fn knows_classes(&self, request: &DetectRequest<'_>) -> bool {

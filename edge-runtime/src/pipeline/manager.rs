@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, WarningKind};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::source::{SourceSpec, SourceState};
@@ -73,6 +73,8 @@ pub struct Parts {
     pub states: Arc<States>,
     /// What workflows want done outside.
     pub effects: Arc<Effects>,
+    /// Channels that rules may name.
+    pub channels: Vec<ChannelId>,
     /// What keeps a crash loop from bricking the box.
     pub guard: Arc<GuardFile>,
     /// Identity of this run of the runtime.

@@ -5,8 +5,8 @@ use axum::extract::{Path, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use watchkeeper_contract::health::Health;
+use watchkeeper_http::Refusal;
 
-use super::refusal::Refusal;
 use super::{App, metrics, openapi};
 use crate::journal::media;
 

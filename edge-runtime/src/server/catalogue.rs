@@ -13,9 +13,9 @@ use watchkeeper_contract::workflow::{
     BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,
     WorkflowRunResult,
 };
+use watchkeeper_http::{Refusal, body, refusal};
 
-use super::refusal::{self, Refusal};
-use super::{App, MAX_PICTURES_BODY, Runtime, body};
+use super::{App, MAX_PICTURES_BODY, Runtime};
 
 /// Checks a workflow definition without deploying it. One that does not compile is an answer, not a refusal.
 #[utoipa::path(post, path = "/workflows/validate", tag = "workflows",

@@ -16,10 +16,10 @@ use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::spool::{
     EffectNumber, EffectOutcome, MAX_EFFECTS_PAGE, MAX_EFFECTS_WAIT_S, SpooledEffect, WaitingEffect,
 };
+use watchkeeper_http::body::{self, Named};
+use watchkeeper_http::{Refusal, closed};
 
-use super::body::Named;
-use super::refusal::Refusal;
-use super::{App, MAX_FOLLOWERS, body, closed};
+use super::{App, MAX_FOLLOWERS};
 
 /// Where to begin, how much to answer and how long to wait for it.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -38,21 +38,10 @@ pub(super) struct ListQuery {
 
 impl ListQuery {
     fn read(&self) -> Result<(EffectNumber, usize, Duration), Refusal> {
-        let within = |field: &str, text: Option<&str>, or: u64, range: [u64; 2]| {
-            let number = body::number(field, text, or)?;
-            if (range[0]..=range[1]).contains(&number) {
-                return Ok(number);
-            }
-            let detail = format!(
-                "{field} must be a whole number from {} to {}",
-                range[0], range[1]
-            );
-            Err(Refusal::invalid(detail).at(field, number.to_string()))
-        };
         let after = body::number("after", self.after.as_deref(), 0)?;
         let most = MAX_EFFECTS_PAGE;
-        let limit = within("limit", self.limit.as_deref(), most, [1, most])?;
-        let wait = within("wait", self.wait.as_deref(), 0, [0, MAX_EFFECTS_WAIT_S])?;
+        let limit = body::number_within("limit", self.limit.as_deref(), most, [1, most])?;
+        let wait = body::number_within("wait", self.wait.as_deref(), 0, [0, MAX_EFFECTS_WAIT_S])?;
         Ok((
             EffectNumber(after),
             usize::try_from(limit).unwrap_or(1),

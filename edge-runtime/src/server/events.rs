@@ -19,9 +19,9 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use watchkeeper_contract::event::{ChainReport, Event};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_http::{Refusal, body, closed, refusal};
 
-use super::refusal::{self, Refusal};
-use super::{App, MAX_FOLLOWERS, Runtime, body, closed};
+use super::{App, MAX_FOLLOWERS, Runtime};
 use crate::journal::{Head, MAX_PAGE, StoredEvent};
 
 /// Records that a page has when no limit is asked for.

@@ -14,16 +14,14 @@
 //! Not here: what a source, a pipeline or a model is. The server talks to the rest through [`Runtime`] alone.
 
 mod about;
-pub(crate) mod body;
 mod catalogue;
 mod effects;
 mod events;
 pub mod metrics;
 mod openapi;
 mod pipelines;
-pub(crate) mod refusal;
+mod refusal;
 mod runtime;
-mod socket;
 mod sources;
 
 use std::sync::Arc;
@@ -33,13 +31,11 @@ use axum::extract::DefaultBodyLimit;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
+use watchkeeper_http::Refusal;
 
 pub use openapi::document;
 pub use runtime::Runtime;
-pub use socket::{Server, SocketError};
-
-/// Largest request body, in bytes.
-pub const MAX_BODY: usize = 1 << 20;
+pub use watchkeeper_http::{MAX_BODY, Server, SocketError};
 
 /// Most bytes of a request that brings pictures, of which one is read at a time.
 pub const MAX_PICTURES_BODY: usize = 32 << 20;
@@ -69,17 +65,17 @@ struct App {
 
 impl App {
     /// Runs `work`, which may be refused, on the blocking pool.
-    async fn attempt<T, E, F>(&self, work: F) -> Result<T, refusal::Refusal>
+    async fn attempt<T, E, F>(&self, work: F) -> Result<T, Refusal>
     where
         T: Send + 'static,
-        E: Into<refusal::Refusal> + Send + 'static,
+        E: Into<Refusal> + Send + 'static,
         F: FnOnce(&dyn Runtime) -> Result<T, E> + Send + 'static,
     {
         self.ask(work).await?.map_err(Into::into)
     }
 
     /// Runs `work` on the blocking pool; refused when too much of it is under way.
-    async fn ask<T, F>(&self, work: F) -> Result<T, refusal::Refusal>
+    async fn ask<T, F>(&self, work: F) -> Result<T, Refusal>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Runtime) -> T + Send + 'static,
@@ -90,7 +86,7 @@ impl App {
     }
 
     /// The same for those who ask how the runtime is: they have places of their own and wait for one, so that a busy runtime is not taken for a dead one.
-    async fn ask_how_it_is<T, F>(&self, work: F) -> Result<T, refusal::Refusal>
+    async fn ask_how_it_is<T, F>(&self, work: F) -> Result<T, Refusal>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Runtime) -> T + Send + 'static,
@@ -99,7 +95,7 @@ impl App {
     }
 
     /// The same for those of whom there are few and whom nobody asks again: waits for a place.
-    async fn ask_in_turn<T, F>(&self, work: F) -> Result<T, refusal::Refusal>
+    async fn ask_in_turn<T, F>(&self, work: F) -> Result<T, Refusal>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Runtime) -> T + Send + 'static,
@@ -107,11 +103,7 @@ impl App {
         self.work_in_turn(work, &self.at_work).await
     }
 
-    async fn work_in_turn<T, F>(
-        &self,
-        work: F,
-        places: &Arc<Semaphore>,
-    ) -> Result<T, refusal::Refusal>
+    async fn work_in_turn<T, F>(&self, work: F, places: &Arc<Semaphore>) -> Result<T, Refusal>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Runtime) -> T + Send + 'static,
@@ -122,7 +114,7 @@ impl App {
     }
 
     /// Keeps the place until the work is done, also when nobody waits for its answer any more.
-    async fn work<T, F>(&self, work: F, place: OwnedSemaphorePermit) -> Result<T, refusal::Refusal>
+    async fn work<T, F>(&self, work: F, place: OwnedSemaphorePermit) -> Result<T, Refusal>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Runtime) -> T + Send + 'static,
@@ -134,7 +126,7 @@ impl App {
         };
         tokio::task::spawn_blocking(working).await.map_err(|error| {
             tracing::error!(%error, "request failed inside");
-            refusal::internal()
+            watchkeeper_http::refusal::internal()
         })
     }
 }
@@ -176,8 +168,8 @@ fn api() -> OpenApiRouter<App> {
 pub fn router(runtime: Arc<dyn Runtime>, closing: watch::Receiver<bool>) -> Router {
     let (router, _) = api().split_for_parts();
     router
-        .fallback(refusal::unknown_route)
-        .method_not_allowed_fallback(refusal::wrong_method)
+        .fallback(watchkeeper_http::refusal::unknown_route)
+        .method_not_allowed_fallback(watchkeeper_http::refusal::wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(App {
             runtime,
@@ -189,13 +181,22 @@ pub fn router(runtime: Arc<dyn Runtime>, closing: watch::Receiver<bool>) -> Rout
         })
 }
 
-/// Ready when the server shuts down, or is gone without having said so.
-async fn closed(mut closing: watch::Receiver<bool>) {
-    while !*closing.borrow_and_update() {
-        if closing.changed().await.is_err() {
-            return;
-        }
-    }
+/// Serves `runtime` on its socket until `shutdown` is ready. Event streams end then; other requests get a few seconds to finish.
+///
+/// # Errors
+/// When the system takes the socket away.
+pub async fn run(
+    server: Server,
+    runtime: Arc<dyn Runtime>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let (close, closing) = watch::channel(false);
+    let app = router(runtime, closing.clone());
+    tokio::spawn(async move {
+        shutdown.await;
+        close.send_replace(true);
+    });
+    server.run(app, closing).await
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The OpenAPI description, generated from the routes.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::OpenApi;
 use watchkeeper_contract::problem::Problem;
 
@@ -36,29 +36,5 @@ pub(super) fn base() -> utoipa::openapi::OpenApi {
 #[must_use]
 pub fn document() -> Value {
     let (_, openapi) = super::api().split_for_parts();
-    let mut document = serde_json::to_value(openapi)
-        .expect("a description has only text keys, so it has a JSON form");
-    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
-    for operation in paths
-        .into_iter()
-        .flat_map(|paths| paths.values_mut())
-        .filter_map(Value::as_object_mut)
-        .flat_map(|path| path.values_mut())
-    {
-        if let Some(responses) = operation
-            .get_mut("responses")
-            .and_then(Value::as_object_mut)
-        {
-            responses.insert(
-                "default".to_owned(),
-                json!({
-                    "description": "Refused, with the reason",
-                    "content": {
-                        "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
-                    }
-                }),
-            );
-        }
-    }
-    document
+    watchkeeper_http::openapi::document(openapi)
 }

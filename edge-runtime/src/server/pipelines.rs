@@ -14,11 +14,11 @@ use tokio::io::AsyncReadExt;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_http::Refusal;
+use watchkeeper_http::body::{self, Named};
 
+use super::App;
 use super::about::jpeg;
-use super::body::Named;
-use super::refusal::Refusal;
-use super::{App, body};
 
 /// Piece of a file that is held in memory while it is sent, in bytes.
 const PIECE: usize = 64 * 1024;

@@ -11,9 +11,10 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::{SourceSpec, SourceStatus};
 
 use super::about::jpeg;
-use super::body::Named;
-use super::refusal::Refusal;
-use super::{App, body};
+use watchkeeper_http::Refusal;
+use watchkeeper_http::body::{self, Named};
+
+use super::App;
 
 /// Every source.
 #[utoipa::path(get, path = "/sources", tag = "sources", responses((status = 200, body = Vec<SourceStatus>)))]

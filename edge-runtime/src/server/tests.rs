@@ -215,6 +215,7 @@ impl Runtime for Little {
             pid: 1,
             last_seq: self.journal.head().last,
             effects: self.effects.counts(),
+            channels: Vec::new(),
         }
     }
     fn metrics(&self) -> String {
@@ -326,7 +327,7 @@ impl Bench {
         let (stop, stopped) = oneshot::channel();
         let server = Server::bind(&folder.path().join("runtime.sock"), 0o660).unwrap();
         let runtime = Arc::clone(&little) as Arc<dyn Runtime>;
-        let served = tokio::spawn(server.run(runtime, async move {
+        let served = tokio::spawn(super::run(server, runtime, async move {
             drop(stopped.await);
         }));
         Self {

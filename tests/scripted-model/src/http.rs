@@ -95,6 +95,8 @@ pub(crate) struct Answer {
     /// Bytes of each chunk.
     pub(crate) chunk: usize,
     pub(crate) end: End,
+    /// What it is charged, in the provider's words; null: nothing.
+    pub(crate) usage: serde_json::Value,
 }
 
 /// How an answer ends.

@@ -19,6 +19,9 @@ struct Args {
     /// Key that is accepted; without it any is.
     #[arg(long)]
     key: Option<String>,
+    /// File that every request is noted in with its answer's status and usage, one JSON object a line.
+    #[arg(long)]
+    requests: Option<PathBuf>,
 }
 
 #[tokio::main]
@@ -28,6 +31,10 @@ async fn main() -> anyhow::Result<()> {
     let text = std::fs::read_to_string(&args.scenario).with_context(|| format!("{name}"))?;
     let script: Script = serde_json::from_str(&text).with_context(|| format!("{name}"))?;
     let server = Server::on(args.port, args.key.as_deref(), script).await?;
+    if let Some(path) = &args.requests {
+        let file = std::fs::File::create(path).with_context(|| path.display().to_string())?;
+        server.note_in(file);
+    }
     writeln!(std::io::stdout(), "{}", server.base_url())?;
     tokio::signal::ctrl_c().await?;
     let violations = server.violations();

@@ -1,10 +1,13 @@
 //! The socket: takes requests, plays the script.
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
@@ -26,6 +29,7 @@ struct Shared {
     requests: Vec<Request>,
     violations: Vec<String>,
     claude: Claude,
+    notes: Option<File>,
 }
 
 impl Drop for Server {
@@ -55,6 +59,7 @@ impl Server {
             requests: Vec::new(),
             violations: Vec::new(),
             claude: Claude::new(key.map(str::to_owned)),
+            notes: None,
         }));
         let served = shared.clone();
         let task = tokio::spawn(async move {
@@ -71,6 +76,11 @@ impl Server {
             shared,
             task,
         })
+    }
+
+    /// Notes each request from now on in `file`, one JSON object a line: what came, the status it was answered with, what it was charged.
+    pub fn note_in(&self, file: File) {
+        self.shared.lock().notes = Some(file);
     }
 
     /// Address to be configured as the provider's.
@@ -122,14 +132,25 @@ async fn serve(mut stream: TcpStream, shared: &Mutex<Shared>) {
 impl Shared {
     fn answer(&mut self, request: Request) -> Answer {
         self.requests.push(request.clone());
-        if let Err(refused) = self.claude.check(&request) {
+        let answer = self.answer_to(&request);
+        if let Some(notes) = &mut self.notes
+            && let Err(error) = writeln!(notes, "{}", noted(&request, &answer))
+        {
+            self.violations
+                .push(format!("a request can't be noted: {error}"));
+        }
+        answer
+    }
+
+    fn answer_to(&mut self, request: &Request) -> Answer {
+        if let Err(refused) = self.claude.check(request) {
             if refused.is_violation {
                 self.violations.push(refused.message.clone());
             }
             return refused.answer();
         }
         match self.steps.pop_front() {
-            Some(step) => self.claude.play(&request, &step),
+            Some(step) => self.claude.play(request, &step),
             None => {
                 let message = "the script is at its end".to_owned();
                 self.violations.push(message.clone());
@@ -137,4 +158,16 @@ impl Shared {
             }
         }
     }
+}
+
+/// A request as it is noted, with what came of it.
+fn noted(request: &Request, answer: &Answer) -> Value {
+    let headers = request.headers.iter();
+    let headers: Value = headers
+        .map(|(name, value)| (name.clone(), Value::from(value.as_str())))
+        .collect();
+    json!({
+        "method": request.method, "path": request.path, "headers": headers, "body": request.json(),
+        "status": answer.status, "usage": answer.usage,
+    })
 }

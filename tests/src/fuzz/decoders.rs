@@ -2,7 +2,7 @@
 //!
 //! Property, on the way of one frame (decode, suppress, map back, clip): what does not fit the manifest is an error that
 //! names the family; every box is finite, has an area and lies in the picture, its score in `0.0..=1.0` and its class in
-//! the labels; boxes come strongest first and are no more than asked for.
+//! the labels; boxes come strongest first and are no more than asked for. What networks say that find no objects keeps what its decoder promises.
 
 use std::path::Path;
 
@@ -10,8 +10,12 @@ use watchkeeper_engine::geometry::{BBox, Point};
 use watchkeeper_models::Manifest;
 use watchkeeper_models::manifest::DecodeKind;
 use watchkeeper_runtime::detect::RawDetection;
+use watchkeeper_runtime::detect::decode::lines::Line;
+use watchkeeper_runtime::detect::decode::segments::Telling;
 use watchkeeper_runtime::detect::decode::shapes::{Shape, Shapes};
-use watchkeeper_runtime::detect::decode::{self, decode};
+use watchkeeper_runtime::detect::decode::{
+    self, Request, ctc, decode, depth, embedding, gaze, lines, segments,
+};
 use watchkeeper_runtime::detect::letterbox::Letterbox;
 use watchkeeper_runtime::detect::network::Tensor;
 use watchkeeper_runtime::detect::nms::suppress;
@@ -19,7 +23,7 @@ use watchkeeper_runtime::detect::nms::suppress;
 use super::hostile::Choices;
 
 /// The families, each with its part of the manifest and the shapes that fit an input of 16×16 with two classes.
-const FAMILIES: [(&str, &[&[usize]]); 11] = [
+const FAMILIES: [(&str, &[&[usize]]); 18] = [
     ("kind = \"yolox\"\nstrides = [8, 16]", &[&[1, 5, 7]]),
     ("kind = \"yolov8\"", &[&[1, 6, 4]]),
     ("kind = \"yolov8\"\nsigmoid = true", &[&[1, 4, 6]]),
@@ -49,6 +53,28 @@ const FAMILIES: [(&str, &[&[usize]]); 11] = [
         &[&[1, 12, 4]],
     ),
     ("kind = \"classes\"\nscores = \"softmax\"", &[&[1, 2]]),
+    ("kind = \"embedding\"", &[&[1, 8]]),
+    (
+        "kind = \"ctc\"\ncharacters = \"ab\"\nblank = \"first\"\nscores = \"softmax\"",
+        &[&[1, 5, 3]],
+    ),
+    (
+        "kind = \"ctc\"\ncharacters = \"ab\"\nblank = \"last\"\nscores = \"plain\"",
+        &[&[6, 1, 3]],
+    ),
+    (
+        "kind = \"segments\"\nscores = \"softmax\"",
+        &[&[1, 2, 4, 3]],
+    ),
+    (
+        "kind = \"segments\"\nscores = \"sigmoid\"",
+        &[&[1, 2, 1, 1]],
+    ),
+    ("kind = \"depth\"", &[&[1, 4, 5]]),
+    (
+        "kind = \"gaze\"\nbins = 4\ndegrees_per_bin = 10.0",
+        &[&[1, 4], &[1, 4]],
+    ),
 ];
 
 pub(super) fn decoders(input: &[u8]) {
@@ -85,9 +111,17 @@ pub(super) fn decoders(input: &[u8]) {
         _ => number(&mut choices),
     };
     let mut boxes = Vec::new();
-    match decode(&manifest, &outputs, confidence, &mut boxes) {
+    lines(&outputs);
+    match decode(
+        &manifest,
+        manifest.classes(),
+        &outputs,
+        confidence,
+        &mut boxes,
+    ) {
         Ok(()) => {
             scores(&manifest, &outputs);
+            other(&manifest, &outputs, confidence);
             behind(&manifest, &outputs, boxes, &mut choices);
         }
         Err(refused) => {
@@ -105,6 +139,95 @@ fn scores(manifest: &Manifest, outputs: &[Tensor<'_>]) {
             .expect("what was taken before is taken again");
         assert_eq!(out.len(), manifest.classes());
         assert!(out.iter().all(|s| (0.0..=1.0).contains(s)), "{out:?}");
+    }
+}
+
+/// What networks say that find no objects, in the form in which it goes on.
+fn other(manifest: &Manifest, outputs: &[Tensor<'_>], confidence: f32) {
+    let request = Request::of(manifest, outputs, confidence);
+    match &manifest.decode.kind {
+        DecodeKind::Embedding => {
+            let mut out = Vec::new();
+            embedding::decode(&request, &mut out).expect("what was taken before is taken again");
+            assert!(
+                !out.is_empty() && out.iter().all(|x| x.is_finite()),
+                "{out:?}"
+            );
+        }
+        DecodeKind::Ctc {
+            characters,
+            blank,
+            scores,
+            ..
+        } => {
+            let said = ctc::decode(&request, characters, *blank, *scores)
+                .expect("what was taken before is taken again");
+            assert!(said.text.len() <= outputs[0].data.len(), "{said:?}");
+            assert!((0.0..=1.0).contains(&said.confidence), "{said:?}");
+        }
+        DecodeKind::Segments { scores } => {
+            let (width, height) = (9, 7);
+            let place = Letterbox::fit(width, height, &manifest.input).expect("not empty");
+            let telling = Telling {
+                scores: *scores,
+                confidence,
+                is_something: &|class| class > 0,
+                place: &place,
+            };
+            let mut out = Vec::new();
+            segments::decode(&request, &telling, &mut out)
+                .expect("what was taken before is taken again");
+            let pixels: usize = out.iter().map(|s| s.mask.count()).sum();
+            assert!(pixels <= 63, "{out:?}");
+            assert!(
+                out.iter()
+                    .all(|s| s.class_id > 0 && (0.0..=1.0).contains(&s.confidence)),
+                "{out:?}"
+            );
+        }
+        DecodeKind::Depth => {
+            let place = Letterbox::fit(9, 7, &manifest.input).expect("not empty");
+            let map =
+                depth::decode(&request, &place).expect("what was taken before is taken again");
+            assert_eq!(map.data.len(), map.size[0] * map.size[1]);
+            assert!(!map.data.is_empty());
+        }
+        DecodeKind::Gaze {
+            bins,
+            degrees_per_bin,
+        } => match gaze::decode(&request, *bins, *degrees_per_bin) {
+            Ok(angles) => assert!(angles.iter().all(|a| a.abs() <= 20.01), "{angles:?}"),
+            Err(refused) => assert!(refused.to_string().contains("gaze"), "{refused}"),
+        },
+        _ => {}
+    }
+}
+
+/// The same tensors as those of a network that finds lines: every corner is a place.
+fn lines(outputs: &[Tensor<'_>]) {
+    let input = "width = 16\nheight = 16\nlayout = \"nchw\"\ncolour = \"rgb\"\ndtype = \"f32\"\nfit = \"stretch\"\n";
+    let text = format!(
+        "name = \"m\"\ntask = \"text-reading\"\nconfidence = 0.5\n[input]\n{input}[decode]\nkind = \"ctc\"\n\
+         characters = \"ab\"\nblank = \"first\"\nscores = \"plain\"\n[lines]\nfile = \"l.onnx\"\nthreshold = 0.3\n\
+         confidence = 0.1\nunclip = 1.5\n[lines.input]\n{input}"
+    );
+    let manifest = Manifest::parse(Path::new("m.toml"), &text).expect("described well");
+    let network = manifest.lines.expect("it has lines");
+    let mut out = Vec::new();
+    match lines::decode(&network, outputs, &mut out) {
+        Ok(()) => {
+            let places = |line: &Line| {
+                line.corners
+                    .iter()
+                    .all(|p| p.x.is_finite() && p.y.is_finite())
+            };
+            assert!(out.iter().all(places), "{out:?}");
+            assert!(
+                out.iter().all(|line| (0.0..=1.0).contains(&line.score)),
+                "{out:?}"
+            );
+        }
+        Err(refused) => assert!(refused.to_string().contains("lines"), "{refused}"),
     }
 }
 
@@ -205,15 +328,23 @@ fn number(choices: &mut Choices<'_>) -> f32 {
     }
 }
 
+/// What a manifest with classes says besides.
+const SCORES: &str = "confidence = 0.3\nlabels = [\"a\", \"b\"]\n";
+
 fn manifest(decode: &str) -> Manifest {
-    let task = match decode.split('"').nth(1) {
-        Some("yolov8-seg") => "instance-segmentation",
-        Some("yolov8-pose") => "keypoint-detection",
-        Some("classes") => "classification",
-        _ => "object-detection",
+    let (task, more) = match decode.split('"').nth(1) {
+        Some("yolov8-seg") => ("instance-segmentation", SCORES),
+        Some("yolov8-pose") => ("keypoint-detection", SCORES),
+        Some("classes") => ("classification", SCORES),
+        Some("segments") => ("semantic-segmentation", SCORES),
+        Some("embedding") => ("image-embedding", ""),
+        Some("depth") => ("depth-estimation", ""),
+        Some("gaze") => ("gaze-estimation", ""),
+        Some("ctc") => ("text-reading", "confidence = 0.3\n"),
+        _ => ("object-detection", SCORES),
     };
     let text = format!(
-        "name = \"m\"\ntask = \"{task}\"\nconfidence = 0.3\nlabels = [\"a\", \"b\"]\n\
+        "name = \"m\"\ntask = \"{task}\"\n{more}\
          [input]\nwidth = 16\nheight = 16\nlayout = \"nchw\"\ncolour = \"rgb\"\ndtype = \"f32\"\n\
          fit = \"letterbox\"\nplacement = \"centre\"\npad = 114\n[decode]\n{decode}\n"
     );

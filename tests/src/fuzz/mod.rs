@@ -22,6 +22,7 @@ mod outbox;
 mod pipeline;
 mod shapes;
 mod store;
+mod talk;
 mod uql;
 mod workflow;
 
@@ -50,6 +51,7 @@ pub const TARGETS: &[Target] = &[
     target("pipeline", pipeline::pipeline),
     target("shapes", shapes::shapes),
     target("store", store::store),
+    target("talk", talk::talk),
     target("uql", uql::uql),
     target("workflow", workflow::workflow),
 ];

@@ -98,7 +98,7 @@ pub enum Refusal {
     },
     /// Too dear.
     #[error(
-        "the {period}'s budget for the model is used up ({spent} of {limit}, and the call may cost {needed}); wait for the next {period} or raise the limit (the box goes on watching)"
+        "the {period}'s budget for the model is used up ({spent} of {limit}, and the call may cost {needed}); wait for the next {period} or raise `{period}_usd` (the box goes on watching)"
     )]
     Money {
         /// Whose money.

@@ -22,7 +22,7 @@ use crate::budget::Economy;
 use crate::catalogue::{Catalogue, Model, Provider, Tier, base_url};
 use crate::key::Key;
 use crate::ledger::{Ledger, Report};
-use crate::policy::{Breaker, BreakerRules, RetryRules};
+use crate::policy::{Breaker, BreakerRules, Resting, RetryRules};
 use transport::Transport;
 
 /// How models are reached, as the configuration says it.
@@ -164,6 +164,13 @@ impl Client {
             Tier::Large => &inner.large,
         };
         Job::new(self.clone(), spec, model.clone(), detail, economy, now)
+    }
+
+    /// Whether the provider is left alone now, because it failed too often.
+    #[must_use]
+    pub fn resting(&self) -> Option<Resting> {
+        let inner = &self.0;
+        inner.breaker.lock().resting(inner.clock.now())
     }
 
     /// What was spent.

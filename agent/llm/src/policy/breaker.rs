@@ -90,6 +90,19 @@ impl Breaker {
         Ok(())
     }
 
+    /// Whether the provider, or one of its models, is left alone at `now`; the longest rest.
+    #[must_use]
+    pub fn resting(&self, now: Instant) -> Option<Resting> {
+        let rests = self.rest.iter().chain(self.models.values());
+        let resting = rests.map(|rest| Resting {
+            because: rest.because,
+            remaining: rest.until.saturating_duration_since(now),
+        });
+        resting
+            .filter(|resting| !resting.remaining.is_zero())
+            .max_by_key(|resting| resting.remaining)
+    }
+
     /// Takes in that an attempt was answered, usable or not.
     pub fn worked(&mut self, model: &str) {
         self.failures = 0;

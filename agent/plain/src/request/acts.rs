@@ -37,22 +37,6 @@ pub(super) fn wishes(r: &mut Reader, notes: &mut Notes) -> bool {
         "save|take|keep|store|with|plus|and a|the still|snapshot|photo|stills|snapshots|picture",
         "save|take|keep|store|with|plus|and still|snapshot|stills|snapshots",
     ]);
-    let mut channels = Vec::new();
-    for i in 0..r.tokens.len() {
-        if r.word(i) == "#" && !r.word(i + 1).is_empty() {
-            channels.push(r.written(i..i + 2).replace(' ', ""));
-            r.mark(i..i + 2);
-        }
-    }
-    if let Some(found) = r.take(&["by|via|on|to slack|email|sms|whatsapp|telegram|webhook|mail"]) {
-        channels.push(r.written(found.at));
-    }
-    if !channels.is_empty() {
-        notes.not_possible.push(format!(
-            "Where an event goes ({}) is not part of a watch: it is published over MQTT and kept in the journal.",
-            channels.join(", ")
-        ));
-    }
     clip || still
 }
 

@@ -8,6 +8,7 @@
 
 mod acts;
 mod amounts;
+mod channels;
 mod objects;
 mod spot;
 
@@ -28,11 +29,16 @@ use crate::reader::{Reader, left_over};
 use crate::scene::{Scene, Shape, quoted};
 use acts::{acts, verbs, wishes};
 use amounts::{bound, spans};
+use channels::channels;
 use objects::objects;
 use spot::{
     LINE_REMEDY, direction, geometry, mark_words, named_place, unknown_place, where_is,
     whole_picture,
 };
+
+/// Seconds for which too few have to be seen, where nobody says how long. A detector misses somebody for some frames, and somebody walks behind somebody
+/// else: an event of that is none. Longer than the two seconds for which a tracker waits for whom it has lost.
+const TOO_FEW_S: f64 = 3.0;
 
 /// Understands one request to watch. `before` is the camera of the request before it.
 pub(crate) fn watch(
@@ -58,8 +64,9 @@ pub(crate) fn watch(
         Severity::Info
     };
     let wished = wishes(&mut r, notes);
+    let (notify, is_sent) = channels(&mut r, scene, notes);
     let (told, counted) = verbs(&mut r, lexicon);
-    let told = told || wished;
+    let told = told || wished || is_sent;
     let cameras = cameras_of(&mut r, scene, lexicon, before, notes)?;
     let known: Vec<_> = cameras.iter().filter_map(|id| scene.camera(id)).collect();
     let named = names::known_place(&mut r, &known).map(|(_, place)| place.clone());
@@ -120,7 +127,18 @@ pub(crate) fn watch(
             conditions.push(What::Crosses(direction));
         }
     } else if let Some(bound) = bound {
-        conditions.push(What::Count(bound, spans.hold_s.unwrap_or(0.0)));
+        let for_s = match (spans.hold_s, bound) {
+            (Some(said), _) => said,
+            (None, CountBound::Over(_)) => 0.0,
+            (None, CountBound::Under(_)) => {
+                notes.assumed.push(format!(
+                    "For how long was not said: it has to be so for {}, as whoever is hidden for a moment is not gone.",
+                    seconds(TOO_FEW_S)
+                ));
+                TOO_FEW_S
+            }
+        };
+        conditions.push(What::Count(bound, for_s));
     } else if acts.stays || (spans.hold_s.is_some() && told) {
         let Some(for_s) = spans.hold_s else {
             return Err(Need::new(
@@ -181,6 +199,7 @@ pub(crate) fn watch(
         schedules: schedules.clone(),
         cooldown_s: spans.cooldown_s,
         severity,
+        notify: notify.clone(),
         stop_after_s: spans.stop_after_s,
     };
     Ok(cameras.into_iter().map(watch).collect())

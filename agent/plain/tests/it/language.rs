@@ -79,9 +79,11 @@ fn a_place_that_was_drawn_before_is_known_by_its_name_and_tells_the_camera() {
     let free = Condition::Count {
         detections: "$steps.left-parking-bay.timed_detections".to_owned(),
         bound: CountBound::Under(1),
-        for_s: 0.0,
+        for_s: 3.0,
     };
-    assert_eq!(rules[0].when, free);
+    assert_eq!(rules[0].when, free, "for long enough that nobody is hidden");
+    let told = proposal("Watch the left parking bay and tell me when it is free.").assumed;
+    assert!(told.iter().any(|a| a.contains("3 seconds")), "{told:?}");
 }
 
 #[test]
@@ -319,13 +321,67 @@ fn words_that_were_not_understood_are_told_as_they_were_written() {
 
 #[test]
 fn what_is_understood_and_cannot_be_done_is_told() {
-    let proposal =
-        proposal("If a person appears at the gate, save a clip and send it to #security");
+    let proposal = proposal("If a person appears at the gate, save a clip and send it to #lobby");
+    let told = proposal.not_possible.join(" ");
+    assert!(told.contains("Clips") && told.contains("#lobby"), "{told}");
+}
+
+#[test]
+fn a_channel_is_named_by_its_mark_or_by_the_word_and_every_rule_tells_it() {
+    for text in [
+        "If a person appears at the gate, tell #security",
+        "Tell me when a person appears at the gate and send it to the security channel.",
+        "alert channel security when a person appears at the gate",
+        "When a person appears at the gate, send both to #Security",
+    ] {
+        let proposal = proposal(text);
+        assert_eq!(proposal.not_understood, [""; 0], "{text}");
+        assert_eq!(proposal.not_possible, [""; 0], "{text}");
+        assert!(
+            proposal.understood.contains("told to #security"),
+            "{}",
+            proposal.understood
+        );
+        let rules = specs(&proposal).remove(0).rules.unwrap();
+        assert!(!rules.is_empty(), "{text}");
+        for rule in rules {
+            let notify: Vec<&str> = rule.notify.iter().map(|c| c.as_str()).collect();
+            assert_eq!(notify, ["security"], "{text}");
+        }
+    }
+    let both = "tell #security and #front-desk when a person appears at the gate";
+    let rules = deployed(both).rules.unwrap();
+    assert_eq!(rules[0].notify.len(), 2, "{both}");
+}
+
+#[test]
+fn a_channel_that_is_none_is_told_with_those_that_there_are_and_a_name_alone_is_no_channel() {
+    let proposal = proposal("If a person appears at the gate, send it to #lobby and by email");
     let told = proposal.not_possible.join(" ");
     assert!(
-        told.contains("Clips") && told.contains("#security"),
+        told.contains("#lobby") && told.contains("#security, #front-desk"),
         "{told}"
     );
+    assert!(
+        specs(&proposal)[0].rules.as_ref().unwrap()[0]
+            .notify
+            .is_empty()
+    );
+    let mut scene = scene();
+    scene.channels.truncate(1);
+    let proposal = proposal_in("Tell me by slack when a person appears at the gate", &scene);
+    assert!(
+        proposal.assumed.iter().any(|a| a.contains("#security")),
+        "{:?}",
+        proposal.assumed
+    );
+    scene.channels.clear();
+    let proposal = proposal_in("Tell me by slack when a person appears at the gate", &scene);
+    let told = proposal.not_possible.join(" ");
+    assert!(told.contains("[channels.NAME]"), "{told}");
+    // Nobody said that it is a channel.
+    let rules = deployed("tell me when security appears at the gate, I mean a person").rules;
+    assert!(rules.unwrap().iter().all(|r| r.notify.is_empty()));
 }
 
 #[test]
@@ -404,6 +460,31 @@ fn a_change_keeps_the_pipeline_and_all_that_was_not_named() {
         );
         assert_eq!(spec.rules, scene.pipelines[1].spec.rules);
     }
+}
+
+#[test]
+fn a_change_that_adds_or_leaves_out_a_class_keeps_the_others() {
+    let scene = with_pipelines(&["dock", "gate"]);
+    for (text, labels) in [
+        (
+            "Make the gate alarm also watch for trucks.",
+            &["person", "car", "truck"][..],
+        ),
+        (
+            "Change the gate alarm to include dogs too.",
+            &["person", "car", "dog"],
+        ),
+        ("Change the gate alarm to ignore cars.", &["person"]),
+        ("Make the gate alarm only about cars, too.", &["car"]),
+    ] {
+        let proposal = proposal_in(text, &scene);
+        let [Change::Replace(spec)] = proposal.changes.as_slice() else {
+            panic!("{text}: {proposal:#?}");
+        };
+        let kept = &spec.workflow["steps"][0]["class_filter"];
+        assert_eq!(*kept, serde_json::json!(labels), "{text}");
+    }
+    question_in("Change the gate alarm to ignore people and cars.", &scene);
 }
 
 #[test]

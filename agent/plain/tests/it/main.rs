@@ -5,4 +5,3 @@ mod language;
 mod runs;
 mod safety;
 mod support;
-mod tasks;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use jiff::Zoned;
 use jiff::civil::date;
 use jiff::tz::TimeZone;
-use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::id::{ChannelId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_plain::answer::{Answer, Change, Missing, Proposal, Question};
 use watchkeeper_plain::scene::{Camera, Deployed, Model, Place, Shape};
@@ -46,6 +46,9 @@ pub(crate) fn scene() -> Scene {
         cameras: vec![camera("dock", "Loading dock"), camera("gate", "Gate"), yard],
         pipelines: Vec::new(),
         models: vec![coco()],
+        channels: ["security", "front-desk"]
+            .map(|c| ChannelId::new(c).unwrap())
+            .to_vec(),
         now: evening(),
     }
 }

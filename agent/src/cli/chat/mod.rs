@@ -6,20 +6,20 @@ mod lines;
 
 use std::path::Path;
 
-use serde_json::json;
 use watchkeeper_config::Config;
 use watchkeeper_plain::answer::Looked;
 use watchkeeper_plain::intent::Look;
 
 use super::args::EventArgs;
-use super::assist::Assist;
 use super::events;
 use super::exit::Failure;
 use super::output::Output;
+use super::persons_model::parts;
 use super::state_folder::state_folder;
-use crate::assistant::conversation::{Reply, Shown};
 use crate::assistant::situation::Situation;
 use crate::assistant::slash::{self, Slash};
+use crate::dialogue::assist::Assist;
+use crate::dialogue::told::{Teller as _, Told};
 use crate::runtime_client::RuntimeClient;
 use crate::setter::gate::Channel;
 use lines::{Line, Lines};
@@ -34,7 +34,9 @@ pub(super) async fn run(
         .ok()
         .map(|folder| folder.join("chat.history"));
     let mut chat = Chat {
-        assist: Assist::new(client, config, Channel::Chat, out)?,
+        assist: Assist::new(parts(client.clone(), config, Channel::Chat, out))?,
+        client,
+        out,
     };
     let mut lines = Lines::open(history, out.is_json());
     if lines.is_terminal() {
@@ -74,7 +76,9 @@ enum Turn {
 }
 
 struct Chat<'o> {
-    assist: Assist<'o>,
+    assist: Assist,
+    client: RuntimeClient,
+    out: &'o Output,
 }
 
 impl Chat<'_> {
@@ -102,15 +106,11 @@ impl Chat<'_> {
     }
 
     fn fail(&self, failure: &Failure) {
-        let out = self.assist.out;
-        let object = json!({
-            "type": "failure", "message": failure.sentence, "details": failure.details, "exit": failure.exit.code(),
-        });
-        out.both(&object, || failure.to_string());
+        self.out.tell(Told::Failure(failure));
     }
 
     async fn command(&mut self, slash: Slash) -> Result<(), Failure> {
-        let out = self.assist.out;
+        let out = self.out;
         match slash {
             Slash::Status => {
                 let here = self.assist.situation().await?;
@@ -131,9 +131,13 @@ impl Chat<'_> {
                     after: None,
                     limit,
                 };
-                events::run(args, &self.assist.client, out).await
+                events::run(args, &self.client, out).await
             }
-            Slash::Memory(words) => self.assist.search_memory(&words),
+            Slash::Memory(words) => {
+                let found = self.assist.search_memory(&words)?;
+                out.tell(Told::Notes(&found));
+                Ok(())
+            }
             Slash::Plan => {
                 let conversation = &self.assist.conversation;
                 let text = match (conversation.shown(), conversation.question()) {
@@ -141,7 +145,7 @@ impl Chat<'_> {
                     (None, Some(question)) => format!("Waits for your answer: {}", question.text),
                     (None, None) => "Nothing waits.".to_owned(),
                 };
-                out.both(&json!({"type": "answer", "text": text}), || text.clone());
+                out.tell(Told::Text(&text));
                 Ok(())
             }
             Slash::Help => {
@@ -151,7 +155,7 @@ impl Chat<'_> {
             Slash::Wrong(why) => Err(Failure::input(why)),
             Slash::Say(text) => self.say(&text).await,
             Slash::Think(text) => self.think(&text).await,
-            Slash::Image(path) => self.assist.attach(Path::new(&path)),
+            Slash::Image(path) => self.assist.attach_file(Path::new(&path)),
             Slash::Quit => Ok(()),
         }
     }
@@ -168,76 +172,12 @@ impl Chat<'_> {
     async fn say(&mut self, text: &str) -> Result<(), Failure> {
         let before = self.assist.conversation.shown().cloned();
         let (reply, here) = self.assist.hear(text).await?;
-        self.tell(before.as_ref(), reply, &here).await
+        self.assist.tell(before.as_ref(), reply, &here).await
     }
 
     async fn think(&mut self, text: &str) -> Result<(), Failure> {
         let before = self.assist.conversation.shown().cloned();
         let (reply, here) = self.assist.think(text).await?;
-        self.tell(before.as_ref(), reply, &here).await
-    }
-
-    /// Tells what came of a text. `before` waited for a yes when it was said.
-    async fn tell(
-        &mut self,
-        before: Option<&Shown>,
-        reply: Reply,
-        here: &Situation,
-    ) -> Result<(), Failure> {
-        let shown = self.assist.conversation.shown();
-        let waits = shown.is_some();
-        let is_answer = matches!(reply, Reply::Apply(_) | Reply::Dropped | Reply::Anew(_));
-        let out = self.assist.out;
-        if before.is_some() && shown != before && !is_answer {
-            out.note("the proposal before this is put aside");
-        }
-        match reply {
-            Reply::Offer(offer) => {
-                self.assist
-                    .show_offer(&offer, None, "Shall I do that? yes or no");
-                Ok(())
-            }
-            Reply::Anew(offer) => {
-                out.note("what runs has changed since, or it is too long ago: nothing was done, and this is the proposal as it is now");
-                self.assist
-                    .show_offer(&offer, None, "Shall I do that? yes or no");
-                Ok(())
-            }
-            Reply::Apply(offer) => self.assist.apply(&offer).await,
-            Reply::Unsound(offer, why) => {
-                self.assist.show_offer(&offer, None, "");
-                Err(Failure::input(format!(
-                    "This can't be confirmed, because {why}."
-                )))
-            }
-            Reply::Look(looked) => {
-                self.assist.look(&looked, here).await?;
-                if waits {
-                    out.line("The proposal still waits: yes or no.");
-                }
-                Ok(())
-            }
-            Reply::Remember(kind, words) => self.assist.remember(kind, &words),
-            Reply::Ask(question) => {
-                out.object(&json!({"type": "question", "text": question.text, "choices": question.choices}));
-                out.line(Assist::question(&question, here).to_string());
-                Ok(())
-            }
-            Reply::Answer(text) => {
-                self.assist.answer(&text);
-                Ok(())
-            }
-            Reply::Unknown(unknown) => Err(Assist::unknown(&unknown)),
-            Reply::TooLong(error) => Err(Failure::input(error.to_string())),
-            Reply::Dropped => {
-                let text = "Put aside. Nothing was changed.";
-                out.both(&json!({"type": "dropped"}), || text.to_owned());
-                Ok(())
-            }
-            Reply::NothingWaits => Err(Failure::input(
-                "Nothing waits for a yes or a no. Say what to watch, or what you want to know; /help has examples.",
-            )),
-            Reply::Silence | Reply::See(_) => Ok(()),
-        }
+        self.assist.tell(before.as_ref(), reply, &here).await
     }
 }

@@ -314,6 +314,7 @@ fn write_config(dir: &Path, config: &Config, broker: Option<Value>) -> Result<Pa
             "recording_bytes": 1_u64 << 50,
             "inference": inference,
         },
+        "agent": {"api": {"socket_mode": "0600"}},
     });
     // Left out, the runtime finds the same folders as this command: it runs as the same user.
     if let Some(models) = &config.models.dir {

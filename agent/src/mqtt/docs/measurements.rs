@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_contract::pipeline::LineCount;
 
 use super::Section;
 use super::names::{NOW, TS_ROW, json, names};
-use crate::mqtt::payload::{AgentMessage, CountsMessage, FramesMessage, SinkCounts, ZoneCount};
+use crate::mqtt::payload::{
+    AgentMessage, ChannelCounts, CountsMessage, FramesMessage, SinkCounts, ZoneCount,
+};
 use crate::outbox::{ClassStats, Stats};
 
 pub(super) fn sections() -> Vec<Section> {
@@ -109,6 +111,15 @@ pub(super) fn sections() -> Vec<Section> {
                     refused: 0,
                     failed: 1,
                 }),
+                channels: ChannelId::new("security")
+                    .into_iter()
+                    .map(|id| ChannelCounts {
+                        id,
+                        told: 17,
+                        given_up: 0,
+                        trouble: None,
+                    })
+                    .collect(),
             }),
             members: &[
                 TS_ROW,
@@ -129,6 +140,11 @@ pub(super) fn sections() -> Vec<Section> {
                     "sinks",
                     "what workflows want done outside: `waiting`, `done` and `refused` (not taken over) since the runtime started, `failed` \
                      (given up) ever; absent while the runtime does not answer",
+                ),
+                (
+                    "channels",
+                    "each channel of the configuration: events `told` and `given_up` since the agent started, and its `trouble` in one sentence \
+                     where nothing gets through; absent where there is none",
                 ),
             ],
         },

@@ -67,6 +67,7 @@ pub(crate) fn example_event() -> Event {
             frame: 2604,
             pts_s: 104.16,
             held_back: 2,
+            notify: Vec::new(),
         })),
         decision: Decision {
             verdict: Verdict::Act,

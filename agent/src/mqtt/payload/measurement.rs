@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_contract::pipeline::{LineCount, PipelineState, PipelineStatus};
 use watchkeeper_contract::source::SourceStatus;
 use watchkeeper_contract::spool::EffectCounts;
 use watchkeeper_contract::time::Wall;
 
+use crate::channel::service::Fare;
 use crate::outbox::Stats;
 
 /// On `cam/<source>/m/frames`, QoS 0.
@@ -124,6 +125,36 @@ pub struct AgentMessage {
     /// What workflows want done outside; absent while the runtime does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sinks: Option<SinkCounts>,
+    /// How each channel fares by which people are told.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<ChannelCounts>,
+}
+
+/// How a channel fares by which people are told of events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChannelCounts {
+    /// Its name.
+    pub id: ChannelId,
+    /// Events that were told since the agent started.
+    pub told: u64,
+    /// Events that were given up.
+    pub given_up: u64,
+    /// Why nothing gets through, where that is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+impl ChannelCounts {
+    /// The numbers of one channel.
+    #[must_use]
+    pub fn of((id, fare): (ChannelId, Fare)) -> Self {
+        Self {
+            id,
+            told: fare.counts.told,
+            given_up: fare.counts.given_up,
+            trouble: fare.trouble,
+        }
+    }
 }
 
 /// How what workflows want done outside fares.

@@ -14,7 +14,9 @@ mod presence;
 use serde::Serialize;
 
 pub use event::{EventMessage, LossMessage, TooLarge, event_draft};
-pub use measurement::{AgentMessage, CountsMessage, FramesMessage, SinkCounts, ZoneCount};
+pub use measurement::{
+    AgentMessage, ChannelCounts, CountsMessage, FramesMessage, SinkCounts, ZoneCount,
+};
 pub use newer::{NewerEventMessage, newer_draft};
 pub use opinion::{OpinionMessage, opinion_draft};
 pub use presence::{

@@ -8,6 +8,8 @@ use super::{Effect, Given, Outcome, Scope, Tool, schema};
 
 /// Most classes of one model that are listed: those of COCO and some more.
 const MAX_LABELS: usize = 120;
+/// The same of one that is not here: enough to tell what kind of model it is. What is here must not be cut off behind it.
+const MAX_LABELS_ABSENT: usize = 8;
 
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
@@ -24,17 +26,20 @@ async fn list(given: Given<'_>) -> Result<Outcome, String> {
     let models = given.hands.client.models().await;
     let models = models.map_err(|e| e.in_full())?;
     let one = |model: &ModelInfo| {
-        let labels: Vec<&String> = model.labels.iter().take(MAX_LABELS).collect();
-        let state = match model.state {
-            ModelState::Builtin | ModelState::Present { .. } => "here",
-            ModelState::Absent => "not here: the person can fetch it",
+        let (state, most) = match model.state {
+            ModelState::Builtin | ModelState::Present { .. } => ("here", MAX_LABELS),
+            ModelState::Absent => ("not here: the person can fetch it", MAX_LABELS_ABSENT),
         };
+        let labels: Vec<&String> = model.labels.iter().take(most).collect();
         json!({
             "model_id": model.name, "task": model.task, "state": state, "classes": labels,
-            "more_classes": model.labels.len().saturating_sub(MAX_LABELS),
+            "more_classes": model.labels.len().saturating_sub(most),
         })
     };
-    let models: Vec<_> = models.iter().map(one).collect();
+    let mut models: Vec<&ModelInfo> = models.iter().collect();
+    // Those that are here first; otherwise as they are listed.
+    models.sort_by_key(|model| matches!(model.state, ModelState::Absent));
+    let models: Vec<_> = models.into_iter().map(one).collect();
     Ok(Outcome::json(
         &json!({"models": models, "note": "`motion` sees that something moves, not what it is"}),
     ))

@@ -59,6 +59,7 @@ async fn overview(given: Given<'_>) -> Result<Outcome, String> {
         "cameras": list_cameras::told(&here, MOST),
         "running": list_streams::told(&here, MOST),
         "models": models(&here, MOST),
+        "channels": here.health.channels,
         "latest_events": events,
         "notes": notes(given),
         "pictures_of_the_person": attached,

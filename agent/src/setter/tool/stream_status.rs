@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::super::hands::Hands;
 use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
 use crate::assistant::counts::counts;
+use crate::wording::cut;
 
 /// Longest text of one output, in characters.
 const SHOWN: usize = 200;
@@ -75,12 +76,7 @@ fn short(value: &Value) -> Value {
     }
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-        other => {
-            let text = other.to_string();
-            let shown: String = text.chars().take(SHOWN).collect();
-            let cut = if shown.len() < text.len() { "…" } else { "" };
-            Value::from(format!("{shown}{cut}"))
-        }
+        other => Value::from(cut(other.to_string(), SHOWN)),
     }
 }
 

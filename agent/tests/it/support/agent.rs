@@ -130,7 +130,9 @@ impl EmbeddedAgent {
             telemetry_every: Duration::from_secs(60),
             flood_pause: Duration::from_secs(3600),
             sinks: watchkeeper_config::SinksConfig::default(),
+            channels: Vec::new(),
             opinions: None,
+            api: None,
         };
         change(&mut setup);
         let (stop, stopped) = oneshot::channel();

@@ -410,6 +410,7 @@ pub(crate) fn crossing(severity: Severity) -> Event {
             frame: 12,
             pts_s: 0.5,
             held_back: 0,
+            notify: Vec::new(),
         })),
         decision: Decision {
             verdict: Verdict::Record,

@@ -26,11 +26,21 @@ pub struct ModelFacts {
 }
 
 /// Words of manifests for what a model does, and what it can be asked for.
-const TASKS: [(&str, &[Task]); 4] = [
+const TASKS: [(&str, &[Task]); 11] = [
     (DETECTION, &[Task::Boxes]),
     ("instance-segmentation", &[Task::Boxes, Task::Masks]),
     ("keypoint-detection", &[Task::Boxes, Task::Keypoints]),
+    ("zero-shot-detection", &[Task::Described]),
     ("classification", &[Task::Classes]),
+    (
+        "image-text-embedding",
+        &[Task::Numbers, Task::NumbersOfTexts],
+    ),
+    ("image-embedding", &[Task::Numbers]),
+    ("text-reading", &[Task::Writing]),
+    ("semantic-segmentation", &[Task::Segments]),
+    ("depth-estimation", &[Task::Depth]),
+    ("gaze-estimation", &[Task::Gaze]),
 ];
 const DETECTION: &str = "object-detection";
 
@@ -112,7 +122,7 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
         fit.warnings.extend(filter_in_vain(&step, name, facts));
     }
     // A model that takes the place of all finds objects; these keep their own.
-    for step in plan.compiled.classifications() {
+    for step in plan.compiled.questions() {
         let name = step.model.as_ref();
         if let Some((name, facts)) = name.and_then(|n| models.get_key_value(n)) {
             fit.errors.extend(can_not(&step, name, facts, "workflow"));
@@ -330,6 +340,17 @@ mod tests {
             (whole, "classification", true),
             (whole, "object-detection", false),
             (BOXES, "classification", false),
+            (BOXES, "zero-shot-detection", false),
+            (
+                "roboflow_core/roboflow_semantic_segmentation_model@v1",
+                "semantic-segmentation",
+                true,
+            ),
+            (
+                "roboflow_core/roboflow_semantic_segmentation_model@v1",
+                "instance-segmentation",
+                false,
+            ),
             (BOXES, "something-newer", true),
         ] {
             let step = detect("first", kind, "$inputs.image", "it");
@@ -344,6 +365,43 @@ mod tests {
             let said = said(&fit(&spec, &plan, &models));
             assert_eq!(said.is_empty(), fits, "{kind} {task}: {said:?}");
         }
+    }
+
+    #[test]
+    fn a_step_that_makes_the_name_of_its_model_is_judged_by_that_name() {
+        let judged = |step: Value, name: &str, task: &str| {
+            let workflow = json!({"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
+                "steps": [step], "outputs": []});
+            let spec: PipelineSpec =
+                serde_json::from_value(json!({"id": "p", "source": "s", "workflow": workflow}))
+                    .unwrap();
+            let plan = super::super::plan(&spec).unwrap();
+            assert_eq!(plan.asked, [name]);
+            let models = BTreeMap::from([(name.to_owned(), ModelFacts::network(task, []))]);
+            said(&fit(&spec, &plan, &models))
+        };
+        let clip = json!({"type": "roboflow_core/clip_comparison@v2", "name": "c", "images": "$inputs.image",
+            "classes": ["a", "b"], "version": "ViT-B-32"});
+        assert_eq!(
+            judged(clip.clone(), "clip/ViT-B-32", "image-text-embedding"),
+            [""; 0]
+        );
+        let refused = judged(clip, "clip/ViT-B-32", "image-embedding");
+        assert!(
+            refused[0].contains("numbers of pictures and of texts")
+                && refused[0].contains("name one for image-text-embedding"),
+            "{refused:?}"
+        );
+        let ocr =
+            json!({"type": "roboflow_core/pp_ocr@v1", "name": "c", "images": "$inputs.image"});
+        assert_eq!(judged(ocr, "pp_ocr/small-small", "text-reading"), [""; 0]);
+        let depth = json!({"type": "roboflow_core/depth_estimation@v1", "name": "c", "images": "$inputs.image",
+            "model_version": "depth-anything-v2/small"});
+        let refused = judged(depth, "depth-anything-v2/small", "classification");
+        assert!(
+            refused[0].contains("how far away things are"),
+            "{refused:?}"
+        );
     }
 
     #[test]

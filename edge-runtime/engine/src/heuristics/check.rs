@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::{
     Condition, CountBound, CrossDirection, RuleSpec, Severity, ValueTest,
 };
@@ -14,6 +15,8 @@ use super::schedule::Awake;
 
 /// Most rules in one set.
 pub const MAX_RULES: usize = 200;
+/// Most channels that one rule names.
+pub const MAX_CHANNELS: usize = 8;
 /// How alike a known name must be to be suggested, by Jaro-Winkler.
 const ALIKE: f64 = 0.75;
 
@@ -205,6 +208,28 @@ pub(crate) fn unknown_classes(specs: &[RuleSpec], known: &[String], why: &str) -
         .collect()
 }
 
+/// The channels that rules name and nobody knows.
+#[must_use]
+pub fn unknown_channels(specs: &[RuleSpec], known: &[ChannelId]) -> Vec<RuleError> {
+    let allowed: Vec<String> = known.iter().map(ToString::to_string).collect();
+    let named = specs.iter().enumerate().flat_map(|(rule, spec)| {
+        let channels = spec.notify.iter().enumerate();
+        channels.map(move |(i, channel)| (format!("rules[{rule}].notify[{i}]"), channel))
+    });
+    named
+        .filter(|(_, channel)| !known.contains(channel))
+        .map(|(field, channel)| RuleError {
+            field,
+            value: channel.to_string(),
+            message: format!(
+                "is no channel of the configuration; add a section [channels.{channel}] or name another"
+            ),
+            allowed: allowed.clone(),
+            nearest: nearest(channel.as_str(), &allowed),
+        })
+        .collect()
+}
+
 struct Compiler<'a> {
     facts: &'a WorkflowFacts<'a>,
     needs: Vec<Need>,
@@ -263,6 +288,13 @@ impl Compiler<'_> {
                 "second_opinion_may_lower",
                 true,
                 "can't be with the severity critical: such an event is never silenced",
+            );
+        }
+        if spec.notify.len() > MAX_CHANNELS {
+            self.error(
+                "notify",
+                spec.notify.len(),
+                format!("names at most {MAX_CHANNELS} channels"),
             );
         }
         let schedule = spec.schedule.as_ref()?;

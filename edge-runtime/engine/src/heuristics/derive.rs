@@ -58,6 +58,7 @@ fn rule(name: String, when: Condition) -> RuleSpec {
         severity: Severity::Info,
         gates: Gates::default(),
         second_opinion_may_lower: false,
+        notify: Vec::new(),
     }
 }
 

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use watchkeeper_contract::event::{Asks, Decision, Phase, RuleEvent, Verdict};
-use watchkeeper_contract::id::{EventId, TrackId};
+use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
 use watchkeeper_contract::rule::{Gates, RuleSpec, Severity};
 
 use super::decide::decide;
@@ -95,6 +95,7 @@ pub(super) struct Desk {
     severity: Severity,
     gates: Gates,
     may_lower: bool,
+    notify: Vec<ChannelId>,
     cooldown_s: f64,
     awake: Option<Awake>,
     /// When the latest event began, by track or for the whole rule.
@@ -110,6 +111,7 @@ impl Desk {
             severity: spec.severity,
             gates: spec.gates,
             may_lower: spec.second_opinion_may_lower,
+            notify: spec.notify.clone(),
             cooldown_s: spec.cooldown_s,
             awake,
             began: BTreeMap::new(),
@@ -269,9 +271,10 @@ impl Desk {
         scene: &mut Scene<'_>,
         open: &Open,
         phase: Phase,
-        event: RuleEvent,
+        mut event: RuleEvent,
         chain: &[Link],
     ) {
+        event.notify.clone_from(&self.notify);
         scene.out.push(Change {
             id: open.id,
             phase,

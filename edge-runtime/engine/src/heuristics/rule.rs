@@ -72,6 +72,7 @@ impl Teller {
             frame: at.frame,
             pts_s: at.time_s,
             held_back: 0,
+            notify: Vec::new(),
         }
     }
 }

@@ -395,7 +395,7 @@ impl ByteTrack {
         self.tracks.retain_mut(|t| match &mut t.sight {
             Sight::Lost { expired: true } => false,
             Sight::Lost { expired } => {
-                let age = frame - t.last_frame;
+                let age = frame.saturating_sub(t.last_frame);
                 // One that was lost in this very frame is not judged yet.
                 *expired = age > 1 && (age > max || now_s - t.last_s > max_s);
                 true
@@ -421,7 +421,7 @@ impl ByteTrack {
             ..
         } = scratch;
         replace(boxes, self.tracks.iter().map(|t| t.filter.bbox()));
-        let age = |t: &Track| t.last_frame - t.first_frame;
+        let age = |t: &Track| t.last_frame.saturating_sub(t.first_frame);
         doomed.clear();
         doomed.resize(self.tracks.len(), false);
         for a in 0..split {

@@ -18,9 +18,9 @@ use watchkeeper_contract::effect::Effect;
 
 use super::image::ImageValue;
 use super::stateful::Memory;
-use super::value::Value;
+use super::value::{Array, Value};
 use crate::detections::{DetectionId, Detections};
-use crate::geometry::Anchor;
+use crate::geometry::{Anchor, BBox};
 
 /// What the program around the workflow does for it.
 pub trait Host {
@@ -44,6 +44,53 @@ pub trait Host {
     fn classify(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<ClassScore>, String> {
         Err(format!(
             "model {model_id:?} can't be asked about a picture of {:?}: nothing here classifies",
+            image.size()
+        ))
+    }
+
+    /// Asks a model what each pixel of a picture belongs to: one detection a class, with the pixels as its mask. Pixels whose best score is
+    /// below `confidence` (absent: the model's own) belong to nothing.
+    ///
+    /// # Errors
+    /// One sentence; the step fails for this picture.
+    fn segment(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        confidence: Option<f64>,
+    ) -> Result<Detections, String> {
+        let _ = confidence;
+        Err(format!(
+            "model {model_id:?} can't be asked about a picture of {:?}: nothing here tells pixels apart",
+            image.size()
+        ))
+    }
+
+    /// Asks a model how far away the places of a picture are, in comparison with each other: rows of numbers over the whole picture, of any
+    /// size, as the model gives them.
+    ///
+    /// # Errors
+    /// One sentence; the step fails for this picture.
+    fn depth(&mut self, model_id: &str, image: &ImageValue) -> Result<Array, String> {
+        Err(format!(
+            "model {model_id:?} can't be asked about a picture of {:?}: nothing here tells how far things are",
+            image.size()
+        ))
+    }
+
+    /// Asks a model where faces look: each face that is found, or the one that the whole picture is.
+    ///
+    /// # Errors
+    /// One sentence; the step fails for this picture.
+    fn gaze(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        finds_faces: bool,
+    ) -> Result<Vec<Gaze>, String> {
+        let _ = finds_faces;
+        Err(format!(
+            "model {model_id:?} can't be asked about a picture of {:?}: nothing here tells where faces look",
             image.size()
         ))
     }
@@ -113,6 +160,19 @@ pub struct Writing {
     pub parts: Detections,
 }
 
+/// A face and where it looks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gaze {
+    /// The face, in pixels of the picture.
+    pub face: BBox,
+    /// Score of the face, `0.0..=1.0`.
+    pub confidence: f64,
+    /// Degrees to the side, below zero to the left of the picture.
+    pub yaw: f64,
+    /// Degrees upwards, below zero down.
+    pub pitch: f64,
+}
+
 /// What is asked of a model, of each object that it finds or of the whole picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Task {
@@ -123,8 +183,22 @@ pub enum Task {
     Masks,
     /// Its box and its keypoints.
     Keypoints,
+    /// Its box, of objects that the step describes in words.
+    Described,
     /// What the whole picture shows.
     Classes,
+    /// Numbers that stand for the picture.
+    Numbers,
+    /// Numbers that stand for the picture, and those that stand for texts to compare it with.
+    NumbersOfTexts,
+    /// What is written in the picture.
+    Writing,
+    /// What each pixel belongs to.
+    Segments,
+    /// How far away each pixel is.
+    Depth,
+    /// Where faces look.
+    Gaze,
 }
 
 impl Task {
@@ -135,7 +209,14 @@ impl Task {
             Self::Boxes => "boxes",
             Self::Masks => "masks",
             Self::Keypoints => "keypoints",
+            Self::Described => "objects that are described in words",
             Self::Classes => "what a whole picture shows",
+            Self::Numbers => "numbers of pictures",
+            Self::NumbersOfTexts => "numbers of pictures and of texts",
+            Self::Writing => "what is written",
+            Self::Segments => "what each pixel belongs to",
+            Self::Depth => "how far away things are",
+            Self::Gaze => "where faces look",
         }
     }
 }
@@ -160,6 +241,8 @@ pub struct DetectRequest<'a> {
     pub model_id: &'a str,
     /// What is wanted of each object.
     pub task: Task,
+    /// The objects that are wanted, in words; absent: those that the model knows.
+    pub described: Option<&'a [String]>,
     /// The picture.
     pub image: &'a ImageValue,
     /// Lowest score to report; absent: the model's own.

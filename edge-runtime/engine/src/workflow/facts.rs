@@ -7,11 +7,11 @@ use serde_json::Value as Json;
 use super::block::Task;
 use super::definition::InputType;
 use super::kinds::{Kind, KindSet};
-use super::manifest::{Manifest, Role};
+use super::manifest::Role;
 use super::plan::{Compiled, PlanStep, SlotId};
 use super::value::Value;
 
-/// A step that asks a model for objects, as far as that is known before it runs.
+/// A step that asks a model about pictures, as far as that is known before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetectionStep {
     /// Its name.
@@ -78,18 +78,18 @@ impl Compiled {
     /// Its detection steps, in the order in which they run.
     #[must_use]
     pub fn detections(&self) -> Vec<DetectionStep> {
-        self.asking(Role::Detector)
+        self.asking(|role| matches!(role, Role::Detector(_)))
     }
 
-    /// Its steps that ask what whole pictures show, in the order in which they run.
+    /// Its steps that ask a model something else than for objects, in the order in which they run.
     #[must_use]
-    pub fn classifications(&self) -> Vec<DetectionStep> {
-        self.asking(Role::Classifier)
+    pub fn questions(&self) -> Vec<DetectionStep> {
+        self.asking(|role| matches!(role, Role::Asker(_)))
     }
 
-    fn asking(&self, role: Role) -> Vec<DetectionStep> {
+    fn asking(&self, is_it: fn(Role) -> bool) -> Vec<DetectionStep> {
         let steps = self.plan.steps.iter();
-        let those = steps.filter(|s| s.manifest.role == role);
+        let those = steps.filter(|s| is_it(s.manifest.role));
         those.map(|step| self.detection(step)).collect()
     }
 
@@ -98,8 +98,11 @@ impl Compiled {
         let classes = self.fixed(step, "class_filter").and_then(Value::as_list);
         DetectionStep {
             name: step.name.to_string(),
-            model: self.fixed(step, "model_id").and_then(text),
-            task: task(step.manifest),
+            model: self.model_of(step),
+            task: match step.manifest.role {
+                Role::Detector(task) | Role::Asker(task) => task,
+                _ => Task::default(),
+            },
             // The one level of a frame is the batch of the run.
             many_pictures: step.exec > 1,
             classes: classes
@@ -123,21 +126,6 @@ impl Compiled {
     fn written(&self, step: &str) -> Option<&serde_json::Map<String, Json>> {
         let found: Option<&PlanStep> = self.plan.steps.iter().find(|s| *s.name == *step);
         found.map(|s| &s.literals)
-    }
-}
-
-/// What a step asks of its model, which is what it hands out.
-fn task(manifest: &Manifest) -> Task {
-    if manifest.role == Role::Classifier {
-        return Task::Classes;
-    }
-    let gives = |kind| manifest.outputs.iter().any(|o| o.kinds.has(kind));
-    if gives(Kind::InstanceSegmentation) || gives(Kind::RleInstanceSegmentation) {
-        Task::Masks
-    } else if gives(Kind::Keypoints) {
-        Task::Keypoints
-    } else {
-        Task::Boxes
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
-use super::block::{Instance, Setup};
+use super::block::{Instance, Setup, Task};
 use super::kinds::{Kind, KindSet};
 
 /// Everything there is to say about one version of a block.
@@ -39,6 +39,8 @@ pub(crate) struct Manifest {
     pub(crate) batch: &'static [&'static str],
     /// Properties that take a batch as well as a single value.
     pub(crate) mixed: &'static [&'static str],
+    /// Name of the model that a step asks, made of those of its properties that are known before it runs.
+    pub(crate) model: fn(Known<'_>) -> Option<String>,
     /// Whether the boxes it gives out have the classes that they came with, or that a model gave them. A block that does
     /// not say so may name classes of its own.
     pub(crate) keeps_classes: bool,
@@ -46,13 +48,16 @@ pub(crate) struct Manifest {
     pub(crate) build: fn(&Setup<'_>) -> Result<Box<dyn Instance>, String>,
 }
 
+/// The text of a property where it is known before a step runs.
+pub(crate) type Known<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// What a block is to the program around the workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Finds objects with a model.
-    Detector,
-    /// Says what whole pictures show, with a model.
-    Classifier,
+    /// Finds objects with a model, which is asked for this.
+    Detector(Task),
+    /// Asks a model something else about pictures.
+    Asker(Task),
     /// Gives detections an identity; its first output is `tracked_detections`.
     Tracker,
     /// Counts crossings of a line.
@@ -442,6 +447,7 @@ impl Manifest {
         whole_batch: false,
         batch: &[],
         mixed: &[],
+        model: |known| known("model_id"),
         keeps_classes: false,
         build: |_| Err("this manifest is only a base for others".to_owned()),
     };

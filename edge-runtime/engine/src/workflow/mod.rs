@@ -53,7 +53,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 use watchkeeper_contract::workflow::{OutputInfo, StepDims, ValidateReport, WorkflowError};
 
-pub use block::{ClassScore, DetectRequest, Host, Task, Writing};
+pub use block::{ClassScore, DetectRequest, Gaze, Host, Task, Writing};
 pub use catalogue::{NotHere, catalogue, details, missing, not_here};
 pub use definition::ENGINE_VERSION;
 pub use error::ErrorClass;

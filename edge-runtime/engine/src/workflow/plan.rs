@@ -473,31 +473,37 @@ impl Compiled {
     }
 
     fn steps_of(&self, role: Role) -> impl Iterator<Item = &PlanStep> {
-        self.plan
-            .steps
-            .iter()
-            .filter(move |s| s.manifest.role == role)
+        self.steps_where(move |other| other == role)
+    }
+
+    fn steps_where(&self, is_it: impl Fn(Role) -> bool) -> impl Iterator<Item = &PlanStep> {
+        let steps = self.plan.steps.iter();
+        steps.filter(move |s| is_it(s.manifest.role))
+    }
+
+    /// The model that a step asks, where that is known before it runs.
+    pub(super) fn model_of(&self, step: &PlanStep) -> Option<String> {
+        let text = |property: &str| self.fixed(step, property)?.as_str().map(str::to_owned);
+        (step.manifest.model)(&text)
     }
 
     /// The models that its detection steps name, each once, in the order of the steps.
     #[must_use]
     pub fn model_ids(&self) -> Vec<String> {
-        self.models_of(Role::Detector)
+        self.models_of(is_detector)
     }
 
-    /// The models that its steps about whole pictures name, each once, in the order of the steps.
+    /// The models that its steps ask something else than for objects, each once, in the order of the steps.
     #[must_use]
-    pub fn classifier_ids(&self) -> Vec<String> {
-        self.models_of(Role::Classifier)
+    pub fn asked_ids(&self) -> Vec<String> {
+        self.models_of(|role| matches!(role, Role::Asker(_)))
     }
 
-    fn models_of(&self, role: Role) -> Vec<String> {
+    fn models_of(&self, is_it: fn(Role) -> bool) -> Vec<String> {
         let mut ids: Vec<String> = Vec::new();
-        for step in self.steps_of(role) {
-            if let Some(id) = self.fixed(step, "model_id").and_then(Value::as_str)
-                && !ids.iter().any(|known| known == id)
-            {
-                ids.push(id.to_owned());
+        for id in self.steps_where(is_it).filter_map(|s| self.model_of(s)) {
+            if !ids.contains(&id) {
+                ids.push(id);
             }
         }
         ids
@@ -516,7 +522,7 @@ impl Compiled {
     /// Whether any of its steps runs a model.
     #[must_use]
     pub fn needs_detector(&self) -> bool {
-        self.steps_of(Role::Detector).next().is_some()
+        self.steps_where(is_detector).next().is_some()
     }
 
     /// Names of its image inputs.
@@ -546,7 +552,8 @@ impl Compiled {
     /// Names of its detection steps.
     #[must_use]
     pub fn detector_steps(&self) -> Vec<String> {
-        self.names_of(Role::Detector)
+        let steps = self.steps_where(is_detector);
+        steps.map(|s| s.name.to_string()).collect()
     }
 
     /// Names of its trackers, whose output is `tracked_detections`.
@@ -592,6 +599,10 @@ impl Compiled {
         }
         overlays
     }
+}
+
+fn is_detector(role: Role) -> bool {
+    matches!(role, Role::Detector(_))
 }
 
 /// Reads one polygon `[[x, y], …]` or a list of them.

@@ -1,12 +1,20 @@
-//! Tensors to boxes, one file a family of networks; to what objects are besides ([`shapes`]); to the scores of whole pictures ([`classes`]).
+//! Tensors to boxes, one file a family of networks; to what objects are besides ([`shapes`]); to the scores of whole pictures ([`classes`]), the
+//! numbers that stand for them ([`embedding`]), the classes of their pixels ([`segments`]) and their depth ([`depth`]); to lines of text ([`lines`])
+//! and what they say ([`ctc`]); to where a face looks ([`gaze`]).
 //!
 //! Pure functions. They answer boxes in input pixels, neither suppressed nor clipped; [`crate::detect`] does that for all
 //! families alike. Invariant: whatever the numbers are, no decoder panics, and no box with a number that is not finite
 //! comes out; a tensor of an unexpected shape is an error that names both shapes.
 
 pub mod classes;
+pub mod ctc;
+pub mod depth;
 pub mod detr;
+pub mod embedding;
+pub mod gaze;
+pub mod lines;
 pub mod nanodet;
+pub mod segments;
 pub mod shapes;
 pub mod yolov8;
 pub mod yolox;
@@ -32,8 +40,9 @@ pub enum DecodeError {
     },
     /// A tensor of another shape.
     #[error(
-        "output `{name}` is {}, the {family} layout with {classes} classes needs {expected}",
-        shape(.found)
+        "output `{name}` is {}, the {family} layout{} needs {expected}",
+        shape(.found),
+        of_classes(*.classes)
     )]
     Shape {
         /// The family.
@@ -47,6 +56,21 @@ pub enum DecodeError {
         /// Number of classes in the manifest.
         classes: usize,
     },
+    /// A tensor of the right shape with numbers that mean nothing.
+    #[error("output `{name}` has a number that is none, which the {family} layout can't use")]
+    NoNumber {
+        /// The family.
+        family: &'static str,
+        /// Name of the tensor.
+        name: String,
+    },
+}
+
+fn of_classes(classes: usize) -> String {
+    match classes {
+        0 => String::new(),
+        n => format!(" with {n} classes"),
+    }
 }
 
 /// A shape as people write it, such as `1x3x416x416`.
@@ -70,18 +94,23 @@ pub struct Request<'a> {
     pub outputs: &'a [Tensor<'a>],
 }
 
-/// Decodes by the manifest's family; boxes are put into `out`, which is emptied first. There are none in what a classifier says.
+/// Decodes by the manifest's family, for as many classes; boxes are put into `out`, which is emptied first. There are none in what networks say
+/// that find no objects; of those it is only looked at whether it has the right form.
 ///
 /// # Errors
 /// [`DecodeError`]: the tensors are not of that family.
 pub fn decode(
     manifest: &Manifest,
+    classes: usize,
     outputs: &[Tensor<'_>],
     confidence: f32,
     out: &mut Vec<RawDetection>,
 ) -> Result<(), DecodeError> {
     out.clear();
-    let request = Request::of(manifest, outputs, confidence);
+    let request = Request {
+        classes,
+        ..Request::of(manifest, outputs, confidence)
+    };
     let kind = &manifest.decode.kind;
     match kind {
         DecodeKind::Yolox { strides } => yolox::decode(&request, strides, out),
@@ -111,6 +140,11 @@ pub fn decode(
             sigmoid,
         } => nanodet::decode(&request, strides, *reg_max, *cell, *sigmoid, out),
         DecodeKind::Detr { scores } => detr::decode(&request, *scores, out),
+        DecodeKind::Embedding => embedding::decode(&request, &mut Vec::new()),
+        DecodeKind::Ctc { characters, .. } => ctc::steps(&request, characters.len()).map(|_| ()),
+        DecodeKind::Segments { .. } => segments::Grid::of(&request).map(|_| ()),
+        DecodeKind::Depth => depth::grid(&request).map(|_| ()),
+        DecodeKind::Gaze { bins, .. } => gaze::bins(&request, *bins).map(|_| ()),
     }
 }
 
@@ -127,8 +161,21 @@ pub fn scores(
     classes::decode(&Request::of(manifest, outputs, 0.0), scores, out)
 }
 
+/// What decoders of networks are told that look at no picture, or whose classes nobody counts.
+pub(crate) const fn numbers<'a>(outputs: &'a [Tensor<'a>]) -> Request<'a> {
+    Request {
+        width: 0,
+        height: 0,
+        classes: 0,
+        confidence: 0.0,
+        outputs,
+    }
+}
+
 impl<'a> Request<'a> {
-    fn of(manifest: &Manifest, outputs: &'a [Tensor<'a>], confidence: f32) -> Self {
+    /// What a decoder of this model is told.
+    #[must_use]
+    pub fn of(manifest: &Manifest, outputs: &'a [Tensor<'a>], confidence: f32) -> Self {
         Self {
             width: manifest.input.width,
             height: manifest.input.height,

@@ -253,7 +253,7 @@ mod tests {
     fn shapes(manifest: &Manifest, outputs: &[Tensor<'_>]) -> Vec<(BBox, Shape)> {
         let place = Letterbox::fit(128, 64, &manifest.input).expect("not empty");
         let (mut boxes, mut shapes) = (Vec::new(), Shapes::default());
-        decode(manifest, outputs, 0.5, &mut boxes).expect("fits");
+        decode(manifest, manifest.classes(), outputs, 0.5, &mut boxes).expect("fits");
         shapes.read(manifest, outputs, &boxes).expect("fits");
         let shape = |(i, found): (usize, &RawDetection)| {
             let bbox = place.to_source(&found.bbox);

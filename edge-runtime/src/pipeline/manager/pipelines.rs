@@ -14,6 +14,8 @@ use watchkeeper_contract::pipeline::{
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::time::Wall;
+use watchkeeper_engine::deploy::SpecError;
+use watchkeeper_engine::heuristics::check;
 
 use super::{Deployed, Idle, MAX_PIPELINES, Manager, limit, storage};
 use crate::clock;
@@ -128,6 +130,7 @@ impl Manager {
         }
         // Everything that can fail comes before anything that changes. A model may take minutes to load, which only changes of this pipeline wait for.
         self.check_storable()?;
+        self.has_channels(&spec)?;
         let prepared = self.prepare(&spec)?;
         let change = self.changes.lock();
         // Asked again: others went on meanwhile.
@@ -364,6 +367,26 @@ impl Manager {
             None
         });
         self.start(spec.clone(), prepared, kept)
+    }
+
+    /// Refuses rules that name a channel which nobody knows. Only where somebody deploys: a channel that is taken out of the configuration
+    /// later stops no pipeline.
+    ///
+    /// # Errors
+    /// [`Problem`] with the channels that there are.
+    pub fn has_channels(&self, spec: &PipelineSpec) -> Result<(), Problem> {
+        let rules = spec.rules.as_deref().unwrap_or_default();
+        let unknown = check::unknown_channels(rules, &self.parts.channels);
+        match unknown.is_empty() {
+            true => Ok(()),
+            false => Err(plan::problem(
+                unknown
+                    .into_iter()
+                    .map(Box::new)
+                    .map(SpecError::Rule)
+                    .collect(),
+            )),
+        }
     }
 
     fn prepare(&self, spec: &PipelineSpec) -> Result<Prepared, Problem> {

@@ -55,6 +55,7 @@ fn manager_over(store: Arc<dyn Store>, state: &Path) -> Manager {
     let effects = Effects::open(state, &config.sinks, effects::Limits::default());
     Manager::new(Parts {
         effects: Arc::new(effects.unwrap()),
+        channels: config.channels.iter().map(|c| c.id.clone()).collect(),
         journal,
         recorder,
         models: Models::new(&config),

@@ -47,6 +47,7 @@ pub(super) fn answer(asked: &Value, step: &Step, prompt: &Prompt, number: u64) -
             Some(Fault::Stall) => End::Stall,
             _ => End::Whole,
         },
+        usage,
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 /// A colour of a scale: where it stands from 0 to 1, red, green and blue, and how opaque it is.
-type Stop = (f64, [u8; 3], f64);
+pub(super) type Stop = (f64, [u8; 3], f64);
 
 const ROBOFLOW: &[Stop] = &[
     (0.0, [255, 214, 0], 0.0),
@@ -68,7 +68,7 @@ const HOT: &[Stop] = &[
     (0.75, [255, 255, 0], 1.0),
     (1.0, [255, 255, 255], 1.0),
 ];
-const VIRIDIS: &[Stop] = &[
+pub(super) const VIRIDIS: &[Stop] = &[
     (0.0, [68, 1, 84], 1.0),
     (0.25, [59, 82, 139], 1.0),
     (0.5, [33, 145, 140], 1.0),
@@ -92,7 +92,7 @@ const TURBO: &[Stop] = &[
 ];
 
 /// The colour at a place of a scale, between stops in proportion.
-fn color_at(stops: &[Stop], place: f64) -> (Color, f64) {
+pub(super) fn color_at(stops: &[Stop], place: f64) -> (Color, f64) {
     let place = place.clamp(0.0, 1.0);
     let pair = stops.windows(2).find(|pair| place <= pair[1].0);
     let Some([(from, a, faint), (to, b, strong)]) =

@@ -1,6 +1,6 @@
 //! Says what whole pictures show, with one label or with several, by a model that the program around the workflow runs.
 
-use super::super::block::{Block, Call, ClassScore};
+use super::super::block::{Block, Call, ClassScore, Task};
 use super::super::image::ImageValue;
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
@@ -55,7 +55,7 @@ const fn one(
         name,
         category: "model",
         summary: "Says what a picture shows: the best of the classes that a model knows.",
-        role: Role::Classifier,
+        role: Role::Asker(Task::Classes),
         properties,
         outputs,
         batch: &["images"],

@@ -1,7 +1,7 @@
 //! Makes numbers of pictures and texts that can be compared with each other, by a model that the program around the workflow
 //! runs.
 
-use super::super::block::{Block, Call};
+use super::super::block::{Block, Call, Task};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::value::{Array, Value};
@@ -40,7 +40,7 @@ const DATA: Property = Property::value(
 const BASE: Manifest = Manifest {
     category: "model",
     summary: "Makes numbers of a picture or a text that are alike where both mean the same.",
-    role: Role::Other,
+    role: Role::Asker(Task::Numbers),
     outputs: &[Output::new("embedding", &[Kind::Embedding])],
     ..Manifest::BASE
 };
@@ -49,12 +49,14 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/clip@v1",
         properties: &[DATA, version(CLIP, "ViT-B-32")],
+        model: |known| Some(format!("clip/{}", known("version")?)),
         build: |_| Ok(Box::new(Embed { family: "clip" })),
         ..BASE
     },
     Manifest {
         name: "roboflow_core/perception_encoder@v1",
         properties: &[DATA, version(PERCEPTION, "PE-Core-L14-336")],
+        model: |known| Some(format!("perception_encoder/{}", known("version")?)),
         build: |_| {
             let family = "perception_encoder";
             Ok(Box::new(Embed { family }))

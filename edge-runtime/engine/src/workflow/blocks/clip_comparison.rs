@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call};
+use super::super::block::{Block, Call, Task};
 use super::super::kinds::Kind;
 use super::super::manifest::{IMAGES, Manifest, Output, Property, Role, Shape};
 use super::super::value::Value;
@@ -15,7 +15,7 @@ const ROOT: Output = Output::new("root_parent_id", &[Kind::ParentId]);
 const BASE: Manifest = Manifest {
     category: "model",
     summary: "Says how well each of some texts describes a picture.",
-    role: Role::Other,
+    role: Role::Asker(Task::NumbersOfTexts),
     batch: &["images"],
     ..Manifest::BASE
 };
@@ -33,6 +33,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             ROOT,
             Output::new("prediction_type", &[Kind::PredictionType]),
         ],
+        model: |_| Some(format!("clip/{FIRST_MODEL}")),
         build: |_| Ok(Box::new(Compare { is_first: true })),
         ..BASE
     },
@@ -41,8 +42,9 @@ pub(super) const BLOCKS: &[Manifest] = &[
         properties: &[
             IMAGES,
             Property::value("classes", TEXTS, Shape::List, &[Kind::ListOfValues]),
-            version(CLIP, "ViT-B-16"),
+            version(CLIP, FIRST_MODEL),
         ],
+        model: |known| Some(format!("clip/{}", known("version")?)),
         outputs: &[
             Output::new("similarities", &[Kind::ListOfValues]),
             PARENT,
@@ -64,7 +66,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-/// The model of the first version.
+/// The only model of the first version, and the usual one of the second.
 const FIRST_MODEL: &str = "ViT-B-16";
 
 struct Compare {

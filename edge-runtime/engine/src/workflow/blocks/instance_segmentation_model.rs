@@ -48,7 +48,7 @@ const fn version(
         name,
         category: "model",
         summary: "Finds objects in pictures: a box, a mask, a class and a score for each.",
-        role: Role::Detector,
+        role: Role::Detector(Task::Masks),
         properties,
         outputs,
         batch: &["images"],

@@ -39,7 +39,7 @@ const fn version(
         name,
         category: "model",
         summary: "Finds objects in pictures: a box, keypoints, a class and a score for each.",
-        role: Role::Detector,
+        role: Role::Detector(Task::Keypoints),
         properties,
         outputs,
         batch: &["images"],

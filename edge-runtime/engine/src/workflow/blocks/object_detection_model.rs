@@ -106,7 +106,7 @@ const fn version(
         name,
         category: "model",
         summary: "Finds objects in pictures: a box, a class and a score for each.",
-        role: Role::Detector,
+        role: Role::Detector(Task::Boxes),
         properties,
         outputs,
         build: |_| Ok(Box::new(Model::of(Task::Boxes))),
@@ -227,6 +227,7 @@ impl Block for Model {
             step: call.step,
             model_id,
             task: self.task,
+            described: None,
             image,
             confidence,
             iou_threshold: Some(call.number(4, 0.3)?),
@@ -268,7 +269,7 @@ fn class_filter(value: &Value) -> Result<Option<Vec<String>>, String> {
 }
 
 /// Keeps what was asked for, whatever the back end made of the request.
-fn limit(found: &mut Detections, request: &DetectRequest<'_>, knows_classes: bool) {
+pub(super) fn limit(found: &mut Detections, request: &DetectRequest<'_>, knows_classes: bool) {
     if let Some(least) = request.confidence {
         found.boxes.retain(|d| d.confidence >= least);
     }

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call, Setup, Writing};
+use serde_json::{Map, Value as Json};
+
+use super::super::block::{Block, Call, Instance, Task, Writing};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, IMAGES, Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{
+    Default as Or, IMAGES, Known, Manifest, Output, Property, Role, Shape,
+};
 
 const SIZES: &[&str] = &["none", "tiny", "small", "medium"];
 const LANGUAGES: &[&str] = &[
@@ -19,7 +23,7 @@ const LANGUAGES: &[&str] = &[
 const BASE: Manifest = Manifest {
     category: "model",
     summary: "Reads what is written in a picture.",
-    role: Role::Other,
+    role: Role::Asker(Task::Writing),
     outputs: &[
         Output::new("result", &[Kind::Text]),
         Output::new("predictions", &[Kind::ObjectDetection]),
@@ -35,11 +39,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/ocr_model@v1",
         properties: &[IMAGES],
-        build: |_| {
-            Ok(Box::new(Read {
-                model_id: "doctr".to_owned(),
-            }))
-        },
+        model: doctr,
+        build: |setup| Read::of(doctr, setup.literals),
         ..BASE
     },
     Manifest {
@@ -59,10 +60,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
             )
             .or(Or::Bool(false)),
         ],
-        build: |setup| {
-            let model_id = format!("easy_ocr/{}", named(setup, "language", "English"));
-            Ok(Box::new(Read { model_id }))
-        },
+        model: easy_ocr,
+        build: |setup| Read::of(easy_ocr, setup.literals),
         ..BASE
     },
     Manifest {
@@ -82,24 +81,39 @@ pub(super) const BLOCKS: &[Manifest] = &[
             )
             .or(Or::Text("small")),
         ],
-        build: |setup| {
-            let size = |property| named(setup, property, "small");
-            let (finds, reads) = (size("text_detection"), size("text_recognition"));
-            let model_id = format!("pp_ocr/{finds}-{reads}");
-            Ok(Box::new(Read { model_id }))
-        },
+        model: pp_ocr,
+        build: |setup| Read::of(pp_ocr, setup.literals),
         ..BASE
     },
 ];
 
-/// A choice that a step makes, or the usual one.
-fn named<'a>(setup: &Setup<'a>, property: &str, usual: &'a str) -> &'a str {
-    let given = setup.literals.get(property).and_then(|v| v.as_str());
-    given.unwrap_or(usual)
+fn doctr(_: Known<'_>) -> Option<String> {
+    Some("doctr".to_owned())
+}
+
+fn easy_ocr(known: Known<'_>) -> Option<String> {
+    Some(format!("easy_ocr/{}", known("language")?))
+}
+
+fn pp_ocr(known: Known<'_>) -> Option<String> {
+    let (finds, reads) = (known("text_detection")?, known("text_recognition")?);
+    Some(format!("pp_ocr/{finds}-{reads}"))
 }
 
 struct Read {
     model_id: String,
+}
+
+impl Read {
+    /// A step that asks the model which `named` makes of its properties; all of them are literals.
+    fn of(
+        named: fn(Known<'_>) -> Option<String>,
+        literals: &Map<String, Json>,
+    ) -> Result<Box<dyn Instance>, String> {
+        let literal = |property: &str| literals.get(property)?.as_str().map(str::to_owned);
+        let model_id = named(&literal).ok_or("the step does not say which model to ask")?;
+        Ok(Box::new(Self { model_id }))
+    }
 }
 
 impl Block for Read {

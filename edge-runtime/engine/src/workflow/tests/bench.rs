@@ -9,11 +9,13 @@ use watchkeeper_contract::effect::Effect;
 
 use super::super::kinds::Kind;
 use super::super::{
-    DetectRequest, Execution, Host, ImageValue, Packed, Pictures, RgbPixels, RuntimeInput, Value,
-    VideoMeta, Writing, compile, read,
+    Array, DetectRequest, Execution, Gaze, Host, ImageValue, Packed, Pictures, RgbPixels,
+    RuntimeInput, Value, VideoMeta, Writing, compile, read,
 };
 use super::FixedBoxes;
-use crate::detections::Detections;
+use crate::detections::{Detection, DetectionId, Detections};
+use crate::geometry::BBox;
+use crate::mask::{Bitmap, Mask};
 
 /// One step, whose properties refer to the inputs of the bench.
 pub(in super::super) struct Bench {
@@ -32,8 +34,50 @@ struct BenchHost {
 }
 
 impl Host for BenchHost {
+    /// What is described in words is found under the first of them.
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
-        self.detector.detect(request)
+        let mut found = self.detector.detect(request)?;
+        if let Some([first, ..]) = request.described {
+            for d in &mut found.boxes {
+                d.class = Arc::from(first.as_str());
+            }
+        }
+        Ok(found)
+    }
+
+    /// The left half of the picture is something, as likely as it was asked for.
+    fn segment(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        confidence: Option<f64>,
+    ) -> Result<Detections, String> {
+        let size = image.size();
+        let half = size[0] / 2;
+        let bbox = BBox::new(0.0, 0.0, f64::from(half) - 1.0, f64::from(size[1]) - 1.0);
+        let class = format!("left of {model_id}");
+        let id = DetectionId::Given(Arc::from("a"));
+        let mut left = Detection::new(bbox, confidence.unwrap_or(0.0), 1, class.as_str(), id);
+        let mask = Bitmap::from_fn(size, |x, _| x < half as usize);
+        left.extra_mut().mask = Some(Arc::new(Mask::Bitmap(mask)));
+        Ok(Detections {
+            boxes: vec![left],
+            size,
+        })
+    }
+
+    fn depth(&mut self, _: &str, _: &ImageValue) -> Result<Array, String> {
+        Array::new(vec![1, 2], vec![3.0, 7.0]).ok_or_else(String::new)
+    }
+
+    fn gaze(&mut self, _: &str, image: &ImageValue, _: bool) -> Result<Vec<Gaze>, String> {
+        let [width, height] = image.size().map(f64::from);
+        Ok(vec![Gaze {
+            face: BBox::new(0.0, 0.0, width, height),
+            confidence: 1.0,
+            yaw: -30.0,
+            pitch: 10.0,
+        }])
     }
 
     /// How light and how wide the picture is, so that pictures differ.

@@ -8,6 +8,7 @@ pub(super) mod blocks;
 mod conformance;
 mod definitions;
 mod errors;
+mod golden_states;
 mod peer;
 mod random;
 mod state;

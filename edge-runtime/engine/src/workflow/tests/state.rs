@@ -76,10 +76,10 @@ impl Host for Street {
 }
 
 /// What one frame brought, all of it.
-type Brought = (RunReport, Json, Vec<Effect>);
+pub(super) type Brought = (RunReport, Json, Vec<Effect>);
 
 /// Frames from one number to before another, 0.7 seconds apart.
-fn play(run: &mut Execution, from: u64, to: u64) -> Vec<Brought> {
+pub(super) fn play(run: &mut Execution, from: u64, to: u64) -> Vec<Brought> {
     let each = (from..to).map(|number| {
         let mut street = Street {
             number,
@@ -114,7 +114,7 @@ fn both(compiled: &Compiled, at: u64, to: u64) -> (Vec<Brought>, Vec<Brought>, V
 }
 
 /// A model and two trackers, for the steps that need them.
-fn prelude() -> Vec<Json> {
+pub(super) fn prelude() -> Vec<Json> {
     let tracker = |name: &str, r#type: &str| json!({"type": r#type, "name": name, "image": "$inputs.image", "detections": "$steps.model.predictions"});
     vec![
         json!({"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "m/1"}),

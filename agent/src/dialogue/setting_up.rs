@@ -1,8 +1,9 @@
-//! The shell around [`crate::setter`] for a person's commands: begins or resumes the turn, shows what the model does, notes what was learned.
+//! The shell around [`crate::setter`]: begins or resumes the turn, tells what the model does, notes what was learned.
 //!
 //! Invariant: nothing here changes what the box does; what comes of a turn is a proposal that waits, or words.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, JobSpec};
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 
-use super::output::{Output, Step};
+use super::told::{Step, Teller, Told};
 use crate::assistant::made::words;
 use crate::assistant::trace::Trace;
 use crate::clock::wall_now;
@@ -23,16 +24,18 @@ use crate::runtime_client::RuntimeClient;
 use crate::setter::ahead::Ahead;
 use crate::setter::drive::{Driver, Seen};
 use crate::setter::gate::Channel;
-use crate::setter::hands::{Hands, open_memory};
+use crate::setter::hands::{Hands, MEMORY, open_memory};
 use crate::setter::prompt;
 use crate::setter::tool::Registered;
 use crate::setter::turn::{End, FORMAT, Head, Record};
-use crate::wording::counted;
+use crate::wording::{counted, cut};
 
 /// Time for one request: a person waits, and cameras have to be opened and networks loaded.
 const TIME: Duration = Duration::from_secs(600);
-/// Folder of turns that go on, below that of the person's state.
+/// Folder of turns that go on, below that of what is kept.
 const TURNS: &str = "turns";
+/// The same of those that came over TCP: whoever shows the token goes on with none of those of the box, and hears of none.
+const REMOTE_TURNS: &str = "turns-remote";
 /// Folder of previews.
 const PICTURES: &str = "previews";
 /// Longest line of what a model thinks or is told, in characters.
@@ -40,27 +43,39 @@ const SHOWN: usize = 200;
 
 /// What a turn is begun with.
 #[derive(Debug)]
-pub(super) struct Request<'r> {
+pub struct Request<'r> {
     /// The person's words.
-    pub(super) text: &'r str,
+    pub text: &'r str,
     /// Which way they came in.
-    pub(super) channel: Channel,
+    pub channel: Channel,
     /// Pictures that came with them.
-    pub(super) attached: Vec<(String, Bytes)>,
+    pub attached: Vec<(String, Bytes)>,
     /// What was said and done before.
-    pub(super) earlier: Value,
+    pub earlier: Value,
 }
 
 /// Who sets up.
-#[derive(Debug)]
-pub(super) struct SettingUp<'s> {
-    pub(super) client: &'s Client,
-    pub(super) runtime: &'s RuntimeClient,
-    pub(super) preferred: Option<String>,
-    /// Folder of the person's state.
-    pub(super) folder: PathBuf,
-    pub(super) trace: Option<&'s Trace>,
-    pub(super) out: &'s Output,
+pub struct SettingUp<'s> {
+    /// The way to the model.
+    pub client: &'s Client,
+    /// The runtime.
+    pub runtime: &'s RuntimeClient,
+    /// Model of the box that the configuration prefers.
+    pub preferred: Option<String>,
+    /// Folder of what is kept.
+    pub folder: PathBuf,
+    /// Where it is traced; `None`: nowhere.
+    pub trace: Option<&'s Trace>,
+    /// Who listens.
+    pub out: Arc<dyn Teller>,
+}
+
+impl std::fmt::Debug for SettingUp<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SettingUp")
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
 }
 
 impl SettingUp<'_> {
@@ -68,16 +83,19 @@ impl SettingUp<'_> {
     ///
     /// # Errors
     /// A sentence, when nothing came of it.
-    pub(super) async fn run(&self, request: Request<'_>) -> Result<(End, Ahead), String> {
+    pub async fn run(&self, request: Request<'_>) -> Result<(End, Ahead), String> {
         let tools = Registered::of(request.channel);
-        let turns = self.folder.join(TURNS);
+        let turns = self.folder.join(match request.channel {
+            Channel::Remote => REMOTE_TURNS,
+            Channel::Ask | Channel::Chat | Channel::Local | Channel::Unattended => TURNS,
+        });
         let socket = self.runtime.socket().display().to_string();
         let now = Timestamp::now();
         let left = Ahead::left(&turns, request.text, &socket, now, &tools);
         let left = left.map_err(|e| e.to_string())?;
         for head in &left.closed {
             self.note("broken_off", json!({"turn": head.id, "text": head.request}));
-            self.out.note(format!(
+            self.say(&format!(
                 "an earlier request was broken off in the middle and is closed; nothing of it was changed: {}",
                 words(&head.request)
             ));
@@ -88,8 +106,7 @@ impl SettingUp<'_> {
                     "resumed",
                     json!({"turn": ahead.turn.head().id, "text": request.text}),
                 );
-                self.out
-                    .note("this request was broken off in the middle; it goes on from there");
+                self.say("this request was broken off in the middle; it goes on from there");
                 ahead
             }
             None => {
@@ -119,7 +136,7 @@ impl SettingUp<'_> {
             preferred: self.preferred.clone(),
             sees: job.model().image_tier,
             detail: job.detail(),
-            memory: Some(self.folder.join("memory")),
+            memory: Some(self.folder.join(MEMORY)),
             pictures: Some(self.folder.join(PICTURES)),
             attached: request.attached,
             earlier: request.earlier,
@@ -133,7 +150,7 @@ impl SettingUp<'_> {
         let came = driver
             .run(&mut ahead, &mut job, &mut |seen| self.show(&seen))
             .await;
-        self.out.end_live_line();
+        self.out.tell(Told::Idle);
         self.cost(&ahead);
         match came {
             Ok(end) => {
@@ -149,35 +166,36 @@ impl SettingUp<'_> {
         }
     }
 
+    fn say(&self, note: &str) {
+        self.out.tell(Told::Note(note));
+    }
+
     fn show(&self, seen: &Seen<'_>) {
-        let out = self.out;
+        let out = &self.out;
         match seen {
-            Seen::Asking => out.busy("the model thinks"),
+            Seen::Asking => out.tell(Told::Busy("the model thinks")),
+            Seen::Spent(spent) => out.tell(Told::Spent(spent)),
             Seen::Thought(text) => {
-                out.step(Step::Thought, &short(text), &json!({"text": words(text)}))
+                let of = json!({"text": words(text)});
+                out.tell(Told::Step(Step::Thought, &short(text), of));
             }
             Seen::Using(call) => {
-                out.busy(format!("{} …", call.name));
-                out.step(
-                    Step::Action,
-                    &action(call),
-                    &json!({"tool": call.name, "arguments": arguments(call)}),
-                );
+                out.tell(Told::Busy(&format!("{} …", call.name)));
+                let of = json!({"tool": call.name, "arguments": arguments(call)});
+                out.tell(Told::Step(Step::Action, &action(call), of));
             }
             Seen::Failed(call, why) => {
                 let line = format!("{}: {}", call.name, short(why));
-                out.step(
-                    Step::Failure,
-                    &line,
-                    &json!({"tool": call.name, "sentence": words(why)}),
-                );
+                let of = json!({"tool": call.name, "sentence": words(why)});
+                out.tell(Told::Step(Step::Failure, &line, of));
             }
             Seen::Plan(steps) => {
                 let lines = steps
                     .iter()
                     .map(|s| format!("[{}] {}", if s.done { 'x' } else { ' ' }, s.step));
                 let lines: Vec<String> = lines.collect();
-                out.step(Step::Plan, &lines.join("\n  "), &json!({"steps": steps}));
+                let of = json!({"steps": steps});
+                out.tell(Told::Step(Step::Plan, &lines.join("\n  "), of));
             }
         }
     }
@@ -200,7 +218,7 @@ impl SettingUp<'_> {
         self.note("cost", json!({
             "turn": ahead.turn.head().id, "sentence": sentence, "usd": spent.cost.dollars(), "tokens": spent.usage.total(),
         }));
-        self.out.note(sentence);
+        self.say(&sentence);
     }
 
     /// Keeps what was learned, in fixed sentences: names that were checked, and numbers.
@@ -262,10 +280,7 @@ impl SettingUp<'_> {
 }
 
 fn short(text: &str) -> String {
-    let line = words(text);
-    let cut: String = line.chars().take(SHOWN).collect();
-    let more = if cut.len() < line.len() { "…" } else { "" };
-    format!("{cut}{more}")
+    cut(words(text), SHOWN)
 }
 
 fn arguments(call: &ToolCall) -> Value {

@@ -1,18 +1,18 @@
 //! The Unix socket: bound with the right permission, never taken from a living server, removed at the end.
 
 use std::fs;
-use std::future::Future;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::serve::Listener;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 
-use super::{Runtime, closed, router};
+use crate::closed;
 
 /// Longest path of a socket in bytes: `sun_path` has 108, one of them for the end (unix(7)).
 const MAX_PATH: usize = 107;
@@ -124,33 +124,35 @@ impl Server {
         })
     }
 
-    /// Serves `runtime` until `shutdown` is ready. Event streams end then; other requests get a few seconds to finish.
+    /// Serves `app` until `closing` is true.
     ///
     /// # Errors
     /// When the system takes the socket away.
-    pub async fn run(
-        self,
-        runtime: Arc<dyn Runtime>,
-        shutdown: impl Future<Output = ()> + Send + 'static,
-    ) -> io::Result<()> {
-        let (close, closing) = watch::channel(false);
-        let app = router(runtime, closing.clone());
-        tokio::spawn(async move {
-            shutdown.await;
-            close.send_replace(true);
-        });
-        let serving =
-            axum::serve(self.listener, app).with_graceful_shutdown(closed(closing.clone()));
-        let deadline = async move {
-            closed(closing).await;
-            tokio::time::sleep(DRAIN).await;
-        };
-        tokio::select! {
-            result = async { serving.await } => result,
-            () = deadline => {
-                tracing::warn!("requests were cut off at the end");
-                Ok(())
-            }
+    pub async fn run(self, app: Router, closing: watch::Receiver<bool>) -> io::Result<()> {
+        let Self { listener, _file } = self;
+        serve(listener, app, closing).await
+    }
+}
+
+/// Serves `app` until `closing` is true. Streams have to end then by themselves; other requests get a few seconds to finish.
+///
+/// # Errors
+/// When the system takes the listener away.
+pub async fn serve<L>(listener: L, app: Router, closing: watch::Receiver<bool>) -> io::Result<()>
+where
+    L: Listener,
+    L::Addr: std::fmt::Debug,
+{
+    let serving = axum::serve(listener, app).with_graceful_shutdown(closed(closing.clone()));
+    let deadline = async move {
+        closed(closing).await;
+        tokio::time::sleep(DRAIN).await;
+    };
+    tokio::select! {
+        result = async { serving.await } => result,
+        () = deadline => {
+            tracing::warn!("requests were cut off at the end");
+            Ok(())
         }
     }
 }

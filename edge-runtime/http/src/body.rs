@@ -14,24 +14,30 @@ use axum::response::IntoResponse;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
+use watchkeeper_config::redact;
 use watchkeeper_contract::problem::ProblemCode;
 
-use super::refusal::Refusal;
-use crate::capture::redact;
+use crate::refusal::Refusal;
 
 /// Longest value that a refusal repeats, in characters.
 const SHOWN: usize = 120;
 
 /// A body as it came, or why it did not.
-pub(crate) type Body = Result<Bytes, BytesRejection>;
+pub type Body = Result<Bytes, BytesRejection>;
 
-/// Reads a JSON body of any shape.
-pub(crate) fn json(body: Body) -> Result<Value, Refusal> {
-    json_up_to(body, super::MAX_BODY)
+/// Reads a JSON body of any shape, of at most [`MAX_BODY`](crate::MAX_BODY) bytes.
+///
+/// # Errors
+/// When it is too large, did not come or is no JSON.
+pub fn json(body: Body) -> Result<Value, Refusal> {
+    json_up_to(body, crate::MAX_BODY)
 }
 
 /// Reads a JSON body of a route that takes `most` bytes.
-pub(crate) fn json_up_to(body: Body, most: usize) -> Result<Value, Refusal> {
+///
+/// # Errors
+/// When it is too large, did not come or is no JSON.
+pub fn json_up_to(body: Body, most: usize) -> Result<Value, Refusal> {
     let bytes = body.map_err(|rejection| {
         let status = rejection.into_response().status();
         if status == StatusCode::PAYLOAD_TOO_LARGE {
@@ -52,12 +58,18 @@ pub(crate) fn json_up_to(body: Body, most: usize) -> Result<Value, Refusal> {
 }
 
 /// Reads a `T` from `value`.
-pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<T, Refusal> {
+///
+/// # Errors
+/// With the field that does not fit, the value found there and what is allowed.
+pub fn read<T: DeserializeOwned>(value: Value) -> Result<T, Refusal> {
     serde_path_to_error::deserialize(&value).map_err(|error| explain(&value, &error))
 }
 
 /// Reads a `T` whose field `id` must be `id`; a body without the field gets it from the path.
-pub(super) fn read_named<T: DeserializeOwned>(mut value: Value, id: &str) -> Result<T, Refusal> {
+///
+/// # Errors
+/// As [`read`], and where body and path are about different things.
+pub fn read_named<T: DeserializeOwned>(mut value: Value, id: &str) -> Result<T, Refusal> {
     if let Some(map) = value.as_object_mut() {
         match map.get("id") {
             None => {
@@ -92,7 +104,8 @@ where
 }
 
 /// The name in a path: its segment `{id}`.
-pub(super) struct Named<T>(pub(super) T);
+#[derive(Debug)]
+pub struct Named<T>(pub T);
 
 impl<S, T> FromRequestParts<S> for Named<T>
 where
@@ -111,13 +124,37 @@ where
 }
 
 /// Reads a whole number from a query or header; absent means `default`.
-pub(super) fn number(field: &str, text: Option<&str>, default: u64) -> Result<u64, Refusal> {
+///
+/// # Errors
+/// For what is none.
+pub fn number(field: &str, text: Option<&str>, default: u64) -> Result<u64, Refusal> {
     text.map_or(Ok(default), |text| {
         text.parse().map_err(|_| {
             Refusal::invalid(format!("{field} must be a whole number from 0 on"))
                 .at(field, clip(text))
         })
     })
+}
+
+/// As [`number`], from the first to the second of `range`.
+///
+/// # Errors
+/// For what is none, and what is out of range.
+pub fn number_within(
+    field: &str,
+    text: Option<&str>,
+    default: u64,
+    range: [u64; 2],
+) -> Result<u64, Refusal> {
+    let number = number(field, text, default)?;
+    if (range[0]..=range[1]).contains(&number) {
+        return Ok(number);
+    }
+    let detail = format!(
+        "{field} must be a whole number from {} to {}",
+        range[0], range[1]
+    );
+    Err(Refusal::invalid(detail).at(field, number.to_string()))
 }
 
 fn explain(body: &Value, error: &serde_path_to_error::Error<serde_json::Error>) -> Refusal {

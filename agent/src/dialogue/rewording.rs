@@ -19,17 +19,18 @@ const TIME: Duration = Duration::from_secs(30);
 
 /// What came of it.
 #[derive(Debug)]
-pub(super) struct Said {
-    pub(super) reworded: Reworded,
+pub struct Said {
+    /// The other words.
+    pub reworded: Reworded,
     /// Which model said it.
-    pub(super) model: String,
+    pub model: String,
     /// What it cost.
-    pub(super) cost: Money,
+    pub cost: Money,
 }
 
 /// Why nothing came of it.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unsaid {
+pub enum Unsaid {
     /// The model is away or can't be afforded.
     #[error(transparent)]
     Model(#[from] LlmError),
@@ -42,7 +43,10 @@ pub(super) enum Unsaid {
 }
 
 /// Asks the model to put `text` into other words.
-pub(super) async fn reword(client: &Client, text: &str, scene: &Scene) -> Result<Said, Unsaid> {
+///
+/// # Errors
+/// When nothing came of it.
+pub async fn reword(client: &Client, text: &str, scene: &Scene) -> Result<Said, Unsaid> {
     let talk = reword::talk(text, scene)?;
     let mut job = client.begin(JobSpec {
         name: "reword".to_owned(),

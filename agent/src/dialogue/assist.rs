@@ -1,42 +1,39 @@
-//! The shell around the assistant, shared by `ask` and `chat`: asks the runtime how things are, shows what came of a text, carries out what was
-//! confirmed.
+//! The assistant with its hands: hears a text in how things are now, tells what came of it, carries out what was confirmed.
 //!
-//! Invariant: the only request that changes something is made in [`Assist::apply`], for an offer that a yes was said to.
+//! Invariants: the only requests that change something are made in [`Assist::apply`], for an offer that a yes was said to; where offers are kept
+//! ([`Keeping`]), one is on the disk before it is shown, and gone from it before anything is done about it.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use watchkeeper_config::Config;
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_engine::workflow::codec;
 use watchkeeper_llm::Client;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
-use watchkeeper_memory::{Memory, Query};
+use watchkeeper_memory::{Found, Memory, MemoryError, Query};
 use watchkeeper_plain::answer::{Looked, Unknown};
-use watchkeeper_plain::intent::{EventsWanted, Look};
+use watchkeeper_plain::intent::Look;
 use watchkeeper_plain::{Change, Missing, Plain, Question};
 
-use super::events::{self, Clock};
-use super::exit::{Exit, Failure};
-use super::output::Output;
-use super::persons_model::PersonsModel;
-use super::remote;
 use super::rewording::{Said, Unsaid, reword};
 use super::setting_up::{Request, SettingUp};
-use super::state_folder::state_folder;
-use crate::assistant::conversation::{Conversation, Reply};
-use crate::assistant::counts::counts;
+use super::told::{Teller, Told};
+use crate::assistant::conversation::{Conversation, Reply, Shown};
 use crate::assistant::difference::Difference;
 use crate::assistant::made::words;
 use crate::assistant::offer::Offer;
 use crate::assistant::situation::Situation;
 use crate::assistant::trace::Trace;
+use crate::assistant::waiting::{By, Waiting, WaitingError};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::now;
 use crate::clock::wall_now;
 use crate::runtime_client::{ClientError, RuntimeClient};
 use crate::setter::ahead::Ahead;
@@ -50,71 +47,145 @@ const LOOKS_AT_ONCE: usize = 4;
 /// Most cameras that are looked at for one request.
 const MAX_LOOKS: usize = 16;
 
-/// The assistant with its hands.
-pub(super) struct Assist<'o> {
-    pub(super) client: RuntimeClient,
-    pub(super) out: &'o Output,
-    pub(super) conversation: Conversation,
-    plain: Plain,
-    preferred: Option<String>,
+/// Opens the way to a model of language when one is wanted. The error is a sentence for a person.
+pub type ToModel = Box<dyn Fn() -> Result<Client, String> + Send + Sync>;
+
+/// What an assistant works with.
+pub struct Parts {
+    /// The runtime.
+    pub client: RuntimeClient,
+    /// Model of the box that the configuration prefers.
+    pub preferred: Option<String>,
     /// Absent where no model of language is configured.
-    model: Option<PersonsModel>,
+    pub model: Option<ToModel>,
+    /// Folder of what is kept (notes, turns, previews, the trace), or why there is none.
+    pub home: Result<PathBuf, String>,
+    /// Which way requests come in.
+    pub channel: Channel,
+    /// Who listens.
+    pub out: Arc<dyn Teller>,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts")
+            .field("home", &self.home)
+            .field("channel", &self.channel)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Offers that are kept for a yes that may come from elsewhere, or after a restart.
+#[derive(Debug)]
+pub struct Keeping {
+    /// The file.
+    pub waiting: Waiting,
+    /// Who they are made for.
+    pub by: By,
+    /// The one that waits here.
+    pub id: Option<String>,
+}
+
+/// The assistant with its hands.
+pub struct Assist {
+    parts: Parts,
+    /// What is waited for.
+    pub conversation: Conversation,
+    plain: Plain,
     /// Whether what was heard last are a model's words.
-    pub(super) by_model: bool,
-    channel: Channel,
+    pub by_model: bool,
+    /// When requests are taken to be said; absent: now.
+    pub at: Option<Timestamp>,
     /// What was said and came of it, the oldest first.
     earlier: VecDeque<Value>,
     /// Pictures that the next request comes with.
-    pub(super) attached: Vec<(String, Bytes)>,
-    /// A model's work that is over and not handed to the person yet.
+    attached: Vec<(String, Bytes)>,
+    /// A model's work that is over and not handed over yet.
     unsettled: Option<Ahead>,
     /// Absent where nothing can be kept.
     trace: Option<Trace>,
+    /// Absent where an offer waits as long as this does.
+    keeping: Option<Keeping>,
+}
+
+impl std::fmt::Debug for Assist {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Assist")
+            .field("parts", &self.parts)
+            .field("conversation", &self.conversation)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Most pictures of one request.
-const MAX_ATTACHED: usize = 4;
+pub const MAX_ATTACHED: usize = 4;
 /// Largest picture, in bytes.
-const MAX_PICTURE: u64 = 16 << 20;
+pub const MAX_PICTURE: u64 = 16 << 20;
 /// Exchanges that a model is told of: a later request may be about them.
 const EARLIER: usize = 6;
 /// Longest part of one that it is told, in characters.
 const TOLD: usize = 3_000;
 
-impl<'o> Assist<'o> {
-    /// An assistant for the runtime of `client`. What it traces came in over `channel`.
-    pub(super) fn new(
-        client: RuntimeClient,
-        config: &Config,
-        channel: Channel,
-        out: &'o Output,
-    ) -> Result<Self, Failure> {
+impl Assist {
+    /// An assistant that nothing was said to yet.
+    ///
+    /// # Errors
+    /// Never with the lexicon of this build.
+    pub fn new(parts: Parts) -> Result<Self, Failure> {
         let plain = Plain::new().map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
-        let folder = state_folder().ok();
+        let home = parts.home.as_ref().ok();
         Ok(Self {
-            client,
-            out,
+            trace: home.map(|folder| Trace::new(folder, parts.channel.name())),
+            parts,
             conversation: Conversation::default(),
             plain,
-            preferred: config.models.default.clone(),
-            model: PersonsModel::of(config),
             by_model: false,
-            channel,
+            at: None,
             earlier: VecDeque::new(),
             attached: Vec::new(),
             unsettled: None,
-            trace: folder.map(|folder| Trace::new(&folder, channel.name())),
+            keeping: None,
         })
     }
 
+    /// Has it keep its offers.
+    #[must_use]
+    pub fn keeping(mut self, keeping: Keeping) -> Self {
+        self.keeping = Some(keeping);
+        self
+    }
+
+    /// The id of the offer that is kept and waits.
+    #[must_use]
+    pub fn kept(&self) -> Option<&str> {
+        self.keeping.as_ref()?.id.as_deref()
+    }
+
+    /// The socket of the runtime.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        self.parts.client.socket()
+    }
+
     /// How things are now.
-    pub(super) async fn situation(&self) -> Result<Situation, ClientError> {
-        situation(&self.client, self.preferred.clone()).await
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request.
+    pub async fn situation(&self) -> Result<Situation, ClientError> {
+        let here = situation(&self.parts.client, self.parts.preferred.clone()).await?;
+        let now = match self.at {
+            Some(at) => at.to_zoned(here.now.time_zone().clone()),
+            None => here.now,
+        };
+        Ok(Situation { now, ..here })
     }
 
     /// Hears a text in how things are now. Cameras of which no picture is known are looked at where the answer needs it; what the rules do not
     /// understand goes to a model, where one is configured.
-    pub(super) async fn hear(&mut self, text: &str) -> Result<(Reply, Situation), Failure> {
+    ///
+    /// # Errors
+    /// When the runtime does not answer, or pictures came with it and no model is there to look at them.
+    pub async fn hear(&mut self, text: &str) -> Result<(Reply, Situation), Failure> {
         let mut here = self.situation().await?;
         self.note("request", || json!({"text": text}));
         self.by_model = false;
@@ -145,7 +216,10 @@ impl<'o> Assist<'o> {
     }
 
     /// Has a model work on a request without asking the rules.
-    pub(super) async fn think(&mut self, text: &str) -> Result<(Reply, Situation), Failure> {
+    ///
+    /// # Errors
+    /// When the runtime or the model is no help.
+    pub async fn think(&mut self, text: &str) -> Result<(Reply, Situation), Failure> {
         let here = self.situation().await?;
         self.note("request", || json!({"text": text, "think": true}));
         let client = self.language()?;
@@ -160,12 +234,10 @@ impl<'o> Assist<'o> {
 
     /// The way to the model.
     fn language(&self) -> Result<Client, Failure> {
-        let model = self.model.as_ref().ok_or_else(|| {
+        let open = self.parts.model.as_ref().ok_or_else(|| {
             Failure::input("no model of language is configured: the section [llm] of the configuration names one")
         })?;
-        model
-            .client()
-            .map_err(|why| Failure::new(Exit::Failed, why))
+        open().map_err(|why| Failure::new(Exit::Failed, why))
     }
 
     /// What the rules make of a text: a person's own, or one that a model has put into other words.
@@ -197,7 +269,7 @@ impl<'o> Assist<'o> {
         attached: Vec<(String, Bytes)>,
         here: &mut Situation,
     ) -> Result<Option<Reply>, Failure> {
-        if self.model.is_none() {
+        if self.parts.model.is_none() {
             return Ok(None);
         }
         let client = match self.language() {
@@ -254,7 +326,7 @@ impl<'o> Assist<'o> {
     /// Tells that the rules go on alone, and why.
     fn no_help(&self, why: &str) {
         self.note("no_help", || json!({"sentence": why}));
-        self.out.note(format!(
+        self.say(&format!(
             "I go by my own rules, because the model of language was no help: {why}"
         ));
     }
@@ -269,19 +341,21 @@ impl<'o> Assist<'o> {
             "text": reworded.request, "left_out": reworded.left_out, "model": model, "usd": cost.dollars(), "used": is_whole,
         }));
         if is_whole {
-            self.out
-                .note(format!("{model} put it as {:?} ({cost})", reworded.request));
+            self.say(&format!(
+                "{model} put it as {:?} ({cost})",
+                reworded.request
+            ));
         }
     }
 
     fn tell_left_out(&self, said: &Said) {
-        self.out.note(format!(
+        self.say(&format!(
             "{} put it as {:?}",
             said.model, said.reworded.request
         ));
         let left_out = &said.reworded.left_out;
         if !left_out.is_empty() {
-            self.out.note(format!("it left out: {}", quoted(left_out)));
+            self.say(&format!("it left out: {}", quoted(left_out)));
         }
     }
 
@@ -295,15 +369,15 @@ impl<'o> Assist<'o> {
     ) -> Result<Reply, String> {
         let setting_up = SettingUp {
             client,
-            runtime: &self.client,
-            preferred: self.preferred.clone(),
-            folder: state_folder().map_err(|f| f.sentence)?,
+            runtime: &self.parts.client,
+            preferred: self.parts.preferred.clone(),
+            folder: self.parts.home.clone()?,
             trace: self.trace.as_ref(),
-            out: self.out,
+            out: Arc::clone(&self.parts.out),
         };
         let request = Request {
             text,
-            channel: self.channel,
+            channel: self.parts.channel,
             attached,
             earlier: self.earlier.iter().cloned().collect(),
         };
@@ -315,8 +389,7 @@ impl<'o> Assist<'o> {
             End::Proposal { made, text: said } => {
                 if !said.is_empty() {
                     let line = format!("{} says: {}", made.model, words(&said));
-                    self.out
-                        .both(&json!({"type": "said", "text": said}), || line);
+                    self.parts.out.tell(Told::Said(&line, &said));
                 }
                 // What runs may have changed while the model worked.
                 let now = self.situation().await.unwrap_or_else(|_| here.clone());
@@ -326,7 +399,7 @@ impl<'o> Assist<'o> {
     }
 
     /// What a model's work came to was handed over: it is not gone on with.
-    pub(super) fn settle(&mut self) {
+    pub fn settle(&mut self) {
         if let Some(ahead) = self.unsettled.take() {
             ahead.forget();
         }
@@ -358,19 +431,20 @@ impl<'o> Assist<'o> {
 
     /// Has the runtime open these cameras for a moment, which tells it the size of their pictures. One that shows nothing is told by its state.
     async fn see(&self, cameras: &[SourceId]) {
-        self.out
-            .busy("looking at cameras of which no picture was seen yet");
-        let client = &self.client;
-        let looks = cameras.iter().take(MAX_LOOKS).map(|id| async move {
-            if let Err(error) = client.source_frame(id).await {
-                tracing::debug!(camera = %id, %error, "no picture came");
-            }
-        });
+        let out = Arc::clone(&self.parts.out);
+        out.tell(Told::Busy(
+            "looking at cameras of which no picture was seen yet",
+        ));
+        let looks: Vec<BoxFuture<'static, ()>> = cameras
+            .iter()
+            .take(MAX_LOOKS)
+            .map(|id| look_at(self.parts.client.clone(), id.clone()).boxed())
+            .collect();
         futures_util::stream::iter(looks)
             .buffer_unordered(LOOKS_AT_ONCE)
             .collect::<Vec<()>>()
             .await;
-        self.out.end_live_line();
+        out.tell(Told::Idle);
     }
 
     fn trace_reply(&self, reply: &Reply) {
@@ -410,13 +484,15 @@ impl<'o> Assist<'o> {
         }
     }
 
-    /// Takes a picture that the next request is about.
-    pub(super) fn attach(&mut self, file: &Path) -> Result<(), Failure> {
-        if self.attached.len() >= MAX_ATTACHED {
-            return Err(Failure::input(format!(
-                "a request comes with at most {MAX_ATTACHED} pictures"
-            )));
-        }
+    fn say(&self, note: &str) {
+        self.parts.out.tell(Told::Note(note));
+    }
+
+    /// Takes the picture in a file, which the next request is about.
+    ///
+    /// # Errors
+    /// When it can't be read or taken.
+    pub fn attach_file(&mut self, file: &Path) -> Result<(), Failure> {
         let failed = |why: String| Failure::input(format!("can't read {}: {why}", file.display()));
         let size = std::fs::metadata(file)
             .map_err(|e| failed(e.to_string()))?
@@ -431,42 +507,130 @@ impl<'o> Assist<'o> {
             return Err(failed("it is no JPEG or PNG".to_owned()));
         }
         let name = file.file_name().map(|n| n.to_string_lossy().into_owned());
-        let name = words(&name.unwrap_or_default());
-        self.out.note(format!("{name} goes with the request"));
-        self.attached.push((name, Bytes::from(bytes)));
+        self.attach(&name.unwrap_or_default(), Bytes::from(bytes))
+    }
+
+    /// Takes a picture that the next request is about: a JPEG or PNG.
+    ///
+    /// # Errors
+    /// When there are as many as there may be.
+    pub fn attach(&mut self, name: &str, picture: Bytes) -> Result<(), Failure> {
+        if self.attached.len() >= MAX_ATTACHED {
+            return Err(Failure::input(format!(
+                "a request comes with at most {MAX_ATTACHED} pictures"
+            )));
+        }
+        let name = words(name);
+        self.say(&format!("{name} goes with the request"));
+        self.attached.push((name, picture));
         Ok(())
     }
 
-    /// Shows a model's answer.
-    pub(super) fn answer(&self, text: &str) {
-        let shown: Vec<String> = text.lines().map(words).collect();
-        self.out.both(
-            &json!({"type": "answer", "text": text, "by_model": true}),
-            || shown.join("\n"),
-        );
+    /// Shows an offer. `hint` says what waits for what.
+    pub fn show_offer(&self, offer: &Offer, id: Option<&str>, hint: &str) {
+        self.parts.out.tell(Told::Offer(offer, id, hint));
     }
 
-    /// Shows an offer. `hint` says what waits for what.
-    pub(super) fn show_offer(&self, offer: &Offer, id: Option<&str>, hint: &str) {
-        if self.out.is_json() {
-            let mut view = offer.view();
-            view["type"] = Value::from("proposal");
-            if let Some(id) = id {
-                view["id"] = Value::from(id);
+    /// Tells what came of a text; what was confirmed is carried out. `before` waited for a yes when it was said.
+    ///
+    /// # Errors
+    /// When nothing came of it, or it could not be carried out.
+    pub async fn tell(
+        &mut self,
+        before: Option<&Shown>,
+        reply: Reply,
+        here: &Situation,
+    ) -> Result<(), Failure> {
+        let shown = self.conversation.shown();
+        let (waits, is_another) = (shown.is_some(), shown != before);
+        let is_answer = matches!(reply, Reply::Apply(_) | Reply::Dropped | Reply::Anew(_));
+        if before.is_some() && is_another && !is_answer {
+            self.say("the proposal before this is put aside");
+        }
+        if is_another {
+            self.forget_kept(&reply)?;
+        }
+        let out = Arc::clone(&self.parts.out);
+        match reply {
+            Reply::Offer(offer) => self.keep_and_show(&offer, here),
+            Reply::Anew(offer) => {
+                self.say("what runs has changed since, or it is too long ago: nothing was done, and this is the proposal as it is now");
+                self.keep_and_show(&offer, here)
             }
-            self.out.object(&view);
-        } else {
-            for line in offer.lines() {
-                self.out.line(line);
+            Reply::Apply(offer) => self.apply(&offer).await,
+            Reply::Unsound(offer, why) => {
+                self.show_offer(&offer, None, "");
+                Err(Failure::input(format!(
+                    "This can't be confirmed, because {why}."
+                )))
             }
-            if !hint.is_empty() {
-                self.out.line(hint);
+            Reply::Look(looked) => {
+                self.look(&looked, here).await?;
+                if waits {
+                    out.tell(Told::Waits);
+                }
+                Ok(())
+            }
+            Reply::Remember(kind, words) => self.remember(kind, &words),
+            Reply::Ask(question) => {
+                out.tell(Told::Question(&question, here));
+                Ok(())
+            }
+            Reply::Answer(text) => {
+                out.tell(Told::Answer(&text));
+                Ok(())
+            }
+            Reply::Unknown(unknown) => Err(Self::unknown(&unknown)),
+            Reply::TooLong(error) => Err(Failure::input(error.to_string())),
+            Reply::Dropped => {
+                out.tell(Told::Dropped);
+                Ok(())
+            }
+            Reply::NothingWaits => Err(Failure::input(
+                "Nothing waits for a yes or a no. Say what to watch, or what you want to know; /help has examples.",
+            )),
+            Reply::Silence | Reply::See(_) => Ok(()),
+        }
+    }
+
+    /// Takes an offer that waits no more off the disk. Where it is to be carried out and is not there any more, somebody else had it first.
+    fn forget_kept(&mut self, reply: &Reply) -> Result<(), Failure> {
+        let socket = self.parts.client.socket().to_path_buf();
+        let Some(keeping) = &mut self.keeping else {
+            return Ok(());
+        };
+        let Some(id) = keeping.id.take() else {
+            return Ok(());
+        };
+        match (keeping.waiting.take(&id, &socket, Timestamp::now()), reply) {
+            (Ok(_), _) => Ok(()),
+            (Err(error), Reply::Apply(_)) => Err(error.into()),
+            // It may be an hour old by now.
+            (Err(WaitingError::Unknown { .. }), _) => Ok(()),
+            (Err(error), _) => {
+                tracing::warn!(%error, "a proposal that was put aside still waits");
+                Ok(())
             }
         }
     }
 
+    fn keep_and_show(&mut self, offer: &Offer, here: &Situation) -> Result<(), Failure> {
+        let socket = self.parts.client.socket();
+        if let (Some(keeping), Some(shown)) = (&mut self.keeping, self.conversation.shown()) {
+            let by = Some(keeping.by.clone());
+            let kept = keeping
+                .waiting
+                .keep(socket, shown, by, here.now.timestamp());
+            // What could not be kept is not shown, so no yes can be to it.
+            keeping.id = Some(kept.inspect_err(|_| self.conversation = Conversation::default())?);
+        }
+        self.show_offer(offer, self.kept(), "Shall I do that? yes or no");
+        Ok(())
+    }
+
     /// The sentence of a question, with what could be answered. Where a picture is missing, why none comes.
-    pub(super) fn question(question: &Question, here: &Situation) -> Failure {
+    #[must_use]
+    pub fn question(question: &Question, here: &Situation) -> Failure {
         let mut details = Vec::new();
         if !question.choices.is_empty() {
             details.push(format!("could be: {}", question.choices.join(", ")));
@@ -487,22 +651,27 @@ impl<'o> Assist<'o> {
     }
 
     /// The sentence of what was not understood.
-    pub(super) fn unknown(unknown: &Unknown) -> Failure {
+    #[must_use]
+    pub fn unknown(unknown: &Unknown) -> Failure {
         let words = &unknown.not_understood;
         let details = (!words.is_empty()).then(|| format!("not understood: {}", quoted(words)));
         Failure::input(&unknown.text).with(details)
     }
 
     /// Carries out an offer, one change after the other. The first that fails ends it, and what was done before is told.
-    pub(super) async fn apply(&self, offer: &Offer) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// With what failed, and what was done before it.
+    pub async fn apply(&self, offer: &Offer) -> Result<(), Failure> {
         let mut done = Vec::new();
         for (change, difference) in offer.proposal.changes.iter().zip(&offer.difference) {
             if !difference.acts() {
                 continue;
             }
-            self.out.busy(format!("changing {}", difference.pipeline));
+            let out = Arc::clone(&self.parts.out);
+            out.tell(Told::Busy(&format!("changing {}", difference.pipeline)));
             let outcome = self.carry_out(change, difference).await;
-            self.out.end_live_line();
+            out.tell(Told::Idle);
             match outcome {
                 Ok(sentence) => done.push(sentence),
                 Err(error) => {
@@ -526,7 +695,7 @@ impl<'o> Assist<'o> {
         change: &Change,
         difference: &Difference,
     ) -> Result<String, ClientError> {
-        let client = &self.client;
+        let (client, out) = (&self.parts.client, &self.parts.out);
         let status = match change {
             Change::Deploy(spec) => client.create_pipeline(spec).await?,
             Change::Replace(spec) => client.put_pipeline(spec).await?,
@@ -535,21 +704,18 @@ impl<'o> Assist<'o> {
             Change::Stop(pipeline) => {
                 client.delete_pipeline(pipeline).await?;
                 let sentence = format!("pipeline {pipeline} is gone");
-                self.out
-                    .both(&json!({"type": "done", "removed": pipeline}), || {
-                        sentence.clone()
-                    });
+                out.tell(Told::Done(&sentence, json!({"removed": pipeline})));
                 return Ok(sentence);
             }
         };
-        let sentence = remote::now(&status);
-        let done = json!({"type": "done", "becomes": difference.becomes, "pipeline": status});
-        self.out.both(&done, || sentence.clone());
+        let sentence = now(&status);
+        let done = json!({"becomes": difference.becomes, "pipeline": status});
+        out.tell(Told::Done(&sentence, done));
         let told = status
             .note
             .iter()
             .chain(status.warnings.iter().map(|w| &w.message));
-        told.for_each(|text| self.out.note(text));
+        told.for_each(|text| self.say(text));
         Ok(sentence)
     }
 
@@ -575,154 +741,91 @@ impl<'o> Assist<'o> {
             ..Entry::new(Kind::Observation, Origin::Person, words)
         };
         if let Err(failure) = self.remember_entry(entry) {
-            self.out
-                .note(format!("the watch runs, and was not noted down: {failure}"));
+            self.say(&format!(
+                "the watch runs, and was not noted down: {failure}"
+            ));
         }
     }
 
     /// Keeps a person's word.
-    pub(super) fn remember(&self, kind: Kind, words: &str) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// When it is no note, or can't be kept.
+    pub fn remember(&self, kind: Kind, words: &str) -> Result<(), Failure> {
         let words = Words::new(words).map_err(|e| Failure::input(e.to_string()))?;
         let at = self.remember_entry(Entry::new(kind, Origin::Person, words))?;
-        let kept = json!({"type": "remembered", "kind": kind, "file": at});
-        self.out.both(&kept, || {
-            format!("Noted as {} in {at}, where you can edit it.", kind.name())
-        });
+        self.parts.out.tell(Told::Remembered(kind, &at));
         Ok(())
     }
 
     fn remember_entry(&self, entry: Entry) -> Result<String, Failure> {
-        let mut memory = open_memory()?;
-        let failed = |e: watchkeeper_memory::MemoryError| Failure::new(Exit::Failed, e.to_string());
-        let kept = memory.remember(wall_now(), entry).map_err(failed)?;
+        let mut memory = self.open_memory()?;
+        let kept = memory.remember(wall_now(), entry).map_err(unkept)?;
         Ok(memory.folder().join(kept.file).display().to_string())
     }
 
-    /// Shows the notes that have to do with these words.
-    pub(super) fn search_memory(&self, words: &str) -> Result<(), Failure> {
-        let mut memory = open_memory()?;
+    /// The notes that have to do with these words.
+    ///
+    /// # Errors
+    /// When they can't be read.
+    pub fn search_memory(&self, words: &str) -> Result<Vec<Found>, Failure> {
         let query = Query {
             now: Some(Timestamp::now()),
             ..Query::new(words)
         };
-        let failed = |e: watchkeeper_memory::MemoryError| Failure::new(Exit::Failed, e.to_string());
-        let found = memory.search(query).map_err(failed)?;
-        self.out.object(&json!({"type": "notes", "notes": found}));
-        if found.is_empty() {
-            self.out.line("No note has to do with that.");
-        }
-        for note in &found {
-            let at = note
-                .note
-                .at
-                .map(|at| at.to_zoned(jiff::tz::TimeZone::system()));
-            let at = at.map_or_else(|| "–".to_owned(), |at| at.strftime("%F %R").to_string());
-            let whose = if note.trusted {
-                ""
-            } else {
-                " (not a person's word)"
-            };
-            self.out.line(format!(
-                "{at}  {}{whose}: {}",
-                note.kind.name(),
-                note.note.words
-            ));
-        }
-        Ok(())
+        self.open_memory()?.search(query).map_err(unkept)
     }
 
-    /// Looks something up and shows it.
-    pub(super) async fn look(&self, looked: &Looked, here: &Situation) -> Result<(), Failure> {
-        let out = self.out;
+    fn open_memory(&self) -> Result<Memory, Failure> {
+        let failed = |why: String| Failure::new(Exit::Failed, why);
+        let home = self
+            .parts
+            .home
+            .as_ref()
+            .map_err(|why| failed(why.clone()))?;
+        hands::open_memory(&home.join(hands::MEMORY)).map_err(failed)
+    }
+
+    /// Looks something up and tells it.
+    ///
+    /// # Errors
+    /// When the runtime does not answer.
+    pub async fn look(&self, looked: &Looked, here: &Situation) -> Result<(), Failure> {
+        let out = Arc::clone(&self.parts.out);
         match &looked.look {
-            Look::Cameras => {
-                out.object(&json!({"type": "cameras", "sources": here.sources}));
-                if here.sources.is_empty() {
-                    out.line(
-                        "There is no camera yet: `watchkeeper sources add NAME ADDRESS` adds one.",
-                    );
-                } else {
-                    remote::source_table(&here.sources, out);
-                }
+            Look::Cameras => out.tell(Told::Cameras(&here.sources)),
+            Look::Pipelines => out.tell(Told::Pipelines(&here.pipelines, &looked.text)),
+            Look::Status(None) => out.tell(Told::Status(here)),
+            Look::Status(Some(camera)) => {
+                let sources = here.sources.iter().filter(|s| s.spec.id == *camera);
+                let sources: Vec<_> = sources.cloned().collect();
+                let on_it = here.pipelines.iter().filter(|p| p.spec.source == *camera);
+                let on_it: Vec<_> = on_it.cloned().collect();
+                out.tell(Told::Camera(&sources, camera.as_str(), &on_it));
             }
-            Look::Pipelines => {
-                out.object(&json!({"type": "pipelines", "pipelines": here.pipelines}));
-                if here.pipelines.is_empty() {
-                    out.line(&looked.text);
-                } else {
-                    remote::pipeline_table(&here.pipelines, out);
-                }
+            Look::Events(wanted) => {
+                let happened = look_back(&self.parts.client, wanted).await?;
+                out.tell(Told::Events(&happened, wanted, &looked.text));
             }
-            Look::Status(None) => {
-                let (health, sources, pipelines) = (&here.health, &here.sources, &here.pipelines);
-                out.object(&json!({"type": "status", "health": health, "sources": sources, "pipelines": pipelines}));
-                remote::show_status(health, sources, pipelines, out);
-                self.counts(pipelines);
-            }
-            Look::Status(Some(camera)) => self.camera(camera, here),
-            Look::Events(wanted) => self.happened(wanted, looked).await?,
-            Look::Classes | Look::Templates | Look::Help => {
-                out.both(&json!({"type": "answer", "text": looked.text}), || {
-                    looked.text.clone()
-                });
-            }
+            Look::Classes | Look::Templates | Look::Help => out.tell(Told::Text(&looked.text)),
         }
         if !looked.not_understood.is_empty() {
             let words = quoted(&looked.not_understood);
-            out.note(format!("not understood, and left out: {words}"));
-        }
-        Ok(())
-    }
-
-    fn camera(&self, camera: &SourceId, here: &Situation) {
-        let sources = here.sources.iter().filter(|s| s.spec.id == *camera);
-        let sources: Vec<_> = sources.cloned().collect();
-        let on_it = here.pipelines.iter().filter(|p| p.spec.source == *camera);
-        let on_it: Vec<_> = on_it.cloned().collect();
-        let out = self.out;
-        out.object(&json!({"type": "status", "sources": sources, "pipelines": on_it}));
-        remote::source_table(&sources, out);
-        if on_it.is_empty() {
-            out.line(format!("Nothing watches {camera}."));
-        } else {
-            out.line("");
-            remote::pipeline_table(&on_it, out);
-            self.counts(&on_it);
-        }
-    }
-
-    /// What pipelines have counted, for a person.
-    fn counts(&self, pipelines: &[PipelineStatus]) {
-        let lines: Vec<String> = pipelines.iter().filter_map(counts).collect();
-        if !lines.is_empty() {
-            self.out.line("");
-        }
-        lines.iter().for_each(|line| self.out.line(line));
-    }
-
-    async fn happened(&self, wanted: &EventsWanted, looked: &Looked) -> Result<(), Failure> {
-        let happened = look_back(&self.client, wanted).await?;
-        let sentence = happened.sentence(wanted.only_number);
-        if self.out.is_json() {
-            let events: Vec<Value> = happened.events.iter().map(events::object).collect();
-            self.out.object(&json!({"type": "events", "number": happened.number, "complete": !happened.cut, "events": events}));
-            return Ok(());
-        }
-        let head = [looked.text.as_str(), &sentence];
-        let head: Vec<&str> = head.into_iter().filter(|text| !text.is_empty()).collect();
-        self.out.line(head.join(" "));
-        for event in &happened.events {
-            if let Some(line) = events::line(event, Clock::Wall) {
-                self.out.line(line);
-            }
+            self.say(&format!("not understood, and left out: {words}"));
         }
         Ok(())
     }
 }
 
-fn open_memory() -> Result<Memory, Failure> {
-    let folder = state_folder()?.join("memory");
-    hands::open_memory(&folder).map_err(|why| Failure::new(Exit::Failed, why))
+/// Has the runtime open a camera for a moment.
+async fn look_at(client: RuntimeClient, camera: SourceId) {
+    if let Err(error) = client.source_frame(&camera).await {
+        tracing::debug!(%camera, %error, "no picture came");
+    }
+}
+
+fn unkept(error: MemoryError) -> Failure {
+    Failure::new(Exit::Failed, error.to_string())
 }
 
 /// JSON as a model is told of it: all of it, or its beginning as text.

@@ -1,0 +1,113 @@
+//! Where an event goes: the channels of the box that a request names.
+//!
+//! Invariant: only a channel that the box has is ever named, and only where a `#` or the word `channel` says that one is meant. What was asked for and
+//! can't be is noted, with what would make it possible.
+
+use watchkeeper_contract::id::ChannelId;
+
+use crate::lexicon::folded;
+use crate::need::Notes;
+use crate::reader::Reader;
+use crate::scene::Scene;
+
+/// Words in front of a channel that say nothing but that something goes there, from the right to the left.
+const IN_FRONT: [&[&str]; 4] = [
+    &["the", "our", "my"],
+    &["to", "in", "into", "on", "over", "via", "through", "by"],
+    &[
+        "it",
+        "this",
+        "that",
+        "both",
+        "them",
+        "these",
+        "all",
+        "everything",
+        "word",
+        "message",
+        "messages",
+        "notification",
+        "notifications",
+    ],
+    &["send", "post", "report", "forward", "push", "write", "tell"],
+];
+/// Ways on which nothing is told by their name alone.
+const BY_NAME: &str = "by|via|on|to|over slack|email|mail|sms|whatsapp|telegram|webhook|discord";
+
+/// Takes the channels that are named, and whether anything was to be told over one, there or not.
+pub(super) fn channels(r: &mut Reader, scene: &Scene, notes: &mut Notes) -> (Vec<ChannelId>, bool) {
+    let mut meant = Vec::new();
+    let mut is_wanted = false;
+    for channel in &scene.channels {
+        let name = folded(channel.as_str());
+        let mut from = 0;
+        while let Some((start, end)) =
+            (from..r.tokens.len()).find_map(|i| r.name_at(&name, i).map(|end| (i, end)))
+        {
+            from = end;
+            let before = start.checked_sub(1).map_or("", |i| r.word(i));
+            let (start, end) = match (before, r.word(end)) {
+                ("#" | "channel", "channel") => (start - 1, end + 1),
+                ("#" | "channel", _) => (start - 1, end),
+                (_, "channel") => (start, end + 1),
+                _ => continue,
+            };
+            take(r, start, end);
+            if !meant.contains(channel) {
+                meant.push(channel.clone());
+            }
+        }
+    }
+    let known = || {
+        let names: Vec<String> = scene.channels.iter().map(|c| format!("#{c}")).collect();
+        names.join(", ")
+    };
+    for i in 0..r.tokens.len() {
+        if r.word(i) == "#" && !r.word(i + 1).is_empty() {
+            is_wanted = true;
+            let written = r.written(i + 1..i + 2);
+            take(r, i, i + 2);
+            notes.not_possible.push(match scene.channels.is_empty() {
+                true => format!(
+                    "There is no channel #{written}: a section [channels.{written}] of the configuration makes one. Events are published over MQTT and kept in the journal."
+                ),
+                false => format!("There is no channel #{written}; there are {}.", known()),
+            });
+        }
+    }
+    while let Some(found) = r.take(&[BY_NAME]) {
+        is_wanted = true;
+        let written = r.written(found.at.clone());
+        take(r, found.at.start, found.at.end);
+        match scene.channels.as_slice() {
+            _ if !meant.is_empty() => {}
+            [only] => {
+                notes
+                    .assumed
+                    .push(format!("It is told over the channel #{only}, the only one."));
+                meant.push(only.clone());
+            }
+            [] => notes.not_possible.push(format!(
+                "Nothing is told {written}: the configuration has no channel (a section [channels.NAME] makes one). Events are published over MQTT and kept in the journal."
+            )),
+            _ => notes
+                .not_possible
+                .push(format!("Over which channel is not said; there are {}.", known())),
+        }
+    }
+    is_wanted |= !meant.is_empty();
+    (meant, is_wanted)
+}
+
+/// Marks a channel and what stands in front of it.
+fn take(r: &mut Reader, start: usize, end: usize) {
+    let mut start = start;
+    for words in IN_FRONT {
+        if let Some(before) = start.checked_sub(1)
+            && words.contains(&r.word(before))
+        {
+            start = before;
+        }
+    }
+    r.mark(start..end);
+}

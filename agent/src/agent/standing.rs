@@ -1,0 +1,108 @@
+//! How things stand with the agent, for whoever asks its loop.
+//!
+//! Invariant: the loop answers by itself, so an answer says that it works.
+
+use serde::Serialize;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Agent;
+use crate::opinion;
+use crate::outbox::ClassStats;
+
+/// Questions that wait at most; whoever asks then waits for a place.
+const ASKED_AT_ONCE: usize = 8;
+
+/// How things stand.
+#[derive(Debug, Clone, Serialize)]
+pub struct Standing {
+    /// The way to the broker.
+    pub mqtt: MqttStanding,
+    /// What waits for the broker.
+    pub outbox: OutboxStanding,
+    /// What came of second opinions.
+    pub opinions: opinion::Counts,
+}
+
+/// The way to the broker.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub struct MqttStanding {
+    /// Whether a broker is configured.
+    pub configured: bool,
+    /// Whether there is a session with it.
+    pub connected: bool,
+    /// Why there is none, as it was heard last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// What waits for the broker.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub struct OutboxStanding {
+    /// Events that wait or are under way.
+    pub events: usize,
+    /// Bytes of all that waits.
+    pub bytes: u64,
+    /// Answers to commands and losses that wait or are under way.
+    pub assured: usize,
+    /// Messages that the broker acknowledged since the agent's start.
+    pub acked: u64,
+    /// Messages that had to be dropped since the agent's start; each is in a loss record.
+    pub dropped: u64,
+    /// Number of the last event of the journal that is in the outbox or was in it.
+    pub cursor: u64,
+}
+
+/// The way to the loop.
+#[derive(Debug)]
+pub(super) struct Questions {
+    asks: mpsc::Sender<oneshot::Sender<Standing>>,
+    asked: mpsc::Receiver<oneshot::Sender<Standing>>,
+}
+
+impl Questions {
+    pub(super) fn new() -> Self {
+        let (asks, asked) = mpsc::channel(ASKED_AT_ONCE);
+        Self { asks, asked }
+    }
+
+    /// For those who ask.
+    pub(super) fn asks(&self) -> mpsc::Sender<oneshot::Sender<Standing>> {
+        self.asks.clone()
+    }
+
+    /// The next question. Never ends: one who may ask is in here.
+    pub(super) async fn next(&mut self) -> oneshot::Sender<Standing> {
+        match self.asked.recv().await {
+            Some(question) => question,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Agent {
+    pub(super) fn standing(&self) -> Standing {
+        let stats = self.outbox.stats();
+        let sum = |number: fn(&ClassStats) -> u64| number(&stats.events) + number(&stats.assured);
+        let connected = self.session.up().is_some();
+        Standing {
+            mqtt: MqttStanding {
+                configured: self.broker.is_some(),
+                connected,
+                why: self.link_lost_by.clone().filter(|_| !connected),
+            },
+            outbox: OutboxStanding {
+                events: stats.events.entries,
+                bytes: sum(|class| class.bytes),
+                assured: stats.assured.entries,
+                acked: stats.acked,
+                dropped: sum(|class| class.dropped),
+                cursor: self.outbox.cursor().map_or(0, |cursor| cursor.0),
+            },
+            opinions: opinion::Counts {
+                asks: self.asker.is_some(),
+                waiting: self.opinions.waits(),
+                ..self.opined
+            },
+        }
+    }
+}

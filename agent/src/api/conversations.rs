@@ -1,0 +1,639 @@
+//! Conversations with programs: how many there may be, what each of them waits for, and the task that each of them is.
+//!
+//! A conversation is a task that owns its [`Assist`] and hears one message at a time. Whoever asks it something hands in a message and follows its
+//! [`Feed`]; whether they do, and for how long, makes no difference to the work.
+//!
+//! Invariants:
+//! - there are never more than [`Bounds`] says, none takes more messages, and one that nobody uses ends by itself; so does one whose task died;
+//! - a message is taken only while none is worked on;
+//! - what was confirmed is carried out to its end, also where the conversation is deleted meanwhile;
+//! - an offer is on the disk before it is told, with the conversation that it was made in. A conversation of which that is all that is left (the
+//!   agent was restarted, it was idle) is there again as soon as somebody speaks in it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, mpsc, watch};
+use ulid::Ulid;
+use watchkeeper_http::closed;
+
+use super::feed::{END, Feed};
+use crate::assistant::conversation::{Conversation, Reply};
+use crate::assistant::situation::Situation;
+use crate::assistant::waiting::{By, Kept, Waiting, WaitingError};
+use crate::cli::exit::{Exit, Failure};
+use crate::dialogue::assist::{Assist, Keeping, Parts, ToModel};
+use crate::dialogue::told::{Teller, Told};
+use crate::runtime_client::RuntimeClient;
+use crate::setter::gate::{Channel, may_answer};
+
+/// How many, how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Most conversations at a time.
+    pub open: usize,
+    /// Most of them that began over TCP, so that those with the token don't keep out those at the box.
+    pub remote: usize,
+    /// Most messages of one.
+    pub turns: u64,
+    /// For how long one may be idle.
+    pub idle: Duration,
+    /// Most that are worked in at a time; the others wait for their turn.
+    pub at_work: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            open: 16,
+            remote: 12,
+            turns: 200,
+            idle: Duration::from_secs(1800),
+            at_work: 4,
+        }
+    }
+}
+
+/// Opens the way to a model of language, for any number of conversations. The error is a sentence for a person.
+pub type OpensModel = Arc<dyn Fn() -> Result<watchkeeper_llm::Client, String> + Send + Sync>;
+
+/// What every conversation works with.
+pub struct Shop {
+    /// The runtime.
+    pub client: RuntimeClient,
+    /// Model of the box that the configuration prefers.
+    pub preferred: Option<String>,
+    /// Opens the way to a model of language; absent where none is configured.
+    pub model: Option<OpensModel>,
+    /// Folder of what is kept.
+    pub home: PathBuf,
+}
+
+impl std::fmt::Debug for Shop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shop")
+            .field("home", &self.home)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shop {
+    /// What one assistant works with.
+    fn parts(&self, channel: Channel, out: Arc<dyn Teller>) -> Parts {
+        let model = self.model.clone();
+        Parts {
+            client: self.client.clone(),
+            preferred: self.preferred.clone(),
+            model: model.map(|open| Box::new(move || open()) as ToModel),
+            home: Ok(self.home.clone()),
+            channel,
+            out,
+        }
+    }
+
+    /// The offers that wait.
+    #[must_use]
+    pub fn waiting(&self) -> Waiting {
+        Waiting::new(&self.home)
+    }
+}
+
+/// A message.
+#[derive(Debug)]
+pub struct Message {
+    /// The words.
+    pub text: String,
+    /// Whether a model works on them without asking the rules.
+    pub think: bool,
+    /// Pictures that they are about, each with its name.
+    pub images: Vec<(String, Bytes)>,
+    /// The offer that they are a yes or a no to and to no other; absent: whatever waits.
+    pub about: Option<String>,
+}
+
+impl Message {
+    /// A word about the offer of this id.
+    #[must_use]
+    pub fn about(id: &str, word: &str) -> Self {
+        Self {
+            text: word.to_owned(),
+            think: false,
+            images: Vec::new(),
+            about: Some(id.to_owned()),
+        }
+    }
+}
+
+/// Why a message is not taken, or a conversation not begun.
+#[derive(Debug, thiserror::Error)]
+pub enum NotTaken {
+    /// As many as there may be are open.
+    #[error(
+        "{most} conversations are open; end one (DELETE /v1/conversations/ID), or wait: one that nobody uses ends after {idle_s} s"
+    )]
+    TooMany {
+        /// How many.
+        most: usize,
+        /// Seconds.
+        idle_s: u64,
+    },
+    /// It works.
+    #[error(
+        "the conversation works on message {turn}; wait for its end, which GET /v1/conversations/{id}/events/stream tells"
+    )]
+    Working {
+        /// Which.
+        id: String,
+        /// The message.
+        turn: u64,
+    },
+    /// It has had its messages.
+    #[error("the conversation had its {most} messages; begin another one (POST /v1/conversations)")]
+    Over {
+        /// How many.
+        most: u64,
+    },
+    /// There is none.
+    #[error("there is no conversation {id:?}; GET /v1/conversations lists those that there are")]
+    Unknown {
+        /// Its id, cut.
+        id: String,
+    },
+    /// The offers can't be read.
+    #[error(transparent)]
+    Waiting(#[from] WaitingError),
+    /// The agent stops.
+    #[error("the agent is stopping; try again in a moment")]
+    Closing,
+}
+
+/// What a conversation waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[serde(tag = "for", rename_all = "snake_case")]
+pub enum Waits {
+    /// The next message.
+    Nothing,
+    /// The answer to a question.
+    Answer {
+        /// The question.
+        question: String,
+        /// What could be answered; empty where it is something else.
+        choices: Vec<String>,
+    },
+    /// A yes or a no.
+    Yes {
+        /// The proposal.
+        proposal: Option<String>,
+        /// The words that it was made for.
+        request: String,
+    },
+}
+
+/// How a conversation is.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub struct ConversationStatus {
+    /// Its id.
+    pub id: String,
+    /// Which way it was begun: `local` over the socket, `remote` over TCP.
+    #[schema(value_type = String)]
+    pub channel: Channel,
+    /// When it was begun.
+    #[schema(value_type = String)]
+    pub began: Timestamp,
+    /// Whether a message is being worked on.
+    pub working: bool,
+    /// How many messages it had.
+    pub turns: u64,
+    /// What it waits for, once it does not work.
+    pub waits: Waits,
+    /// What a model means to do about the message, as it said last; its steps, each with `step` and `done`.
+    #[schema(value_type = Vec<Object>)]
+    pub plan: Vec<Value>,
+    /// Number of its last event.
+    pub last_event: u64,
+}
+
+/// A message that was taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    /// Its number.
+    pub turn: u64,
+    /// Number of the last event before it.
+    pub after: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    working: bool,
+    turns: u64,
+    waits: Waits,
+}
+
+/// A conversation, as others see it.
+#[derive(Debug)]
+pub struct Handle {
+    /// Its id.
+    pub id: String,
+    /// Which way it was begun.
+    pub channel: Channel,
+    began: Timestamp,
+    /// What happens in it.
+    pub feed: Arc<Feed>,
+    state: Mutex<State>,
+    inbox: mpsc::Sender<Message>,
+    /// True once it is to end.
+    ending: watch::Sender<bool>,
+    /// True once nothing happens in it any more.
+    over: watch::Sender<bool>,
+}
+
+impl Handle {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it is.
+    #[must_use]
+    pub fn status(&self) -> ConversationStatus {
+        let state = self.state();
+        ConversationStatus {
+            id: self.id.clone(),
+            channel: self.channel,
+            began: self.began,
+            working: state.working,
+            turns: state.turns,
+            waits: state.waits.clone(),
+            plan: self.feed.plan(),
+            last_event: self.feed.last(),
+        }
+    }
+
+    /// Turns true when nothing happens in it any more.
+    #[must_use]
+    pub fn over(&self) -> watch::Receiver<bool> {
+        self.over.subscribe()
+    }
+}
+
+/// All conversations.
+#[derive(Debug)]
+pub struct Conversations {
+    shop: Shop,
+    bounds: Bounds,
+    open: Mutex<BTreeMap<String, Arc<Handle>>>,
+    /// How many are open; those that wait for the end of all wait for it to be none.
+    number: watch::Sender<usize>,
+    at_work: Arc<Semaphore>,
+    closing: watch::Receiver<bool>,
+}
+
+impl Conversations {
+    /// None yet. All of them end when `closing` becomes true.
+    #[must_use]
+    pub fn new(shop: Shop, bounds: Bounds, closing: watch::Receiver<bool>) -> Arc<Self> {
+        Arc::new(Self {
+            shop,
+            bounds,
+            open: Mutex::default(),
+            number: watch::Sender::new(0),
+            at_work: Arc::new(Semaphore::new(bounds.at_work)),
+            closing,
+        })
+    }
+
+    /// What they work with.
+    #[must_use]
+    pub fn shop(&self) -> &Shop {
+        &self.shop
+    }
+
+    /// Their bounds.
+    #[must_use]
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Handle>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those that who asks over this channel may see, the oldest first.
+    #[must_use]
+    pub fn list(&self, asks: Channel) -> Vec<Arc<Handle>> {
+        let open = self.open();
+        let may = |handle: &&Arc<Handle>| may_answer(handle.channel, asks).is_ok();
+        open.values().filter(may).cloned().collect()
+    }
+
+    /// Begins one.
+    ///
+    /// # Errors
+    /// When as many as there may be are open.
+    pub fn begin(self: &Arc<Self>, channel: Channel) -> Result<Arc<Handle>, NotTaken> {
+        // Ids begin with the time, so the oldest is the first.
+        let id = Ulid::new().to_string().to_lowercase();
+        self.open_as(id, channel, None)
+    }
+
+    /// The one of this id. One of which nothing is left but its offer is opened again.
+    ///
+    /// # Errors
+    /// When there is none that who asks over this channel may see.
+    pub fn find(self: &Arc<Self>, id: &str, asks: Channel) -> Result<Arc<Handle>, NotTaken> {
+        let found = self.open().get(id).cloned();
+        if let Some(handle) = found {
+            return match may_answer(handle.channel, asks) {
+                Ok(()) => Ok(handle),
+                Err(_) => Err(unknown(id)),
+            };
+        }
+        let kept = self.shop.waiting().list(Timestamp::now())?;
+        let is_its = |kept: &Kept| {
+            let by = kept.by.as_ref();
+            by.is_some_and(|by| by.conversation == id && may_answer(by.channel, asks).is_ok())
+        };
+        match kept.into_iter().rev().find(is_its) {
+            Some(kept) => self.open_again(kept),
+            None => Err(unknown(id)),
+        }
+    }
+
+    /// The conversation that an offer was made in.
+    ///
+    /// # Errors
+    /// When it is not open, and as many as there may be are.
+    pub fn of_offer(self: &Arc<Self>, kept: Kept) -> Result<Arc<Handle>, NotTaken> {
+        let id = kept.by.as_ref().map(|by| by.conversation.as_str());
+        let found = id.and_then(|id| self.open().get(id).cloned());
+        match found {
+            Some(handle) => Ok(handle),
+            None => self.open_again(kept),
+        }
+    }
+
+    fn open_again(self: &Arc<Self>, kept: Kept) -> Result<Arc<Handle>, NotTaken> {
+        let Some(by) = kept.by.clone() else {
+            return Err(unknown(&kept.id));
+        };
+        self.open_as(by.conversation, by.channel, Some(kept))
+    }
+
+    fn open_as(
+        self: &Arc<Self>,
+        id: String,
+        channel: Channel,
+        kept: Option<Kept>,
+    ) -> Result<Arc<Handle>, NotTaken> {
+        if *self.closing.borrow() {
+            return Err(NotTaken::Closing);
+        }
+        let mut open = self.open();
+        if let Some(handle) = open.get(&id) {
+            return Ok(Arc::clone(handle));
+        }
+        let of_channel = open.values().filter(|h| h.channel == channel).count();
+        let most = match channel {
+            Channel::Remote if of_channel >= self.bounds.remote => Some(self.bounds.remote),
+            _ if open.len() >= self.bounds.open => Some(self.bounds.open),
+            _ => None,
+        };
+        if let Some(most) = most {
+            let idle_s = self.bounds.idle.as_secs();
+            return Err(NotTaken::TooMany { most, idle_s });
+        }
+        let (inbox, messages) = mpsc::channel(1);
+        let waits = kept.as_ref().map_or(Waits::Nothing, |kept| Waits::Yes {
+            proposal: Some(kept.id.clone()),
+            request: kept.shown.request.clone(),
+        });
+        let handle = Arc::new(Handle {
+            id: id.clone(),
+            channel,
+            began: Timestamp::now(),
+            feed: Arc::new(Feed::default()),
+            state: Mutex::new(State {
+                working: false,
+                turns: 0,
+                waits,
+            }),
+            inbox,
+            ending: watch::Sender::new(false),
+            over: watch::Sender::new(false),
+        });
+        open.insert(id, Arc::clone(&handle));
+        self.number.send_replace(open.len());
+        drop(open);
+        let leaving = Leaving {
+            all: Arc::clone(self),
+            handle: Arc::clone(&handle),
+        };
+        tokio::spawn(converse(leaving, messages, kept));
+        Ok(handle)
+    }
+
+    /// Hands a message in.
+    ///
+    /// # Errors
+    /// When it works on another one, or had as many as it may.
+    pub fn say(&self, handle: &Handle, message: Message) -> Result<Turn, NotTaken> {
+        let mut state = handle.state();
+        if state.working {
+            return Err(NotTaken::Working {
+                id: handle.id.clone(),
+                turn: state.turns,
+            });
+        }
+        if state.turns >= self.bounds.turns {
+            return Err(NotTaken::Over {
+                most: self.bounds.turns,
+            });
+        }
+        let turn = state.turns + 1;
+        let after = handle.feed.begin(turn);
+        // It is empty while nothing is worked on; who is gone does not take any more.
+        let sent = handle.inbox.try_send(message);
+        sent.map_err(|_| unknown(&handle.id))?;
+        state.turns = turn;
+        state.working = true;
+        Ok(Turn { turn, after })
+    }
+
+    /// Ends one; what waits in it is put aside.
+    pub fn end(&self, handle: &Handle) {
+        handle.ending.send_replace(true);
+        let waits = handle.state().waits.clone();
+        if let Waits::Yes {
+            proposal: Some(id), ..
+        } = waits
+        {
+            let socket = self.shop.client.socket();
+            // One that is gone was confirmed, or put aside by what was said last.
+            if let Err(error) = self.shop.waiting().take(&id, socket, Timestamp::now()) {
+                tracing::debug!(%error, "no proposal waits any more");
+            }
+        }
+    }
+
+    /// Ready when none is open.
+    pub async fn ended(&self) {
+        // The sender is in here.
+        self.number
+            .subscribe()
+            .wait_for(|open| *open == 0)
+            .await
+            .ok();
+    }
+}
+
+fn unknown(id: &str) -> NotTaken {
+    NotTaken::Unknown {
+        id: id.chars().take(40).collect(),
+    }
+}
+
+/// Takes a conversation out when its task ends, however it does.
+struct Leaving {
+    all: Arc<Conversations>,
+    handle: Arc<Handle>,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let mut open = self.all.open();
+        open.remove(&self.handle.id);
+        self.handle.over.send_replace(true);
+        self.all.number.send_replace(open.len());
+    }
+}
+
+/// The task of a conversation.
+async fn converse(leaving: Leaving, mut messages: mpsc::Receiver<Message>, kept: Option<Kept>) {
+    let (all, handle) = (Arc::clone(&leaving.all), Arc::clone(&leaving.handle));
+    let out: Arc<dyn Teller> = Arc::clone(&handle.feed) as _;
+    let parts = all.shop.parts(handle.channel, out);
+    let mut assist = match Assist::new(parts) {
+        Ok(assist) => assist.keeping(Keeping {
+            waiting: all.shop.waiting(),
+            by: By {
+                channel: handle.channel,
+                conversation: handle.id.clone(),
+            },
+            id: kept.as_ref().map(|kept| kept.id.clone()),
+        }),
+        Err(failure) => return handle.feed.tell(Told::Failure(&failure)),
+    };
+    if let Some(kept) = kept {
+        assist.conversation = Conversation::with(kept.shown);
+    }
+    loop {
+        let message = tokio::select! {
+            biased;
+            () = closed(all.closing.clone()) => break,
+            () = closed(handle.ending.subscribe()) => break,
+            message = messages.recv() => message,
+            () = tokio::time::sleep(all.bounds.idle) => break,
+        };
+        let Some(message) = message else {
+            break;
+        };
+        let text = message.text.clone();
+        handle.feed.push(json!({"type": "heard", "text": text}));
+        let ended = hear(Arc::clone(&all), Arc::clone(&handle), &mut assist, message).await;
+        if let Err(failure) = &ended {
+            handle.feed.tell(Told::Failure(failure));
+        }
+        assist.settle();
+        let waits = waits(&assist);
+        let mut end = json!({"type": END, "failed": ended.is_err(), "waits": waits});
+        // A no, a look-up and a failure were nobody's understanding.
+        if ended.is_ok() {
+            end["by_model"] = Value::from(assist.by_model);
+        }
+        {
+            let mut state = handle.state();
+            state.waits = waits;
+            state.working = false;
+            handle.feed.push(end);
+        }
+    }
+}
+
+/// Works on a message. What was heard is given up when the conversation ends; what was confirmed is not.
+async fn hear(
+    all: Arc<Conversations>,
+    handle: Arc<Handle>,
+    assist: &mut Assist,
+    message: Message,
+) -> Result<(), Failure> {
+    if message.about.is_some() && message.about.as_deref() != assist.kept() {
+        return Err(Failure::input(
+            "this proposal waits no more: it was confirmed or put aside; ask again",
+        ));
+    }
+    let before = assist.conversation.shown().cloned();
+    let heard = tokio::select! {
+        biased;
+        heard = understand(Arc::clone(&all), Arc::clone(&handle), assist, message) => heard,
+        () = closed(all.closing.clone()) => Err(given_up("the agent stops")),
+        () = closed(handle.ending.subscribe()) => Err(given_up("the conversation was ended")),
+    };
+    let (reply, here) = heard?;
+    assist.tell(before.as_ref(), reply, &here).await
+}
+
+/// Has the rules or a model work on a message, when it is its turn.
+async fn understand(
+    all: Arc<Conversations>,
+    handle: Arc<Handle>,
+    assist: &mut Assist,
+    message: Message,
+) -> Result<(Reply, Situation), Failure> {
+    let at_work = Arc::clone(&all.at_work);
+    let mut place = at_work.clone().try_acquire_owned().ok();
+    if place.is_none() {
+        let told = "other conversations are worked in; this one waits for its turn";
+        handle.feed.tell(Told::Busy(told));
+        // Never closed.
+        place = at_work.acquire_owned().await.ok();
+    }
+    for (name, picture) in message.images {
+        assist.attach(&name, picture)?;
+    }
+    let understood = if message.think {
+        assist.think(&message.text).await
+    } else {
+        assist.hear(&message.text).await
+    };
+    drop(place);
+    understood
+}
+
+fn given_up(why: &str) -> Failure {
+    Failure::new(
+        Exit::Failed,
+        format!(
+            "{why}; the request was given up and nothing was changed. The same words within an hour go on where a model was"
+        ),
+    )
+}
+
+fn waits(assist: &Assist) -> Waits {
+    let conversation = &assist.conversation;
+    match (conversation.shown(), conversation.question()) {
+        (Some(shown), _) => Waits::Yes {
+            proposal: assist.kept().map(str::to_owned),
+            request: shown.request.clone(),
+        },
+        (None, Some(question)) => Waits::Answer {
+            question: question.text.clone(),
+            choices: question.choices.clone(),
+        },
+        (None, None) => Waits::Nothing,
+    }
+}

@@ -1,0 +1,241 @@
+//! What happened in one conversation, numbered, for whoever follows it and for whoever comes back.
+//!
+//! A follower has a cursor and no queue: it reads from here at its own pace. Invariants: numbers rise by one; at most [`MAX_EVENTS`] events and
+//! [`MAX_BYTES`] bytes are kept, the oldest go first, and a follower sees a jump in the numbers; one event has at most [`MAX_EVENT`] bytes.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::dialogue::told::{Step, Teller, Told};
+use crate::wording::cut;
+
+/// Most events of one conversation that are kept.
+pub const MAX_EVENTS: usize = 512;
+/// Most bytes of them.
+pub const MAX_BYTES: usize = 2 << 20;
+/// Largest event. The largest proposal of a model has 128 KiB, and stands in its event as what it changes and as what would be different.
+pub const MAX_EVENT: usize = 512 << 10;
+/// Longest text in the arguments of a tool, in characters.
+const MAX_ARGUMENT: usize = 200;
+/// Type of the last event of a turn.
+pub const END: &str = "end";
+
+/// One event.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its number, from 1.
+    pub seq: u64,
+    /// The turn that it belongs to.
+    pub turn: u64,
+    /// Whether it is the last of its turn.
+    pub is_end: bool,
+    /// The object, as JSON.
+    pub json: Arc<str>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    turn: u64,
+    last: u64,
+    /// What a model means to do in this turn.
+    plan: Vec<Value>,
+    bytes: usize,
+    entries: VecDeque<Entry>,
+}
+
+/// The events of one conversation.
+#[derive(Debug)]
+pub struct Feed {
+    kept: Mutex<Kept>,
+    /// The last number; closed with the conversation.
+    advances: watch::Sender<u64>,
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self {
+            kept: Mutex::default(),
+            advances: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Feed {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins turn number `turn` and answers the number of the last event before it.
+    pub fn begin(&self, turn: u64) -> u64 {
+        let mut kept = self.kept();
+        kept.turn = turn;
+        kept.plan.clear();
+        kept.last
+    }
+
+    /// Adds an event to the turn.
+    pub fn push(&self, mut event: Value) {
+        let last = {
+            let mut kept = self.kept();
+            kept.last += 1;
+            let is_end = event.get("type").and_then(Value::as_str) == Some(END);
+            event["seq"] = Value::from(kept.last);
+            event["turn"] = Value::from(kept.turn);
+            let mut json = event.to_string();
+            if json.len() > MAX_EVENT {
+                json = serde_json::json!({
+                    "type": event["type"], "seq": kept.last, "turn": kept.turn, "left_out_bytes": json.len(),
+                })
+                .to_string();
+            }
+            kept.bytes += json.len();
+            let entry = Entry {
+                seq: kept.last,
+                turn: kept.turn,
+                is_end,
+                json: json.into(),
+            };
+            kept.entries.push_back(entry);
+            while kept.entries.len() > MAX_EVENTS || kept.bytes > MAX_BYTES {
+                let Some(oldest) = kept.entries.pop_front() else {
+                    break;
+                };
+                kept.bytes -= oldest.json.len();
+            }
+            kept.last
+        };
+        self.advances.send_replace(last);
+    }
+
+    /// Events after a number, the oldest first, at most so many.
+    #[must_use]
+    pub fn after(&self, seq: u64, limit: usize) -> Vec<Entry> {
+        let kept = self.kept();
+        let later = kept.entries.iter().filter(|entry| entry.seq > seq);
+        later.take(limit).cloned().collect()
+    }
+
+    /// Every event of a turn that is still kept.
+    #[must_use]
+    pub fn of_turn(&self, turn: u64) -> Vec<Entry> {
+        let kept = self.kept();
+        let of_it = kept.entries.iter().filter(|entry| entry.turn == turn);
+        of_it.cloned().collect()
+    }
+
+    /// What a model means to do in this turn, as it said last.
+    #[must_use]
+    pub fn plan(&self) -> Vec<Value> {
+        self.kept().plan.clone()
+    }
+
+    /// The number of the last event.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.kept().last
+    }
+
+    /// Tells of every new event.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.advances.subscribe()
+    }
+}
+
+impl Teller for Feed {
+    fn tell(&self, told: Told<'_>) {
+        match told {
+            Told::Idle => {}
+            Told::Step(step, line, _) => {
+                let mut event = told.object();
+                bound(&mut event);
+                if step == Step::Plan {
+                    let steps = event.get("steps").and_then(Value::as_array);
+                    self.kept().plan = steps.cloned().unwrap_or_default();
+                }
+                event["text"] = Value::from(line);
+                self.push(event);
+            }
+            told => self.push(told.object()),
+        }
+    }
+}
+
+/// Cuts the texts in a value: a definition of a workflow is no news to whoever follows.
+fn bound(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = cut(std::mem::take(text), MAX_ARGUMENT),
+        Value::Array(items) => items.iter_mut().for_each(bound),
+        Value::Object(fields) => fields.values_mut().for_each(bound),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn numbers(entries: &[Entry]) -> Vec<u64> {
+        entries.iter().map(|entry| entry.seq).collect()
+    }
+
+    #[test]
+    fn whoever_comes_back_reads_on_where_it_left_off() {
+        let feed = Feed::default();
+        feed.begin(1);
+        for _ in 0..3 {
+            feed.tell(Told::Note("x"));
+        }
+        assert_eq!(feed.begin(2), 3);
+        feed.push(json!({"type": END}));
+        assert_eq!(numbers(&feed.after(1, 2)), [2, 3]);
+        assert_eq!(numbers(&feed.of_turn(2)), [4]);
+        let end: Value = serde_json::from_str(&feed.after(3, 9)[0].json).unwrap();
+        assert_eq!(end, json!({"type": "end", "seq": 4, "turn": 2}));
+    }
+
+    #[test]
+    fn a_conversation_without_end_keeps_its_newest_events_within_both_bounds() {
+        let feed = Feed::default();
+        for _ in 0..2 * MAX_EVENTS {
+            feed.tell(Told::Note("x"));
+        }
+        assert_eq!(feed.after(0, usize::MAX).len(), MAX_EVENTS);
+        for _ in 0..MAX_EVENTS {
+            feed.tell(Told::Note(&"x".repeat(MAX_BYTES / 100)));
+        }
+        let kept = feed.after(0, usize::MAX);
+        assert!(kept.iter().map(|entry| entry.json.len()).sum::<usize>() <= MAX_BYTES);
+        assert_eq!(kept.last().unwrap().seq, feed.last());
+        assert!(kept.windows(2).all(|pair| pair[0].seq + 1 == pair[1].seq));
+    }
+
+    #[test]
+    fn an_event_that_is_too_large_leaves_its_place_and_says_so() {
+        let feed = Feed::default();
+        feed.tell(Told::Note(&"x".repeat(MAX_EVENT)));
+        let entry: Value = serde_json::from_str(&feed.after(0, 1)[0].json).unwrap();
+        assert_eq!((&entry["type"], &entry["seq"]), (&json!("note"), &json!(1)));
+        assert!(entry["left_out_bytes"].as_u64().unwrap() > MAX_EVENT as u64);
+    }
+
+    #[test]
+    fn arguments_of_tools_are_cut_and_proposals_are_not() {
+        let feed = Feed::default();
+        let of = json!({"tool": "validate_workflow", "arguments": {"workflow": "w".repeat(5_000)}});
+        feed.tell(Told::Step(Step::Action, "validate_workflow", of));
+        let step: Value = serde_json::from_str(&feed.after(0, 1)[0].json).unwrap();
+        let shown = step["arguments"]["workflow"].as_str().unwrap();
+        assert_eq!(shown.chars().count(), MAX_ARGUMENT + 1);
+        assert_eq!(step["text"], "validate_workflow");
+        let long = "p".repeat(5_000);
+        feed.tell(Told::Done("x", json!({"pipeline": long})));
+        assert!(feed.after(1, 1)[0].json.contains(&long));
+    }
+}

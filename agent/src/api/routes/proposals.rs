@@ -1,0 +1,253 @@
+//! What waits for a yes, over HTTP: list it, look at it as it is now, confirm it, put it aside.
+//!
+//! Invariant: a yes and a no go the way of the conversation that the proposal was made in, so what was shown is compared with what runs, and its
+//! followers are told. Where that conversation is not open any more it is opened again.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_http::{Refusal, closed};
+use watchkeeper_plain::Plain;
+
+use super::{refused, talk, unreadable};
+use crate::api::App;
+use crate::api::conversations::Message;
+use crate::assistant::waiting::Kept;
+use crate::setter::gate::{Channel, may_answer};
+use crate::setter::hands::situation;
+
+/// A proposal that waits.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Proposal {
+    /// Its id.
+    id: String,
+    /// The conversation that it was made in.
+    conversation: String,
+    /// Which way it was asked for: `local` over the socket, `remote` over TCP.
+    #[schema(value_type = String)]
+    channel: Channel,
+    /// The words that it was made for.
+    request: String,
+    /// The model that made it; absent where the rules understood the words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    /// When it was asked for.
+    #[schema(value_type = String)]
+    at: Timestamp,
+    /// Until when a yes counts.
+    #[schema(value_type = String)]
+    until: Timestamp,
+}
+
+impl Proposal {
+    fn of(kept: &Kept) -> Option<Self> {
+        let by = kept.by.as_ref()?;
+        Some(Self {
+            id: kept.id.clone(),
+            conversation: by.conversation.clone(),
+            channel: by.channel,
+            request: kept.shown.request.clone(),
+            model: kept.shown.made.as_ref().map(|made| made.model.clone()),
+            at: kept.shown.at,
+            until: kept.shown.until(),
+        })
+    }
+}
+
+/// A proposal as it is now.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct ProposalDetails {
+    #[serde(flatten)]
+    proposal: Proposal,
+    /// Whether it would do something else now than when it was shown. A yes then brings it up anew and changes nothing.
+    changed: bool,
+    /// What it would do: `changes`, the engine's `checks`, the `difference` to what runs, what was understood, assumed and left out. Absent where the
+    /// words mean nothing any more.
+    #[schema(value_type = Option<Object>)]
+    offer: Option<Value>,
+}
+
+/// What came of a yes or a no.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Answered {
+    /// The conversation that it was said in.
+    conversation: String,
+    /// What came of it.
+    outcome: AnsweredAs,
+    /// What happened, as in the conversation's events: `done` for each change, or `dropped`.
+    #[schema(value_type = Vec<Object>)]
+    events: Vec<Value>,
+}
+
+/// What came of a yes or a no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AnsweredAs {
+    /// The change was made.
+    Done,
+    /// It was put aside, and nothing was changed.
+    Refused,
+}
+
+/// The proposals that wait, the oldest first. Over TCP those that were asked for over TCP. They outlive a restart of the agent, and wait for an hour.
+#[utoipa::path(get, path = "/proposals", tag = "proposals", responses((status = 200, body = Vec<Proposal>)))]
+pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<Proposal>>, Refusal> {
+    let all = waiting(&app).await?;
+    Ok(Json(all.iter().filter_map(Proposal::of).collect()))
+}
+
+/// A proposal, with the difference that it would make to what runs now.
+#[utoipa::path(get, path = "/proposals/{id}", tag = "proposals",
+    params(("id" = String, Path, description = "Id of the proposal")),
+    responses((status = 200, body = ProposalDetails)))]
+pub(super) async fn get(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<ProposalDetails>, Refusal> {
+    let kept = find(&app, &id).await?;
+    let shop = app.shared.conversations.shop();
+    let here = situation(&shop.client, shop.preferred.clone()).await;
+    let here = here.map_err(|error| no_runtime(&error.in_full()))?;
+    let plain = Plain::new().map_err(|error| {
+        tracing::error!(%error, "the lexicon can't be read");
+        watchkeeper_http::refusal::internal()
+    })?;
+    let offer = kept.shown.again(&plain, &here);
+    let is_same = offer.as_ref().is_some_and(|o| o.mark() == kept.shown.mark);
+    let proposal = Proposal::of(&kept).ok_or_else(|| none(&id))?;
+    Ok(Json(ProposalDetails {
+        proposal,
+        changed: !is_same,
+        offer: offer.map(|offer| offer.view()),
+    }))
+}
+
+/// Says yes to a proposal: only now something changes. Where what runs has changed since it was shown, nothing is done, and 409 names the proposal as it
+/// is now. On the box every proposal may be confirmed, over TCP those that were asked for over TCP.
+#[utoipa::path(post, path = "/proposals/{id}/confirm", tag = "proposals",
+    params(("id" = String, Path, description = "Id of the proposal")),
+    responses((status = 200, body = Answered)))]
+pub(super) async fn confirm(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<Answered>, Refusal> {
+    answer(&app, &id, "yes", AnsweredAs::Done).await
+}
+
+/// Says no to a proposal: it waits no more.
+#[utoipa::path(post, path = "/proposals/{id}/refuse", tag = "proposals",
+    params(("id" = String, Path, description = "Id of the proposal")),
+    responses((status = 200, body = Answered)))]
+pub(super) async fn refuse(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<Answered>, Refusal> {
+    answer(&app, &id, "no", AnsweredAs::Refused).await
+}
+
+/// Those that who asks may answer.
+async fn waiting(app: &App) -> Result<Vec<Kept>, Refusal> {
+    let all = app
+        .look(|shared| {
+            let waiting = shared.conversations.shop().waiting();
+            waiting.list(Timestamp::now())
+        })
+        .await?;
+    let mut all = all.map_err(|error| unreadable(&error))?;
+    all.retain(|kept| {
+        let by = kept.by.as_ref();
+        by.is_some_and(|by| may_answer(by.channel, app.channel).is_ok())
+    });
+    Ok(all)
+}
+
+async fn find(app: &App, id: &str) -> Result<Kept, Refusal> {
+    let wanted = id.trim().to_lowercase();
+    let found = waiting(app)
+        .await?
+        .into_iter()
+        .find(|kept| kept.id == wanted);
+    found.ok_or_else(|| none(id))
+}
+
+fn none(id: &str) -> Refusal {
+    let id: String = id.chars().take(40).collect();
+    let detail = format!(
+        "no proposal {id:?} waits: it was confirmed, put aside, is older than an hour, or was made elsewhere; GET /v1/proposals lists those that wait"
+    );
+    Refusal::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, detail).at("id", id)
+}
+
+fn no_runtime(why: &str) -> Refusal {
+    let (status, code) = (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::NotReady);
+    Refusal::new(status, code, why)
+}
+
+/// Says a word about a proposal in its conversation and waits for what comes of it.
+async fn answer(
+    app: &App,
+    id: &str,
+    word: &str,
+    wanted: AnsweredAs,
+) -> Result<Json<Answered>, Refusal> {
+    let kept = find(app, id).await?;
+    let all = &app.shared.conversations;
+    let message = Message::about(&kept.id, word);
+    let handle = all.of_offer(kept).map_err(refused)?;
+    let mut advances = handle.feed.subscribe();
+    let turn = all.say(&handle, message).map_err(refused)?;
+    let events = loop {
+        advances.borrow_and_update();
+        let events = handle.feed.of_turn(turn.turn);
+        if events.last().is_some_and(|event| event.is_end) {
+            break events;
+        }
+        // What was begun goes on, also where nobody waits for it.
+        let is_cut_off = tokio::select! {
+            biased;
+            changed = advances.changed() => changed.is_err(),
+            () = closed(handle.over()) => true,
+            () = closed(app.shared.closing.clone()) => true,
+        };
+        if is_cut_off {
+            return Err(no_runtime(
+                "the agent stops in the middle of it; GET /v1/proposals tells after its start whether the proposal still waits",
+            ));
+        }
+    };
+    let events = talk::objects(&events);
+    if let Some(failure) = events.iter().find(|event| event["type"] == "failure") {
+        return Err(failed(failure));
+    }
+    if let Some(anew) = events.iter().find(|event| event["type"] == "proposal") {
+        let detail = format!(
+            "what runs has changed since it was shown, so nothing was done; as it is now it is proposal {}",
+            anew["id"].as_str().unwrap_or("?")
+        );
+        return Err(Refusal::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail).at("id", id));
+    }
+    Ok(Json(Answered {
+        conversation: handle.id.clone(),
+        outcome: wanted,
+        events,
+    }))
+}
+
+/// A failure that was told, as a refusal.
+fn failed(failure: &Value) -> Refusal {
+    let mut detail = failure["message"].as_str().unwrap_or_default().to_owned();
+    let details = failure["details"].as_array().into_iter().flatten();
+    for line in details.filter_map(Value::as_str) {
+        detail.push_str("; ");
+        detail.push_str(line);
+    }
+    Refusal::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        ProblemCode::Conflict,
+        detail,
+    )
+}

@@ -1,0 +1,450 @@
+//! Conversations over HTTP: begin one, say something, follow what comes of it.
+//!
+//! A follower has a cursor and no queue: it reads from the conversation's [`Feed`](crate::api::feed::Feed) at its own pace. Whether somebody follows makes no difference
+//! to the work, so a client that goes away may come back with the number of the last event that it has.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, LOCATION};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::sse::{self, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_engine::workflow::codec;
+use watchkeeper_http::{Refusal, body, closed, refusal};
+use watchkeeper_plain::MAX_CHARS;
+
+use super::refused;
+use crate::api::conversations::{ConversationStatus, Handle, Message};
+use crate::api::feed::{Entry, MAX_EVENTS};
+use crate::api::{App, MAX_FOLLOWERS, MAX_MESSAGE, MAX_READING};
+use crate::dialogue::assist::MAX_ATTACHED;
+
+/// Events that a page has when no limit is asked for.
+const DEFAULT_LIMIT: u64 = 100;
+/// Events that a follower holds at most.
+const FOLLOW_PAGE: usize = 16;
+/// A comment goes out after this much silence, so that both ends notice a dead connection.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Longest name of a picture, in characters.
+const MAX_NAME: usize = 100;
+
+/// Something that is said.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Words {
+    /// A request in plain words, the answer to a question, or `yes` or `no` to what was proposed; at most 2,000 characters.
+    text: String,
+    /// Has the model of language work on it without asking the rules.
+    #[serde(default)]
+    think: bool,
+    /// Pictures that it is about, at most four. A model of language looks at them, so one has to be configured.
+    #[serde(default)]
+    images: Vec<Image>,
+}
+
+/// A picture.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Image {
+    /// What to call it.
+    name: String,
+    /// The file, a JPEG or PNG, in base64.
+    data: String,
+}
+
+/// A message that was taken.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct Taken {
+    /// The conversation.
+    conversation: String,
+    /// Number of the message.
+    turn: u64,
+    /// Number of the last event before it: what happens comes after this one.
+    after: u64,
+}
+
+impl Words {
+    /// What is said, checked.
+    fn read(self) -> Result<Message, Refusal> {
+        let text = self.text.trim();
+        let wrong = |detail: String, field: String, value: String| {
+            Err(Refusal::invalid(detail).at(field, value))
+        };
+        if text.is_empty() {
+            let detail = "text: nothing is said; say for example \"what can I say\"";
+            return wrong(detail.to_owned(), "text".to_owned(), start(&self.text));
+        }
+        let chars = text.chars().count();
+        if chars > MAX_CHARS {
+            let detail = format!(
+                "text: it has {chars} characters; write at most {MAX_CHARS}, one request at a time"
+            );
+            let start: String = text.chars().take(40).collect();
+            return wrong(detail, "text".to_owned(), format!("{start}…"));
+        }
+        if self.images.len() > MAX_ATTACHED {
+            let detail = format!("images: a message comes with at most {MAX_ATTACHED} pictures");
+            return wrong(detail, "images".to_owned(), self.images.len().to_string());
+        }
+        let mut images = Vec::with_capacity(self.images.len());
+        for (nth, image) in self.images.iter().enumerate() {
+            let length = image.name.chars().count();
+            if length == 0 || length > MAX_NAME {
+                let detail = format!("images[{nth}].name: write 1 to {MAX_NAME} characters");
+                return wrong(
+                    detail,
+                    format!("images[{nth}].name"),
+                    format!("{length} characters"),
+                );
+            }
+            let file = match codec::from_base64(&image.data) {
+                Ok(file) if codec::is_picture(&file) => file,
+                Ok(_) => {
+                    let detail = format!(
+                        "images[{nth}].data: it is no JPEG or PNG; send the file as it is, in base64"
+                    );
+                    return wrong(detail, format!("images[{nth}].data"), start(&image.data));
+                }
+                Err(why) => {
+                    let detail = format!("images[{nth}].data: {why}; send a JPEG or PNG in base64");
+                    return wrong(detail, format!("images[{nth}].data"), start(&image.data));
+                }
+            };
+            images.push((image.name.clone(), Bytes::from(file)));
+        }
+        Ok(Message {
+            text: text.to_owned(),
+            think: self.think,
+            images,
+            about: None,
+        })
+    }
+}
+
+/// Reads the body of a message as the API does.
+///
+/// # Errors
+/// The refusal.
+pub fn message(bytes: &[u8]) -> Result<Message, Problem> {
+    let body = Ok(Bytes::copy_from_slice(bytes));
+    let read = || body::read::<Words>(body::json_up_to(body, MAX_MESSAGE)?)?.read();
+    read().map_err(|refusal| *refusal.0)
+}
+
+fn start(text: &str) -> String {
+    text.chars().take(20).collect()
+}
+
+/// A place among those whose bodies are read, taken before a byte of it is: bodies with pictures are large.
+pub(super) struct Reading(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+
+impl FromRequestParts<App> for Reading {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self, Refusal> {
+        let place = Arc::clone(&app.shared.reading).try_acquire_owned();
+        place.map(Self).map_err(|_| {
+            refusal::full(format!(
+                "{MAX_READING} messages are being read; try again in a moment"
+            ))
+        })
+    }
+}
+
+/// The conversations that are open, the oldest first. Over TCP those that were begun over TCP.
+#[utoipa::path(get, path = "/conversations", tag = "conversations", responses((status = 200, body = Vec<ConversationStatus>)))]
+pub(super) async fn list(State(app): State<App>) -> Json<Vec<ConversationStatus>> {
+    let all = app.shared.conversations.list(app.channel);
+    Json(all.iter().map(|handle| handle.status()).collect())
+}
+
+/// Begins a conversation. Nothing is said in it yet. There are 16 at most, 12 of them over TCP; one that nobody uses for half an hour ends.
+#[utoipa::path(post, path = "/conversations", tag = "conversations", responses((status = 201, body = ConversationStatus)))]
+pub(super) async fn begin(State(app): State<App>) -> Result<Response, Refusal> {
+    let handle = app
+        .shared
+        .conversations
+        .begin(app.channel)
+        .map_err(refused)?;
+    let location = HeaderValue::from_str(&format!("/v1/conversations/{}", handle.id));
+    let mut response = (StatusCode::CREATED, Json(handle.status())).into_response();
+    if let Ok(location) = location {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// How a conversation is: whether it works, what it waits for, what a model means to do.
+#[utoipa::path(get, path = "/conversations/{id}", tag = "conversations",
+    params(("id" = String, Path, description = "Id of the conversation")),
+    responses((status = 200, body = ConversationStatus)))]
+pub(super) async fn get(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<ConversationStatus>, Refusal> {
+    Ok(Json(find(&app, &id)?.status()))
+}
+
+/// Ends a conversation. What it works on is given up, but for a change that was confirmed; what waits for a yes is put aside.
+#[utoipa::path(delete, path = "/conversations/{id}", tag = "conversations",
+    params(("id" = String, Path, description = "Id of the conversation")),
+    responses((status = 204, description = "It ends")))]
+pub(super) async fn end(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    let handle = find(&app, &id)?;
+    app.shared.conversations.end(&handle);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Says something: a request, the answer to a question, `yes` or `no`. With `Accept: text/event-stream` the answer is the stream of what comes of it,
+/// up to its event `end`; otherwise it is the number after which `events` and `events/stream` have it. It is worked on whether somebody follows or
+/// not. One message at a time: while one is worked on the next is refused with 409.
+#[utoipa::path(post, path = "/conversations/{id}/messages", tag = "conversations",
+    params(("id" = String, Path, description = "Id of the conversation")),
+    request_body = Words,
+    responses((status = 202, body = Taken), (status = 200, content_type = "text/event-stream", body = String)))]
+pub(super) async fn say(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    _reading: Reading,
+    body: body::Body,
+) -> Result<Response, Refusal> {
+    let handle = find(&app, &id)?;
+    let words: Words = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
+    let message = words.read()?;
+    // Before anything is begun: a stream that can't be had is no reason to work.
+    let place = match wants_stream(&headers) {
+        true => Some(follower(&app)?),
+        false => None,
+    };
+    let turn = app.shared.conversations.say(&handle, message);
+    let turn = turn.map_err(refused)?;
+    Ok(match place {
+        Some(place) => follow(&app, handle, turn.after, Some(turn.turn), place),
+        None => {
+            let taken = Taken {
+                conversation: handle.id.clone(),
+                turn: turn.turn,
+                after: turn.after,
+            };
+            (StatusCode::ACCEPTED, Json(taken)).into_response()
+        }
+    })
+}
+
+/// Where to begin, how much to answer and how long to wait for it.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PageQuery {
+    /// Number of the last event that the client has; default 0, the beginning.
+    #[param(value_type = Option<u64>)]
+    after: Option<String>,
+    /// Most events in the answer, 1 to 512; default 100.
+    #[param(value_type = Option<u64>)]
+    limit: Option<String>,
+    /// Seconds to wait for one where none is there, 0 to 30; default 0. The answer is empty then.
+    #[param(value_type = Option<u64>)]
+    wait: Option<String>,
+}
+
+/// What happened in a conversation after a number, the oldest first. The last 512 events are kept; a jump in the numbers shows what is gone.
+#[utoipa::path(get, path = "/conversations/{id}/events", tag = "conversations",
+    params(("id" = String, Path, description = "Id of the conversation"), PageQuery),
+    responses((status = 200, body = Vec<Object>)))]
+pub(super) async fn events(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<Vec<Value>>, Refusal> {
+    let handle = find(&app, &id)?;
+    let after = body::number("after", query.after.as_deref(), 0)?;
+    let most = u64::try_from(MAX_EVENTS).unwrap_or(u64::MAX);
+    let limit = body::number_within("limit", query.limit.as_deref(), DEFAULT_LIMIT, [1, most])?;
+    let wait = body::number_within("wait", query.wait.as_deref(), 0, [0, 30])?;
+    not_ahead(&handle, after)?;
+    let limit = usize::try_from(limit).unwrap_or(1);
+    let _place = match wait {
+        0 => None,
+        _ => Some(follower(&app)?),
+    };
+    let until = tokio::time::Instant::now() + Duration::from_secs(wait);
+    let mut advances = handle.feed.subscribe();
+    loop {
+        // Seen before reading: what comes while we read wakes us again.
+        advances.borrow_and_update();
+        let page = handle.feed.after(after, limit);
+        if !page.is_empty() || wait == 0 {
+            return Ok(Json(objects(&page)));
+        }
+        tokio::select! {
+            changed = advances.changed() => if changed.is_err() { return Ok(Json(Vec::new())) },
+            () = tokio::time::sleep_until(until) => return Ok(Json(Vec::new())),
+            () = closed(handle.over()) => return Ok(Json(Vec::new())),
+            () = closed(app.shared.closing.clone()) => return Ok(Json(Vec::new())),
+        }
+    }
+}
+
+/// Where to begin.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StreamQuery {
+    /// Number of the last event that the client has; default 0, the beginning. The header `Last-Event-ID` goes before it.
+    #[param(value_type = Option<u64>)]
+    after: Option<String>,
+}
+
+/// What happens in a conversation after a number, as server-sent events: `id` is the number, `data` an object with its `type`, `seq` and `turn`. The types:
+/// `heard` (the words), `busy` (what is waited for), `note`, `step` (a model thinks, uses a tool, fails, plans; long arguments are cut), `cost` (of the
+/// model so far), `question` (waits for an answer), `proposal` (with the difference to what runs, and its `id`; waits for a yes), `said` and `answer`,
+/// `cameras`, `pipelines`, `status`, `events`, `remembered`, `dropped`, `done` (a change was made), `failure`, and `end` of a message with what is
+/// waited for now. The stream ends with the conversation.
+#[utoipa::path(get, path = "/conversations/{id}/events/stream", tag = "conversations",
+    params(("id" = String, Path, description = "Id of the conversation"), StreamQuery),
+    responses((status = 200, content_type = "text/event-stream", body = String)))]
+pub(super) async fn stream(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Query(query): Query<StreamQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let handle = find(&app, &id)?;
+    let resumed = headers.get("last-event-id").and_then(|v| v.to_str().ok());
+    let after = match resumed {
+        Some(text) => body::number("Last-Event-ID", Some(text), 0)?,
+        None => body::number("after", query.after.as_deref(), 0)?,
+    };
+    not_ahead(&handle, after)?;
+    let place = follower(&app)?;
+    Ok(follow(&app, handle, after, None, place))
+}
+
+fn find(app: &App, id: &str) -> Result<Arc<Handle>, Refusal> {
+    let found = app.shared.conversations.find(id, app.channel);
+    found.map_err(refused)
+}
+
+/// The objects of these events.
+pub(super) fn objects(entries: &[Entry]) -> Vec<Value> {
+    let objects = entries
+        .iter()
+        .map(|entry| serde_json::from_str(&entry.json));
+    // We wrote them.
+    objects.flatten().collect()
+}
+
+fn wants_stream(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter();
+    let mut accepted = accepted.filter_map(|value| value.to_str().ok());
+    accepted.any(|value| value.contains("text/event-stream"))
+}
+
+fn follower(app: &App) -> Result<OwnedSemaphorePermit, Refusal> {
+    let place = Arc::clone(&app.shared.followers).try_acquire_owned();
+    place.map_err(|_| {
+        refusal::full(format!(
+            "{MAX_FOLLOWERS} clients follow conversations already; close one and try again"
+        ))
+    })
+}
+
+/// A cursor from another run of the conversation would wait for ever.
+fn not_ahead(handle: &Handle, after: u64) -> Result<(), Refusal> {
+    let last = handle.feed.last();
+    if after <= last {
+        return Ok(());
+    }
+    let detail = format!(
+        "event {after} is ahead of this conversation, whose last one is {last}: the agent was restarted, or it is another one; begin again with after=0"
+    );
+    let code = ProblemCode::Conflict;
+    Err(Refusal::new(StatusCode::CONFLICT, code, detail).at("after", after.to_string()))
+}
+
+/// Streams what comes after a number: all of it, or up to the end of one turn.
+fn follow(
+    app: &App,
+    handle: Arc<Handle>,
+    after: u64,
+    turn: Option<u64>,
+    place: OwnedSemaphorePermit,
+) -> Response {
+    let follower = Follower {
+        advances: handle.feed.subscribe(),
+        closing: app.shared.closing.clone(),
+        handle,
+        after,
+        turn,
+        is_over: false,
+        page: VecDeque::new(),
+        _place: place,
+    };
+    let events = stream::unfold(follower, |mut follower| async move {
+        let event = follower.next().await?;
+        Some((Ok::<_, Infallible>(event), follower))
+    });
+    let mut response = Sse::new(events)
+        .keep_alive(KeepAlive::new().interval(HEARTBEAT))
+        .into_response();
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// One client of a stream.
+struct Follower {
+    handle: Arc<Handle>,
+    advances: watch::Receiver<u64>,
+    closing: watch::Receiver<bool>,
+    after: u64,
+    /// The turn after whose end it is over.
+    turn: Option<u64>,
+    is_over: bool,
+    page: VecDeque<Entry>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Follower {
+    /// The next event; `None` ends the stream.
+    async fn next(&mut self) -> Option<sse::Event> {
+        loop {
+            if self.is_over {
+                return None;
+            }
+            if let Some(entry) = self.page.pop_front() {
+                self.after = entry.seq;
+                self.is_over = entry.is_end && self.turn == Some(entry.turn);
+                let event = sse::Event::default().id(entry.seq.to_string());
+                return Some(event.data(&*entry.json));
+            }
+            // Seen before reading: what comes while we read wakes us again.
+            self.advances.borrow_and_update();
+            self.page = self.handle.feed.after(self.after, FOLLOW_PAGE).into();
+            if !self.page.is_empty() {
+                continue;
+            }
+            tokio::select! {
+                // First, so that its last words are read.
+                biased;
+                changed = self.advances.changed() => changed.ok()?,
+                () = closed(self.handle.over()) => return None,
+                () = closed(self.closing.clone()) => return None,
+            }
+        }
+    }
+}

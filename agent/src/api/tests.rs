@@ -1,0 +1,185 @@
+//! Conversations without a runtime: whatever is said fails, and all that is bounded stays so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::watch;
+use watchkeeper_http::closed;
+
+use super::conversations::{Bounds, Conversations, Handle, Message, NotTaken, Shop};
+use crate::assistant::conversation::Shown;
+use crate::assistant::waiting::By;
+use crate::runtime_client::RuntimeClient;
+use crate::setter::gate::Channel;
+
+struct Here {
+    dir: tempfile::TempDir,
+    all: Arc<Conversations>,
+    close: watch::Sender<bool>,
+}
+
+fn here(bounds: Bounds) -> Here {
+    let dir = tempfile::tempdir().expect("a folder");
+    let shop = Shop {
+        client: RuntimeClient::new(dir.path().join("none.sock")).expect("a client"),
+        preferred: None,
+        model: None,
+        home: dir.path().join("home"),
+    };
+    let (close, closing) = watch::channel(false);
+    let all = Conversations::new(shop, bounds, closing);
+    Here { dir, all, close }
+}
+
+fn words(text: &str) -> Message {
+    Message {
+        text: text.to_owned(),
+        think: false,
+        images: Vec::new(),
+        about: None,
+    }
+}
+
+/// Says something and waits for its end; the types of what came of it.
+async fn said(all: &Conversations, handle: &Handle, message: Message) -> Vec<String> {
+    let mut advances = handle.feed.subscribe();
+    let turn = all.say(handle, message).expect("it is taken");
+    loop {
+        advances.borrow_and_update();
+        let events = handle.feed.of_turn(turn.turn);
+        if events.last().is_some_and(|event| event.is_end) {
+            let types = events.iter().map(|event| {
+                let event: Value = serde_json::from_str(&event.json).expect("an object");
+                event["type"].as_str().unwrap_or_default().to_owned()
+            });
+            return types.collect();
+        }
+        advances.changed().await.expect("it goes on");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_ends_the_message_and_not_the_conversation() {
+    let here = here(Bounds::default());
+    let handle = here.all.begin(Channel::Local).expect("begun");
+    for _ in 0..2 {
+        let types = said(&here.all, &handle, words("list cameras")).await;
+        assert_eq!(types, ["heard", "failure", "end"]);
+    }
+    assert!(!handle.status().working);
+}
+
+#[tokio::test]
+async fn one_message_at_a_time_and_so_many_in_all() {
+    let here = here(Bounds {
+        turns: 2,
+        ..Bounds::default()
+    });
+    let handle = here.all.begin(Channel::Local).expect("begun");
+    let first = here.all.say(&handle, words("list cameras"));
+    assert!(first.is_ok());
+    let second = here.all.say(&handle, words("list cameras"));
+    assert!(
+        matches!(second, Err(NotTaken::Working { turn: 1, .. })),
+        "{second:?}"
+    );
+    while handle.status().working {
+        tokio::task::yield_now().await;
+    }
+    said(&here.all, &handle, words("list cameras")).await;
+    let third = here.all.say(&handle, words("list cameras"));
+    assert!(
+        matches!(third, Err(NotTaken::Over { most: 2 })),
+        "{third:?}"
+    );
+}
+
+#[tokio::test]
+async fn those_with_the_token_do_not_keep_out_those_at_the_box() {
+    let here = here(Bounds {
+        open: 3,
+        remote: 2,
+        ..Bounds::default()
+    });
+    for _ in 0..2 {
+        assert!(here.all.begin(Channel::Remote).is_ok());
+    }
+    let more = here.all.begin(Channel::Remote);
+    assert!(matches!(more, Err(NotTaken::TooMany { most: 2, .. })));
+    assert!(here.all.begin(Channel::Local).is_ok());
+    assert!(matches!(
+        here.all.begin(Channel::Local),
+        Err(NotTaken::TooMany { most: 3, .. })
+    ));
+    assert_eq!(here.all.list(Channel::Remote).len(), 2);
+    assert_eq!(here.all.list(Channel::Local).len(), 3);
+}
+
+#[tokio::test]
+async fn a_conversation_that_nobody_uses_ends_and_so_do_all_when_the_agent_stops() {
+    let bounds = Bounds {
+        idle: Duration::from_millis(20),
+        ..Bounds::default()
+    };
+    let idle = here(bounds);
+    let handle = idle.all.begin(Channel::Local).expect("begun");
+    closed(handle.over()).await;
+    assert!(idle.all.list(Channel::Local).is_empty());
+    let stopped = here(Bounds::default());
+    for _ in 0..3 {
+        stopped.all.begin(Channel::Local).expect("begun");
+    }
+    stopped.close.send_replace(true);
+    stopped.all.ended().await;
+    assert!(matches!(
+        stopped.all.begin(Channel::Local),
+        Err(NotTaken::Closing)
+    ));
+}
+
+#[tokio::test]
+async fn an_offer_opens_its_conversation_again_for_those_who_may_answer_it_and_a_word_about_another_is_none()
+ {
+    let here = here(Bounds::default());
+    let shown = Shown {
+        request: "count cars".to_owned(),
+        at: jiff::Timestamp::now(),
+        mark: "m".to_owned(),
+        made: None,
+    };
+    let by = By {
+        channel: Channel::Local,
+        conversation: "c1".to_owned(),
+    };
+    let socket = here.dir.path().join("none.sock");
+    let now = jiff::Timestamp::now();
+    let kept = here
+        .all
+        .shop()
+        .waiting()
+        .keep(&socket, &shown, Some(by), now);
+    let id = kept.expect("kept");
+    assert!(matches!(
+        here.all.find("c1", Channel::Remote),
+        Err(NotTaken::Unknown { .. })
+    ));
+    let handle = here.all.find("c1", Channel::Local).expect("opened again");
+    assert_eq!((handle.id.as_str(), handle.channel), ("c1", Channel::Local));
+    assert!(matches!(
+        here.all.find("c1", Channel::Remote),
+        Err(NotTaken::Unknown { .. })
+    ));
+    let same = here.all.find("c1", Channel::Local).expect("it is open");
+    assert!(Arc::ptr_eq(&handle, &same));
+    let types = said(&here.all, &handle, Message::about("other", "yes")).await;
+    assert_eq!(types, ["heard", "failure", "end"]);
+    // A runtime that is away costs nobody the proposal.
+    said(&here.all, &handle, Message::about(&id, "yes")).await;
+    let waits = here.all.shop().waiting().list(now).expect("read");
+    assert_eq!(waits.len(), 1);
+    here.all.end(&handle);
+    closed(handle.over()).await;
+    let waits = here.all.shop().waiting().list(now).expect("read");
+    assert!(waits.is_empty(), "it was put aside");
+}

@@ -1,0 +1,171 @@
+//! The token: the authority to use the API over TCP.
+//!
+//! Invariants: it is compared in a time that does not tell how much of it was right; it is in no log, no answer and no `Debug`; without it nothing
+//! of a request is read but its head.
+
+use std::fmt;
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use secrecy::{ExposeSecret, SecretString};
+use watchkeeper_config::SecretSource;
+use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_http::Refusal;
+
+use crate::seldom::Seldom;
+use crate::sinks::secrets;
+
+/// Least length of a token, in characters: 128 bits as hexadecimal digits.
+const MIN_LENGTH: usize = 32;
+/// How often it is logged that somebody came without it.
+const GRUMBLE_EVERY: Duration = Duration::from_secs(60);
+
+/// The token.
+pub struct Token {
+    secret: SecretString,
+    grumbles: Mutex<Seldom>,
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(***)")
+    }
+}
+
+impl Token {
+    /// Reads it where it is.
+    ///
+    /// # Errors
+    /// A sentence without it, when it can't be read or is none.
+    pub fn read(source: &SecretSource, credentials: Option<&Path>) -> Result<Self, String> {
+        let secret = secrets::read("of the agent's API", source, credentials)?;
+        let text = secret.expose_secret();
+        if text.len() < MIN_LENGTH || !text.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(format!(
+                "the token of the agent's API is no token: it must be one line of at least {MIN_LENGTH} visible ASCII characters, as from \
+                 `openssl rand -hex 32`"
+            ));
+        }
+        Ok(Self {
+            secret,
+            grumbles: Mutex::new(Seldom::new(GRUMBLE_EVERY)),
+        })
+    }
+
+    /// Whether these headers have it.
+    fn is_in(&self, headers: &HeaderMap) -> bool {
+        let shown = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+        let shown = shown.and_then(|value| {
+            let (scheme, rest) = value.split_at_checked(7)?;
+            scheme.eq_ignore_ascii_case(b"bearer ").then_some(rest)
+        });
+        shown.is_some_and(|shown| {
+            is_same(shown.trim_ascii(), self.secret.expose_secret().as_bytes())
+        })
+    }
+
+    fn grumble(&self) {
+        let mut grumbles = self.grumbles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(more) = grumbles.may_speak(Instant::now()) {
+            tracing::warn!(
+                more,
+                "a request over TCP came without the token, or with another one"
+            );
+        }
+    }
+}
+
+/// Whether both are the same, in a time that depends on nothing but their lengths.
+fn is_same(shown: &[u8], secret: &[u8]) -> bool {
+    let differs = shown
+        .iter()
+        .zip(secret)
+        .fold(0, |differs: u8, (a, b)| black_box(differs | (a ^ b)));
+    shown.len() == secret.len() && differs == 0
+}
+
+/// Lets requests with the token through.
+pub async fn ask_for(
+    State(token): State<std::sync::Arc<Token>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if token.is_in(request.headers()) {
+        return next.run(request).await;
+    }
+    token.grumble();
+    let detail = match request.headers().contains_key(AUTHORIZATION) {
+        false => {
+            "over TCP the API needs the token: send it as `Authorization: Bearer TOKEN`, or use the agent's socket on the box"
+        }
+        true => {
+            "this is not the token of the API; it is in the file or credential that [agent.api] of the configuration names"
+        }
+    };
+    let refusal = Refusal::new(StatusCode::UNAUTHORIZED, ProblemCode::Unauthorized, detail);
+    let mut response = refusal.into_response();
+    let scheme = HeaderValue::from_static("Bearer");
+    response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+    response
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+    fn token(text: &str) -> Result<Token, String> {
+        Token::read(&SecretSource::Value(text.to_owned().into()), None)
+    }
+
+    #[test]
+    fn only_the_whole_token_opens() {
+        let token = token(SECRET).unwrap();
+        let is_in = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, value.parse().unwrap());
+            token.is_in(&headers)
+        };
+        assert!(is_in(&format!("Bearer {SECRET}")));
+        assert!(is_in(&format!("bearer  {SECRET} ")));
+        for wrong in [
+            String::new(),
+            SECRET.to_owned(),
+            "Bearer ".to_owned(),
+            format!("Basic {SECRET}"),
+            format!("Bearer {SECRET}0"),
+            format!("Bearer {}", &SECRET[1..]),
+            format!("Bearer {}", SECRET.replace('f', "e")),
+            format!("Bearer {}", SECRET.to_uppercase()),
+        ] {
+            assert!(!is_in(&wrong), "{wrong}");
+        }
+        assert!(!token.is_in(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_token_that_can_be_guessed_is_refused_and_never_shown() {
+        for weak in [
+            "short",
+            &SECRET[1..],
+            "0123456789abcdef 0123456789abcdef",
+            "schlüsselschlüsselschlüsselschlüssel",
+        ] {
+            let error = token(weak).unwrap_err();
+            assert!(
+                error.contains("openssl rand") && !error.contains(weak),
+                "{error}"
+            );
+        }
+        assert_eq!(format!("{:?}", token(SECRET).unwrap()), "Token(***)");
+    }
+}

@@ -1,0 +1,368 @@
+//! When each message of a channel goes out, and how far the channel has come. Sans-IO: callers pass the time.
+//!
+//! Invariants: messages leave in the order of the journal, one parcel at a time; [`Courier::reached`] never passes an event that was neither
+//! delivered nor given up and counted, and never goes back; no more than [`MOST_WAITING`] events are held, however many the journal has.
+//!
+//! What a receiver refuses for good may be the picture's fault, so it is tried once more without. Then the parcel is given up: what comes behind it
+//! must not wait for a day. A receiver that does not answer is tried until the events are too old to be of use.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::time::Wall;
+
+use super::message::Told;
+use crate::backoff::Backoff;
+use crate::clock::age;
+use crate::sinks::fault::{Again, Fault};
+
+/// Most events that are held in memory.
+pub const MOST_WAITING: usize = 64;
+/// First pause after a failure.
+const RETRY_FIRST: Duration = Duration::from_secs(2);
+/// Longest pause, unless the receiver asks for more.
+const RETRY_CEILING: Duration = Duration::from_secs(300);
+/// Longest pause that a receiver may ask for.
+const MOST_ASKED: Duration = Duration::from_secs(3600);
+
+/// How a channel likes its messages.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// Most events of one message.
+    pub together: usize,
+    /// Least time between two messages.
+    pub spacing: Duration,
+    /// Age at which an event is not worth telling any more.
+    pub too_old: Duration,
+}
+
+/// What goes out next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parcel {
+    /// The events, at least one.
+    pub told: Vec<Told>,
+    /// Whether their picture goes along.
+    pub with_picture: bool,
+}
+
+/// How a channel fares, since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Events that were told.
+    pub told: u64,
+    /// Events that were given up.
+    pub given_up: u64,
+}
+
+/// The messages of one channel.
+#[derive(Debug)]
+pub struct Courier {
+    manner: Manner,
+    waiting: VecDeque<Told>,
+    /// The last record that was read.
+    read: EventSeq,
+    /// Events of the parcel that is on its way.
+    on_way: usize,
+    with_picture: bool,
+    /// Before this nothing goes out.
+    not_before: Option<Instant>,
+    backoff: Backoff,
+    counts: Counts,
+}
+
+impl Courier {
+    /// One that goes on behind the record `reached`.
+    #[must_use]
+    pub fn new(manner: Manner, reached: EventSeq, seed: u64) -> Self {
+        Self {
+            manner,
+            waiting: VecDeque::new(),
+            read: reached,
+            on_way: 0,
+            with_picture: true,
+            not_before: None,
+            backoff: Backoff::new(RETRY_FIRST, RETRY_CEILING, seed),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether another record may be read. While not, the journal keeps them.
+    #[must_use]
+    pub fn wants_more(&self) -> bool {
+        self.waiting.len() < MOST_WAITING
+    }
+
+    /// The record `seq` was read, and this is told of it.
+    pub fn take(&mut self, seq: EventSeq, told: Option<Told>) {
+        if seq <= self.read {
+            return;
+        }
+        self.read = seq;
+        self.waiting.extend(told);
+    }
+
+    /// The journal began anew: its numbers are others' now. What waits is told first.
+    pub fn begin_anew(&mut self) {
+        self.read = EventSeq(0);
+    }
+
+    /// The last record with which nothing is left to do.
+    #[must_use]
+    pub fn reached(&self) -> EventSeq {
+        // All of them, and not only the first: what waits may be of a journal before this one.
+        let open = self.waiting.iter().map(|told| told.seq.0).min();
+        let before = open.map(|seq| EventSeq(seq.saturating_sub(1)));
+        before.map_or(self.read, |before| before.min(self.read))
+    }
+
+    /// When something is to go out; none while nothing waits or something is on its way.
+    #[must_use]
+    pub fn due(&self, now: Instant) -> Option<Instant> {
+        let is_idle = self.on_way == 0 && !self.waiting.is_empty();
+        is_idle.then(|| self.not_before.map_or(now, |at| at.max(now)))
+    }
+
+    /// What goes out now, until one of [`Self::delivered`] and [`Self::failed`] is told. What is too old by then is given up.
+    pub fn parcel(&mut self, now: Wall) -> Option<Parcel> {
+        if self.on_way > 0 {
+            return None;
+        }
+        while let Some(first) = self.waiting.front()
+            && age(first.at, now) > self.manner.too_old
+        {
+            self.waiting.pop_front();
+            self.counts.given_up += 1;
+            self.with_picture = true;
+        }
+        self.on_way = self.waiting.len().min(self.manner.together.max(1));
+        (self.on_way > 0).then(|| Parcel {
+            told: self.waiting.iter().take(self.on_way).cloned().collect(),
+            with_picture: self.with_picture,
+        })
+    }
+
+    /// The receiver took it.
+    pub fn delivered(&mut self, now: Instant) {
+        self.counts.told += self.drop_parcel();
+        self.backoff.reset();
+        self.not_before = Some(now + self.manner.spacing);
+    }
+
+    /// It did not. Whether the parcel was given up.
+    pub fn failed(&mut self, now: Instant, fault: &Fault) -> bool {
+        let pause = self.backoff.next_delay();
+        let asked = match fault.again {
+            Again::Later(asked) => asked.unwrap_or_default().min(MOST_ASKED),
+            Again::Never => Duration::ZERO,
+        };
+        self.not_before = Some(now + pause.max(asked));
+        match fault.again {
+            Again::Never if self.with_picture => self.with_picture = false,
+            Again::Never => {
+                self.counts.given_up += self.drop_parcel();
+                return true;
+            }
+            Again::Later(_) => {}
+        }
+        self.on_way = 0;
+        false
+    }
+
+    fn drop_parcel(&mut self) -> u64 {
+        let number = std::mem::take(&mut self.on_way);
+        self.waiting.drain(..number.min(self.waiting.len()));
+        self.with_picture = true;
+        number as u64
+    }
+
+    /// Failures in a row.
+    #[must_use]
+    pub fn failures(&self) -> u32 {
+        self.backoff.attempts()
+    }
+
+    /// Numbers for telemetry.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use watchkeeper_contract::time::TimeQuality;
+
+    use super::*;
+
+    const HOUR_MS: i64 = 3_600_000;
+
+    fn wall(unix_ms: i64) -> Wall {
+        Wall {
+            unix_ms,
+            quality: TimeQuality::Synced,
+        }
+    }
+
+    fn told(seq: u64, at_ms: i64) -> Told {
+        Told {
+            seq: EventSeq(seq),
+            id: format!("e{seq}-new"),
+            at: wall(at_ms),
+            text: String::new(),
+            event: Vec::new(),
+            picture: None,
+        }
+    }
+
+    fn courier(together: usize) -> Courier {
+        let manner = Manner {
+            together,
+            spacing: Duration::from_secs(2),
+            too_old: Duration::from_secs(3600),
+        };
+        Courier::new(manner, EventSeq(10), 7)
+    }
+
+    fn seqs(parcel: Option<Parcel>) -> Vec<u64> {
+        let told = parcel.map(|p| p.told).unwrap_or_default();
+        told.iter().map(|t| t.seq.0).collect()
+    }
+
+    #[test]
+    fn what_happens_together_is_told_together_and_not_too_fast() {
+        let mut c = courier(3);
+        let now = Instant::now();
+        assert_eq!(c.due(now), None);
+        for seq in 11..=15 {
+            c.take(EventSeq(seq), (seq != 12).then(|| told(seq, 0)));
+        }
+        assert_eq!(c.due(now), Some(now));
+        assert_eq!(seqs(c.parcel(wall(0))), [11, 13, 14]);
+        assert_eq!(c.due(now), None);
+        assert_eq!(c.reached(), EventSeq(10));
+        c.delivered(now);
+        assert_eq!(c.reached(), EventSeq(14));
+        assert_eq!(c.due(now), Some(now + Duration::from_secs(2)));
+        assert_eq!(seqs(c.parcel(wall(0))), [15]);
+        c.delivered(now);
+        assert_eq!((c.reached(), c.counts().told), (EventSeq(15), 4));
+    }
+
+    #[test]
+    fn a_refusal_is_tried_without_the_picture_and_then_stands_in_nobodys_way() {
+        let mut c = courier(1);
+        let now = Instant::now();
+        c.take(EventSeq(11), Some(told(11, 0)));
+        c.take(EventSeq(12), Some(told(12, 0)));
+        let no = Fault::never("413");
+        assert!(c.parcel(wall(0)).is_some_and(|p| p.with_picture));
+        assert!(!c.failed(now, &no));
+        assert!(c.parcel(wall(0)).is_some_and(|p| !p.with_picture));
+        assert!(c.failed(now, &no));
+        let next = c.parcel(wall(0));
+        assert!(next.as_ref().is_some_and(|p| p.with_picture));
+        assert_eq!(seqs(next), [12]);
+        assert_eq!(c.counts().given_up, 1);
+    }
+
+    #[test]
+    fn a_receiver_that_is_away_is_tried_until_the_event_is_too_old() {
+        let mut c = courier(1);
+        let now = Instant::now();
+        c.take(EventSeq(11), Some(told(11, 0)));
+        for _ in 0..50 {
+            assert_eq!(seqs(c.parcel(wall(HOUR_MS))), [11]);
+            assert!(!c.failed(now, &Fault::later("no route")));
+        }
+        assert_eq!(c.failures(), 50);
+        assert_eq!(seqs(c.parcel(wall(HOUR_MS + 1))), [0; 0]);
+        assert_eq!((c.reached(), c.counts().given_up), (EventSeq(11), 1));
+    }
+
+    #[test]
+    fn a_receiver_may_ask_for_a_pause_and_not_for_ever() {
+        let mut c = courier(1);
+        let now = Instant::now();
+        c.take(EventSeq(11), Some(told(11, 0)));
+        for (asked, waits) in [(600, 600), (1_000_000, 3600)] {
+            c.parcel(wall(0));
+            let again = Again::Later(Some(Duration::from_secs(asked)));
+            let why = "429".to_owned();
+            c.failed(now, &Fault { again, why });
+            assert_eq!(c.due(now), Some(now + Duration::from_secs(waits)));
+        }
+    }
+
+    #[test]
+    fn over_a_journal_that_began_anew_what_waited_is_told_before_its_events() {
+        let mut c = courier(1);
+        let now = Instant::now();
+        c.take(EventSeq(500), Some(told(500, 0)));
+        c.begin_anew();
+        c.take(EventSeq(1), Some(told(1, 0)));
+        assert_eq!(c.reached(), EventSeq(0));
+        assert_eq!(seqs(c.parcel(wall(0))), [500]);
+        c.delivered(now);
+        assert_eq!(seqs(c.parcel(wall(0))), [1]);
+        assert_eq!(c.reached(), EventSeq(0));
+        c.delivered(now);
+        assert_eq!(c.reached(), EventSeq(1));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Read(bool),
+        Send,
+        Take,
+        Break,
+        Refuse,
+    }
+
+    proptest! {
+        #[test]
+        fn every_event_is_told_or_given_up_in_order_and_the_mark_never_passes_one(
+            steps in proptest::collection::vec(
+                prop_oneof![
+                    any::<bool>().prop_map(Step::Read),
+                    Just(Step::Send), Just(Step::Take), Just(Step::Break), Just(Step::Refuse),
+                ],
+                0..300,
+            ),
+            together in 1_usize..5,
+        ) {
+            let mut c = courier(together);
+            let now = Instant::now();
+            let (mut next, mut wanted, mut settled) = (11, Vec::new(), Vec::new());
+            let mut out: Vec<u64> = Vec::new();
+            let mut mark = c.reached();
+            for step in steps {
+                match step {
+                    Step::Read(is_told) if c.wants_more() => {
+                        c.take(EventSeq(next), is_told.then(|| told(next, 0)));
+                        wanted.extend(is_told.then_some(next));
+                        next += 1;
+                    }
+                    Step::Send => if let Some(parcel) = c.parcel(wall(0)) {
+                        out = seqs(Some(parcel));
+                    },
+                    Step::Take if !out.is_empty() => { c.delivered(now); settled.append(&mut out); }
+                    Step::Break if !out.is_empty() => { c.failed(now, &Fault::later("")); out.clear(); }
+                    Step::Refuse if !out.is_empty() => {
+                        if c.failed(now, &Fault::never("")) { settled.append(&mut out); } else { out.clear(); }
+                    }
+                    _ => {}
+                }
+                prop_assert!(c.reached() >= mark, "went back");
+                mark = c.reached();
+                let open = wanted.iter().find(|seq| !settled.contains(seq));
+                prop_assert!(open.is_none_or(|seq| mark.0 < *seq), "{mark:?} passed {open:?}");
+                prop_assert!(wanted.len() - settled.len() <= MOST_WAITING);
+            }
+            prop_assert_eq!(&wanted[..settled.len()], settled.as_slice());
+            let counts = c.counts();
+            prop_assert_eq!(counts.told + counts.given_up, settled.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Which events a channel tells, and in which words.
+//!
+//! Invariant: what came from outside (labels, names, reasons) stands in a text as it is and means nothing in it: no mention, no link, no line of its own.
+
+use serde_json::json;
+use watchkeeper_config::{ChannelConfig, ChannelKind};
+use watchkeeper_contract::effect::{Attachment, HttpBody};
+use watchkeeper_contract::event::{Event, EventBody, MediaKind, Phase, Verdict};
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::time::{TimeQuality, Wall};
+
+use crate::mqtt::payload::event_draft;
+use crate::wording::cut;
+
+/// Longest text about one event, in characters.
+const MAX_TEXT: usize = 500;
+
+/// What is told of one event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// Number of the record.
+    pub seq: EventSeq,
+    /// Identity of the message: the same whenever it is told again.
+    pub id: String,
+    /// When it happened.
+    pub at: Wall,
+    /// One sentence.
+    pub text: String,
+    /// The message that MQTT has of it; empty where the channel tells only texts.
+    pub event: Vec<u8>,
+    /// The picture that goes along, by its id.
+    pub picture: Option<String>,
+}
+
+/// What `channel` of the box called `name` tells of this record, if anything.
+#[must_use]
+pub fn told(channel: &ChannelConfig, name: &str, event: &Event) -> Option<Told> {
+    let is_wanted = match event.phase {
+        Phase::New => true,
+        Phase::Update => false,
+        Phase::End => channel.ends && has_lasted(event),
+    };
+    let is_named = match &event.body {
+        EventBody::Rule(rule) => rule.notify.contains(&channel.id),
+        EventBody::SourceOutage { .. }
+        | EventBody::PipelineHeld { .. }
+        | EventBody::Loss { .. } => false,
+    };
+    let is_grave = channel
+        .at_least
+        .is_some_and(|least| event.severity >= least);
+    if !is_wanted || !(is_named || is_grave) {
+        return None;
+    }
+    let (payload, picture) = match channel.kind {
+        // One that is too large even without its evidence is told by its text.
+        ChannelKind::Webhook => (
+            event_draft(event)
+                .map(|draft| draft.payload)
+                .unwrap_or_default(),
+            picture(event).filter(|_| channel.pictures),
+        ),
+        ChannelKind::Slack => (Vec::new(), None),
+    };
+    Some(Told {
+        seq: event.seq,
+        id: format!("{}-{}", event.id, word(event.phase)),
+        at: event.at,
+        text: text(name, event),
+        event: payload,
+        picture,
+    })
+}
+
+/// Whether the end of an event is news: one without duration ends with its begin.
+fn has_lasted(event: &Event) -> bool {
+    match &event.body {
+        EventBody::Rule(rule) => ["appears", "stays", "count", "value"].contains(&&*rule.condition),
+        EventBody::SourceOutage { .. } | EventBody::PipelineHeld { .. } => true,
+        EventBody::Loss { .. } => false,
+    }
+}
+
+fn word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::New => "new",
+        Phase::Update => "update",
+        Phase::End => "end",
+    }
+}
+
+/// The picture with what was drawn on it, else the plain one.
+fn picture(event: &Event) -> Option<String> {
+    let drawn = event.media.iter().find(|m| m.kind == MediaKind::Annotated);
+    drawn.or(event.media.first()).map(|m| m.id.clone())
+}
+
+/// An event as one sentence for a person: how grave, where, what, how sure, when.
+fn text(name: &str, event: &Event) -> String {
+    let mut text = String::new();
+    text.push_str(match event.severity {
+        Severity::Info => "",
+        Severity::Warning => "Warning: ",
+        Severity::Critical => "CRITICAL: ",
+    });
+    if event.phase == Phase::End {
+        text.push_str("over: ");
+    }
+    let reason = match &event.body {
+        EventBody::Rule(rule) => &rule.reason,
+        EventBody::SourceOutage { message, .. }
+        | EventBody::PipelineHeld { message }
+        | EventBody::Loss { message, .. } => message,
+    };
+    text.push_str(&plain(reason));
+    text.push_str(&format!(" ({name}"));
+    if let Some(source) = &event.source {
+        text.push_str(&format!(", camera {source}"));
+    }
+    if let EventBody::Rule(rule) = &event.body {
+        text.push_str(&format!(", rule {}", plain(&rule.rule)));
+        let doubt = match event.decision.verdict {
+            Verdict::Act | Verdict::Record => "",
+            Verdict::Review => ", to be looked at",
+            Verdict::Escalate | Verdict::Discard => ", not sure",
+        };
+        text.push_str(&format!(
+            ", confidence {:.2}{doubt}",
+            event.decision.confidence
+        ));
+    }
+    if let Some(moment) = moment(event.at) {
+        text.push_str(&format!(", {moment}"));
+    }
+    text.push(')');
+    cut(text, MAX_TEXT)
+}
+
+/// The local time of an event; none where the clock was never set.
+fn moment(at: Wall) -> Option<String> {
+    if at.quality == TimeQuality::Unsynced {
+        return None;
+    }
+    let at = jiff::Timestamp::from_millisecond(at.unix_ms).ok()?;
+    let local = at.to_zoned(jiff::tz::TimeZone::system());
+    Some(local.strftime("%F %T").to_string())
+}
+
+/// On one line.
+fn plain(text: &str) -> String {
+    let char = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(char).collect()
+}
+
+/// What is sent of these, and their picture where there is one.
+#[must_use]
+pub fn body(kind: ChannelKind, told: &[Told], picture: Option<Vec<u8>>) -> HttpBody {
+    let texts: Vec<&str> = told.iter().map(|t| t.text.as_str()).collect();
+    let text = texts.join("\n");
+    match kind {
+        ChannelKind::Slack => HttpBody::Json {
+            document: json!({"text": escaped(&text)}),
+        },
+        ChannelKind::Webhook => {
+            let mut fields = vec![("text".to_owned(), text)];
+            fields.extend(told.iter().filter(|t| !t.event.is_empty()).map(|t| {
+                let event = String::from_utf8_lossy(&t.event).into_owned();
+                ("event".to_owned(), event)
+            }));
+            let file = |bytes| Attachment {
+                name: "picture".to_owned(),
+                bytes,
+            };
+            HttpBody::Form {
+                fields,
+                files: picture.into_iter().map(file).collect(),
+            }
+        }
+    }
+}
+
+/// The three characters that mean something in a text of Slack's, as its documentation of `mrkdwn` has it ("Escaping text"); what makes a text
+/// bold or a name in it is then plain, too.
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;");
+    text.replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use secrecy::SecretString;
+    use watchkeeper_config::SecretSource;
+    use watchkeeper_contract::id::ChannelId;
+
+    use super::*;
+    use crate::mqtt::docs::example_event;
+
+    fn channel(kind: ChannelKind, at_least: Option<Severity>, ends: bool) -> ChannelConfig {
+        ChannelConfig {
+            id: ChannelId::new("security").unwrap(),
+            kind,
+            url: SecretSource::Value(SecretString::from("https://a.example/T0K3N")),
+            at_least,
+            ends,
+            pictures: true,
+        }
+    }
+
+    fn event(phase: Phase, severity: Severity, notify: &[&str]) -> Event {
+        let mut event = example_event();
+        event.phase = phase;
+        event.severity = severity;
+        if let EventBody::Rule(rule) = &mut event.body {
+            rule.condition = "stays".to_owned();
+            rule.notify = notify.iter().map(|n| ChannelId::new(*n).unwrap()).collect();
+        }
+        event
+    }
+
+    #[test]
+    fn a_channel_tells_what_a_rule_sends_there_and_what_is_grave_enough() {
+        let named = channel(ChannelKind::Slack, None, false);
+        let grave = channel(ChannelKind::Slack, Some(Severity::Warning), false);
+        for (severity, notify, by_name, by_weight) in [
+            (Severity::Info, &["security"][..], true, true),
+            (Severity::Info, &["yard"], false, false),
+            (Severity::Warning, &[], false, true),
+            (Severity::Critical, &["yard", "security"], true, true),
+        ] {
+            let event = event(Phase::New, severity, notify);
+            assert_eq!(told(&named, "box", &event).is_some(), by_name, "{notify:?}");
+            assert_eq!(
+                told(&grave, "box", &event).is_some(),
+                by_weight,
+                "{notify:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_end_of_an_event_is_told_where_it_is_wanted_and_lasted() {
+        let end = event(Phase::End, Severity::Info, &["security"]);
+        let silent = channel(ChannelKind::Slack, None, false);
+        let talking = channel(ChannelKind::Slack, None, true);
+        assert_eq!(told(&silent, "box", &end), None);
+        assert!(
+            told(&talking, "box", &end)
+                .unwrap()
+                .text
+                .starts_with("over: ")
+        );
+        let mut crossed = end.clone();
+        if let EventBody::Rule(rule) = &mut crossed.body {
+            rule.condition = "crosses".to_owned();
+        }
+        assert_eq!(told(&talking, "box", &crossed), None);
+        let update = event(Phase::Update, Severity::Critical, &["security"]);
+        assert_eq!(told(&talking, "box", &update), None);
+    }
+
+    #[test]
+    fn begin_and_end_have_identities_of_their_own_that_never_change() {
+        let channel = channel(ChannelKind::Webhook, None, true);
+        let begin = event(Phase::New, Severity::Info, &["security"]);
+        let end = event(Phase::End, Severity::Info, &["security"]);
+        let id = |event| told(&channel, "box", event).unwrap().id;
+        let again = begin.clone();
+        assert_eq!(id(&begin), id(&again));
+        assert_ne!(id(&begin), id(&end));
+    }
+
+    #[test]
+    fn what_a_camera_saw_can_call_nobody_and_begin_no_line() {
+        let mut hostile = event(Phase::New, Severity::Info, &["security"]);
+        if let EventBody::Rule(rule) = &mut hostile.body {
+            rule.reason = "<!channel> & <https://evil.example|click>\nCRITICAL: fire".to_owned();
+        }
+        let channel = channel(ChannelKind::Slack, None, false);
+        let told = told(&channel, "box", &hostile).unwrap();
+        assert!(!told.text.contains('\n'), "{}", told.text);
+        let HttpBody::Json { document } = body(ChannelKind::Slack, &[told], None) else {
+            panic!("JSON");
+        };
+        let text = document["text"].as_str().unwrap();
+        assert!(!text.contains(['<', '>']), "{text}");
+        assert!(text.contains("&lt;!channel&gt; &amp;"), "{text}");
+    }
+
+    #[test]
+    fn a_webhook_gets_the_message_of_mqtt_and_the_picture() {
+        let channel = channel(ChannelKind::Webhook, None, false);
+        let event = event(Phase::New, Severity::Info, &["security"]);
+        let told = told(&channel, "box", &event).unwrap();
+        assert_eq!(told.picture, picture(&event));
+        let sent = body(ChannelKind::Webhook, &[told], Some(vec![0xff]));
+        let HttpBody::Form { fields, files } = sent else {
+            panic!("a form");
+        };
+        let message: serde_json::Value = serde_json::from_str(&fields[1].1).unwrap();
+        assert_eq!(message["id"], event.id.to_string());
+        assert_eq!(files[0].name, "picture");
+    }
+}

@@ -1,0 +1,69 @@
+//! How far each channel is, in the agent's store.
+//!
+//! Keyspace `channels`, key: the name of the channel, value: the number of the last record with which nothing is left to do, as a key of a log. A channel
+//! that is no more in the configuration is forgotten, so that one of the same name begins anew.
+
+use std::ops::Bound;
+
+use watchkeeper_contract::id::{ChannelId, EventSeq};
+use watchkeeper_store::{Batch, Keyspace, Store, StoreError, log_key, log_seq};
+
+const CHANNELS: Keyspace = Keyspace::new("channels");
+/// Channels that are read at a time; there are fewer.
+const PAGE: usize = 256;
+
+/// How far `channel` is; none where it is new, or what was kept of it can't be read.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn reached(store: &dyn Store, channel: &ChannelId) -> Result<Option<EventSeq>, StoreError> {
+    match store.get(CHANNELS, channel.as_str().as_bytes()) {
+        Ok(value) => Ok(value.as_deref().and_then(log_seq).map(EventSeq)),
+        Err(StoreError::Corrupt { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The change that notes how far `channel` is.
+#[must_use]
+pub fn note(channel: &ChannelId, reached: EventSeq) -> Batch {
+    Batch::new().put(CHANNELS, channel.as_str().as_bytes(), &log_key(reached.0))
+}
+
+/// Forgets every channel but these.
+///
+/// # Errors
+/// When the store can't be read or written.
+pub fn forget_others(store: &dyn Store, kept: &[ChannelId]) -> Result<(), StoreError> {
+    let page = store.scan(CHANNELS, Bound::Unbounded, PAGE)?;
+    let keys = page.entries.into_iter().map(|entry| entry.key);
+    let keys = keys.chain(page.corrupt.into_iter().map(|record| record.key));
+    let gone = keys.filter(|key| {
+        !kept
+            .iter()
+            .any(|id| id.as_str().as_bytes() == key.as_slice())
+    });
+    let batch = gone.fold(Batch::new(), |batch, key| batch.delete(CHANNELS, &key));
+    store.write(batch)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_store::MemoryStore;
+
+    use super::*;
+
+    #[test]
+    fn a_channel_goes_on_where_it_was_and_one_that_was_taken_out_begins_anew() {
+        let store = MemoryStore::new();
+        let id = |name: &str| ChannelId::new(name).unwrap();
+        let (yard, gate) = (id("yard"), id("gate"));
+        assert_eq!(reached(&store, &yard).unwrap(), None);
+        store.commit(note(&yard, EventSeq(7))).unwrap();
+        store.commit(note(&gate, EventSeq(9))).unwrap();
+        forget_others(&store, std::slice::from_ref(&gate)).unwrap();
+        assert_eq!(reached(&store, &yard).unwrap(), None);
+        assert_eq!(reached(&store, &gate).unwrap(), Some(EventSeq(9)));
+    }
+}

@@ -1,0 +1,348 @@
+//! The tasks of the channels: each reads the journal behind its own mark, makes its requests and moves the mark.
+//!
+//! They run beside the agent's loop and need no broker. A request that is cut off by the end of the agent is made again by the next start, with the same
+//! identity.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+
+use secrecy::ExposeSecret as _;
+use tokio::task::JoinSet;
+use url::Url;
+use watchkeeper_config::{ChannelConfig, ChannelKind, HostRule, SinksConfig, channels};
+use watchkeeper_contract::effect::{HttpCall, HttpMethod};
+use watchkeeper_contract::id::{ChannelId, EventSeq};
+use watchkeeper_store::{Batch, Store, StoreError};
+
+use super::courier::{Counts, Courier, Manner, Parcel};
+use super::message::{self, Told};
+use super::on_disk;
+use crate::clock::wall_now;
+use crate::runtime_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
+use crate::sinks::Performer;
+use crate::sinks::fault::Fault;
+use crate::sinks::secrets::{self, credentials_folder};
+
+/// Time for one request.
+const REQUEST_S: f64 = 20.0;
+/// Slack takes one message a second from a webhook, and slows down whoever sends more.
+const SLACK_SPACING: Duration = Duration::from_secs(2);
+/// Events of one message to Slack.
+const SLACK_TOGETHER: usize = 20;
+/// Records that nothing is told of, after which the mark is moved all the same.
+const NOTE_EVERY: u64 = 256;
+/// How often a runtime is asked for the end of its journal by a channel that is new.
+const ASK_AGAIN: Duration = Duration::from_secs(2);
+/// Failures in a row from which a channel counts as out of order.
+const OUT_OF_ORDER: u32 = 3;
+
+/// What the channels need to know.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The channels.
+    pub channels: Vec<ChannelConfig>,
+    /// Whose authorities are trusted, and when something is given up.
+    pub sinks: SinksConfig,
+    /// What the box is called in messages.
+    pub name: String,
+}
+
+/// How a channel fares.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Fare {
+    /// What was told and given up since the start.
+    pub counts: Counts,
+    /// Why nothing gets through, where that is so.
+    pub trouble: Option<String>,
+}
+
+type Fares = Arc<Mutex<BTreeMap<ChannelId, Fare>>>;
+
+/// Numbers and a sentence: whatever panicked over them left them whole.
+fn lock(fares: &Fares) -> MutexGuard<'_, BTreeMap<ChannelId, Fare>> {
+    fares.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The tasks. Dropping it ends them.
+#[derive(Debug)]
+pub struct Service {
+    tasks: JoinSet<Result<(), StoreError>>,
+    fares: Fares,
+}
+
+impl Service {
+    /// Starts one task for each channel on the present runtime of tokio.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn spawn(
+        setup: &Setup,
+        runtime: &RuntimeClient,
+        store: &Arc<dyn Store>,
+    ) -> Result<Self, StoreError> {
+        let ids: Vec<ChannelId> = setup.channels.iter().map(|c| c.id.clone()).collect();
+        on_disk::forget_others(&**store, &ids)?;
+        let fares = Fares::default();
+        let mut tasks = JoinSet::new();
+        for channel in &setup.channels {
+            let reached = on_disk::reached(&**store, &channel.id)?;
+            lock(&fares).insert(channel.id.clone(), Fare::default());
+            let line = Line {
+                post: Post::new(channel.clone(), setup.sinks.clone(), Arc::clone(store)),
+                name: setup.name.clone(),
+                runtime: runtime.clone(),
+                store: Arc::clone(store),
+                fares: Arc::clone(&fares),
+            };
+            tasks.spawn(line.run(reached, manner(channel.kind, &setup.sinks)));
+        }
+        Ok(Self { tasks, fares })
+    }
+
+    /// How each channel fares, in the order of the names.
+    #[must_use]
+    pub fn fares(&self) -> Vec<(ChannelId, Fare)> {
+        let fares = lock(&self.fares);
+        fares.iter().map(|(i, f)| (i.clone(), f.clone())).collect()
+    }
+
+    /// Ends when a channel can't go on, which none does by itself unless the store is broken.
+    pub async fn broken(&mut self) -> Option<StoreError> {
+        match self.tasks.join_next().await {
+            Some(Ok(Ok(()))) => None,
+            Some(Ok(Err(error))) => Some(error),
+            Some(Err(died)) => {
+                tracing::error!(%died, "the task of a channel died");
+                None
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn manner(kind: ChannelKind, sinks: &SinksConfig) -> Manner {
+    let (together, spacing) = match kind {
+        ChannelKind::Slack => (SLACK_TOGETHER, SLACK_SPACING),
+        ChannelKind::Webhook => (1, Duration::ZERO),
+    };
+    Manner {
+        together,
+        spacing,
+        too_old: sinks.give_up_after,
+    }
+}
+
+/// One channel at work.
+struct Line {
+    post: Post,
+    name: String,
+    runtime: RuntimeClient,
+    store: Arc<dyn Store>,
+    fares: Fares,
+}
+
+impl Line {
+    async fn run(mut self, reached: Option<EventSeq>, manner: Manner) -> Result<(), StoreError> {
+        let id = self.post.channel.id.clone();
+        let mut noted = match reached {
+            Some(reached) => reached,
+            None => self.begin().await?,
+        };
+        let mut courier = Courier::new(manner, noted, fastrand::u64(..));
+        let mut feed = self.runtime.follow_events(noted);
+        tracing::info!(channel = %id, after = noted.0, "telling people of events");
+        loop {
+            let due = courier.due(Instant::now());
+            let due = async {
+                match due {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let settled = tokio::select! {
+                biased;
+                () = due => self.send(&mut courier).await,
+                item = feed.next(), if courier.wants_more() => {
+                    if let Some(item) = item {
+                        self.heard(item, &mut courier, &mut feed).await;
+                    }
+                    false
+                }
+            };
+            let reached = courier.reached();
+            // Both ways: a journal may begin anew.
+            if settled || reached.0.abs_diff(noted.0) >= NOTE_EVERY {
+                self.note(reached).await?;
+                noted = reached;
+            }
+        }
+    }
+
+    /// The end of the journal, from which a channel begins that is new.
+    async fn begin(&self) -> Result<EventSeq, StoreError> {
+        loop {
+            if let Ok(health) = self.runtime.health().await {
+                self.note(health.last_seq).await?;
+                return Ok(health.last_seq);
+            }
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
+    }
+
+    /// Stores how far the channel is. On a full disk it is stored with the next event: what was told may be told again after a crash.
+    async fn note(&self, reached: EventSeq) -> Result<(), StoreError> {
+        let store = Arc::clone(&self.store);
+        let batch: Batch = on_disk::note(&self.post.channel.id, reached);
+        let stored = tokio::task::spawn_blocking(move || store.commit(batch)).await;
+        match stored {
+            Ok(Err(error)) if error.is_transient() => {
+                tracing::warn!(channel = %self.post.channel.id, %error, "how far it is can't be stored");
+                Ok(())
+            }
+            Ok(stored) => stored,
+            Err(died) => {
+                tracing::error!(%died, "the thread that stores how far a channel is died");
+                Ok(())
+            }
+        }
+    }
+
+    async fn heard(&self, item: FeedItem, courier: &mut Courier, feed: &mut EventFeed) {
+        match item {
+            FeedItem::Connected { after } => {
+                let health = self.runtime.health().await;
+                if health.is_ok_and(|health| health.last_seq < after) {
+                    tracing::warn!(channel = %self.post.channel.id, "the journal began anew; it is told from its beginning");
+                    courier.begin_anew();
+                    *feed = self.runtime.follow_events(EventSeq(0));
+                }
+            }
+            FeedItem::Record(JournalRecord::Known(event)) => {
+                let told = message::told(&self.post.channel, &self.name, &event);
+                courier.take(event.seq, told);
+            }
+            // Nothing in it can be put into words, and MQTT tells of it.
+            FeedItem::Record(record) => courier.take(record.seq(), None),
+            FeedItem::Lost { .. } => {}
+        }
+    }
+
+    /// Sends what is due. Whether something was settled by it: told or given up.
+    async fn send(&mut self, courier: &mut Courier) -> bool {
+        let before = courier.counts();
+        if let Some(parcel) = courier.parcel(wall_now()) {
+            let picture = match parcel.with_picture {
+                true => self.picture(&parcel.told).await,
+                false => None,
+            };
+            let sent = self.post.send(&parcel, picture).await;
+            self.learn(courier, sent);
+        }
+        let counts = courier.counts();
+        if counts.given_up > before.given_up {
+            let given_up = counts.given_up - before.given_up;
+            tracing::error!(channel = %self.post.channel.id, given_up, "events were not told there");
+        }
+        if let Some(fare) = lock(&self.fares).get_mut(&self.post.channel.id) {
+            fare.counts = counts;
+        }
+        counts != before
+    }
+
+    fn learn(&self, courier: &mut Courier, sent: Result<(), Fault>) {
+        let id = &self.post.channel.id;
+        let trouble = match sent {
+            Ok(()) => {
+                courier.delivered(Instant::now());
+                None
+            }
+            Err(fault) => {
+                let first = courier.failures() == 0;
+                let given_up = courier.failed(Instant::now(), &fault);
+                if first {
+                    tracing::warn!(channel = %id, why = fault.why, "an event can't be told there, trying again");
+                }
+                let is_grave = given_up || courier.failures() >= OUT_OF_ORDER;
+                is_grave.then(|| {
+                    format!(
+                        "nobody is told over the channel {id}: {}; look at [channels.{id}]",
+                        fault.why
+                    )
+                })
+            }
+        };
+        if let Some(fare) = lock(&self.fares).get_mut(id) {
+            // A first failure takes nothing back: it says nothing new.
+            if trouble.is_some() || courier.failures() == 0 {
+                fare.trouble = trouble;
+            }
+        }
+    }
+
+    /// The picture of an event that is told by itself; one that is gone is not waited for.
+    async fn picture(&self, told: &[Told]) -> Option<Vec<u8>> {
+        let [one] = told else { return None };
+        let bytes = self.runtime.media(one.picture.as_deref()?).await;
+        bytes.ok().map(Vec::from)
+    }
+}
+
+/// The way to one receiver.
+struct Post {
+    channel: ChannelConfig,
+    sinks: SinksConfig,
+    store: Arc<dyn Store>,
+    credentials: Option<std::path::PathBuf>,
+    /// The address of the last request, and what makes requests to it.
+    way: Option<(Url, Performer)>,
+}
+
+impl Post {
+    fn new(channel: ChannelConfig, sinks: SinksConfig, store: Arc<dyn Store>) -> Self {
+        Self {
+            channel,
+            sinks,
+            store,
+            credentials: credentials_folder(),
+            way: None,
+        }
+    }
+
+    async fn send(&mut self, parcel: &Parcel, picture: Option<Vec<u8>>) -> Result<(), Fault> {
+        let kind = self.channel.kind;
+        let (url, performer) = self.way()?;
+        let call = HttpCall {
+            url: url.to_string(),
+            method: HttpMethod::Post,
+            query: Vec::new(),
+            headers: BTreeMap::new(),
+            body: message::body(kind, &parcel.told, picture),
+            timeout_s: REQUEST_S,
+        };
+        // One that is told with others is known by the first of them: they are told together again, unless more has happened.
+        let id = parcel.told.first().map_or("", |told| told.id.as_str());
+        performer.request(id, &call).await
+    }
+
+    /// Where to, read anew each time: an address that was exchanged counts at once.
+    fn way(&mut self) -> Result<&(Url, Performer), Fault> {
+        let name = format!("channels.{}.url", self.channel.id);
+        let address = secrets::read(&name, &self.channel.url, self.credentials.as_deref());
+        let address = address.map_err(Fault::later)?;
+        let url = channels::address(address.expose_secret());
+        let url = url.map_err(|why| Fault::later(format!("{name} {why}")))?;
+        if let Some(way) = self.way.take().filter(|(known, _)| *known == url) {
+            return Ok(self.way.insert(way));
+        }
+        let sinks = SinksConfig {
+            hosts: HostRule::of(&url).into_iter().collect(),
+            ca_file: self.sinks.ca_file.clone(),
+            ..SinksConfig::default()
+        };
+        let performer = Performer::new(sinks, Arc::clone(&self.store));
+        Ok(self.way.insert((url, performer)))
+    }
+}

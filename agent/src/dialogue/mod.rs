@@ -1,0 +1,13 @@
+//! The shell around the assistant, for whoever speaks with it: a person at a terminal ([`crate::cli`]), a program over HTTP ([`crate::api`]).
+//!
+//! Map: [`assist`] asks the runtime how things are, has a text heard, tells what came of it and carries out what was confirmed; [`rewording`] and
+//! [`setting_up`] are the two ways in which a model helps; [`told`] is what is said meanwhile, in the form that programs read.
+//!
+//! Invariants:
+//! - the only requests that change what the box does are made by [`Assist::tell`](assist::Assist::tell), for an offer that a yes was said to;
+//! - whoever listens is told the same: a terminal shows of it what a person reads, a program gets the objects.
+
+pub mod assist;
+pub mod rewording;
+pub mod setting_up;
+pub mod told;

@@ -1,0 +1,194 @@
+//! The check of what leads out of the box: `[sinks]` and `[channels.NAME]`.
+
+use std::collections::BTreeMap;
+use std::path::{Component, PathBuf};
+
+use secrecy::ExposeSecret as _;
+use url::Url;
+use watchkeeper_contract::id::ChannelId;
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::Severity;
+
+use super::{Values, is_spoilt, origin};
+use crate::channels::{self, MAX_CHANNELS};
+use crate::error::{ConfigError, Origin};
+use crate::{ChannelConfig, ChannelKind, HostRule, SecretSource, SinksConfig};
+
+/// What workflows may have done.
+pub(super) fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> SinksConfig {
+    let hosts = values.texts("sinks.hosts", errors, HostRule::parse);
+    let folders = values.texts("sinks.folders", errors, |text| {
+        let folder = match values.origin("sinks.folders") {
+            Origin::File(_) => values.base.join(text),
+            Origin::Variable(_) | Origin::Flag(_) | Origin::Default => PathBuf::from(text),
+        };
+        let plain = |c: &Component<'_>| *c != Component::ParentDir;
+        let is_good = folder.is_absolute() && folder.components().all(|c| plain(&c));
+        // Without the dots and doubled slashes that a person may write.
+        let folder: PathBuf = folder.components().collect();
+        if is_good {
+            Ok(folder)
+        } else {
+            Err("must be an absolute path without \"..\"")
+        }
+    });
+    let mut url = |key: &str| {
+        let mut text = values.text(key)?;
+        // Else the last part of its path would be cut off where something is joined to it.
+        if !text.ends_with('/') {
+            text.push('/');
+        }
+        match Url::parse(&text) {
+            Ok(url) if ["http", "https"].contains(&url.scheme()) && url.has_host() => Some(url),
+            Ok(_) | Err(_) => {
+                errors.push(
+                    ConfigError::new(key, "is not allowed", values.origin(key))
+                        .allowed("http://… or https://…"),
+                );
+                None
+            }
+        }
+    };
+    let [slack_url, twilio_url, s3_url] =
+        ["sinks.slack_url", "sinks.twilio_url", "sinks.s3_url"].map(&mut url);
+    SinksConfig {
+        hosts,
+        folders,
+        secrets: secrets(values, errors),
+        ca_file: values.path("sinks.ca_file"),
+        slack_url,
+        twilio_url,
+        s3_url,
+        give_up_after: values.seconds("sinks.give_up_after_s"),
+    }
+}
+
+/// Where each secret of workflows is: each is at one place.
+fn secrets(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> BTreeMap<String, SecretSource> {
+    const KEYS: [&str; 4] = ["file", "credential", "variable", "value"];
+    let mut secrets = BTreeMap::new();
+    for name in values.names("sinks.secrets") {
+        let section = format!("sinks.secrets.{name}");
+        if let Some(source) = secret(values, section, KEYS, "the secret", errors) {
+            secrets.insert(name.to_owned(), source);
+        }
+    }
+    secrets
+}
+
+/// Where the secret of a section is, which one of four `keys` has to say: those of its file, credential, variable and value.
+fn secret(
+    values: &Values<'_>,
+    section: String,
+    keys: [&str; 4],
+    what: &str,
+    errors: &mut Vec<ConfigError>,
+) -> Option<SecretSource> {
+    if is_spoilt(&section, errors) {
+        return None;
+    }
+    let [file, credential, variable, value] = keys.map(|last| format!("{section}.{last}"));
+    let value = values.text(&value);
+    let found: Vec<SecretSource> = [
+        values.path(&file).map(SecretSource::File),
+        values.text(&credential).map(SecretSource::Credential),
+        values.text(&variable).map(SecretSource::Variable),
+        value.map(|text| SecretSource::Value(text.into())),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let found = match <[SecretSource; 1]>::try_from(found) {
+        Ok([source]) => return Some(source),
+        Err(found) => found,
+    };
+    let problem = match found.len() {
+        0 => format!("says nowhere where {what} is"),
+        _ => format!("says in more than one way where {what} is; keep one of them"),
+    };
+    let origin = origin(values.read, &section);
+    let error = ConfigError::new(section, problem, origin);
+    errors.push(error.allowed(format!("one of {}", keys.join(", "))));
+    None
+}
+
+/// The channels by which people are told, in the order of their names.
+pub(super) fn channels(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Vec<ChannelConfig> {
+    const KEYS: [&str; 4] = ["url_file", "url_credential", "url_variable", "url"];
+    let mut channels = Vec::new();
+    for name in values.names("channels") {
+        let section = format!("channels.{name}");
+        let key = |last: &str| format!("{section}.{last}");
+        let url = secret(values, section.clone(), KEYS, "the address", errors);
+        if let Some(SecretSource::Value(text)) = &url
+            && let Err(why) = channels::address(text.expose_secret())
+        {
+            let origin = values.origin(&key("url"));
+            errors.push(ConfigError::new(key("url"), why, origin).allowed("https://… or http://…"));
+        }
+        let id = match ChannelId::new(name) {
+            Ok(id) => id,
+            Err(error) => {
+                let origin = origin(values.read, &section);
+                errors.push(ConfigError::new(section, error.to_string(), origin));
+                continue;
+            }
+        };
+        let kind = match values.text(&key("kind")).as_deref() {
+            Some("slack") => ChannelKind::Slack,
+            _ => ChannelKind::Webhook,
+        };
+        let at_least = match values.text(&key("at_least")).as_deref() {
+            Some("info") => Some(Severity::Info),
+            Some("warning") => Some(Severity::Warning),
+            Some("critical") => Some(Severity::Critical),
+            _ => None,
+        };
+        let Some(url) = url else { continue };
+        channels.push(ChannelConfig {
+            id,
+            kind,
+            url,
+            at_least,
+            ends: values.switch(&key("ends")),
+            pictures: values.switch(&key("pictures")),
+        });
+    }
+    if let Some(over) = channels.get(MAX_CHANNELS) {
+        let key = format!("channels.{}", over.id);
+        let origin = origin(values.read, &key);
+        let problem = format!("is one too many; there are {} channels", channels.len());
+        let most = format!("{MAX_CHANNELS} channels at most");
+        errors.push(ConfigError::new(key, problem, origin).allowed(most));
+    }
+    channels
+}
+
+/// Rules of the file that name a channel which is none. The pipeline runs: only nobody is told there.
+pub(super) fn unheard(
+    values: &Values<'_>,
+    pipelines: &[PipelineSpec],
+    channels: &[ChannelConfig],
+    warnings: &mut Vec<ConfigError>,
+) {
+    let known: Vec<&str> = channels.iter().map(|c| c.id.as_str()).collect();
+    for pipeline in pipelines {
+        for (nth, rule) in pipeline.rules.iter().flatten().enumerate() {
+            for channel in &rule.notify {
+                if known.contains(&channel.as_str()) {
+                    continue;
+                }
+                let key = format!("pipelines.{}.rules[{nth}].notify", pipeline.id);
+                let origin = origin(values.read, &key);
+                let problem = format!(
+                    "is no channel; nobody is told until there is a section [channels.{channel}]"
+                );
+                let error = ConfigError::new(key, problem, origin).found(channel.as_str());
+                warnings.push(error.allowed(match known.as_slice() {
+                    [] => "no channel is configured".to_owned(),
+                    known => known.join(", "),
+                }));
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Says how far away everything in a picture is, in comparison, by a model that the program around the workflow runs.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call, Task};
+use super::super::image::{RgbPixels, lazy};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, IMAGES, Manifest, Output, Property, Role, Shape};
+use super::super::value::{Array, Value};
+use super::anomaly_heatmap_visualization::{VIRIDIS, color_at};
+
+const MODELS: &[&str] = &[
+    "depth-anything-v2/small",
+    "depth-anything-v3/small",
+    "depth-anything-v3/base",
+    "yolo26n-depth-768",
+    "yolo26s-depth-768",
+    "yolo26m-depth-768",
+    "yolo26l-depth-768",
+    "yolo26x-depth-768",
+];
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/depth_estimation@v1",
+    category: "model",
+    summary: "Says how far away everything in a picture is, in comparison with the rest of it.",
+    role: Role::Asker(Task::Depth),
+    properties: &[
+        IMAGES,
+        Property::value(
+            "model_version",
+            "which model",
+            Shape::Choice(MODELS),
+            &[Kind::Text],
+        )
+        .or(Or::Text("depth-anything-v3/small")),
+    ],
+    outputs: &[
+        Output::new("image", &[Kind::Image]),
+        Output::new("normalized_depth", &[Kind::NumpyArray]),
+    ],
+    batch: &["images"],
+    model: |known| known("model_version"),
+    build: |_| Ok(Box::new(Estimate)),
+    ..Manifest::BASE
+}];
+
+struct Estimate;
+
+impl Block for Estimate {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let model_id = call.text(1)?;
+        let depth = call.host.depth(model_id, image)?;
+        let depth = Arc::new(stretched(&normalised(&depth)?, image.size())?);
+        let shown = Arc::clone(&depth);
+        let size = image.size();
+        call.put(
+            0,
+            image.with_pixels(lazy(size, move || colours(&shown, size))),
+        );
+        call.put(1, Value::Array(depth));
+        Ok(())
+    }
+}
+
+/// The numbers between 0 for the lowest and 1 for the highest; 0 for those that are none.
+fn normalised(depth: &Array) -> Result<Array, String> {
+    let finite = || depth.data().iter().copied().filter(|d| d.is_finite());
+    let least = finite().fold(f32::INFINITY, f32::min);
+    let most = finite().fold(f32::NEG_INFINITY, f32::max);
+    if !(most > least && (most - least).is_finite()) {
+        return Err(
+            "the model says that everything is equally far away, or nothing that is a number"
+                .to_owned(),
+        );
+    }
+    let unit = |d: &f32| {
+        if d.is_finite() {
+            (d - least) / (most - least)
+        } else {
+            0.0
+        }
+    };
+    let data = depth.data().iter().map(unit).collect();
+    Array::new(depth.shape().to_vec(), data).ok_or_else(|| "the depth is not whole".to_owned())
+}
+
+/// Rows of numbers as many as the picture has rows, and so the columns: between two numbers in proportion, as pictures are scaled.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "places in a picture, clamped to it"
+)]
+fn stretched(depth: &Array, [width, height]: [u32; 2]) -> Result<Array, String> {
+    let &[rows, columns] = depth.shape() else {
+        return Err(format!(
+            "the depth has to be rows of numbers, and is an array of {:?}",
+            depth.shape()
+        ));
+    };
+    if rows == 0 || columns == 0 {
+        return Err("the depth has no numbers".to_owned());
+    }
+    // The places around a pixel's middle, and the share of the second.
+    let around = |pixel: u32, pixels: u32, cells: usize| {
+        let place = (f64::from(pixel) + 0.5) * cells as f64 / f64::from(pixels) - 0.5;
+        let place = place.clamp(0.0, (cells - 1) as f64);
+        let low = place.floor() as usize;
+        (
+            low,
+            (low + 1).min(cells - 1),
+            (place - place.floor()) as f32,
+        )
+    };
+    let across: Vec<_> = (0..width).map(|x| around(x, width, columns)).collect();
+    let mut data = Vec::with_capacity(width as usize * height as usize);
+    for y in 0..height {
+        let (upper, lower, share) = around(y, height, rows);
+        let row = |r: usize| {
+            depth
+                .data()
+                .get(r * columns..(r + 1) * columns)
+                .unwrap_or_default()
+        };
+        let (upper, lower) = (row(upper), row(lower));
+        for &(left, right, part) in &across {
+            let along = |line: &[f32]| {
+                let at = |i: usize| line.get(i).copied().unwrap_or_default();
+                at(left) * (1.0 - part) + at(right) * part
+            };
+            data.push(along(upper) * (1.0 - share) + along(lower) * share);
+        }
+    }
+    Array::new(vec![height as usize, width as usize], data)
+        .ok_or_else(|| "the depth is not whole".to_owned())
+}
+
+/// The picture of a depth: dark for the lowest numbers, light for the highest.
+fn colours(depth: &Array, [width, height]: [u32; 2]) -> RgbPixels {
+    let mut data = Vec::with_capacity(depth.data().len() * 3);
+    for d in depth.data() {
+        let (color, _) = color_at(VIRIDIS, f64::from(*d));
+        data.extend_from_slice(&[color.r, color.g, color.b]);
+    }
+    RgbPixels {
+        width,
+        height,
+        data,
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::*;
+
+    #[test]
+    fn numbers_are_stretched_over_the_picture_between_nothing_and_one() {
+        let step = json!({"type": "roboflow_core/depth_estimation@v1", "images": "$inputs.image"});
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        bench
+            .feed(&[("image", picture(1, [4, 2], |_, _| [5; 3]))])
+            .unwrap();
+        // The bench's model says 3 on the left and 7 on the right.
+        let Some(Value::Array(depth)) = bench.value("normalized_depth") else {
+            panic!("no depth");
+        };
+        assert_eq!(depth.shape(), [2, 4]);
+        assert_eq!(depth.data(), [0.0, 0.25, 0.75, 1.0, 0.0, 0.25, 0.75, 1.0]);
+        let Some(Value::Image(shown)) = bench.value("image") else {
+            panic!("no picture");
+        };
+        let rgb = shown.pixels.rgb();
+        assert_eq!(rgb.data[..3], [68, 1, 84]);
+        assert_eq!(rgb.data[9..12], [253, 231, 37]);
+    }
+
+    #[test]
+    fn a_model_that_sees_no_difference_is_told() {
+        for data in [vec![2.0; 4], vec![f32::NAN; 4]] {
+            let flat = Array::new(vec![2, 2], data).unwrap();
+            assert!(normalised(&flat).unwrap_err().contains("equally far"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_numbers_are_depth_lies_between_nothing_and_one(
+            (rows, columns, data) in (1..5_usize, 1..5_usize).prop_flat_map(|(r, c)| {
+                (Just(r), Just(c), prop::collection::vec(prop_oneof![-9.0f32..9.0, prop::num::f32::ANY], r * c))
+            }),
+            size in [1..9_u32, 1..9_u32],
+        ) {
+            let depth = Array::new(vec![rows, columns], data).unwrap();
+            if let Ok(unit) = normalised(&depth) {
+                let whole = stretched(&unit, size).unwrap();
+                prop_assert!(whole.data().iter().all(|d| (0.0..=1.0).contains(d)), "{:?}", whole.data());
+                prop_assert_eq!(colours(&whole, size).data.len(), 3 * (size[0] * size[1]) as usize);
+            }
+        }
+    }
+}

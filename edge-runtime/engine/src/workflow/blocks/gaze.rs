@@ -1,0 +1,86 @@
+//! Says where faces look, by a model that the program around the workflow runs.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call, Gaze, Task};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, IMAGES, Manifest, Output, Property, Role, Shape};
+use super::super::value::Value;
+use crate::detections::{Detection, Detections};
+
+/// The model that every step asks.
+const MODEL: &str = "gaze/L2CS";
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/gaze@v1",
+    category: "model",
+    summary: "Says where faces look: an angle to the side and one upwards for each.",
+    role: Role::Asker(Task::Gaze),
+    properties: &[
+        IMAGES,
+        Property::value(
+            "do_run_face_detection",
+            "whether faces are looked for; otherwise the picture is one",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(true)),
+    ],
+    outputs: &[
+        Output::new("face_predictions", &[Kind::Keypoints]),
+        Output::new("yaw_degrees", &[Kind::Float]),
+        Output::new("pitch_degrees", &[Kind::Float]),
+    ],
+    batch: &["images"],
+    model: |_| Some(MODEL.to_owned()),
+    build: |_| Ok(Box::new(Look)),
+    ..Manifest::BASE
+}];
+
+struct Look;
+
+impl Block for Look {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let finds_faces = call.boolean(1, true)?;
+        let gazes = call.host.gaze(MODEL, image, finds_faces)?;
+        let mut faces = Detections {
+            boxes: Vec::with_capacity(gazes.len()),
+            size: image.size(),
+        };
+        for gaze in &gazes {
+            let id = call.new_id();
+            let mut face = Detection::new(gaze.face, gaze.confidence, 0, "face", id);
+            face.extra_mut().keypoints = Some(Arc::default());
+            faces.boxes.push(face);
+        }
+        image.stamp(&mut faces);
+        let angles =
+            |of: fn(&Gaze) -> f64| Value::list(gazes.iter().map(|g| Value::Float(of(g))).collect());
+        call.put(1, angles(|g| g.yaw));
+        call.put(2, angles(|g| g.pitch));
+        call.put(0, faces);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    #[test]
+    fn each_face_comes_with_its_angles_in_one_order() {
+        let step = json!({"type": "roboflow_core/gaze@v1", "images": "$inputs.image", "do_run_face_detection": false});
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        let out = bench
+            .feed(&[("image", picture(1, [40, 20], |_, _| [5; 3]))])
+            .unwrap();
+        assert_eq!(out["face_predictions"]["predictions"][0]["width"], 40.0);
+        assert_eq!(out["yaw_degrees"], json!([-30.0]));
+        assert_eq!(out["pitch_degrees"], json!([10.0]));
+    }
+}

@@ -1,0 +1,105 @@
+//! Says what each pixel of a picture belongs to, by a model that the program around the workflow runs.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call, Task};
+use super::super::json::{RLE, detection_id};
+use super::super::kinds::Kind;
+use super::super::manifest::{IMAGES, Manifest, Output, Property, Role};
+use super::object_detection_model::{CUSTOM_CONFIDENCE, MODE, MODEL};
+
+const BASE: Manifest = Manifest {
+    category: "model",
+    summary: "Says what each pixel of a picture belongs to: one mask for each class that is there.",
+    role: Role::Asker(Task::Segments),
+    outputs: &[
+        Output::new("inference_id", &[Kind::InferenceId]),
+        Output::new("predictions", &[Kind::SemanticSegmentation]),
+        Output::new("model_id", &[Kind::RoboflowModelId]),
+    ],
+    batch: &["images"],
+    keeps_classes: true,
+    build: |_| Ok(Box::new(Segment)),
+    ..Manifest::BASE
+};
+const PROPERTIES_V1: &[Property] = &[IMAGES, MODEL];
+const PROPERTIES_V2: &[Property] = &[IMAGES, MODEL, MODE, CUSTOM_CONFIDENCE];
+
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/roboflow_semantic_segmentation_model@v1",
+        properties: PROPERTIES_V1,
+        ..BASE
+    },
+    Manifest {
+        name: "roboflow_core/roboflow_semantic_segmentation_model@v2",
+        properties: PROPERTIES_V2,
+        ..BASE
+    },
+];
+
+struct Segment;
+
+impl Block for Segment {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let model_id = call.text(1)?;
+        // Version 1 has no third property.
+        let least = match call.arg(2).as_str() {
+            Some("custom") => Some(call.number(3, 0.4)?),
+            _ => None,
+        };
+        let mut found = call.host.segment(model_id, image, least)?;
+        image.stamp(&mut found);
+        for d in &mut found.boxes {
+            d.extra_mut().data.insert(Arc::from(RLE), true.into());
+        }
+        let id = detection_id(&call.new_id());
+        call.put(0, id);
+        call.put(1, found);
+        call.put(2, model_id);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    fn segmented(version: &str, more: &Json) -> Json {
+        let mut step = json!({"type": format!("roboflow_core/roboflow_semantic_segmentation_model@{version}"),
+            "images": "$inputs.image", "model_id": "roads"});
+        for (key, value) in more.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        bench
+            .feed(&[("image", picture(1, [4, 2], |_, _| [5; 3]))])
+            .unwrap()
+    }
+
+    #[test]
+    fn each_class_that_is_there_is_a_mask_in_run_lengths() {
+        let out = segmented("v1", &json!({}));
+        let found = &out["predictions"]["predictions"][0];
+        assert_eq!(found["class"], "left of roads");
+        assert_eq!(found["rle_mask"]["size"], json!([2, 4]));
+        assert_eq!(out["model_id"], "roads");
+    }
+
+    #[test]
+    fn only_a_custom_threshold_is_asked_for() {
+        let confidence = |more: Json| {
+            let out = segmented("v2", &more);
+            out["predictions"]["predictions"][0]["confidence"].clone()
+        };
+        // The bench's model says with which threshold it was asked.
+        assert_eq!(confidence(json!({})), 0.0);
+        let custom = json!({"confidence_mode": "custom", "custom_confidence": 0.75});
+        assert_eq!(confidence(custom), 0.75);
+    }
+}

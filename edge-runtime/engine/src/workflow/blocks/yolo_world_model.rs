@@ -1,0 +1,130 @@
+//! Finds objects that a step describes in words, by a model that the program around the workflow runs.
+
+use super::super::block::{Block, Call, DetectRequest, Task};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use super::super::value::Value;
+use super::clip::version;
+use super::object_detection_model::limit;
+
+const VERSIONS: &[&str] = &["v2-s", "v2-m", "v2-l", "v2-x", "s", "m", "l", "x"];
+/// Most objects that can be described: each makes every picture dearer.
+const MOST_NAMES: usize = 1024;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/yolo_world_model@v1",
+    category: "model",
+    summary: "Finds objects that are described in words, without training: a box and a score for each.",
+    role: Role::Detector(Task::Described),
+    properties: &[
+        IMAGES,
+        Property::value(
+            "class_names",
+            "what to find, each in a word or a few",
+            Shape::List,
+            &[Kind::ListOfValues],
+        ),
+        version(VERSIONS, "v2-s"),
+        Property::value(
+            "confidence",
+            "lowest score to report; scores of words are low",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.005))
+        .nullable(),
+    ],
+    outputs: &[Output::new("predictions", &[Kind::ObjectDetection])],
+    batch: &["images"],
+    model: |known| Some(named(&known("version")?)),
+    build: |_| Ok(Box::new(Find)),
+    ..Manifest::BASE
+}];
+
+/// The model of a version.
+fn named(version: &str) -> String {
+    format!("yolo_world/{version}")
+}
+
+struct Find;
+
+impl Block for Find {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let names = names(call.arg(1))?;
+        let confidence = match call.arg(3) {
+            Value::Null => None,
+            _ => Some(call.number(3, 0.005)?),
+        };
+        let request = DetectRequest {
+            step: call.step,
+            model_id: &named(call.text(2)?),
+            task: Task::Described,
+            described: Some(&names),
+            image,
+            confidence,
+            iou_threshold: None,
+            class_filter: None,
+            class_agnostic_nms: None,
+            max_detections: None,
+        };
+        let mut found = call.host.detect(&request)?;
+        limit(&mut found, &request, true);
+        image.stamp(&mut found);
+        call.put(0, found);
+        Ok(())
+    }
+}
+
+fn names(value: &Value) -> Result<Vec<String>, String> {
+    let text = |item: &Value| match item {
+        Value::Text(text) if !text.trim().is_empty() => Some(text.to_string()),
+        _ => None,
+    };
+    let list = value.as_list();
+    let names = list.and_then(|list| list.iter().map(text).collect::<Option<Vec<_>>>());
+    match names {
+        Some(names) if (1..=MOST_NAMES).contains(&names.len()) => Ok(names),
+        _ => Err(format!(
+            "class_names has to be a list of 1 to {MOST_NAMES} names of what is to be found"
+        )),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    fn found(names: &Json) -> Result<Json, String> {
+        let step = json!({"type": "YoloWorld", "images": "$inputs.image", "class_names": names, "confidence": 0.75});
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        bench.feed(&[("image", picture(1, [640, 480], |_, _| [5; 3]))])
+    }
+
+    #[test]
+    fn what_is_found_has_the_words_of_the_step_and_the_scores_it_asks_for() {
+        let out = found(&json!(["red helmet"])).unwrap();
+        let rows = out["predictions"]["predictions"].as_array().unwrap();
+        assert_eq!(rows.len(), 2);
+        assert!(
+            rows.iter().all(|row| row["class"] == "red helmet"),
+            "{rows:?}"
+        );
+    }
+
+    #[test]
+    fn a_step_that_describes_nothing_says_what_it_wants() {
+        for names in [json!([]), json!([""]), json!([7])] {
+            assert!(
+                found(&names).unwrap_err().contains("class_names"),
+                "{names}"
+            );
+        }
+    }
+}

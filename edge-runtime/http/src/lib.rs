@@ -1,0 +1,33 @@
+//! How a daemon serves HTTP and JSON: the Unix socket, bodies that are read with care, refusals of one shape, descriptions.
+//!
+//! Both daemons have an API of their own; what both do the same way is here, so that a client that knows one knows the other.
+//!
+//! Invariants:
+//! - every refusal, of the router's too, is a [`Problem`](watchkeeper_contract::problem::Problem) as JSON that names field, value and remedy where
+//!   there is one;
+//! - what a refusal repeats of a request has no credentials in it;
+//! - a socket never has a wider permission than it was asked for, and is never taken from a living server.
+//!
+//! Not here: any route, and who may use it.
+
+pub mod body;
+pub mod openapi;
+pub mod refusal;
+pub mod socket;
+
+use tokio::sync::watch;
+
+pub use refusal::Refusal;
+pub use socket::{Server, SocketError};
+
+/// Largest body of a request that brings no pictures, in bytes.
+pub const MAX_BODY: usize = 1 << 20;
+
+/// Ready when the server shuts down, or is gone without having said so.
+pub async fn closed(mut closing: watch::Receiver<bool>) {
+    while !*closing.borrow_and_update() {
+        if closing.changed().await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Says the tasks of a file to the box and grades what it deploys, or shows by mutants of written solutions that the grades bite.
+//!
+//!     cargo run -p watchkeeper-tests --bin nl-bench -- FILE [--runs K] [--only ID] [--json OUT]
+//!     cargo run -p watchkeeper-tests --bin nl-bench -- FILE --provider URL --model ID [--wire claude|openai|gemini|ollama] [--key-env NAME]
+//!     cargo run -p watchkeeper-tests --bin nl-bench -- FILE --mutate
+//!
+//! The programs have to be built before: `cargo build --workspace`. Exit code: 0, it ran (with `--gate`: and the gate is reached; with `--mutate`: and every
+//! solution passes); 1, it did not reach that; 2, it could not run. `tests/README.md` says the rest.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is the answer to a command"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::Parser;
+use secrecy::SecretString;
+use serde_json::Value;
+use watchkeeper_tests::nl::bench;
+use watchkeeper_tests::nl::oracle;
+use watchkeeper_tests::nl::provider::{Agent, Wire};
+use watchkeeper_tests::nl::task::TaskFile;
+
+/// The word for no model.
+const RULES: &str = "rules";
+
+/// Flags.
+#[derive(Debug, Parser)]
+#[command(about = "Grades plain language on scripted scenes")]
+struct Args {
+    /// The file of tasks.
+    file: PathBuf,
+    /// `rules`, or the address of a model's server.
+    #[arg(long, default_value = RULES, value_name = "rules|URL")]
+    provider: String,
+    /// Id of the model.
+    #[arg(long, value_name = "ID", requires = "provider")]
+    model: Option<String>,
+    /// How the model is spoken to.
+    #[arg(long, value_enum, default_value = "claude")]
+    wire: Wire,
+    /// Variable of the environment that has the model's key.
+    #[arg(long, value_name = "NAME")]
+    key_env: Option<String>,
+    /// How often each task is said, as its instruction and its paraphrase in turn.
+    #[arg(long, default_value_t = 4, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=100))]
+    runs: u16,
+    /// Only the task of this id; may be given several times.
+    #[arg(long, value_name = "ID")]
+    only: Vec<String>,
+    /// Where everything is written as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Leave with 1 where the gate of the file is not reached.
+    #[arg(long, conflicts_with = "mutate")]
+    gate: bool,
+    /// Grade mutants of written solutions instead.
+    #[arg(long)]
+    mutate: bool,
+    /// The solutions.
+    #[arg(long, value_name = "FILE", default_value_os_t = oracles())]
+    oracles: PathBuf,
+}
+
+fn oracles() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("nl/oracles.json")
+}
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(args: &Args) -> anyhow::Result<bool> {
+    let mut file = TaskFile::read(&args.file)?;
+    if !args.only.is_empty() {
+        if let Some(unknown) = args
+            .only
+            .iter()
+            .find(|id| file.tasks.iter().all(|t| t.id != **id))
+        {
+            let ids: Vec<&str> = file.tasks.iter().map(|t| t.id.as_str()).collect();
+            bail!(
+                "--only names {unknown:?}, which is no task of the file; there are: {}",
+                ids.join(", ")
+            );
+        }
+        file.tasks.retain(|task| args.only.contains(&task.id));
+    }
+    if args.mutate {
+        let mutation = bench::mutate(&file, &oracle::read(&args.oracles)?)?;
+        print!("{}", mutation.table());
+        write(args.json.as_deref(), &mutation.json())?;
+        return Ok(mutation.wrong.is_empty());
+    }
+    let agent = match args.provider.as_str() {
+        RULES if args.model.is_some() => {
+            bail!("--model names a model, and --provider the rules; give the address of its server")
+        }
+        RULES => Agent::Rules,
+        url => Agent::Model {
+            url: url.to_owned(),
+            model: args.model.clone(),
+            wire: args.wire,
+            key: args.key_env.as_deref().map(key).transpose()?,
+        },
+    };
+    let mut told = |task: &watchkeeper_tests::nl::report::TaskScore| {
+        let passed = task.runs.iter().filter(|r| r.graded.passed).count();
+        eprintln!(
+            "{}: {passed} of {} runs pass",
+            task.task.id,
+            task.runs.len()
+        );
+    };
+    let score = bench::run(&file, &agent, usize::from(args.runs), &mut told)?;
+    print!("{}", score.table());
+    write(args.json.as_deref(), &score.json())?;
+    Ok(!args.gate || score.is_released())
+}
+
+/// The key in a variable of the environment.
+fn key(name: &str) -> anyhow::Result<SecretString> {
+    let key = std::env::var(name)
+        .with_context(|| format!("--key-env names the variable {name}, which isn't set"))?;
+    Ok(key.into())
+}
+
+fn write(path: Option<&Path>, value: &Value) -> anyhow::Result<()> {
+    let Some(path) = path else {
+        return Ok(());
+    };
+    let text = format!("{value:#}\n");
+    std::fs::write(path, text).with_context(|| format!("can't write {}", path.display()))
+}

@@ -1,0 +1,76 @@
+//! The ledger of what was spent on a model, read beside the books of the model that was asked.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::ensure;
+use serde_json::Value;
+use watchkeeper_agent::clock::wall_now;
+use watchkeeper_llm::budget::Limits;
+use watchkeeper_llm::catalogue::Catalogue;
+use watchkeeper_llm::ledger::{Ledger, Outcome, Report};
+use watchkeeper_llm::money::Money;
+use watchkeeper_llm::usage::Usage;
+use watchkeeper_store::{Options, SledStore};
+
+/// What the ledger in the store of this folder says. Whoever writes there has to have ended.
+///
+/// # Errors
+/// When it can't be read.
+pub fn report(folder: &Path) -> anyhow::Result<Report> {
+    let (store, _) = SledStore::open(folder, &Options::default())?;
+    let ledger = Ledger::open(Arc::new(store), folder, Limits::default())?;
+    Ok(ledger.report(Instant::now(), wall_now()))
+}
+
+/// Sees that every request that the model noted is in the ledger, in the same order and no other: at the model's own figure where it was answered, and at no
+/// less than its prompt where the answer was lost on the way.
+///
+/// # Errors
+/// With what does not agree.
+pub fn balance(report: &Report, requests: &[Value]) -> anyhow::Result<()> {
+    let (booked, made) = (report.calls.len(), requests.len());
+    ensure!(
+        booked == made,
+        "{booked} calls are booked, {made} were made"
+    );
+    let catalogue = Catalogue::built_in()?;
+    let mut sum = Money::ZERO;
+    for (call, request) in report.calls.iter().zip(requests) {
+        let charged = usage(&request["usage"]);
+        let prices = catalogue.model("claude", &call.model)?.prices;
+        sum += call.cost;
+        let is_fair = match call.outcome {
+            Outcome::Answered => call.usage == charged && call.cost == prices.cost(&charged),
+            Outcome::Failed(_) => {
+                let prompt = Usage {
+                    output: 0,
+                    thinking: 0,
+                    ..charged
+                };
+                call.cost >= prices.cost(&prompt)
+            }
+            Outcome::Open | Outcome::NotMade => false,
+        };
+        ensure!(is_fair, "booked {call:?}, charged {charged:?}");
+    }
+    ensure!(
+        report.day == sum && report.month == sum,
+        "{report:?} does not sum up to {sum}"
+    );
+    Ok(())
+}
+
+/// What the model charged, in our words.
+fn usage(charged: &Value) -> Usage {
+    let tokens = |at: &str| charged.pointer(at).and_then(Value::as_u64).unwrap_or(0);
+    Usage {
+        input: tokens("/input_tokens"),
+        cache_read: tokens("/cache_read_input_tokens"),
+        cache_write: tokens("/cache_creation/ephemeral_5m_input_tokens"),
+        cache_write_long: tokens("/cache_creation/ephemeral_1h_input_tokens"),
+        output: tokens("/output_tokens"),
+        thinking: tokens("/output_tokens_details/thinking_tokens"),
+    }
+}

@@ -1,0 +1,79 @@
+//! The picture of a scripted camera: places with their names, and whoever is there as a box with its class.
+//!
+//! A person who stands before a camera knows where the safe is; a model of language has to see it. So the places are drawn, with their names.
+
+use image::RgbImage;
+use watchkeeper_engine::draw::annotate::{self, TextBox};
+use watchkeeper_engine::draw::palette::{COLORS, Color};
+use watchkeeper_engine::draw::{Canvas, zone};
+use watchkeeper_engine::geometry::{BBox, Point};
+
+use super::scene::Scene;
+
+/// What is between things.
+const GROUND: Color = Color::new(70, 78, 84);
+
+/// The picture of `camera` at a moment of the script.
+#[must_use]
+pub fn picture(scene: &Scene, camera: &str, t: f64) -> RgbImage {
+    let of_scene = scene.camera(camera);
+    let [width, height] = of_scene.map_or([640, 360], |c| c.size());
+    let mut picture =
+        RgbImage::from_pixel(width, height, image::Rgb([GROUND.r, GROUND.g, GROUND.b]));
+    let [w, h] = [width, height].map(f64::from);
+    let at = |p: &Point| Point::new(p.x * w, p.y * h);
+    let canvas = &mut Canvas::new(&mut picture, width, height);
+    for (nth, name) in scene.regions.keys().enumerate() {
+        let color = COLORS[nth % COLORS.len()];
+        let region = scene.region(name).unwrap_or_default();
+        let corners: Vec<Point> = region.iter().map(at).collect();
+        let name = name.replace('_', " ");
+        match corners.as_slice() {
+            [a, b] => {
+                canvas.segment(*a, *b, color, 4.0, 1.0);
+                annotate::label(canvas, &BBox::new(a.x, a.y, a.x, a.y), &name, color);
+            }
+            corners => zone(canvas, corners, &name, color),
+        }
+    }
+    for actor in scene.actors(camera) {
+        let Some(seen) = actor.at(t) else {
+            continue;
+        };
+        let b = BBox::new(
+            seen.bbox.x1 * w,
+            seen.bbox.y1 * h,
+            seen.bbox.x2 * w,
+            seen.bbox.y2 * h,
+        );
+        canvas.fill_rounded(&b, 8.0, Color::WHITE, 0.6);
+        canvas.outline_box(&b, Color::INK, 3.0);
+        annotate::label(canvas, &b, &seen.class, Color::INK);
+    }
+    let name = of_scene.and_then(|c| c.name.as_deref()).unwrap_or(camera);
+    words(canvas, Point::new(8.0, h - 40.0), &[name]);
+    picture
+}
+
+/// The picture that comes with the words: what is to be seen on it, in words.
+#[must_use]
+pub fn attachment(scene: &Scene) -> RgbImage {
+    let mut picture = RgbImage::from_pixel(960, 540, image::Rgb([GROUND.r, GROUND.g, GROUND.b]));
+    let canvas = &mut Canvas::new(&mut picture, 960, 540);
+    let seen = scene.stub_results.values().filter_map(|v| v.as_str());
+    let lines: Vec<&str> = ["This picture shows:"].into_iter().chain(seen).collect();
+    words(canvas, Point::new(40.0, 200.0), &lines);
+    picture
+}
+
+fn words(canvas: &mut Canvas<'_>, at: Point, lines: &[&str]) {
+    let text = TextBox {
+        color: Color::WHITE,
+        background: Color::INK,
+        opacity: 0.8,
+        scale: 1.0,
+        padding: 6.0,
+        radius: 4.0,
+    };
+    text.draw(canvas, at, lines, 0.0);
+}

@@ -1,0 +1,798 @@
+//! What a deployed pipeline is made of, in the words of the checks: families of steps with settings that no product's format shows through.
+//!
+//! A pipeline is a graph. Its nodes are the steps of the workflow and the rules in force (those that were written, or those that follow from the
+//! workflow); its edges are selectors, the steps that a flow control lets go on, and what a rule looks at. A node may be of several families: a detection
+//! step with a class filter is a detector and a filter. `tests/README.md` has the table.
+//!
+//! Invariant: places are in shares of the picture; a setting that the specification leaves to a parameter has that parameter's value.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::{
+    Condition, CountBound, CrossDirection, RuleSpec, Schedule, Severity, ValueTest,
+};
+use watchkeeper_engine::deploy;
+
+use super::task::alternatives;
+
+/// Which rules of a pipeline tell people: those that name a channel; where none does the warnings; where there are none all of them, over MQTT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tells {
+    /// Those that name a channel.
+    Named,
+    /// The warnings.
+    Warnings,
+    /// All.
+    All,
+}
+
+impl Tells {
+    /// Which of these do.
+    #[must_use]
+    pub fn of(rules: &[RuleSpec]) -> Self {
+        if rules.iter().any(|r| !r.notify.is_empty()) {
+            Self::Named
+        } else if rules.iter().any(|r| r.severity >= Severity::Warning) {
+            Self::Warnings
+        } else {
+            Self::All
+        }
+    }
+
+    /// Whether this one does.
+    #[must_use]
+    pub fn by(self, rule: &RuleSpec) -> bool {
+        match self {
+            Self::Named => !rule.notify.is_empty(),
+            Self::Warnings => rule.severity >= Severity::Warning,
+            Self::All => true,
+        }
+    }
+}
+
+/// Settings of a step by the names that checks have for them.
+pub type Settings = Map<String, Value>;
+
+/// What a node is, with its settings as that.
+#[derive(Debug, Clone, PartialEq)]
+struct Role {
+    family: &'static str,
+    settings: Settings,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Node {
+    roles: Vec<Role>,
+    /// Names of the nodes that it gets something from.
+    from: BTreeSet<String>,
+}
+
+impl Node {
+    fn is(&mut self, family: &'static str, settings: Value) {
+        let settings = match settings {
+            Value::Object(settings) => settings.into_iter().filter(|(_, v)| !v.is_null()).collect(),
+            _ => Settings::new(),
+        };
+        self.roles.push(Role { family, settings });
+    }
+
+    fn has(&self, families: &[&str]) -> bool {
+        self.roles
+            .iter()
+            .any(|role| families.contains(&role.family))
+    }
+}
+
+/// A pipeline as checks see it.
+#[derive(Debug, Clone)]
+pub struct Graph {
+    nodes: BTreeMap<String, Node>,
+}
+
+impl Graph {
+    /// That of `spec` on a camera whose picture has this size in pixels.
+    #[must_use]
+    pub fn of(spec: &PipelineSpec, size: [u32; 2]) -> Self {
+        let rules = match deploy::plan(spec) {
+            Ok(plan) => plan.rule_specs,
+            Err(_) => spec.rules.clone().unwrap_or_default(),
+        };
+        let reader = Reader::new(spec, size, &rules);
+        let mut graph = Self {
+            nodes: BTreeMap::new(),
+        };
+        for step in reader.steps() {
+            let node = reader.step(step);
+            graph.nodes.insert(name_of(step), node);
+        }
+        // What a flow control lets go on is behind it.
+        for step in reader.steps() {
+            for next in goes_on(step) {
+                if let Some(node) = graph.nodes.get_mut(&next) {
+                    node.from.insert(name_of(step));
+                }
+            }
+        }
+        let tells = Tells::of(&rules);
+        for (nth, rule) in rules.iter().enumerate() {
+            let node = reader.rule(rule, tells);
+            graph
+                .nodes
+                .insert(format!("rule {nth} {}", rule.name), node);
+        }
+        graph
+    }
+
+    /// The settings of every step of one of these families, which have `|` between.
+    #[must_use]
+    pub fn steps(&self, families: &str) -> Vec<&Settings> {
+        let families = alternatives(families);
+        let roles = self.nodes.values().flat_map(|node| &node.roles);
+        roles
+            .filter(|role| families.contains(&role.family))
+            .map(|role| &role.settings)
+            .collect()
+    }
+
+    /// How many nodes are of one of these families. A node that is of two of them counts once.
+    #[must_use]
+    pub fn count(&self, families: &str, holds: impl Fn(&Settings) -> bool) -> u64 {
+        let families = alternatives(families);
+        let fits = |node: &&Node| {
+            let mut roles = node.roles.iter();
+            roles.any(|role| families.contains(&role.family) && holds(&role.settings))
+        };
+        self.nodes.values().filter(fits).count() as u64
+    }
+
+    /// Whether data goes from a step of the first family to one of the second and so on, with others between. One node that is of two families in a row
+    /// is the way between them.
+    #[must_use]
+    pub fn leads(&self, via: &[String]) -> bool {
+        let Some((first, rest)) = via.split_first() else {
+            return true;
+        };
+        let of = |families: &str| -> BTreeSet<&str> {
+            let families = alternatives(families);
+            let nodes = self.nodes.iter().filter(|(_, node)| node.has(&families));
+            nodes.map(|(name, _)| name.as_str()).collect()
+        };
+        let mut reached = of(first);
+        for families in rest {
+            let behind = self.behind(&reached);
+            reached = of(families).intersection(&behind).copied().collect();
+        }
+        !reached.is_empty()
+    }
+
+    /// These nodes and all that get something from them, directly or not.
+    fn behind<'a>(&'a self, from: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+        let mut found = from.clone();
+        loop {
+            let more: Vec<&str> = self
+                .nodes
+                .iter()
+                .filter(|(name, node)| {
+                    !found.contains(name.as_str())
+                        && node.from.iter().any(|f| found.contains(f.as_str()))
+                })
+                .map(|(name, _)| name.as_str())
+                .collect();
+            if more.is_empty() {
+                return found;
+            }
+            found.extend(more);
+        }
+    }
+}
+
+fn name_of(step: &Value) -> String {
+    step["name"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The type of a step without its vendor and version: `line_counter` of `roboflow_core/line_counter@v2`.
+fn block(step: &Value) -> &str {
+    let kind = step["type"].as_str().unwrap_or_default();
+    let kind = kind.rsplit_once('/').map_or(kind, |(_, name)| name);
+    kind.split_once('@').map_or(kind, |(name, _)| name)
+}
+
+/// The step that a selector names.
+fn step_of(selector: &str) -> Option<&str> {
+    let rest = selector.strip_prefix("$steps.")?;
+    Some(rest.split_once('.').map_or(rest, |(step, _)| step))
+}
+
+/// Every text in a value.
+fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
+    match value {
+        Value::String(text) => found.push(text),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(fields) => fields.values().for_each(|field| texts(field, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The steps that a flow control lets go on.
+fn goes_on(step: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for key in ["next_steps", "cases", "default_next_steps"] {
+        texts(&step[key], &mut found);
+    }
+    found
+        .into_iter()
+        .filter_map(step_of)
+        .map(str::to_owned)
+        .collect()
+}
+
+struct Reader<'s> {
+    spec: &'s PipelineSpec,
+    size: [f64; 2],
+    rules: &'s [RuleSpec],
+}
+
+impl<'s> Reader<'s> {
+    fn new(spec: &'s PipelineSpec, [w, h]: [u32; 2], rules: &'s [RuleSpec]) -> Self {
+        Self {
+            spec,
+            size: [f64::from(w.max(1)), f64::from(h.max(1))],
+            rules,
+        }
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &'s Value> {
+        self.spec.workflow["steps"].as_array().into_iter().flatten()
+    }
+
+    fn named(&self, name: &str) -> Option<&'s Value> {
+        self.steps().find(|s| s["name"] == name)
+    }
+
+    /// A property; what an input gives it, where it is a selector of one.
+    fn value(&self, step: &'s Value, key: &str) -> Value {
+        let written = &step[key];
+        let Some(input) = written.as_str().and_then(|t| t.strip_prefix("$inputs.")) else {
+            return written.clone();
+        };
+        if let Some(given) = self.spec.parameters.get(input) {
+            return given.clone();
+        }
+        let mut inputs = self.spec.workflow["inputs"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        inputs
+            .find(|i| i["name"] == input)
+            .map_or(Value::Null, |i| i["default_value"].clone())
+    }
+
+    /// Points in shares of the picture. A value may be JSON text.
+    fn points(&self, value: &Value) -> Value {
+        let read = match value {
+            Value::String(text) => serde_json::from_str(text).unwrap_or(Value::Null),
+            other => other.clone(),
+        };
+        let points: Vec<[f64; 2]> = serde_json::from_value(read).unwrap_or_default();
+        if points.is_empty() {
+            return Value::Null;
+        }
+        let [w, h] = self.size;
+        json!(
+            points
+                .iter()
+                .map(|[x, y]| [x / w, y / h])
+                .collect::<Vec<_>>()
+        )
+    }
+
+    /// The zone of the step that a selector leads to, at most so many steps back.
+    fn zone_behind(&self, selector: &str, steps: usize) -> Value {
+        let Some(step) = step_of(selector).and_then(|name| self.named(name)) else {
+            return Value::Null;
+        };
+        if block(step) == "time_in_zone" {
+            return self.points(&self.value(step, "zone"));
+        }
+        if let Some(zone) = zone_in(&step["operations"]) {
+            return self.points(zone);
+        }
+        let before = ["detections", "predictions", "data"]
+            .iter()
+            .find_map(|key| step[*key].as_str());
+        match (steps, before) {
+            (1.., Some(before)) => self.zone_behind(before, steps - 1),
+            _ => Value::Null,
+        }
+    }
+
+    fn step(&self, step: &'s Value) -> Node {
+        let mut node = Node::default();
+        let mut found = Vec::new();
+        texts(step, &mut found);
+        let next = goes_on(step);
+        let before = found.into_iter().filter_map(step_of);
+        node.from.extend(
+            before
+                .filter(|name| !next.iter().any(|n| n == name))
+                .map(str::to_owned),
+        );
+        let kind = block(step);
+        let name = step["name"].as_str().unwrap_or_default();
+        match kind {
+            "roboflow_object_detection_model" | "roboflow_instance_segmentation_model" => {
+                self.detector(&mut node, step, "object_detection");
+            }
+            "roboflow_keypoint_detection_model" => self.detector(&mut node, step, "keypoints"),
+            "vlm_as_detector" => {
+                let classes = self.value(step, "classes");
+                node.is("open_vocab_detection", json!({"classes": classes}));
+            }
+            "roboflow_classification_model"
+            | "roboflow_multi_label_classification_model"
+            | "clip_comparison"
+            | "vlm_as_classifier" => {
+                let classes = match self.value(step, "classes") {
+                    Value::Null => self.value(step, "texts"),
+                    classes => classes,
+                };
+                let confidence = self.value(step, "custom_confidence");
+                let settings = json!({
+                    "classes": classes, "confidence": confidence, "model": self.value(step, "model_id"),
+                });
+                node.is("classification", settings);
+            }
+            "ocr_model" | "easy_ocr" | "pp_ocr" => node.is("ocr", json!({})),
+            "byte_tracker" | "tracker" | "trackers_botsort" | "trackers_bytetrack"
+            | "trackers_ocsort" | "trackers_sort" => node.is("tracker", json!({})),
+            "detections_filter" | "per_class_confidence_filter" => self.filter(&mut node, step),
+            "time_in_zone" => {
+                let zone = self.points(&self.value(step, "zone"));
+                node.is("zone_filter", json!({"zone": zone}));
+                let is_ruled = self
+                    .rules
+                    .iter()
+                    .any(|r| matches!(&r.when, Condition::Stays { zone, .. } if zone == name));
+                if !is_ruled {
+                    node.is("time_in_zone", json!({"zone": zone}));
+                }
+            }
+            "line_counter" => {
+                let line = self.points(&self.value(step, "line_segment"));
+                let direction = self.rules.iter().find_map(|r| match &r.when {
+                    Condition::Crosses { line, direction } if line == name => Some(way(*direction)),
+                    _ => None,
+                });
+                node.is(
+                    "line_counter",
+                    json!({"line": line, "direction": direction}),
+                );
+            }
+            "property_definition" if counts(step) => {
+                let zone = step["data"].as_str().map(|s| self.zone_behind(s, 3));
+                node.is("count", json!({"zone": zone}));
+            }
+            "overlap"
+            | "overlap_analysis"
+            | "detections_nearest_neighbor"
+            | "detections_consensus" => {
+                let mut found = Vec::new();
+                texts(step, &mut found);
+                let words = found.into_iter().filter(|t| !t.starts_with('$'));
+                node.is("association", json!({"classes": words.collect::<Vec<_>>()}));
+            }
+            "data_aggregator" | "detections_combine" | "detections_list_rollup" | "buffer" => {
+                let settings = json!({
+                    "interval": self.value(step, "interval"), "unit": self.value(step, "interval_unit"),
+                    "mode": self.value(step, "aggregation_mode"),
+                });
+                node.is("aggregate", settings);
+            }
+            "continue_if" | "switch_case" | "delta_filter" => {
+                let mut settings = Settings::new();
+                compared(&step["condition_statement"], &mut settings);
+                node.is("condition", Value::Object(settings));
+            }
+            "rate_limiter" => {
+                let seconds = self.value(step, "cooldown_seconds");
+                node.is("cooldown", rest(&seconds));
+            }
+            "local_file_sink" | "s3_sink" => {}
+            "event_sink" => node.is("event_sink", json!({})),
+            "slack_notification"
+            | "email_notification"
+            | "twilio_sms_notification"
+            | "webhook_sink" => self.message(&mut node, step, kind),
+            _ if kind.ends_with("_visualization") || kind == "text_display" => {
+                node.is("visualization", json!({}));
+            }
+            _ => {}
+        }
+        node
+    }
+
+    fn detector(&self, node: &mut Node, step: &'s Value, family: &'static str) {
+        let classes = self.value(step, "class_filter");
+        let confidence = match self.value(step, "confidence") {
+            Value::Number(n) => Value::Number(n),
+            _ => self.value(step, "custom_confidence"),
+        };
+        let model = match &self.spec.model {
+            Some(model) => json!(model),
+            None => self.value(step, "model_id"),
+        };
+        node.is(
+            family,
+            json!({"classes": classes, "confidence": confidence, "model": model}),
+        );
+        if classes.as_array().is_some_and(|c| !c.is_empty()) {
+            node.is("class_filter", json!({"classes": classes}));
+        }
+        if !classes.is_null() || !confidence.is_null() {
+            node.is(
+                "detections_filter",
+                json!({"classes": classes, "confidence": confidence}),
+            );
+        }
+    }
+
+    fn filter(&self, node: &mut Node, step: &'s Value) {
+        let mut settings = Settings::new();
+        compared(&step["operations"], &mut settings);
+        let thresholds = step["per_class_confidence"].as_object();
+        if let Some(thresholds) = thresholds {
+            let classes: Vec<&String> = thresholds.keys().collect();
+            settings.insert("classes".to_owned(), json!(classes));
+        }
+        if settings.contains_key("classes") {
+            node.is("class_filter", json!({"classes": settings["classes"]}));
+        }
+        if let Some(zone) = zone_in(&step["operations"]) {
+            let zone = self.points(zone);
+            node.is("zone_filter", json!({"zone": zone}));
+        }
+        node.is("detections_filter", Value::Object(settings));
+    }
+
+    fn message(&self, node: &mut Node, step: &'s Value, kind: &str) {
+        let channel = match kind {
+            "slack_notification" => self.value(step, "channel"),
+            "email_notification" => self.value(step, "receiver_email"),
+            "twilio_sms_notification" => self.value(step, "receiver_number"),
+            _ => self.value(step, "url"),
+        };
+        let by = kind
+            .trim_end_matches("_notification")
+            .trim_end_matches("_sink");
+        node.is(
+            "alert_sink",
+            json!({"channel": channel, "kind": by, "message": self.value(step, "message")}),
+        );
+        let seconds = self.value(step, "cooldown_seconds");
+        if seconds.as_f64().is_some_and(|s| s > 0.0) {
+            node.is("cooldown", rest(&seconds));
+        }
+        let mut attached = Vec::new();
+        texts(&step["attachments"], &mut attached);
+        if !attached.is_empty() {
+            node.is("snapshot", json!({}));
+        }
+    }
+
+    /// A rule is the condition that it watches, its schedule, its rest, the event that it makes, the pictures that go with it, and what is told of it.
+    fn rule(&self, rule: &RuleSpec, tells: Tells) -> Node {
+        let mut node = Node::default();
+        let from = |node: &mut Node, name: &str| {
+            node.from.insert(name.to_owned());
+        };
+        let of_step = |name: &str| {
+            let step = self.named(name);
+            step.map_or(Value::Null, |s| self.points(&self.value(s, "zone")))
+        };
+        if !rule.classes.is_empty() {
+            node.is("class_filter", json!({"classes": rule.classes}));
+        }
+        if let Some(band) = rule.confidence {
+            node.is(
+                "detections_filter",
+                json!({"confidence": band.min, "max_confidence": band.max}),
+            );
+        }
+        match &rule.when {
+            Condition::Appears { detections } => {
+                if let Some(step) = step_of(detections) {
+                    from(&mut node, step);
+                }
+            }
+            Condition::Enters { zone } | Condition::Leaves { zone } => from(&mut node, zone),
+            Condition::Stays { zone, for_s } => {
+                from(&mut node, zone);
+                node.is(
+                    "time_in_zone",
+                    json!({"zone": of_step(zone), "duration_s": for_s, "threshold_s": for_s}),
+                );
+            }
+            Condition::Crosses { line, .. } => from(&mut node, line),
+            Condition::Count {
+                detections,
+                bound,
+                for_s,
+            } => {
+                let zone = self.zone_behind(detections, 3);
+                if let Some(step) = step_of(detections) {
+                    from(&mut node, step);
+                }
+                node.is("count", json!({"zone": zone}));
+                node.is("condition", bounded(*bound));
+                holds(&mut node, *for_s);
+            }
+            Condition::Value { value, test, for_s } => {
+                if let Some(step) = step_of(value) {
+                    from(&mut node, step);
+                }
+                node.is("condition", tested(*test));
+                holds(&mut node, *for_s);
+            }
+        }
+        if let Some(schedule) = &rule.schedule {
+            node.is("schedule", awake(schedule));
+        }
+        if rule.cooldown_s > 0.0 {
+            node.is("cooldown", rest(&json!(rule.cooldown_s)));
+        }
+        let severity = json!(rule.severity);
+        node.is(
+            "event_sink",
+            json!({"severity": severity, "name": rule.name}),
+        );
+        node.is("snapshot", json!({}));
+        if rule.gates.escalate < rule.gates.review {
+            node.is(
+                "escalate",
+                json!({
+                    "from": rule.gates.escalate, "to": rule.gates.review, "may_lower": rule.second_opinion_may_lower,
+                }),
+            );
+        }
+        for channel in &rule.notify {
+            node.is(
+                "alert_sink",
+                json!({"channel": format!("#{channel}"), "kind": "channel", "severity": severity}),
+            );
+        }
+        // Every event is told over MQTT. Where some are told by name, or are warnings, the others are a record.
+        if rule.notify.is_empty() && tells.by(rule) {
+            node.is(
+                "alert_sink",
+                json!({"channel": "mqtt", "kind": "mqtt", "severity": severity}),
+            );
+        }
+        node
+    }
+}
+
+fn holds(node: &mut Node, for_s: f64) {
+    if for_s > 0.0 {
+        node.is(
+            "state_hold",
+            json!({"duration_s": for_s, "threshold_s": for_s}),
+        );
+    }
+}
+
+fn rest(seconds: &Value) -> Value {
+    json!({"duration_s": seconds, "seconds": seconds, "cooldown_s": seconds, "period_s": seconds})
+}
+
+fn way(direction: CrossDirection) -> &'static str {
+    match direction {
+        CrossDirection::In => "in",
+        CrossDirection::Out => "out",
+        CrossDirection::Any => "any",
+    }
+}
+
+fn bounded(bound: CountBound) -> Value {
+    match bound {
+        CountBound::Over(n) => json!({"op": ">", "value": n, "over": n, "min": u64::from(n) + 1}),
+        CountBound::Under(n) => {
+            json!({"op": "<", "value": n, "under": n, "max": n.saturating_sub(1)})
+        }
+    }
+}
+
+fn tested(test: ValueTest) -> Value {
+    match test {
+        ValueTest::Is(value) => json!({"op": "==", "value": value}),
+        ValueTest::Over(n) => json!({"op": ">", "value": n, "over": n}),
+        ValueTest::Under(n) => json!({"op": "<", "value": n, "under": n}),
+    }
+}
+
+fn awake(schedule: &Schedule) -> Value {
+    json!({
+        "days": schedule.days, "from": schedule.from, "to": schedule.to, "start": schedule.from, "end": schedule.to,
+    })
+}
+
+/// Whether a step gives the length of a list.
+fn counts(step: &Value) -> bool {
+    let operations = step["operations"].as_array().into_iter().flatten();
+    operations
+        .filter_map(|o| o["type"].as_str())
+        .any(|t| matches!(t, "SequenceLength" | "Count"))
+}
+
+/// The zone in the operations of a filter: what `in zone` is compared with.
+fn zone_in(operations: &Value) -> Option<&Value> {
+    match operations {
+        Value::Object(fields) => {
+            let is_zone = fields
+                .get("comparator")
+                .and_then(|c| c["type"].as_str())
+                .is_some_and(|t| t.contains("in zone"));
+            if is_zone {
+                return fields.get("right_operand").map(|right| &right["value"]);
+            }
+            fields.values().find_map(zone_in)
+        }
+        Value::Array(items) => items.iter().find_map(zone_in),
+        _ => None,
+    }
+}
+
+/// What statements compare with: a list of texts are classes, a share is a confidence where the statement names it, another number a value.
+fn compared(statement: &Value, settings: &mut Settings) {
+    match statement {
+        Value::Object(fields) => {
+            if let (Some(left), Some(comparator), Some(right)) = (
+                fields.get("left_operand"),
+                fields.get("comparator"),
+                fields.get("right_operand"),
+            ) {
+                let mut about = Vec::new();
+                texts(left, &mut about);
+                let about = about.join(" ");
+                let value = &right["value"];
+                let key = match value {
+                    Value::Array(_) if about.contains("class") => "classes",
+                    Value::String(_) if about.contains("class") => "classes",
+                    Value::Number(_) if about.contains("confidence") => "confidence",
+                    Value::Null | Value::Array(_) | Value::Object(_) => "",
+                    Value::Number(_) | Value::Bool(_) | Value::String(_) => "value",
+                };
+                let value = match (key, value) {
+                    ("classes", Value::String(one)) => json!([one]),
+                    _ => value.clone(),
+                };
+                if !key.is_empty() {
+                    settings.insert(key.to_owned(), value);
+                    settings.insert("op".to_owned(), comparator["type"].clone());
+                }
+            }
+            fields.values().for_each(|field| compared(field, settings));
+        }
+        Value::Array(items) => items.iter().for_each(|item| compared(item, settings)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    fn spec(steps: &[Value], rules: Value) -> PipelineSpec {
+        let mut all = vec![
+            json!({"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image",
+                "model_id": "m", "confidence": "$inputs.sure", "class_filter": ["car"]}),
+            json!({"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image",
+                "detections": "$steps.detect.predictions"}),
+        ];
+        all.extend_from_slice(steps);
+        serde_json::from_value(json!({
+            "id": "p", "source": "c", "parameters": {"sure": 0.6}, "rules": rules,
+            "workflow": {
+                "version": "1.0",
+                "inputs": [{"type": "WorkflowImage", "name": "image"}, {"type": "WorkflowParameter", "name": "sure"}],
+                "steps": all, "outputs": [{"type": "JsonField", "name": "o", "selector": "$steps.tracker.tracked_detections"}],
+            },
+        }))
+        .unwrap()
+    }
+
+    fn bay() -> Value {
+        json!({"type": "roboflow_core/time_in_zone@v3", "name": "bay", "image": "$inputs.image",
+            "detections": "$steps.tracker.tracked_detections", "zone": [[0, 0], [500, 0], [500, 250]]})
+    }
+
+    fn graph(steps: &[Value], rules: Value) -> Graph {
+        Graph::of(&spec(steps, rules), [1000, 500])
+    }
+
+    #[test]
+    fn a_detector_with_classes_is_a_filter_too_and_parameters_are_looked_up() {
+        let graph = graph(&[], json!([]));
+        let detector = graph.steps("object_detection")[0];
+        assert_eq!(detector["confidence"], 0.6);
+        assert_eq!(graph.steps("class_filter")[0]["classes"], json!(["car"]));
+        assert_eq!(
+            graph.count("object_detection|class_filter|detections_filter", |_| true),
+            1
+        );
+        assert!(graph.steps("event_sink").is_empty());
+    }
+
+    #[test]
+    fn a_rule_is_the_zone_that_it_watches_its_rest_its_event_and_what_is_told() {
+        let rules = json!([{
+            "name": "r", "when": {"kind": "stays", "zone": "bay", "for_s": 3.0}, "cooldown_s": 60.0,
+            "schedule": {"from": "22:00", "to": "06:00"}, "severity": "warning",
+        }]);
+        let graph = graph(&[bay()], rules);
+        let stay = graph.steps("time_in_zone");
+        assert_eq!(stay.len(), 1, "the step and the rule on it are one");
+        assert_eq!(stay[0]["duration_s"], 3.0);
+        assert_eq!(stay[0]["zone"], json!([[0.0, 0.0], [0.5, 0.0], [0.5, 0.5]]));
+        assert_eq!(graph.steps("cooldown")[0]["duration_s"], 60.0);
+        assert_eq!(graph.steps("schedule")[0]["from"], "22:00");
+        assert_eq!(graph.steps("alert_sink")[0]["channel"], "mqtt");
+        let via = |families: &[&str]| {
+            graph.leads(&families.iter().map(|f| (*f).to_owned()).collect::<Vec<_>>())
+        };
+        assert!(via(&[
+            "object_detection",
+            "tracker",
+            "zone_filter",
+            "time_in_zone",
+            "alert_sink"
+        ]));
+        assert!(via(&["class_filter", "event_sink"]));
+        assert!(!via(&["event_sink", "tracker"]), "not backwards");
+        assert!(!via(&["line_counter", "alert_sink"]));
+    }
+
+    #[test]
+    fn what_only_records_is_no_alert_where_something_else_warns() {
+        let rules = json!([
+            {"name": "a", "when": {"kind": "appears", "detections": "$steps.tracker.tracked_detections"}},
+            {"name": "b", "when": {"kind": "stays", "zone": "bay", "for_s": 3.0}, "severity": "critical"},
+        ]);
+        let graph = graph(&[bay()], rules);
+        assert_eq!(graph.count("event_sink", |_| true), 2);
+        assert_eq!(graph.count("alert_sink", |_| true), 1);
+    }
+
+    #[test]
+    fn without_rules_those_that_follow_from_the_workflow_are_seen() {
+        let mut spec = spec(&[bay()], json!([]));
+        spec.rules = None;
+        let graph = Graph::of(&spec, [1000, 500]);
+        assert!(graph.count("event_sink", |_| true) > 0);
+    }
+
+    #[test]
+    fn a_filter_in_the_workflow_tells_its_classes_its_confidence_and_its_zone() {
+        let statement = |property: &str, comparator: &str, value: Value| {
+            json!({"type": "BinaryStatement",
+                "left_operand": {"type": "DynamicOperand", "operations": [{"type": "ExtractDetectionProperty", "property_name": property}]},
+                "comparator": {"type": comparator}, "right_operand": {"type": "StaticOperand", "value": value}})
+        };
+        let filter = json!({"type": "roboflow_core/detections_filter@v1", "name": "only", "predictions": "$steps.detect.predictions",
+        "operations": [{"type": "DetectionsFilter", "filter_operation": {"type": "StatementGroup", "operator": "and", "statements": [
+            statement("class_name", "in (Sequence)", json!(["bus"])),
+            statement("confidence", "(Number) >=", json!(0.7)),
+            statement("center", "(Detection) in zone", json!([[0, 0], [100, 0], [100, 50]])),
+        ]}}]});
+        let graph = graph(&[filter], json!([]));
+        let filters = graph.steps("detections_filter");
+        assert!(filters.iter().any(|f| f.get("confidence") == Some(&json!(0.7)) && f["classes"] == json!(["bus"])));
+        let zones = graph.steps("zone_filter");
+        assert_eq!(
+            zones[0]["zone"],
+            json!([[0.0, 0.0], [0.1, 0.0], [0.1, 0.1]])
+        );
+    }
+}

@@ -1,0 +1,769 @@
+//! Grades: does each check of a task hold of what a run came to?
+//!
+//! Invariant: a check that can't be decided doesn't hold, and says why; every grade has a sentence with what was found.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use regex::{Regex, RegexBuilder};
+use serde_json::Value;
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_engine::deploy;
+use watchkeeper_engine::geometry::{Point, intersection_area, polygon_area};
+
+use super::check::{Behaviour, Bounds, Budget, Check, Deployed, Geom, Memory, Reply, State, Tools};
+use super::families::{Graph, Settings};
+use super::language::language_of;
+use super::outcome::{Call, Doing, Outcome};
+use super::play::{Models, Played, play, words};
+use super::scene::Scene;
+use super::task::{Task, alternatives};
+
+/// How near two numbers have to be to be the same.
+const NEAR: f64 = 1e-9;
+/// What a counter says besides its name. It has to be asked for.
+const SIDES: [&str; 4] = ["in", "out", "visit", "present"];
+
+/// The grade of a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grade {
+    /// Its operation.
+    pub op: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// What was found.
+    pub found: String,
+    /// Whether it is about a specification.
+    pub about_specification: bool,
+}
+
+/// The grades of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Graded {
+    /// One for each check, in their order.
+    pub grades: Vec<Grade>,
+    /// Whether the product's validator took the first specification; `None` where the task deploys none.
+    pub first_valid: Option<bool>,
+    /// Whether every check on specifications holds of the first that was submitted; `None` where the task has none.
+    pub first_try: Option<bool>,
+    /// Whether every check holds, after at most two refused submissions.
+    pub passed: bool,
+}
+
+/// Most refused submissions of a run that passes.
+const MAX_REFUSED: u64 = 2;
+
+/// Grades what a run of a task came to on a box with these models.
+#[must_use]
+pub fn grade(task: &Task, outcome: &Outcome, models: &Models) -> Graded {
+    let grader = Grader::new(task, outcome, models);
+    let grades: Vec<Grade> = task
+        .checks
+        .iter()
+        .map(|check| {
+            let (holds, found) = match grader.check(check) {
+                Ok(found) => (true, found),
+                Err(found) => (false, found),
+            };
+            Grade {
+                op: check.op().to_owned(),
+                holds,
+                found,
+                about_specification: check.is_about_the_specification(),
+            }
+        })
+        .collect();
+    let wants_one = task.checks.iter().any(|c| matches!(c, Check::Valid(_)));
+    let valid = grades.iter().filter(|g| g.op == "valid").all(|g| g.holds);
+    let first = outcome.refused == 0;
+    let mut specified = grades.iter().filter(|g| g.about_specification).peekable();
+    let is_specified = specified.peek().is_some();
+    let specified = specified.all(|g| g.holds);
+    Graded {
+        first_valid: wants_one.then_some(first && valid),
+        first_try: is_specified.then_some(first && specified),
+        passed: grades.iter().all(|g| g.holds) && outcome.refused <= MAX_REFUSED,
+        grades,
+    }
+}
+
+/// What was found, where it holds and where it doesn't.
+type Found = Result<String, String>;
+
+fn told(holds: bool, found: String) -> Found {
+    if holds { Ok(found) } else { Err(found) }
+}
+
+struct Grader<'g> {
+    task: &'g Task,
+    outcome: &'g Outcome,
+    /// What is new or changed, as checks see it, by camera.
+    graphs: Vec<(String, Graph)>,
+    played: Option<Result<Played, String>>,
+}
+
+impl<'g> Grader<'g> {
+    fn new(task: &'g Task, outcome: &'g Outcome, models: &Models) -> Self {
+        let scene = &task.scene;
+        let graph = |spec: &PipelineSpec| {
+            let camera = spec.source.as_str();
+            let size = scene.camera(camera).map_or([1, 1], |c| c.size());
+            (camera.to_owned(), Graph::of(spec, size))
+        };
+        let is_played = task.checks.iter().any(|c| matches!(c, Check::Behaviour(_)));
+        Self {
+            task,
+            outcome,
+            graphs: outcome.changed().map(|d| graph(&d.spec)).collect(),
+            played: is_played.then(|| {
+                // What the words led to; where they led to nothing new, what runs.
+                let runs = |d: &&super::outcome::Deployed| d.doing == Doing::Running;
+                let mut running: Vec<_> = outcome.changed().filter(runs).collect();
+                if outcome.changed().next().is_none() {
+                    running = outcome.after.values().filter(runs).collect();
+                }
+                let specs: Vec<PipelineSpec> = running.iter().map(|d| d.spec.clone()).collect();
+                play(scene, &specs, models).map_err(|e| format!("{e:#}"))
+            }),
+        }
+    }
+
+    fn scene(&self) -> &Scene {
+        &self.task.scene
+    }
+
+    fn check(&self, check: &Check) -> Found {
+        match check {
+            Check::Valid(_) => self.valid(),
+            Check::Deployed(check) => self.deployed(check),
+            Check::NoDeploy(_) => self.no_deploy(),
+            Check::Has(check) => {
+                let and = |s: &Settings| {
+                    check
+                        .and
+                        .iter()
+                        .all(|p| predicate(&p.pred, s.get(&p.key), &p.value))
+                };
+                let graphs = self.on(check.camera.as_deref());
+                let n: u64 = graphs.map(|g| g.count(&check.family, and)).sum();
+                let holds = n >= check.min && check.max.is_none_or(|max| n <= max);
+                told(holds, format!("{n} × {}", check.family))
+            }
+            Check::Lacks(check) => {
+                let and = |s: &Settings| {
+                    check
+                        .and
+                        .iter()
+                        .all(|p| predicate(&p.pred, s.get(&p.key), &p.value))
+                };
+                let graphs = self.on(check.camera.as_deref());
+                let n: u64 = graphs.map(|g| g.count(&check.family, and)).sum();
+                told(n == 0, format!("{n} × {}", check.family))
+            }
+            Check::Path(check) => {
+                let mut graphs = self.on(check.camera.as_deref());
+                let way = check.via.join(" → ");
+                told(graphs.any(|g| g.leads(&check.via)), way)
+            }
+            Check::Param(check) => {
+                let graphs = self.on(check.camera.as_deref());
+                let values: Vec<Option<Value>> = graphs
+                    .flat_map(|g| g.steps(&check.family))
+                    .map(|s| s.get(&check.key).cloned())
+                    .collect();
+                let mut given = values.iter();
+                let holds = given.any(|v| predicate(&check.pred, v.as_ref(), &check.value));
+                let shown: Vec<String> = values.iter().flatten().map(Value::to_string).collect();
+                let shown = match (values.is_empty(), shown.is_empty()) {
+                    (true, _) => format!("no {}", check.family),
+                    (_, true) => "not set".to_owned(),
+                    _ => shown.join(", "),
+                };
+                let wanted = format!("{} {}", check.pred, check.value);
+                told(holds, format!("{} is {shown}, wanted {wanted}", check.key))
+            }
+            Check::Geom(check) => self.geom(check),
+            Check::Behaviour(check) => self.behaviour(check),
+            Check::State(check) => self.state(check),
+            Check::Unchanged(check) => {
+                let (before, after) = (
+                    self.outcome.before.get(&check.id),
+                    self.outcome.after.get(&check.id),
+                );
+                let holds = before.is_some() && before == after;
+                told(
+                    holds,
+                    format!(
+                        "{} is {}",
+                        check.id,
+                        if holds { "as it was" } else { "not as it was" }
+                    ),
+                )
+            }
+            Check::Updated(check) => self.updated(&check.id),
+            Check::Tools(check) => self.tools(check),
+            Check::Reply(check) => self.reply(check),
+            Check::Memory(check) => self.memory(check),
+            Check::Budget(check) => self.budget(check),
+            Check::Unknown(op) => Err(format!("no such check here: {op:?}")),
+        }
+    }
+
+    /// What is new or changed on this camera, or on any.
+    fn on(&self, camera: Option<&str>) -> impl Iterator<Item = &Graph> {
+        let graphs = self.graphs.iter();
+        let here = graphs.filter(move |(on, _)| camera.is_none_or(|c| c == on));
+        here.map(|(_, graph)| graph)
+    }
+
+    fn valid(&self) -> Found {
+        let mut any = false;
+        for deployed in self.outcome.changed() {
+            any = true;
+            if let Err(errors) = deploy::plan(&deployed.spec) {
+                let first = errors.first().map(ToString::to_string).unwrap_or_default();
+                return Err(format!("{}: {first}", deployed.spec.id));
+            }
+        }
+        told(
+            any,
+            (if any { "valid" } else { "nothing was deployed" }).to_owned(),
+        )
+    }
+
+    fn deployed(&self, check: &Deployed) -> Found {
+        let new = self
+            .outcome
+            .new_ones()
+            .filter(|d| d.doing == Doing::Running);
+        let new: Vec<&str> = new.map(|d| d.spec.source.as_str()).collect();
+        let n = new.len() as u64;
+        let min = check.n.or(check.min);
+        let max = check.n.or(check.max);
+        let cameras: BTreeSet<&str> = new.iter().copied().collect();
+        let wanted = check.cameras.as_ref();
+        let wanted = wanted.map(|c| c.iter().map(String::as_str).collect::<BTreeSet<&str>>());
+        let holds = min.is_none_or(|min| n >= min)
+            && max.is_none_or(|max| n <= max)
+            && wanted.is_none_or(|wanted| wanted == cameras);
+        told(holds, format!("{n} new on {cameras:?}"))
+    }
+
+    fn no_deploy(&self) -> Found {
+        let same = self.outcome.before == self.outcome.after;
+        let found = if same {
+            "nothing has changed"
+        } else {
+            "something has changed"
+        };
+        told(same, found.to_owned())
+    }
+
+    fn geom(&self, check: &Geom) -> Found {
+        let region = self.scene().region(&check.region);
+        let Some(region) = region else {
+            return Err(format!("the scene has no region {:?}", check.region));
+        };
+        let key = match check.kind.as_str() {
+            "polygon" => "zone",
+            "line" => "line",
+            other => return Err(format!("kind is {other:?}; it is polygon or line")),
+        };
+        let graphs = self.on(check.camera.as_deref());
+        let shapes: Vec<Vec<Point>> = graphs
+            .flat_map(|g| g.steps(&check.family))
+            .filter_map(|s| points(s.get(key)?))
+            .collect();
+        let Some(first) = shapes.first() else {
+            return Err(format!("no {} with a {key}", check.family));
+        };
+        let holds = |shape: &Vec<Point>| match key {
+            "line" => {
+                let max = check.max_dist.unwrap_or(0.0) + NEAR;
+                ends_apart(shape, &region).is_some_and(|apart| apart <= max)
+            }
+            _ => {
+                let (iou, inside) = overlap(shape, &region);
+                check.iou_min.is_none_or(|min| iou >= min)
+                    && check.inside_min.is_none_or(|min| inside >= min)
+                    && (check.iou_min.is_some() || check.inside_min.is_some() || iou > 0.0)
+            }
+        };
+        let best = shapes.iter().find(|s| holds(s));
+        let shown = best.unwrap_or(first);
+        let found = match key {
+            "line" => ends_apart(shown, &region)
+                .map_or("no line".to_owned(), |d| format!("ends {d:.3} apart")),
+            _ => {
+                let (iou, inside) = overlap(shown, &region);
+                format!("{iou:.2} in common, {inside:.2} inside")
+            }
+        };
+        told(best.is_some(), format!("{}: {found}", check.region))
+    }
+
+    fn behaviour(&self, check: &Behaviour) -> Found {
+        let played = match &self.played {
+            Some(Ok(played)) => played,
+            Some(Err(why)) => return Err(why.clone()),
+            None => return Err("it was not played".to_owned()),
+        };
+        let mut wrong = Vec::new();
+        let mut found = Vec::new();
+        let mut bound = |what: &str, number: Option<f64>, bounds: Option<Bounds>| {
+            let Some(bounds) = bounds else {
+                return;
+            };
+            let shown = number.map_or_else(|| "none".to_owned(), |n| format!("{n}"));
+            found.push(format!("{what} {shown}"));
+            if !number.is_some_and(|n| bounds.hold(n)) {
+                wrong.push(format!("{what} {shown}, wanted {bounds}"));
+            }
+        };
+        let count = |n: usize| Some(n as f64);
+        bound("events", count(played.events.len()), check.events);
+        for (camera, bounds) in &check.by_camera {
+            let here = played.events.iter().filter(|e| e.camera == *camera);
+            bound(
+                &format!("events on {camera}"),
+                count(here.count()),
+                Some(*bounds),
+            );
+        }
+        bound(
+            "first event at",
+            played.events.first().map(|e| e.at_s),
+            check.first_event_s,
+        );
+        bound("alerts", Some(played.alerts as f64), check.alerts);
+        let escalated = played.events.iter().filter(|e| e.escalates).count();
+        bound("escalations", count(escalated), check.escalations);
+        for (name, wanted) in &check.counter {
+            let all = counted(played, name, self.scene());
+            let holds = all.iter().any(|value| match wanted {
+                Value::Object(_) => serde_json::from_value(wanted.clone())
+                    .is_ok_and(|bounds: Bounds| bounds.hold(*value)),
+                _ => wanted.as_f64().is_some_and(|w| (w - value).abs() < NEAR),
+            });
+            let shown = format!("{name} {all:?}");
+            if !holds {
+                wrong.push(format!("{shown}, wanted {wanted}"));
+            }
+            found.push(shown);
+        }
+        if let Some(classes) = &check.classes_in_events {
+            let classes: BTreeSet<&str> = classes.iter().map(String::as_str).collect();
+            let about = played.events.iter().filter_map(|e| e.class.as_deref());
+            let about: BTreeSet<&str> = about.collect();
+            if about != classes {
+                wrong.push(format!("events about {about:?}, wanted {classes:?}"));
+            }
+            found.push(format!("events about {about:?}"));
+        }
+        if wrong.is_empty() {
+            return Ok(found.join("; "));
+        }
+        wrong.extend(played.trouble.iter().cloned());
+        Err(wrong.join("; "))
+    }
+
+    fn state(&self, check: &State) -> Found {
+        let after = &self.outcome.after;
+        let of_camera = |doing: &mut Vec<Doing>| {
+            let before = self.outcome.before.iter();
+            for (id, _) in before.filter(|(_, d)| d.spec.source.as_str() == check.id) {
+                doing.push(after.get(id).map_or(Doing::Stopped, |d| d.doing));
+            }
+        };
+        let mut doing = Vec::new();
+        if let Some(deployed) = after.get(&check.id) {
+            doing.push(deployed.doing);
+        } else if self.outcome.before.contains_key(&check.id) {
+            doing.push(Doing::Stopped);
+        } else {
+            of_camera(&mut doing);
+        }
+        let shown: Vec<&str> = doing.iter().map(|d| d.name()).collect();
+        let holds = !doing.is_empty() && shown.iter().all(|s| *s == check.is);
+        let shown = if shown.is_empty() {
+            "unknown".to_owned()
+        } else {
+            shown.join(", ")
+        };
+        told(holds, format!("{} is {shown}", check.id))
+    }
+
+    fn updated(&self, id: &str) -> Found {
+        let (Some(before), Some(after)) = (self.outcome.before.get(id), self.outcome.after.get(id))
+        else {
+            return Err(format!("{id} is not there"));
+        };
+        if before.text() == after.text() {
+            return Err(format!("{id} is as it was"));
+        }
+        let camera = &after.spec.source;
+        let more = self
+            .outcome
+            .new_ones()
+            .filter(|d| d.spec.source == *camera)
+            .count();
+        told(
+            more == 0,
+            format!("{id} is another, and {more} are new on {camera}"),
+        )
+    }
+
+    fn tools(&self, check: &Tools) -> Found {
+        let calls = &self.outcome.calls;
+        let mut wrong = Vec::new();
+        let used = |name: &str| {
+            let names = alternatives(name);
+            calls.iter().any(|c| c.is(&names) && !c.failed)
+        };
+        wrong.extend(
+            check
+                .must
+                .iter()
+                .filter(|n| !used(n))
+                .map(|n| format!("{n} was not used")),
+        );
+        let banned = check
+            .must_not
+            .iter()
+            .filter(|n| calls.iter().any(|c| c.is(&alternatives(n))));
+        wrong.extend(banned.map(|n| format!("{n} was used")));
+        let n = calls.len() as u64;
+        if check.max_calls.is_some_and(|max| n > max) {
+            wrong.push(format!("{n} calls"));
+        }
+        let failures = calls
+            .iter()
+            .filter(|c| c.failed && c.is(&["validate_workflow"]))
+            .count();
+        if check
+            .max_validate_failures
+            .is_some_and(|max| failures as u64 > max)
+        {
+            wrong.push(format!("{failures} validations failed"));
+        }
+        let mut left = calls.iter().filter(|c| !c.failed);
+        if !check
+            .order
+            .iter()
+            .all(|name| left.any(|c| c.is(&alternatives(name))))
+        {
+            wrong.push(format!("not in the order {}", check.order.join(", ")));
+        }
+        for (tool, wanted) in &check.args {
+            let names = alternatives(tool);
+            let mut of_it = calls.iter().filter(|c| c.is(&names));
+            if !of_it.any(|c| has_arguments(c, wanted)) {
+                let shown: Vec<String> = calls
+                    .iter()
+                    .filter(|c| c.is(&names))
+                    .map(|c| c.arguments.to_string().chars().take(200).collect())
+                    .collect();
+                let wanted = serde_json::to_string(wanted).unwrap_or_default();
+                wrong.push(format!("{tool} had {shown:?}, wanted {wanted}"));
+            }
+        }
+        let names: Vec<&str> = calls
+            .iter()
+            .filter_map(|c| c.names.first())
+            .map(String::as_str)
+            .collect();
+        match wrong.is_empty() {
+            true => Ok(format!("used {}", names.join(", "))),
+            false => Err(format!("{}; used: {}", wrong.join("; "), names.join(", "))),
+        }
+    }
+
+    fn reply(&self, check: &Reply) -> Found {
+        let said = &self.outcome.said;
+        let text = said.text.to_lowercase();
+        let mut wrong = Vec::new();
+        let has = |word: &String| text.contains(&word.to_lowercase());
+        let unsaid = check.mentions.iter().filter(|any| !any.iter().any(has));
+        wrong.extend(unsaid.map(|any| format!("says nothing of {}", any.join(" or "))));
+        wrong.extend(
+            check
+                .must_not
+                .iter()
+                .filter(|w| has(w))
+                .map(|w| format!("says {w:?}")),
+        );
+        if let Some(asks) = check.asks_question
+            && asks != said.asks
+        {
+            wrong.push(
+                (if asks {
+                    "asks nothing"
+                } else {
+                    "asks something"
+                })
+                .to_owned(),
+            );
+        }
+        let numbers = numbers(&said.text);
+        let missing = check
+            .numbers
+            .iter()
+            .filter(|n| !numbers.iter().any(|m| (*n - m).abs() < NEAR));
+        wrong.extend(missing.map(|n| format!("does not say {n}")));
+        if let Some(wanted) = &check.language {
+            let is = language_of(&said.text);
+            if is != Some(wanted.as_str()) {
+                wrong.push(format!(
+                    "is in {}, wanted {wanted}",
+                    is.unwrap_or("no language that is known here")
+                ));
+            }
+        }
+        let shown: String = said.text.chars().take(160).collect();
+        match wrong.is_empty() {
+            true => Ok(shown),
+            false => Err(format!("{}; it says: {shown}", wrong.join("; "))),
+        }
+    }
+
+    fn memory(&self, check: &Memory) -> Found {
+        let regex = pattern(&check.regex)?;
+        let sources = alternatives(&check.source);
+        let notes = self.outcome.notes.iter();
+        let mut fitting = notes.filter(|(source, _)| sources.contains(&source.as_str()));
+        match fitting.find(|(_, text)| regex.is_match(text)) {
+            Some((source, _)) => Ok(format!("a {source} matches")),
+            None => Err(format!("no {} matches", check.source)),
+        }
+    }
+
+    fn budget(&self, check: &Budget) -> Found {
+        let spent = &self.outcome.spent;
+        let holds = check
+            .max_model_calls
+            .is_none_or(|max| spent.model_calls <= max)
+            && check.max_wall_s.is_none_or(|max| spent.wall_s <= max)
+            && check.max_cost_usd.is_none_or(|max| spent.usd <= max);
+        let found = format!(
+            "{} calls of a model, {:.1} s, ${:.4}",
+            spent.model_calls, spent.wall_s, spent.usd
+        );
+        told(holds, found)
+    }
+}
+
+/// A pattern that takes capitals and small letters for the same.
+fn pattern(written: &str) -> Result<Regex, String> {
+    let built = RegexBuilder::new(written).case_insensitive(true).build();
+    built.map_err(|e| format!("the pattern {written:?} can't be read: {e}"))
+}
+
+fn points(value: &Value) -> Option<Vec<Point>> {
+    let points: Vec<[f64; 2]> = serde_json::from_value(value.clone()).ok()?;
+    Some(points.iter().map(|[x, y]| Point::new(*x, *y)).collect())
+}
+
+/// The share of both polygons that they have in common, and the share of the first that lies in the second.
+fn overlap(shape: &[Point], region: &[Point]) -> (f64, f64) {
+    let both = intersection_area(shape, region);
+    let (a, b) = (polygon_area(shape), polygon_area(region));
+    let any = a + b - both;
+    let share = |of: f64| {
+        if of > 0.0 {
+            (both / of).clamp(0.0, 1.0)
+        } else {
+            0.0
+        }
+    };
+    (share(any), share(a))
+}
+
+/// The larger distance of the ends of two lines, whichever way round they go.
+fn ends_apart(shape: &[Point], region: &[Point]) -> Option<f64> {
+    let ([a, b], [c, d]) = (shape, region) else {
+        return None;
+    };
+    let apart = |p: &Point, q: &Point| (p.x - q.x).hypot(p.y - q.y);
+    let same = apart(a, c).max(apart(b, d));
+    Some(same.min(apart(a, d).max(apart(b, c))))
+}
+
+/// The numbers that a counter of this name may mean.
+fn counted(played: &Played, name: &str, scene: &Scene) -> Vec<f64> {
+    let (camera, rest) = match name.split_once('.') {
+        Some((camera, rest)) if scene.camera(camera).is_some() => (Some(camera), rest),
+        _ => (None, name),
+    };
+    let wanted = words(rest);
+    let fits = |counter: &&super::play::Counter| {
+        let sides = SIDES.iter().filter(|side| counter.words.contains(**side));
+        camera.is_none_or(|c| counter.camera == c)
+            && wanted.is_subset(&counter.words)
+            && sides.into_iter().all(|side| wanted.contains(*side))
+    };
+    played
+        .counters
+        .iter()
+        .filter(fits)
+        .map(|c| c.value)
+        .collect()
+}
+
+/// Whether a call has these arguments; the last part of its name is enough for one.
+fn has_arguments(call: &Call, wanted: &BTreeMap<String, Value>) -> bool {
+    wanted
+        .iter()
+        .all(|(key, value)| same(&call.arguments[key.as_str()], value))
+}
+
+/// Whether two values mean the same: numbers by their size, moments wherever their clocks stand.
+fn same(a: &Value, b: &Value) -> bool {
+    if let (Some(a), Some(b)) = (a.as_f64(), b.as_f64()) {
+        return (a - b).abs() < NEAR;
+    }
+    if let (Some(a), Some(b)) = (a.as_str(), b.as_str()) {
+        let moments = (a.parse::<Timestamp>(), b.parse::<Timestamp>());
+        return a == b || matches!(moments, (Ok(a), Ok(b)) if a == b);
+    }
+    a == b
+}
+
+/// The texts of a list, or of a single text.
+fn set(value: &Value) -> Option<BTreeSet<String>> {
+    let plain = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    match value {
+        Value::Array(items) => Some(items.iter().map(plain).collect()),
+        Value::String(_) => Some(BTreeSet::from([plain(value)])),
+        _ => None,
+    }
+}
+
+/// Whether a setting is as it has to be. One that isn't set is like nothing.
+#[must_use]
+pub fn predicate(pred: &str, found: Option<&Value>, wanted: &Value) -> bool {
+    let Some(found) = found.filter(|v| !v.is_null()) else {
+        return pred == "exists" && *wanted == Value::Bool(false);
+    };
+    let sets = || Some((set(found)?, set(wanted)?));
+    match pred {
+        "exists" => *wanted != Value::Bool(false),
+        "eq" => same(found, wanted),
+        "in" => wanted
+            .as_array()
+            .is_some_and(|all| all.iter().any(|w| same(found, w))),
+        "between" => {
+            let bound = |i: usize| wanted.get(i).and_then(Value::as_f64);
+            found.as_f64().is_some_and(|v| {
+                bound(0).is_none_or(|min| v >= min - NEAR)
+                    && bound(1).is_none_or(|max| v <= max + NEAR)
+            })
+        }
+        "contains" => match (found, wanted) {
+            (Value::String(text), Value::String(part)) => {
+                text.to_lowercase().contains(&part.to_lowercase())
+            }
+            (Value::Array(items), one) => items.iter().any(|item| same(item, one)),
+            _ => false,
+        },
+        "subset" => sets().is_some_and(|(f, w)| f.is_subset(&w)),
+        "superset" => sets().is_some_and(|(f, w)| f.is_superset(&w)),
+        "set_eq" => sets().is_some_and(|(f, w)| f == w),
+        "regex" => {
+            let text = found
+                .as_str()
+                .map_or_else(|| found.to_string(), str::to_owned);
+            wanted
+                .as_str()
+                .is_some_and(|p| pattern(p).is_ok_and(|r| r.is_match(&text)))
+        }
+        _ => false,
+    }
+}
+
+/// The numbers of a text, also those that are written as words.
+fn numbers(text: &str) -> Vec<f64> {
+    const WORDS: [&str; 13] = [
+        "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+        "eleven", "twelve",
+    ];
+    let parts = text.split(|c: char| !(c.is_alphanumeric() || c == '.'));
+    let number = |part: &str| {
+        let part = part.trim_matches('.');
+        let by_word = WORDS.iter().position(|w| w.eq_ignore_ascii_case(part));
+        part.parse().ok().or(by_word.map(|n| n as f64))
+    };
+    parts.filter_map(number).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_predicate_takes_what_it_says_and_nothing_else() {
+        for (pred, found, wanted, holds) in [
+            ("eq", json!(3), json!(3.0), true),
+            ("eq", json!("#a"), json!("#b"), false),
+            (
+                "eq",
+                json!("2026-03-29T06:00:00Z"),
+                json!("2026-03-29T08:00:00+02:00"),
+                true,
+            ),
+            ("in", json!("a"), json!(["a", "b"]), true),
+            ("in", json!("c"), json!(["a", "b"]), false),
+            ("between", json!(3.5), json!([3, 3.5]), true),
+            ("between", json!(3.6), json!([3, 3.5]), false),
+            ("between", json!(9), json!([3, null]), true),
+            ("contains", json!(["car", "bus"]), json!("car"), true),
+            ("contains", json!("Security"), json!("secur"), true),
+            ("contains", json!(["car"]), json!("bus"), false),
+            ("subset", json!(["car"]), json!(["car", "bus"]), true),
+            ("subset", json!(["cat"]), json!(["car", "bus"]), false),
+            (
+                "superset",
+                json!(["car", "bus", "cat"]),
+                json!(["car", "bus"]),
+                true,
+            ),
+            ("superset", json!(["car"]), json!(["car", "bus"]), false),
+            ("set_eq", json!(["bus", "car"]), json!(["car", "bus"]), true),
+            ("set_eq", json!(["car"]), json!(["car", "bus"]), false),
+            ("regex", json!("door-3"), json!("^door-\\d$"), true),
+            ("regex", json!("gate"), json!("^door"), false),
+            ("exists", json!(0), json!(null), true),
+            ("exists", json!(0), json!(false), false),
+            ("loud", json!(0), json!(0), false),
+        ] {
+            assert_eq!(
+                predicate(pred, Some(&found), &wanted),
+                holds,
+                "{found} {pred} {wanted}"
+            );
+        }
+        assert!(!predicate("between", None, &json!([0, 1])));
+        assert!(!predicate("exists", None, &json!(true)));
+        assert!(predicate("exists", None, &json!(false)));
+    }
+
+    #[test]
+    fn lines_are_compared_by_their_ends_whichever_way_they_go() {
+        let line = |x: f64| vec![Point::new(x, 0.0), Point::new(x, 1.0)];
+        let mut turned = line(0.5);
+        turned.reverse();
+        assert_eq!(ends_apart(&turned, &line(0.5)), Some(0.0));
+        assert!(ends_apart(&line(0.6), &line(0.5)).unwrap() > 0.09);
+        assert!(ends_apart(&line(0.5)[..1], &line(0.5)).is_none());
+    }
+
+    #[test]
+    fn numbers_are_found_in_figures_and_in_words() {
+        assert_eq!(
+            numbers("Stop three pipelines: 4, 5.5 and x9."),
+            [3.0, 4.0, 5.5]
+        );
+    }
+}

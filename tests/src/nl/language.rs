@@ -1,0 +1,123 @@
+//! Which language a short text is in, by the little words that every sentence has.
+//!
+//! Invariant: a text without a majority of one language's words is in none that is known.
+
+/// Languages with little words that the others don't have.
+const LITTLE: [(&str, &[&str]); 5] = [
+    (
+        "en",
+        &[
+            "the",
+            "is",
+            "are",
+            "of",
+            "and",
+            "to",
+            "it",
+            "that",
+            "this",
+            "what",
+            "you",
+            "was",
+            "will",
+            "not",
+            "until",
+            "when",
+            "nothing",
+            "which",
+            "there",
+            "everything",
+            "been",
+            "has",
+        ],
+    ),
+    (
+        "de",
+        &[
+            "der", "die", "das", "ist", "sind", "und", "bis", "nicht", "wird", "eine", "einen",
+            "ich", "auf", "für", "mit", "dem", "den", "wurde", "um", "uhr", "kamera", "wieder",
+            "alles", "am",
+        ],
+    ),
+    (
+        "fr",
+        &[
+            "le", "la", "les", "est", "et", "des", "une", "pour", "dans", "pas", "que", "jusqu",
+            "sur", "du", "vous", "caméra", "il", "sera",
+        ],
+    ),
+    (
+        "es",
+        &[
+            "el", "los", "las", "es", "y", "una", "para", "hasta", "con", "por", "cámara", "está",
+            "del", "se", "qué",
+        ],
+    ),
+    (
+        "it",
+        &[
+            "il",
+            "gli",
+            "è",
+            "e",
+            "una",
+            "per",
+            "fino",
+            "con",
+            "telecamera",
+            "della",
+            "di",
+            "non",
+            "che",
+            "sarà",
+        ],
+    ),
+];
+
+/// The language of a text, by its code.
+#[must_use]
+pub fn language_of(text: &str) -> Option<&'static str> {
+    let text = text.to_lowercase();
+    let words: Vec<&str> = text
+        .split(|c: char| !c.is_alphabetic())
+        .filter(|w| !w.is_empty())
+        .collect();
+    let score = |little: &[&str]| words.iter().filter(|w| little.contains(*w)).count();
+    let mut scores: Vec<(usize, &'static str)> = LITTLE
+        .iter()
+        .map(|(code, little)| (score(little), *code))
+        .collect();
+    scores.sort();
+    match scores.as_slice() {
+        [.., (second, _), (first, code)] if first > second => Some(*code),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_is_told_by_its_little_words() {
+        for (text, code) in [
+            (
+                "The camera is paused until eight, and goes on then.",
+                Some("en"),
+            ),
+            (
+                "Die Kamera am Tor ist bis morgen um acht Uhr pausiert.",
+                Some("de"),
+            ),
+            ("La caméra est en pause jusqu'à demain.", Some("fr")),
+            (
+                "La cámara está en pausa hasta mañana por la mañana.",
+                Some("es"),
+            ),
+            ("w1 42", None),
+            ("", None),
+        ] {
+            assert_eq!(language_of(text), code, "{text}");
+        }
+    }
+}

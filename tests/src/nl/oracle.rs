@@ -1,0 +1,134 @@
+//! Solutions that somebody wrote by hand, as what a run would have come to.
+//!
+//! They show that a task can be passed on this product at all, and what their mutants ([`super::mutate`]) make of the grades shows whether its checks bite.
+//! Where the product can't do what a task asks, the solution says so in `impossible`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use serde_json::Value;
+use watchkeeper_contract::pipeline::PipelineSpec;
+
+use super::outcome::{Call, Deployed, Doing, Outcome, Pipelines, Said, Spent};
+use super::scene::Scene;
+use super::site::existing_spec;
+
+/// A solution.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Oracle {
+    /// Why no solution passes: what the product can't do.
+    #[serde(default)]
+    pub impossible: Option<String>,
+    /// Pipelines that are deployed, or take the place of one of their id.
+    #[serde(default)]
+    deploy: Vec<PipelineSpec>,
+    /// Pipelines that are ended.
+    #[serde(default)]
+    stop: Vec<String>,
+    /// Pipelines that are paused.
+    #[serde(default)]
+    pause: Vec<String>,
+    /// What is said.
+    #[serde(default)]
+    says: String,
+    /// Whether that asks something.
+    #[serde(default)]
+    asks: bool,
+    /// What is used: the name, and arguments.
+    #[serde(default)]
+    calls: Vec<(String, Value)>,
+    /// What is noted down: the kind, and the words.
+    #[serde(default)]
+    notes: Vec<(String, String)>,
+    /// What it costs: calls of a model, dollars, seconds.
+    #[serde(default)]
+    spends: (u64, f64, f64),
+}
+
+/// Solutions by the ids of their tasks.
+pub type Oracles = BTreeMap<String, Oracle>;
+
+/// Reads a file of solutions.
+///
+/// # Errors
+/// When it can't be read.
+pub fn read(path: &Path) -> anyhow::Result<Oracles> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("can't read the solutions in {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("in {}", path.display()))
+}
+
+/// What runs in a scene before the words.
+///
+/// # Errors
+/// When it is no pipeline.
+pub fn before(scene: &Scene) -> anyhow::Result<Pipelines> {
+    let existing = scene
+        .existing
+        .iter()
+        .filter(|e| e.state.as_deref() != Some("stopped"));
+    existing
+        .map(|existing| {
+            let spec: PipelineSpec = serde_json::from_value(existing_spec(scene, existing))
+                .with_context(|| format!("existing {}", existing.id))?;
+            let doing = if spec.paused {
+                Doing::Paused
+            } else {
+                Doing::Running
+            };
+            Ok((existing.id.clone(), Deployed { spec, doing }))
+        })
+        .collect()
+}
+
+impl Oracle {
+    /// What the solution comes to in a scene.
+    ///
+    /// # Errors
+    /// When what runs there already is no pipeline.
+    pub fn outcome(&self, scene: &Scene) -> anyhow::Result<Outcome> {
+        let before = before(scene)?;
+        let mut after = before.clone();
+        for spec in &self.deploy {
+            let deployed = Deployed {
+                spec: spec.clone(),
+                doing: Doing::Running,
+            };
+            after.insert(spec.id.to_string(), deployed);
+        }
+        for id in &self.stop {
+            after.remove(id);
+        }
+        for id in &self.pause {
+            if let Some(deployed) = after.get_mut(id) {
+                deployed.doing = Doing::Paused;
+            }
+        }
+        let (model_calls, usd, wall_s) = self.spends;
+        Ok(Outcome {
+            before,
+            after,
+            said: Said {
+                text: self.says.clone(),
+                asks: self.asks,
+            },
+            calls: self
+                .calls
+                .iter()
+                .map(|(name, arguments)| Call::new(&[name.as_str()], arguments.clone()))
+                .collect(),
+            notes: self.notes.clone(),
+            spent: Spent {
+                model_calls,
+                usd,
+                wall_s,
+            },
+            submitted: self.deploy.len() as u64,
+            refused: 0,
+            drawn: None,
+        })
+    }
+}

@@ -1,0 +1,342 @@
+//! The score: what every run of every task came to, as a table for people and as JSON, and what mutants showed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::grade::{Grade, Graded};
+use super::mutate::Mutant;
+use super::outcome::Outcome;
+use super::task::{Gate, Task};
+
+/// A run of a task.
+#[derive(Debug, Clone)]
+pub struct Ran {
+    /// The words that were said.
+    pub words: String,
+    /// What it came to.
+    pub outcome: Outcome,
+    /// The grades.
+    pub graded: Graded,
+}
+
+/// All runs of a task.
+#[derive(Debug, Clone)]
+pub struct TaskScore {
+    /// The task.
+    pub task: Task,
+    /// Its runs.
+    pub runs: Vec<Ran>,
+    /// Models that the scene names and the box can't have.
+    pub absent: Vec<String>,
+}
+
+impl TaskScore {
+    /// Whether all runs pass.
+    #[must_use]
+    pub fn every_run(&self) -> bool {
+        self.runs.iter().all(|r| r.graded.passed)
+    }
+
+    fn table(&self, out: &mut String) -> std::fmt::Result {
+        let Task { id, category, .. } = &self.task;
+        for (nth, ran) in self.runs.iter().enumerate() {
+            let passed = if ran.graded.passed { "PASS" } else { "fail" };
+            let first = if ran.graded.first_try != Some(false) {
+                ""
+            } else {
+                ", not at the first try"
+            };
+            let drawn = ran.outcome.drawn.as_ref();
+            let drawn = drawn
+                .map(|d| format!(", {d} was drawn for it"))
+                .unwrap_or_default();
+            writeln!(
+                out,
+                "{id:5} {category:14} run {} {passed}{first}{drawn}",
+                nth + 1
+            )?;
+            writeln!(out, "      \"{}\"", ran.words)?;
+            for Grade {
+                op, holds, found, ..
+            } in &ran.graded.grades
+            {
+                let mark = if *holds { "ok" } else { "NO" };
+                let found: String = found.replace('\n', " ").chars().take(150).collect();
+                writeln!(out, "      {mark} {op:9} {found}")?;
+            }
+        }
+        for absent in &self.absent {
+            writeln!(out, "      mind: the box can't have the model {absent:?}")?;
+        }
+        if !self.task.unread.is_empty() {
+            writeln!(out, "      mind: not read: {}", self.task.unread.join(", "))?;
+        }
+        Ok(())
+    }
+
+    fn json(&self) -> Value {
+        let run = |ran: &Ran| {
+            let grade = |g: &Grade| json!({"op": g.op, "holds": g.holds, "found": g.found});
+            let deployed: Vec<Value> = ran.outcome.changed().map(|d| json!(d.spec)).collect();
+            let calls: Vec<&String> = ran
+                .outcome
+                .calls
+                .iter()
+                .filter_map(|c| c.names.first())
+                .collect();
+            json!({
+                "words": ran.words, "passed": ran.graded.passed, "first_try": ran.graded.first_try,
+                "first_valid": ran.graded.first_valid, "checks": ran.graded.grades.iter().map(grade).collect::<Vec<_>>(),
+                "said": ran.outcome.said.text, "calls": calls, "drawn": ran.outcome.drawn, "deployed": deployed,
+                "model_calls": ran.outcome.spent.model_calls, "usd": ran.outcome.spent.usd, "wall_s": ran.outcome.spent.wall_s,
+            })
+        };
+        json!({
+            "id": self.task.id, "category": self.task.category, "core": self.task.core, "every_run": self.every_run(),
+            "runs": self.runs.iter().map(run).collect::<Vec<_>>(), "not_read": self.task.unread, "absent_models": self.absent,
+        })
+    }
+}
+
+/// The score of an agent on a file of tasks.
+#[derive(Debug, Clone)]
+pub struct Score {
+    /// Who was asked.
+    pub agent: String,
+    /// The tasks.
+    pub tasks: Vec<TaskScore>,
+    /// What has to be reached.
+    pub gate: Gate,
+}
+
+/// Shares of runs and tasks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shares {
+    /// Runs.
+    pub runs: usize,
+    /// Runs that have checks on specifications.
+    pub specified: usize,
+    /// Those of them in which all of these hold of the first one.
+    pub first_try: usize,
+    /// Runs that pass.
+    pub passed: usize,
+    /// Runs that are to deploy something.
+    pub to_deploy: usize,
+    /// Those of them whose first specification is valid.
+    pub first_valid: usize,
+    /// Tasks.
+    pub tasks: usize,
+    /// Tasks of which all runs pass.
+    pub every_run: usize,
+}
+
+fn share(part: usize, of: usize) -> f64 {
+    if of == 0 {
+        1.0
+    } else {
+        part as f64 / of as f64
+    }
+}
+
+impl Score {
+    /// The shares.
+    #[must_use]
+    pub fn shares(&self) -> Shares {
+        let runs: Vec<&Ran> = self.tasks.iter().flat_map(|t| &t.runs).collect();
+        let count =
+            |holds: &dyn Fn(&Graded) -> bool| runs.iter().filter(|r| holds(&r.graded)).count();
+        Shares {
+            runs: runs.len(),
+            specified: count(&|g| g.first_try.is_some()),
+            first_try: count(&|g| g.first_try == Some(true)),
+            passed: count(&|g| g.passed),
+            to_deploy: count(&|g| g.first_valid.is_some()),
+            first_valid: count(&|g| g.first_valid == Some(true)),
+            tasks: self.tasks.len(),
+            every_run: self.tasks.iter().filter(|t| t.every_run()).count(),
+        }
+    }
+
+    /// Whether the gate is reached.
+    #[must_use]
+    pub fn is_released(&self) -> bool {
+        let s = self.shares();
+        share(s.first_valid, s.to_deploy) >= self.gate.first_try_valid
+            && share(s.passed, s.runs) >= self.gate.final_pass
+            && share(s.every_run, s.tasks) >= self.gate.every_run
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        // Writing to a text doesn't fail.
+        self.write(&mut out).ok();
+        out
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        for task in &self.tasks {
+            task.table(out)?;
+        }
+        let s = self.shares();
+        let k = self.tasks.iter().map(|t| t.runs.len()).max().unwrap_or(0);
+        writeln!(out, "\n{}: {} tasks, {} runs", self.agent, s.tasks, s.runs)?;
+        let mut line = |what: &str, part: usize, of: usize, gate: Option<f64>| {
+            let gate = gate
+                .map(|g| format!("  (gate {:.0} %)", g * 100.0))
+                .unwrap_or_default();
+            writeln!(
+                out,
+                "  {what:34} {part:3} of {of:3}  {:3.0} %{gate}",
+                share(part, of) * 100.0
+            )
+        };
+        line(
+            "first specification valid",
+            s.first_valid,
+            s.to_deploy,
+            Some(self.gate.first_try_valid),
+        )?;
+        line("first try", s.first_try, s.specified, None)?;
+        line(
+            "after self-correction",
+            s.passed,
+            s.runs,
+            Some(self.gate.final_pass),
+        )?;
+        line(
+            &format!("pass^{k}"),
+            s.every_run,
+            s.tasks,
+            Some(self.gate.every_run),
+        )?;
+        for (category, (passed, all)) in self.by_category() {
+            line(&format!("  {category}"), passed, all, None)?;
+        }
+        Ok(())
+    }
+
+    /// Runs that pass and all runs, by category.
+    fn by_category(&self) -> BTreeMap<&str, (usize, usize)> {
+        let mut categories = BTreeMap::new();
+        for task in &self.tasks {
+            let entry = categories
+                .entry(task.task.category.as_str())
+                .or_insert((0, 0));
+            entry.0 += task.runs.iter().filter(|r| r.graded.passed).count();
+            entry.1 += task.runs.len();
+        }
+        categories
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let s = self.shares();
+        json!({
+            "agent": self.agent,
+            "first_try_valid": share(s.first_valid, s.to_deploy), "first_try": share(s.first_try, s.specified),
+            "after_self_correction": share(s.passed, s.runs), "pass^k": share(s.every_run, s.tasks),
+            "k": self.tasks.iter().map(|t| t.runs.len()).max(), "released": self.is_released(),
+            "tasks": self.tasks.iter().map(TaskScore::json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// What came of a mutant.
+#[derive(Debug, Clone)]
+pub struct Tried {
+    /// The task.
+    pub task: String,
+    /// The mutant.
+    pub mutant: Mutant,
+    /// The checks that turned it down.
+    pub caught_by: Vec<String>,
+}
+
+/// What mutants showed.
+#[derive(Debug, Clone, Default)]
+pub struct Mutation {
+    /// Solutions that don't pass, with what is wrong.
+    pub wrong: Vec<(String, String)>,
+    /// Tasks that the product can't pass, with why.
+    pub impossible: Vec<(String, String)>,
+    /// Tasks without a solution.
+    pub unsolved: Vec<String>,
+    /// The mutants.
+    pub tried: Vec<Tried>,
+}
+
+impl Mutation {
+    /// How many were turned down.
+    #[must_use]
+    pub fn caught(&self) -> usize {
+        self.tried
+            .iter()
+            .filter(|t| !t.caught_by.is_empty())
+            .count()
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        // Writing to a text doesn't fail.
+        self.write(&mut out).ok();
+        out
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        let mut kinds: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for tried in &self.tried {
+            let by = match tried.caught_by.as_slice() {
+                [] => "NOT CAUGHT".to_owned(),
+                by => format!("caught by {}", by.join(", ")),
+            };
+            writeln!(
+                out,
+                "{:5} {:22} {:28} {by}",
+                tried.task, tried.mutant.kind, tried.mutant.place
+            )?;
+            let entry = kinds.entry(tried.mutant.kind).or_insert((0, 0));
+            entry.0 += usize::from(!tried.caught_by.is_empty());
+            entry.1 += 1;
+        }
+        writeln!(out, "\n{:22} caught", "what is wrong")?;
+        for (kind, (caught, all)) in kinds {
+            writeln!(out, "{kind:22} {caught:3} of {all:3}")?;
+        }
+        for (task, why) in &self.wrong {
+            writeln!(out, "{task}: its solution does not pass: {why}")?;
+        }
+        for (task, why) in &self.impossible {
+            writeln!(out, "{task}: no solution passes on this product: {why}")?;
+        }
+        for task in &self.unsolved {
+            writeln!(out, "{task}: no solution is written")?;
+        }
+        writeln!(
+            out,
+            "\n{} of {} mutants are turned down",
+            self.caught(),
+            self.tried.len()
+        )
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let tried = |t: &Tried| {
+            json!({
+                "task": t.task, "kind": t.mutant.kind, "place": t.mutant.place, "caught_by": t.caught_by,
+            })
+        };
+        json!({
+            "mutants": self.tried.iter().map(tried).collect::<Vec<_>>(), "caught": self.caught(), "of": self.tried.len(),
+            "wrong_solutions": self.wrong, "impossible": self.impossible, "without_solution": self.unsolved,
+        })
+    }
+}

@@ -1,0 +1,421 @@
+//! The scene of a task: cameras, places, what runs there already, and a script of who is where and when.
+//!
+//! Places and paths are in shares of the picture, `0.0..=1.0` from the top left, times in seconds from the script's beginning. An actor goes in a
+//! straight line and evenly from `from` to `to` (centres of its box) over the time `t`, or along `path`.
+//!
+//! Invariant: the same moment always shows the same boxes, in the order of the script.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use watchkeeper_engine::geometry::{BBox, Point};
+
+use super::task::Rest;
+
+/// Where machines keep what they know about time zones.
+const ZONES: &str = "/usr/share/zoneinfo";
+/// Size of a picture where a task says none, in pixels.
+const USUAL_SIZE: [u32; 2] = [1280, 720];
+/// Size of an actor's box where the script says none, in shares.
+const USUAL_BOX: [f64; 2] = [0.08, 0.2];
+/// Score of an actor's box where the script says none: what a good detector gives to something in full view.
+const USUAL_SCORE: f64 = 0.9;
+
+/// The scene of a task.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Scene {
+    /// The cameras.
+    #[serde(default)]
+    pub cameras: Vec<Camera>,
+    /// Places in the picture by name: two points are a line, more a polygon.
+    #[serde(default)]
+    pub regions: BTreeMap<String, Vec<[f64; 2]>>,
+    /// Channels that messages can go to, such as `#security`.
+    #[serde(default)]
+    pub channels: Vec<String>,
+    /// Models of the box, such as `ppe detector (helmet, vest)`.
+    #[serde(default)]
+    pub models: Vec<String>,
+    /// What runs before the words are said.
+    #[serde(default)]
+    pub existing: Vec<Existing>,
+    /// Who is where and when.
+    #[serde(default)]
+    pub fixture: Option<Fixture>,
+    /// IANA name of the zone that the box stands in.
+    #[serde(default)]
+    pub timezone: Option<String>,
+    /// When the words are said, RFC 3339.
+    #[serde(default)]
+    pub now: Option<String>,
+    /// Names of pictures that come with the words.
+    #[serde(default)]
+    pub attachments: Vec<String>,
+    /// What can be seen on the attached pictures and the like, in words.
+    #[serde(default)]
+    pub stub_results: Map<String, Value>,
+    /// For people.
+    #[serde(default, rename = "note")]
+    _note: Option<String>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+/// A camera.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Camera {
+    /// Its id, which is the name of the source.
+    pub id: String,
+    /// What people call it.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Width and height of its picture in pixels.
+    #[serde(default)]
+    pub resolution: Option<[u32; 2]>,
+    /// A picture that the author had in mind. It isn't part of the file, so the script is drawn instead.
+    #[serde(default, rename = "still")]
+    _still: Option<String>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+impl Camera {
+    /// Width and height of its picture in pixels.
+    #[must_use]
+    pub fn size(&self) -> [u32; 2] {
+        self.resolution
+            .filter(|[w, h]| *w > 0 && *h > 0)
+            .unwrap_or(USUAL_SIZE)
+    }
+}
+
+/// A pipeline that runs already.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Existing {
+    /// Its id.
+    pub id: String,
+    /// Its camera.
+    pub camera: String,
+    /// What people call it.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// `running`, `paused` or `stopped`.
+    #[serde(default)]
+    pub state: Option<String>,
+    /// Settings of it.
+    #[serde(default)]
+    pub params: Params,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+/// Settings of a pipeline that runs already.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Params {
+    /// Classes.
+    #[serde(default)]
+    pub classes: Vec<String>,
+    /// Lowest score.
+    #[serde(default)]
+    pub confidence: Option<f64>,
+    /// Seconds of quiet after an event.
+    #[serde(default, alias = "cooldown")]
+    pub cooldown_s: Option<f64>,
+    /// Seconds to stay in `zone`.
+    #[serde(default, alias = "dwell_s")]
+    pub duration_s: Option<f64>,
+    /// Corners of a zone, or the name of a region.
+    #[serde(default)]
+    pub zone: Option<Value>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+/// A script.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Fixture {
+    /// How long it is.
+    pub duration_s: f64,
+    /// Pictures a second.
+    pub fps: f64,
+    /// Who is there, on every camera, or on that of `camera`.
+    #[serde(default)]
+    pub actors: Vec<Actor>,
+    /// Who is there, camera by camera.
+    #[serde(default)]
+    pub by_camera: BTreeMap<String, Vec<Actor>>,
+    /// Local time at its beginning, RFC 3339; left out: the scene's `now`.
+    #[serde(default, alias = "starts_at", alias = "now")]
+    pub start: Option<String>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+/// Somebody or something in a script.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Actor {
+    /// For people.
+    #[serde(default, rename = "id")]
+    _id: Value,
+    /// What a detector calls it.
+    pub class: String,
+    /// When it comes and when it goes. It is there at both ends.
+    pub t: [f64; 2],
+    /// Centre at the beginning.
+    #[serde(default)]
+    pub from: Option<[f64; 2]>,
+    /// Centre at the end; left out: where it began.
+    #[serde(default)]
+    pub to: Option<[f64; 2]>,
+    /// Centres on the way, which take equally long from one to the next, instead of `from` and `to`.
+    #[serde(default)]
+    pub path: Vec<[f64; 2]>,
+    /// Width and height of its box.
+    #[serde(default)]
+    pub size: Option<[f64; 2]>,
+    /// Score of its box.
+    #[serde(default, alias = "confidence", alias = "conf")]
+    pub score: Option<f64>,
+    /// The camera that sees it.
+    #[serde(default)]
+    pub camera: Option<String>,
+    #[serde(flatten)]
+    rest: Rest,
+}
+
+/// A box of the script at a moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// Its class.
+    pub class: String,
+    /// Where, in shares of the picture.
+    pub bbox: BBox,
+    /// Its score.
+    pub score: f64,
+    /// Whether it is on its way.
+    pub moves: bool,
+}
+
+impl Actor {
+    fn stops(&self) -> Vec<[f64; 2]> {
+        if !self.path.is_empty() {
+            return self.path.clone();
+        }
+        let from = self.from.or(self.to).unwrap_or([0.5, 0.5]);
+        vec![from, self.to.unwrap_or(from)]
+    }
+
+    /// Its box at a moment, if it is there.
+    #[must_use]
+    pub fn at(&self, t: f64) -> Option<Seen> {
+        let [begin, end] = self.t;
+        if !(begin..=end).contains(&t) {
+            return None;
+        }
+        let stops = self.stops();
+        let share = if end > begin {
+            (t - begin) / (end - begin)
+        } else {
+            0.0
+        };
+        let legs = stops.len().saturating_sub(1).max(1);
+        let along = share * legs as f64;
+        let leg = (along.floor() as usize).min(legs - 1);
+        let a = stops.get(leg).copied().unwrap_or([0.5, 0.5]);
+        let b = stops.get(leg + 1).copied().unwrap_or(a);
+        let within = along - leg as f64;
+        let [x, y] = [0, 1].map(|i: usize| a[i] + (b[i] - a[i]) * within);
+        let [w, h] = self.size.unwrap_or(USUAL_BOX);
+        Some(Seen {
+            class: self.class.clone(),
+            bbox: BBox::new(x - w / 2.0, y - h / 2.0, x + w / 2.0, y + h / 2.0),
+            score: self.score.unwrap_or(USUAL_SCORE),
+            moves: a != b,
+        })
+    }
+}
+
+impl Scene {
+    /// The camera of this id.
+    #[must_use]
+    pub fn camera(&self, id: &str) -> Option<&Camera> {
+        self.cameras.iter().find(|c| c.id == id)
+    }
+
+    /// Whom a camera sees over the script.
+    #[must_use]
+    pub fn actors(&self, camera: &str) -> Vec<Actor> {
+        let Some(fixture) = &self.fixture else {
+            return Vec::new();
+        };
+        let own = fixture.by_camera.get(camera).into_iter().flatten();
+        let everywhere = fixture
+            .actors
+            .iter()
+            .filter(|a| a.camera.as_deref().is_none_or(|c| c == camera));
+        own.chain(everywhere).cloned().collect()
+    }
+
+    /// The moment with most to see, over all cameras; the first of those that are alike.
+    #[must_use]
+    pub fn busiest(&self) -> f64 {
+        let actors: Vec<Actor> = self
+            .cameras
+            .iter()
+            .flat_map(|c| self.actors(&c.id))
+            .collect();
+        let seen = |t: f64| actors.iter().filter(|a| a.at(t).is_some()).count();
+        let middles = actors.iter().map(|a| a.t[0].midpoint(a.t[1]));
+        middles.rev().max_by_key(|t| seen(*t)).unwrap_or(0.0)
+    }
+
+    /// A region as a polygon or a line.
+    #[must_use]
+    pub fn region(&self, name: &str) -> Option<Vec<Point>> {
+        let points = self.regions.get(name)?;
+        Some(points.iter().map(|[x, y]| Point::new(*x, *y)).collect())
+    }
+
+    /// When the words are said, in the box's zone; `None`: the task doesn't say, so it is now.
+    ///
+    /// # Errors
+    /// When the time or the zone can't be read.
+    pub fn now(&self) -> anyhow::Result<Option<Zoned>> {
+        self.now.as_deref().map(|at| self.zoned(at)).transpose()
+    }
+
+    /// When the script begins. Where nobody says, on a Monday at noon: no schedule that means nights or weekends is awake.
+    ///
+    /// # Errors
+    /// When the time or the zone can't be read.
+    pub fn start(&self) -> anyhow::Result<Zoned> {
+        let written = self.fixture.as_ref().and_then(|f| f.start.as_deref());
+        match written.or(self.now.as_deref()) {
+            Some(at) => self.zoned(at),
+            None => self.zoned("2026-06-01T12:00:00Z"),
+        }
+    }
+
+    /// An RFC 3339 moment in the scene's zone.
+    fn zoned(&self, at: &str) -> anyhow::Result<Zoned> {
+        let moment: Timestamp = at
+            .parse()
+            .with_context(|| format!("now is {at:?}; write it as 2026-03-28T21:10:00+01:00"))?;
+        let zone = match self.zone_file()? {
+            Some(file) => {
+                let name = self.timezone.as_deref().unwrap_or_default();
+                TimeZone::tzif(name, &std::fs::read(&file)?)
+                    .with_context(|| format!("{} holds no zone", file.display()))?
+            }
+            None => TimeZone::UTC,
+        };
+        Ok(moment.to_zoned(zone))
+    }
+
+    /// The file that describes the scene's zone on this machine.
+    ///
+    /// # Errors
+    /// When this machine has none.
+    pub fn zone_file(&self) -> anyhow::Result<Option<PathBuf>> {
+        let Some(name) = &self.timezone else {
+            return Ok(None);
+        };
+        let file = Path::new(ZONES).join(name);
+        let is_name = name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "/_+-".contains(c));
+        anyhow::ensure!(
+            is_name && file.is_file(),
+            "timezone is {name:?}, which this machine doesn't know (it has no {})",
+            file.display()
+        );
+        Ok(Some(file))
+    }
+
+    /// Fields that nobody reads.
+    pub(super) fn unread(&self) -> Vec<String> {
+        let mut unread: BTreeSet<String> = self.rest.keys().cloned().collect();
+        let mut note = |what: &str, rest: &Rest| {
+            unread.extend(rest.keys().map(|key| format!("{what}.{key}")));
+        };
+        for camera in &self.cameras {
+            note("cameras", &camera.rest);
+        }
+        for existing in &self.existing {
+            note("existing", &existing.rest);
+            note("existing.params", &existing.params.rest);
+        }
+        if let Some(fixture) = &self.fixture {
+            note("fixture", &fixture.rest);
+            for actor in fixture
+                .actors
+                .iter()
+                .chain(fixture.by_camera.values().flatten())
+            {
+                note("fixture.actors", &actor.rest);
+            }
+        }
+        unread.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn actor(more: Value) -> Actor {
+        let mut actor = json!({"class": "person", "t": [10, 20], "size": [0.2, 0.4]});
+        actor
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        serde_json::from_value(actor).unwrap()
+    }
+
+    fn centre(actor: &Actor, t: f64) -> [f64; 2] {
+        let c = actor.at(t).unwrap().bbox.center();
+        [c.x, c.y].map(|v| (v * 1e6).round() / 1e6)
+    }
+
+    #[test]
+    fn an_actor_goes_evenly_and_is_there_at_both_ends_of_its_time() {
+        let walker = actor(json!({"from": [0.2, 0.5], "to": [0.4, 0.5]}));
+        assert!(walker.at(9.99).is_none() && walker.at(20.01).is_none());
+        assert_eq!(centre(&walker, 10.0), [0.2, 0.5]);
+        assert_eq!(centre(&walker, 15.0), [0.3, 0.5]);
+        assert_eq!(centre(&walker, 20.0), [0.4, 0.5]);
+        assert!(walker.at(15.0).unwrap().moves);
+        assert!(!actor(json!({"from": [0.2, 0.5]})).at(15.0).unwrap().moves);
+    }
+
+    #[test]
+    fn a_path_is_gone_leg_by_leg() {
+        let detour = actor(json!({"path": [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]}));
+        assert_eq!(centre(&detour, 12.5), [0.5, 0.0]);
+        assert_eq!(centre(&detour, 15.0), [1.0, 0.0]);
+        assert_eq!(centre(&detour, 20.0), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn a_night_with_a_clock_change_is_told_in_the_scenes_zone() {
+        let scene: Scene = serde_json::from_value(json!({
+            "timezone": "Europe/Berlin", "now": "2026-03-28T21:10:00+01:00",
+        }))
+        .unwrap();
+        let now = scene.now().unwrap().unwrap();
+        assert_eq!((now.hour(), now.minute()), (21, 10));
+        let bad = Scene {
+            timezone: Some("Mars/Olympus".to_owned()),
+            ..scene
+        };
+        assert!(format!("{:#}", bad.now().unwrap_err()).contains("Mars/Olympus"));
+    }
+}

@@ -1,0 +1,375 @@
+//! What a model of language is shown of a scripted box: a socket between the command and the runtime, at which two questions are answered by the script.
+//!
+//! The models of the box are stand-ins that see nothing, so a preview or a dry run of the runtime would show an empty scene. Here they are answered with
+//! what the script has: the preview by the engine on the camera's own picture, the dry run by the runtime's way of a frame ([`super::play`]). All else goes
+//! through as it is.
+//!
+//! Where a task injects it, the first preview and the first dry run are of the workflow mirrored left to right: something to see, and to correct.
+//!
+//! Invariant: nothing that is deployed goes through other hands than the runtime's.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use serde_json::Value;
+use watchkeeper_contract::workflow::{DryRun, FailedStep, WorkflowRun, WorkflowRunResult};
+use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
+use watchkeeper_engine::geometry::BBox;
+use watchkeeper_engine::workflow::{
+    self, DetectRequest, Host, ImageValue, Packed, Pictures, RuntimeInput, VideoMeta, codec,
+};
+
+use super::play::{Models, dry_run};
+use super::scene::Scene;
+
+/// Longest request that is read.
+const MAX_REQUEST: usize = 64 << 20;
+/// How long a request may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Pictures of cameras that are remembered.
+const MAX_SHOWN: usize = 64;
+
+/// The script as it answers.
+#[derive(Debug)]
+pub struct Script {
+    /// The scene.
+    pub scene: Scene,
+    /// What its models tell apart.
+    pub models: Models,
+    /// The moment that its cameras show.
+    pub moment: f64,
+    /// Whether the first preview is mirrored.
+    pub mirrors: bool,
+}
+
+/// The socket; nobody listens any more once it is dropped.
+#[derive(Debug)]
+pub struct Seeing {
+    socket: PathBuf,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Between {
+    upstream: PathBuf,
+    script: Script,
+    previewed: AtomicBool,
+    tried: AtomicBool,
+    /// Pictures that the command was given, each with its camera.
+    shown: Mutex<Vec<(Vec<u8>, String)>>,
+}
+
+impl Seeing {
+    /// Listens at `socket` for the runtime at `upstream`.
+    ///
+    /// # Errors
+    /// When the socket can't be made.
+    pub fn start(socket: &Path, upstream: &Path, script: Script) -> anyhow::Result<Self> {
+        let listener = UnixListener::bind(socket).with_context(|| socket.display().to_string())?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let between = Arc::new(Between {
+            upstream: upstream.to_owned(),
+            script,
+            previewed: AtomicBool::new(false),
+            tried: AtomicBool::new(false),
+            shown: Mutex::default(),
+        });
+        let over = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let between = Arc::clone(&between);
+                // A client that leaves is no fault.
+                std::thread::spawn(move || between.serve(stream).ok());
+            }
+        });
+        Ok(Self {
+            socket: socket.to_owned(),
+            is_over,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Seeing {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        // Wakes the one who waits for a client.
+        drop(UnixStream::connect(&self.socket));
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+/// A request: its first line, its other lines, its body.
+struct Request {
+    line: String,
+    headers: Vec<String>,
+    body: Vec<u8>,
+}
+
+impl Between {
+    fn serve(&self, mut stream: UnixStream) -> anyhow::Result<()> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let request = read(&mut stream)?;
+        let answer = match request
+            .line
+            .split(' ')
+            .take(2)
+            .collect::<Vec<_>>()
+            .as_slice()
+        {
+            ["POST", "/v1/workflows/run"] => self.preview(&request.body)?,
+            ["POST", "/v1/workflows/dry-run"] => Some(self.dry_run(&request.body)?),
+            _ => None,
+        };
+        if let Some((status, body)) = answer {
+            let head = format!(
+                "HTTP/1.1 {status} OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
+            stream.write_all(head.as_bytes())?;
+            return Ok(stream.write_all(&body)?);
+        }
+        let answer = self.forward(&request)?;
+        self.remember(&request.line, &answer);
+        Ok(stream.write_all(&answer)?)
+    }
+
+    /// Hands a request on, and the answer back as it is.
+    fn forward(&self, request: &Request) -> anyhow::Result<Vec<u8>> {
+        let mut upstream = UnixStream::connect(&self.upstream)?;
+        let kept = request
+            .headers
+            .iter()
+            .filter(|h| !h.to_lowercase().starts_with("connection:"));
+        let headers: Vec<&str> = kept.map(String::as_str).collect();
+        let head = format!(
+            "{}\r\n{}\r\nConnection: close\r\n\r\n",
+            request.line,
+            headers.join("\r\n")
+        );
+        upstream.write_all(head.as_bytes())?;
+        upstream.write_all(&request.body)?;
+        let mut answer = Vec::new();
+        upstream.read_to_end(&mut answer)?;
+        Ok(answer)
+    }
+
+    /// Keeps the picture of a camera, so that it is known again.
+    fn remember(&self, line: &str, answer: &[u8]) {
+        let camera = line
+            .strip_prefix("GET /v1/sources/")
+            .and_then(|rest| rest.split_once("/frame"))
+            .map(|(camera, _)| camera.to_owned());
+        let body = position(answer, b"\r\n\r\n").and_then(|at| answer.get(at + 4..));
+        if let (Some(camera), Some(body)) = (camera, body) {
+            let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+            if shown.len() >= MAX_SHOWN {
+                shown.remove(0);
+            }
+            shown.push((body.to_vec(), camera));
+        }
+    }
+
+    /// The camera whose picture this is.
+    fn camera_of(&self, picture: &[u8]) -> Option<String> {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = shown.iter().rev().find(|(known, _)| known == picture);
+        known.map(|(_, camera)| camera.clone())
+    }
+
+    /// A workflow on the picture of a camera. `None`: on another picture, which is the runtime's to look at.
+    fn preview(&self, body: &[u8]) -> anyhow::Result<Option<(u16, Vec<u8>)>> {
+        let wanted: WorkflowRun = serde_json::from_slice(body)?;
+        let Some(file) = wanted.images.first() else {
+            return Ok(None);
+        };
+        let file = codec::from_base64(file).map_err(|e| anyhow!(e))?;
+        let Some(camera) = self.camera_of(&file) else {
+            return Ok(None);
+        };
+        let pixels = codec::decode(&file).map_err(|e| anyhow!(e))?;
+        let mut definition = wanted.workflow;
+        let has_place = definition["steps"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|s| s["zone"].is_array() || s["line_segment"].is_array());
+        if self.script.mirrors && has_place && !self.previewed.swap(true, Ordering::Relaxed) {
+            mirror(&mut definition, f64::from(pixels.width));
+        }
+        let compiled = match workflow::compile(&definition, &BTreeMap::new()) {
+            Ok(compiled) => compiled,
+            Err(_) => return Ok(None),
+        };
+        let mut inputs = compiled
+            .inputs_from_json(&wanted.parameters, u64::MAX)
+            .map_err(|e| anyhow!(e.message))?;
+        for name in compiled.image_inputs() {
+            let picture: ImageValue = ImageValue::new(
+                Arc::new(Packed(Arc::clone(&pixels))),
+                VideoMeta::still(name),
+            );
+            inputs.insert(name.to_owned(), RuntimeInput::Many(vec![picture.into()]));
+        }
+        let mut eye = Eye {
+            script: &self.script,
+            camera: &camera,
+            size: [pixels.width, pixels.height],
+            boxes: 0,
+        };
+        let mut execution = compiled.instantiate();
+        let report = execution
+            .run_batch(inputs, Duration::ZERO, &mut eye)
+            .map_err(|e| anyhow!(e.message))?;
+        let failed = report.errors.into_iter().map(|e| FailedStep {
+            step: e.step,
+            message: e.message,
+        });
+        let result = WorkflowRunResult {
+            results: execution.rows_json(Pictures::Jpeg),
+            failed: failed.collect(),
+        };
+        Ok(Some((200, serde_json::to_vec(&result)?)))
+    }
+
+    fn dry_run(&self, body: &[u8]) -> anyhow::Result<(u16, Vec<u8>)> {
+        let mut wanted: DryRun = serde_json::from_slice(body)?;
+        if self.script.mirrors && !self.tried.swap(true, Ordering::Relaxed) {
+            let camera = self.script.scene.camera(wanted.pipeline.source.as_str());
+            let width = camera.map_or(1, |c| c.size()[0]);
+            mirror(&mut wanted.pipeline.workflow, f64::from(width));
+        }
+        Ok(
+            match dry_run(&self.script.scene, &wanted, &self.script.models) {
+                Ok(report) => (200, serde_json::to_vec(&report)?),
+                Err(problem) => (problem.status, serde_json::to_vec(&problem)?),
+            },
+        )
+    }
+}
+
+/// Turns the zones and lines of a definition over, left to right.
+fn mirror(definition: &mut Value, width: f64) {
+    let steps = definition["steps"].as_array_mut();
+    for step in steps.into_iter().flatten() {
+        for key in ["zone", "line_segment"] {
+            let points = step.get_mut(key).and_then(Value::as_array_mut);
+            for x in points.into_iter().flatten().filter_map(|p| p.get_mut(0)) {
+                if let Some(at) = x.as_f64() {
+                    *x = Value::from(width - at);
+                }
+            }
+        }
+    }
+}
+
+/// Sees what the script has at the moment that cameras show.
+struct Eye<'s> {
+    script: &'s Script,
+    camera: &'s str,
+    size: [u32; 2],
+    boxes: u64,
+}
+
+impl Host for Eye<'_> {
+    fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
+        let mut found = Detections {
+            boxes: Vec::new(),
+            size: request.image.size(),
+        };
+        if found.size != self.size {
+            return Ok(found);
+        }
+        let model = request.model_id;
+        let Some(labels) = self.script.models.get(model) else {
+            return Ok(found);
+        };
+        let [w, h] = self.size.map(f64::from);
+        for actor in self.script.scene.actors(self.camera) {
+            let Some(seen) = actor.at(self.script.moment) else {
+                continue;
+            };
+            let wanted = request
+                .class_filter
+                .is_none_or(|all| all.contains(&seen.class));
+            let sure = request.confidence.is_none_or(|least| seen.score >= least);
+            let Some(class) = labels
+                .iter()
+                .position(|l| *l == seen.class)
+                .filter(|_| wanted && sure)
+            else {
+                continue;
+            };
+            self.boxes += 1;
+            let b = seen.bbox;
+            let bbox = BBox::new(b.x1 * w, b.y1 * h, b.x2 * w, b.y2 * h).clip(w, h);
+            let id = DetectionId::Local {
+                stream: 0,
+                number: self.boxes,
+            };
+            found.boxes.push(Detection::new(
+                bbox,
+                seen.score,
+                class as i64,
+                Arc::from(seen.class),
+                id,
+            ));
+        }
+        Ok(found)
+    }
+}
+
+fn position(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    bytes.windows(part.len()).position(|w| w == part)
+}
+
+/// Reads a request whose length is said.
+fn read(stream: &mut UnixStream) -> anyhow::Result<Request> {
+    let mut bytes = Vec::new();
+    let mut part = [0; 16 * 1024];
+    let mut fill = |bytes: &mut Vec<u8>| -> anyhow::Result<()> {
+        let n = stream.read(&mut part)?;
+        anyhow::ensure!(
+            n > 0 && bytes.len() + n <= MAX_REQUEST,
+            "the request is cut off or too long"
+        );
+        bytes.extend_from_slice(part.get(..n).unwrap_or_default());
+        Ok(())
+    };
+    let end = loop {
+        if let Some(end) = position(&bytes, b"\r\n\r\n") {
+            break end;
+        }
+        fill(&mut bytes)?;
+    };
+    let head = String::from_utf8(bytes.get(..end).unwrap_or_default().to_vec())?;
+    let mut lines = head.split("\r\n").map(str::to_owned);
+    let line = lines.next().context("no request line")?;
+    let headers: Vec<String> = lines.collect();
+    let length = headers.iter().find_map(|h| {
+        let (name, value) = h.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.trim().parse::<usize>())
+    });
+    let whole = end + 4 + length.transpose()?.unwrap_or(0);
+    while bytes.len() < whole {
+        fill(&mut bytes)?;
+    }
+    Ok(Request {
+        line,
+        headers,
+        body: bytes.split_off(end + 4),
+    })
+}

@@ -1,0 +1,200 @@
+//! A box with one camera, a person at it, and a model that plays a script; and what such a model usually says.
+
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+
+use crate::daemons::{Bench, Process};
+use crate::person::command;
+use crate::scripted_model::{KEY, ScriptedModel, calls, says};
+use crate::wiretap::Wiretap;
+
+/// The built-in scene, small enough to cost little.
+pub const DEMO: &str = "demo:?width=640&height=360";
+
+/// A person's box.
+#[derive(Debug)]
+pub struct Site {
+    /// What was asked of a runtime that it shares with others; absent where it has one of its own. It goes before the folder that its socket is in.
+    tap: Option<Wiretap>,
+    /// Its folder, and the way to its runtime.
+    pub bench: Bench,
+    /// The model that its configuration names.
+    pub model: ScriptedModel,
+    _runtime: Option<Process>,
+}
+
+impl Site {
+    /// One whose camera `test` is at `uri`, with more of its section and of the configuration in `extra`.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn new(uri: &str, extra: &str, steps: &[Value]) -> anyhow::Result<Self> {
+        let bench = Bench::new("")?;
+        let model = ScriptedModel::start(&bench.path(""), steps)?;
+        bench.configure(&format!(
+            "[sources.test]\nuri = {uri:?}\n{extra}{}",
+            model.section()
+        ))?;
+        Ok(Self {
+            _runtime: Some(bench.runtime()?),
+            bench,
+            model,
+            tap: None,
+        })
+    }
+
+    /// One with the built-in scene.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn demo(steps: &[Value]) -> anyhow::Result<Self> {
+        Self::new(DEMO, "", steps)
+    }
+
+    /// Another person with another model at the runtime of `other`; what they ask of it is written down. `more` stands in the section of the model.
+    ///
+    /// # Errors
+    /// When the model or the tap does not start.
+    pub fn beside(other: &Bench, more: &str, steps: &[Value]) -> anyhow::Result<Self> {
+        let bench = Bench::new("")?;
+        let model = ScriptedModel::start(&bench.path(""), steps)?;
+        bench.configure(&format!("{}{more}", model.section()))?;
+        Ok(Self {
+            tap: Some(Wiretap::start(&bench.socket(), &other.socket())?),
+            bench,
+            model,
+            _runtime: None,
+        })
+    }
+
+    /// What was asked of the runtime through this site's tap.
+    #[must_use]
+    pub fn asked(&self) -> Vec<String> {
+        self.tap.as_ref().map(Wiretap::asked).unwrap_or_default()
+    }
+
+    /// The pipelines of its runtime.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn pipelines(&self) -> anyhow::Result<Vec<Value>> {
+        let pipelines = self.bench.get("/v1/pipelines")?;
+        Ok(pipelines.as_array().cloned().unwrap_or_default())
+    }
+
+    /// The person's trace, which must not hold the key.
+    ///
+    /// # Errors
+    /// When it can't be read, or holds it.
+    pub fn trace(&self) -> anyhow::Result<Vec<Value>> {
+        let out = command(&self.bench)?
+            .args(["trace", "--json", "--limit", "500"])
+            .output()?;
+        let text = String::from_utf8(out.stdout)?;
+        ensure!(!text.contains(KEY), "the key is in the trace");
+        let entries = text.lines().map(serde_json::from_str);
+        Ok(entries.collect::<Result<_, _>>()?)
+    }
+
+    /// Entries of the trace with this name.
+    ///
+    /// # Errors
+    /// As [`Self::trace`].
+    pub fn traced(&self, what: &str) -> anyhow::Result<Vec<Value>> {
+        let entries = self.trace()?.into_iter();
+        Ok(entries.filter(|entry| entry["what"] == what).collect())
+    }
+
+    /// What a tool answered, as the trace has it.
+    ///
+    /// # Errors
+    /// As [`Self::trace`].
+    pub fn results(&self, tool: &str) -> anyhow::Result<Vec<String>> {
+        let results = self.traced("result")?;
+        let of_it = results.iter().filter(|entry| entry["of"]["tool"] == tool);
+        Ok(of_it.map(|entry| entry["of"].to_string()).collect())
+    }
+}
+
+/// A workflow that counts what moves at a line.
+#[must_use]
+pub fn line(from: [u32; 2], to: [u32; 2]) -> Value {
+    json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image", "model_id": "motion"},
+            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.detect.predictions"},
+            {"type": "roboflow_core/line_counter@v2", "name": "middle", "image": "$inputs.image",
+             "detections": "$steps.tracker.tracked_detections", "line_segment": [from, to]},
+        ],
+        "outputs": [{"type": "JsonField", "name": "in", "selector": "$steps.middle.count_in"}],
+    })
+}
+
+/// The line in the middle of [`DEMO`].
+#[must_use]
+pub fn middle() -> Value {
+    line([320, 0], [320, 360])
+}
+
+/// Rules for what [`line()`] counts, as JSON text.
+pub const CROSSES: &str = r#"[{"name": "crossed", "when": {"kind": "crosses", "line": "middle"}}]"#;
+
+/// The model writes this workflow.
+#[must_use]
+pub fn validate(workflow: &Value) -> Value {
+    calls(&[(
+        "validate_workflow",
+        json!({"workflow": workflow.to_string()}),
+    )])
+}
+
+/// It looks at a draft on the camera.
+#[must_use]
+pub fn preview(draft: &str) -> Value {
+    calls(&[(
+        "preview_workflow",
+        json!({"draft": draft, "camera": "test"}),
+    )])
+}
+
+/// It puts a draft up, with [`CROSSES`].
+#[must_use]
+pub fn propose(draft: &str) -> Value {
+    propose_with(draft, CROSSES, 0)
+}
+
+/// It puts a draft up with these rules, as the pipeline `cars`, which ends by itself after so many seconds.
+#[must_use]
+pub fn propose_with(draft: &str, rules: &str, stop_after_s: u32) -> Value {
+    let arguments = json!({
+        "draft": draft, "camera": "test", "pipeline": "cars", "rules": rules,
+        "says": "Counts what crosses the middle.", "assumed": ["everything that moves"], "not_possible": [],
+        "stop_after_s": stop_after_s,
+    });
+    calls(&[("propose_deployment", arguments)])
+}
+
+/// A model that finds no words of the rules in it.
+#[must_use]
+pub fn not_reworded() -> Value {
+    says(&json!({"request": "", "left_out": []}))
+}
+
+/// The last object of this type that the command wrote.
+///
+/// # Errors
+/// When there is none.
+pub fn last<'o>(objects: &'o [Value], kind: &str) -> anyhow::Result<&'o Value> {
+    let found = objects.iter().rev().find(|o| o["type"] == kind);
+    found.with_context(|| format!("no {kind}: {objects:#?}"))
+}
+
+/// Address of a clip of the real footage.
+#[must_use]
+pub fn clip(data: &Path, name: &str) -> String {
+    data.join("video").join(name).display().to_string()
+}

@@ -1,0 +1,167 @@
+//! A tap on the runtime's socket: what is asked of it is passed on, and written down.
+//!
+//! Invariant: a request stands in [`Wiretap::asked`] before the runtime sees its first byte, so what is not there was not asked.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use anyhow::Context as _;
+
+/// A tap; nobody listens any more once it is dropped.
+#[derive(Debug)]
+pub struct Wiretap {
+    at: PathBuf,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    closed: AtomicBool,
+    asked: Mutex<Vec<String>>,
+    open: Mutex<Vec<UnixStream>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Wiretap {
+    /// Listens at `at` and passes everything on to the socket `to`.
+    ///
+    /// # Errors
+    /// When nobody can listen there.
+    pub fn start(at: &Path, to: &Path) -> anyhow::Result<Self> {
+        let listener = UnixListener::bind(at).with_context(|| at.display().to_string())?;
+        let shared = Arc::<Shared>::default();
+        let (for_thread, to) = (Arc::clone(&shared), to.to_path_buf());
+        let thread = std::thread::spawn(move || {
+            let mut clients = Vec::new();
+            for client in listener.incoming().map_while(Result::ok) {
+                if for_thread.closed.load(Ordering::SeqCst) {
+                    break;
+                }
+                let (shared, to) = (Arc::clone(&for_thread), to.clone());
+                // A runtime that is away closes the client's connection, as it would without a tap.
+                clients.push(std::thread::spawn(move || {
+                    drop(pass_on(client, &to, &shared))
+                }));
+            }
+            for client in clients {
+                drop(client.join());
+            }
+        });
+        Ok(Self {
+            at: at.to_path_buf(),
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// What was asked so far, such as `GET /v1/health`, in the order in which it came.
+    #[must_use]
+    pub fn asked(&self) -> Vec<String> {
+        lock(&self.shared.asked).clone()
+    }
+}
+
+impl Drop for Wiretap {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        for stream in lock(&self.shared.open).drain(..) {
+            drop(stream.shutdown(Shutdown::Both));
+        }
+        // Wakes the listener. One whose socket was removed already can't be woken, and is left alone.
+        let is_woken = UnixStream::connect(&self.at).is_ok();
+        if let Some(thread) = self.thread.take()
+            && is_woken
+        {
+            drop(thread.join());
+        }
+    }
+}
+
+fn pass_on(mut client: UnixStream, to: &Path, shared: &Shared) -> io::Result<()> {
+    let mut runtime = UnixStream::connect(to)?;
+    {
+        let mut open = lock(&shared.open);
+        open.push(client.try_clone()?);
+        open.push(runtime.try_clone()?);
+        if shared.closed.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+    }
+    let (mut answers, mut back) = (runtime.try_clone()?, client.try_clone()?);
+    let answering = std::thread::spawn(move || {
+        drop(io::copy(&mut answers, &mut back));
+        drop(back.shutdown(Shutdown::Both));
+    });
+    let mut heads = Heads::default();
+    let mut bytes = [0; 16 << 10];
+    loop {
+        let came = client.read(&mut bytes).unwrap_or(0);
+        let Some(came) = bytes.get(..came).filter(|came| !came.is_empty()) else {
+            break;
+        };
+        lock(&shared.asked).extend(heads.take(came));
+        if runtime.write_all(came).is_err() {
+            break;
+        }
+    }
+    drop(runtime.shutdown(Shutdown::Both));
+    drop(answering.join());
+    Ok(())
+}
+
+/// Finds the requests in what a client of HTTP/1.1 sends; bodies have the length that their heads say.
+#[derive(Debug, Default)]
+struct Heads {
+    head: Vec<u8>,
+    body: usize,
+}
+
+impl Heads {
+    fn take(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut found = Vec::new();
+        for byte in bytes {
+            if self.body > 0 {
+                self.body -= 1;
+                continue;
+            }
+            self.head.push(*byte);
+            if self.head.ends_with(b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&self.head).into_owned();
+                self.head.clear();
+                let mut lines = head.lines();
+                let first = lines.next().unwrap_or_default();
+                let request = first.rsplit_once(' ').map_or(first, |(request, _)| request);
+                found.push(request.to_owned());
+                let length = lines.filter_map(|line| line.split_once(':'));
+                let length = length.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+                let mut length = length.filter_map(|(_, value)| value.trim().parse().ok());
+                self.body = length.next_back().unwrap_or(0);
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_found_wherever_the_bytes_are_cut_and_not_in_bodies() {
+        let sent = b"GET /v1/a HTTP/1.1\r\nhost: x\r\n\r\nPOST /v1/b?c=1 HTTP/1.1\r\nContent-Length: 24\r\n\r\nDELETE /v1/d HTTP/1.1\r\n\nGET /v1/e HTTP/1.1\r\n\r\n";
+        for size in 1..sent.len() {
+            let mut heads = Heads::default();
+            let found: Vec<String> = sent.chunks(size).flat_map(|c| heads.take(c)).collect();
+            assert_eq!(found, ["GET /v1/a", "POST /v1/b?c=1", "GET /v1/e"]);
+        }
+    }
+}

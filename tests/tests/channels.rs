@@ -1,0 +1,168 @@
+//! People are told of events over the channels of the configuration: the real daemons, a real server, no broker.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+use watchkeeper_tests::daemons::{Bench, wait_for, wait_up_to};
+use watchkeeper_tests::hooks::{Answer, Hooks, Request};
+use watchkeeper_tests::scene::{LONG, deploy_rule, more_events};
+
+/// What nobody but the server may see.
+const TOKEN: &str = "T0K-3n-5f1c2a9e";
+
+/// What a rule has that sends its events to `channel`.
+fn rule(channel: &str) -> Value {
+    json!({"notify": [channel]})
+}
+
+/// A section whose address is in a file, because whoever knows it may post there.
+fn section(bench: &Bench, name: &str, url: &str, more: &str) -> anyhow::Result<String> {
+    let file = bench.path(&format!("{name}.url"));
+    fs::write(&file, format!("{url}\n"))?;
+    Ok(format!("[channels.{name}]\nurl_file = {file:?}\n{more}\n"))
+}
+
+/// The parts of a form by their names, as text.
+fn field(request: &Request, name: &str) -> Option<String> {
+    let text = request.text();
+    let (_, part) = text.split_once(&format!("name=\"{name}\""))?;
+    let (_, value) = part.split_once("\r\n\r\n")?;
+    Some(value.split("\r\n--").next().unwrap_or_default().to_owned())
+}
+
+/// Numbers of the events that a server heard of.
+fn heard(server: &Hooks) -> Vec<u64> {
+    let message = |r: &Request| serde_json::from_str::<Value>(&field(r, "event")?).ok();
+    let requests = server.requests();
+    let messages = requests.iter().filter_map(message);
+    messages.filter_map(|m| m["seq"].as_u64()).collect()
+}
+
+/// Numbers of the events that began.
+fn begun(bench: &Bench) -> anyhow::Result<BTreeSet<u64>> {
+    let events = bench.events()?;
+    let begun = events
+        .iter()
+        .filter(|e| e["phase"] == "new" && e["body"]["kind"] == "rule");
+    Ok(begun.filter_map(|e| e["seq"].as_u64()).collect())
+}
+
+#[test]
+fn every_event_is_told_once_it_can_be_although_everything_was_killed_in_between()
+-> anyhow::Result<()> {
+    let nobody = Hooks::nobody()?;
+    let bench = Bench::new("")?;
+    let url = format!("http://{nobody}/hooks/{TOKEN}");
+    bench.configure(&section(&bench, "security", &url, "")?)?;
+    let runtime = bench.runtime()?;
+    let agent = bench.agent()?;
+    wait_for("the channel to follow", || {
+        let follows = agent.log_text().contains("telling people of events");
+        follows.then_some(())
+    })?;
+    deploy_rule(&bench, rule("security"))?;
+    more_events(&bench, 3)?;
+    wait_for("the agent to find nobody", || {
+        let text = agent.log_text();
+        text.contains("an event can't be told there").then_some(())
+    })?;
+    ensure!(!agent.log_text().contains(TOKEN), "{}", agent.log_text());
+    agent.kill()?;
+    more_events(&bench, 2)?;
+    runtime.kill()?;
+
+    // The receiver is back: it fails once, and says nothing once.
+    let server = Hooks::start_at(nobody)?;
+    server.script([Answer::Status(503, String::new()), Answer::Hang]);
+    let runtime = bench.runtime()?;
+    let agent = bench.agent()?;
+    wait_up_to(LONG, "two requests", || {
+        (server.requests().len() >= 2).then_some(())
+    })?;
+    agent.kill()?;
+    let agent = bench.agent()?;
+    bench.json("DELETE", "/v1/pipelines/watch", None)?;
+    let wanted = begun(&bench)?;
+    wait_up_to(LONG, "every event to be told", || {
+        let heard: BTreeSet<u64> = heard(&server).into_iter().collect();
+        (heard == wanted).then_some(())
+    })?;
+
+    let mut told = heard(&server);
+    told.dedup();
+    ensure!(told.is_sorted(), "out of order: {told:?}");
+    ensure!(server.keys().len() == wanted.len(), "{:?}", server.keys());
+    let requests = server.requests();
+    let first = requests.first().context("a request")?;
+    ensure!(
+        first.target == format!("/hooks/{TOKEN}"),
+        "{}",
+        first.target
+    );
+    let text = field(first, "text").context("a text")?;
+    ensure!(text.contains("rule somebody"), "{text}");
+    ensure!(
+        requests.iter().any(|r| field(r, "picture").is_some()),
+        "no picture went along"
+    );
+    let log = agent.log_text();
+    ensure!(!log.contains(TOKEN), "{log}");
+    agent.stop()?;
+    runtime.stop()?;
+    Ok(())
+}
+
+#[test]
+fn a_receiver_that_is_down_holds_up_nobody_else_and_slack_hears_of_what_is_grave()
+-> anyhow::Result<()> {
+    let server = Hooks::start()?;
+    let nobody = Hooks::nobody()?;
+    let bench = Bench::new("")?;
+    let dead = section(&bench, "dead", &format!("http://{nobody}/"), "")?;
+    let slack = "kind = \"slack\"\nat_least = \"critical\"";
+    let slack = section(&bench, "ops", &server.url("/services/x"), slack)?;
+    bench.configure(&format!("{dead}{slack}"))?;
+    let runtime = bench.runtime()?;
+    let agent = bench.agent()?;
+    wait_for("both channels to follow", || {
+        let log = agent.log_text();
+        (log.matches("telling people of events").count() == 2).then_some(())
+    })?;
+    let mut rule = rule("dead");
+    rule["severity"] = json!("critical");
+    deploy_rule(&bench, rule)?;
+    more_events(&bench, 3)?;
+    wait_up_to(LONG, "a message to Slack", || {
+        (!server.requests().is_empty()).then_some(())
+    })?;
+    let requests = server.requests();
+    let message = requests.first().context("a message")?.json();
+    let text = message["text"].as_str().unwrap_or_default();
+    ensure!(text.starts_with("CRITICAL: "), "{message}");
+    ensure!(
+        message.as_object().is_some_and(|m| m.len() == 1),
+        "{message}"
+    );
+    agent.stop()?;
+    runtime.stop()?;
+    Ok(())
+}
+
+#[test]
+fn a_channel_that_nobody_knows_is_refused_when_it_is_deployed_with_those_that_there_are()
+-> anyhow::Result<()> {
+    let bench = Bench::new("[channels.security]\nurl = \"http://127.0.0.1:9/\"\n")?;
+    let runtime = bench.runtime()?;
+    let health = bench.get("/v1/health")?;
+    ensure!(health["channels"] == json!(["security"]), "{health}");
+    let refused = deploy_rule(&bench, rule("securty"));
+    let why = refused.err().map(|e| format!("{e:#}")).unwrap_or_default();
+    for part in ["rules[0].notify[0]", "securty", "security"] {
+        ensure!(why.contains(part), "{part}: {why}");
+    }
+    deploy_rule(&bench, rule("security"))?;
+    runtime.stop()?;
+    Ok(())
+}

@@ -1,0 +1,356 @@
+//! Everything that can go wrong with a call of a model, in a set-up (streamed, with tools) and in a second opinion (whole, without), by the real programs: no tool
+//! runs twice, every attempt is in the books and in the trace, what can't be mended is one sentence, and the box goes on by itself.
+//!
+//! What is waited for how long between two attempts is `watchkeeper-llm`'s own matter (its suite `faults`, with a clock of its own).
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use watchkeeper_tests::broker::Mosquitto;
+use watchkeeper_tests::daemons::{Bench, wait_up_to};
+use watchkeeper_tests::person::{ask, ask_json, types};
+use watchkeeper_tests::scene::{LONG, doubtful};
+use watchkeeper_tests::scripted_model::{KEY, answers, calls, faulty, says};
+use watchkeeper_tests::site::{DEMO, Site, last, not_reworded};
+use watchkeeper_tests::{books, rows};
+
+/// What comes of a fault.
+#[derive(Debug, Clone, Copy)]
+enum Comes {
+    /// The answer is as good as any.
+    Harmless,
+    /// It is asked again, and has its answer.
+    Mended,
+    /// There is no answer, for this reason.
+    GivenUp(&'static str),
+}
+
+/// One row of the table: what goes wrong, how often in a row.
+#[derive(Debug, Clone)]
+struct Row {
+    fault: Value,
+    times: usize,
+    comes: Comes,
+}
+
+fn table() -> Vec<(String, Row)> {
+    use Comes::{GivenUp, Harmless, Mended};
+    let kind = |kind: &str| json!({"kind": kind});
+    let after = |seconds: &str| json!({"kind": "rate_limited", "retry_after": seconds});
+    let refuses = json!({"kind": "refusal", "category": "general_harms"});
+    let rows = [
+        ("429 with retry-after", after("1"), 1, Mended),
+        (
+            "429 with a retry-after that nobody waits for",
+            after("3600"),
+            1,
+            GivenUp("limits the rate of requests"),
+        ),
+        ("429 without retry-after", kind("rate_limited"), 1, Mended),
+        ("529, three times", kind("overloaded"), 3, Mended),
+        (
+            "529, as often as it is asked",
+            kind("overloaded"),
+            4,
+            GivenUp("is overloaded"),
+        ),
+        (
+            "a reset after the headers",
+            kind("reset_after_headers"),
+            1,
+            Mended,
+        ),
+        ("a stall", kind("stall"), 1, Mended),
+        (
+            "an error within the input of a tool",
+            kind("error_in_tool_input"),
+            1,
+            Mended,
+        ),
+        ("no message_stop", kind("no_message_stop"), 1, Mended),
+        (
+            "arguments that are no JSON",
+            kind("invalid_arguments"),
+            1,
+            Mended,
+        ),
+        (
+            "arguments that are no JSON, twice",
+            kind("invalid_arguments"),
+            2,
+            GivenUp("could not be read"),
+        ),
+        ("a refusal", refuses, 1, GivenUp("refused to answer")),
+        (
+            "max_tokens within a call",
+            kind("truncated_call"),
+            1,
+            Mended,
+        ),
+        (
+            "max_tokens within a call, twice",
+            kind("truncated_call"),
+            2,
+            GivenUp("cut off in the middle of a tool call"),
+        ),
+        (
+            "events that nobody knows",
+            kind("unknown_events"),
+            1,
+            Harmless,
+        ),
+    ];
+    let row = |(name, fault, times, comes): (&str, Value, usize, Comes)| {
+        (
+            name.to_owned(),
+            Row {
+                fault,
+                times,
+                comes,
+            },
+        )
+    };
+    rows.map(row).into()
+}
+
+/// More of the section `[llm]`: a provider that falls silent is soon given up.
+const SOON: &str = "silence_s = 6\n";
+
+/// Entries of a trace with this name.
+fn count(trace: &[Value], what: &str) -> usize {
+    trace.iter().filter(|entry| entry["what"] == what).count()
+}
+
+#[test]
+fn whatever_goes_wrong_in_a_set_up_no_tool_runs_twice_and_the_rules_go_on() -> anyhow::Result<()> {
+    let house = Bench::new(&format!("[sources.test]\nuri = {DEMO:?}\n"))?;
+    let _runtime = house.runtime()?;
+    rows::each(table(), |row| in_a_set_up(&house, &row))
+}
+
+fn in_a_set_up(house: &Bench, row: &Row) -> anyhow::Result<()> {
+    // One tool whose effect is a file, and one whose use the runtime sees.
+    let works = || {
+        calls(&[
+            (
+                "memory_note",
+                json!({"words": "the door is left", "camera": "test"}),
+            ),
+            ("get_snapshot", json!({"camera": "test"})),
+        ])
+    };
+    let noted = || answers("Noted.");
+    let faults = vec![faulty(works(), &row.fault); row.times];
+    let is_given_up = matches!(row.comes, Comes::GivenUp(_));
+    let steps = match row.comes {
+        Comes::Harmless => [faults, vec![noted()]].concat(),
+        Comes::Mended => [faults, vec![works(), noted()]].concat(),
+        Comes::GivenUp(_) => [vec![not_reworded(), works()], faults].concat(),
+    };
+    let made = steps.len();
+    // The same words once more, when the model is well again.
+    let later = match row.fault["kind"].as_str() {
+        _ if !is_given_up => vec![],
+        // A request that was refused is not shown again, so it begins anew.
+        Some("refusal") => vec![not_reworded(), answers("No.")],
+        _ => vec![not_reworded(), noted()],
+    };
+    let site = Site::beside(house, SOON, &[steps, later.clone()].concat())?;
+    let words = "Merk dir mal, wo die Tür ist";
+    match row.comes {
+        Comes::Harmless | Comes::Mended => {
+            let (code, objects, errors) = ask_json(&site.bench, &["--think", words])?;
+            ensure!(code == 0, "{errors}");
+            ensure!(last(&objects, "answer")?["text"] == "Noted.");
+        }
+        Comes::GivenUp(why) => {
+            let out = ask(&site.bench, &[words])?;
+            let errors = String::from_utf8_lossy(&out.stderr);
+            ensure!(out.status.code() == Some(2), "{errors}");
+            let told: Vec<&str> = errors
+                .lines()
+                .filter(|line| line.contains("I go by my own rules"))
+                .collect();
+            let [told] = told[..] else {
+                anyhow::bail!("not one sentence: {errors}");
+            };
+            ensure!(told.contains(why), "{told}");
+            // And so they do.
+            let (code, objects, errors) = ask_json(&site.bench, &["list cameras"])?;
+            ensure!((code, types(&objects)) == (0, vec!["cameras"]), "{errors}");
+        }
+    }
+    let expected = match row.comes {
+        Comes::Harmless => 0,
+        Comes::Mended => row.times,
+        Comes::GivenUp(_) => row.times - 1,
+    };
+    let trace = site.trace()?;
+    ensure!(count(&trace, "model_again") == expected, "{trace:#?}");
+    ensure!(
+        count(&trace, "no_help") == usize::from(is_given_up),
+        "{trace:#?}"
+    );
+    once_each(&site, made)?;
+    if is_given_up {
+        let (code, _, errors) = ask_json(&site.bench, &[words])?;
+        ensure!(code == 0, "{errors}");
+        once_each(&site, made + later.len())?;
+    }
+    let report = books::report(&site.bench.path("home/watchkeeper/llm"))?;
+    books::balance(&report, &site.model.requests()?)?;
+    site.model.kept_its_contract()
+}
+
+/// After so many requests to the model each tool ran once, and everything that began has its end in the trace.
+fn once_each(site: &Site, made: usize) -> anyhow::Result<()> {
+    let trace = site.trace()?;
+    let asked = site.model.requests()?.len();
+    ensure!(asked == made, "{asked} requests, not {made}");
+    let ends =
+        ["model", "model_again", "model_away", "not_reworded"].map(|what| count(&trace, what));
+    ensure!(
+        ends.iter().sum::<usize>() == asked,
+        "{asked} requests, {ends:?}: {trace:#?}"
+    );
+    let of = |what: &str, tool: &str| {
+        let entries = trace
+            .iter()
+            .filter(|entry| entry["what"] == what && entry["of"]["tool"] == tool);
+        entries
+            .map(|entry| entry["of"]["call"].clone())
+            .collect::<Vec<_>>()
+    };
+    for tool in ["memory_note", "get_snapshot"] {
+        let (began, came) = (of("tool", tool), of("result", tool));
+        ensure!(
+            began.len() == 1 && began == came,
+            "{tool}: {began:?} {came:?}"
+        );
+    }
+    let frames = site
+        .asked()
+        .into_iter()
+        .filter(|r| r == "GET /v1/sources/test/frame.jpg");
+    ensure!(
+        frames.count() == 1,
+        "the runtime was asked: {:?}",
+        site.asked()
+    );
+    let mut notes = String::new();
+    for entry in std::fs::read_dir(site.bench.path("home/watchkeeper/memory/observations"))? {
+        notes.push_str(&std::fs::read_to_string(entry?.path())?);
+    }
+    ensure!(notes.matches("the door is left").count() == 1, "{notes}");
+    Ok(())
+}
+
+#[test]
+fn whatever_goes_wrong_with_a_second_opinion_the_event_is_told_and_says_what_became_of_it()
+-> anyhow::Result<()> {
+    let house = Bench::new("")?;
+    let _runtime = house.runtime()?;
+    let rule = json!({"name": "somebody", "severity": "warning", "second_opinion_may_lower": true});
+    let events = doubtful(&house, &[rule])?;
+    let event = events.first().context("an event")?;
+    rows::each(table(), |row| in_a_second_opinion(&house, event, &row))
+}
+
+fn in_a_second_opinion(house: &Bench, event: &Value, row: &Row) -> anyhow::Result<()> {
+    let refutes = || {
+        says(&json!({
+            "verdict": "refute", "confidence": 1.0, "seen": "a shadow", "text_seen": "", "injection_suspected": false,
+        }))
+    };
+    // Only a call can be cut off within a call.
+    let broken = match row.fault["kind"].as_str() {
+        Some("truncated_call") => calls(&[("get_event", json!({}))]),
+        _ => refutes(),
+    };
+    let mut steps = vec![faulty(broken, &row.fault); row.times];
+    if matches!(row.comes, Comes::Mended) {
+        steps.push(refutes());
+    }
+    let site = Site::beside(house, "", &steps)?;
+    let broker = Mosquitto::start(&site.bench.path("broker"))?;
+    let subscriber = broker.subscribe("#")?;
+    site.bench.configure(&format!(
+        "{}{SOON}second_opinion = true\n[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
+        site.model.section(),
+        broker.port
+    ))?;
+    let agent = site.bench.agent()?;
+    let word = wait_up_to(LONG, "the word on the event", || {
+        subscriber.bodies("/opinion/").pop()
+    });
+    let word = word.with_context(|| agent.log_text())?;
+    // Whoever was told of the event was told before, and of all that came after.
+    let messages = subscriber.messages();
+    let at = |part: &str| messages.iter().position(|(topic, _)| topic.contains(part));
+    ensure!(
+        at("/ev/") < at("/opinion/") && at("/ev/").is_some(),
+        "{messages:?}"
+    );
+    ensure!(
+        word["id"] == event["id"] && word["event_seq"] == event["seq"],
+        "{word:#}"
+    );
+    let reason = word["decision"]["reason"].as_str().unwrap_or_default();
+    match row.comes {
+        Comes::Harmless | Comes::Mended => {
+            ensure!(
+                word["outcome"] == "lowered" && word["opinion"]["seen"] == "a shadow",
+                "{word:#}"
+            );
+        }
+        Comes::GivenUp(why) => {
+            ensure!(
+                word["outcome"] == "stands" && word["opinion"].is_null(),
+                "{word:#}"
+            );
+            ensure!(word["decision"]["verdict"] == "escalate", "{word:#}");
+            ensure!(
+                reason.starts_with("the local decision stands") && reason.contains(why),
+                "{reason}"
+            );
+        }
+    }
+    ensure!(!word.to_string().contains(KEY));
+    agent.stop()?;
+    let picture = site
+        .asked()
+        .into_iter()
+        .filter(|r| r.starts_with("GET /v1/media/"));
+    ensure!(
+        picture.count() == 1,
+        "the picture was fetched: {:?}",
+        site.asked()
+    );
+    ensure!(
+        site.asked().iter().all(|r| r.starts_with("GET /v1/")),
+        "{:?}",
+        site.asked()
+    );
+    let made = site.model.requests()?;
+    ensure!(made.len() == steps.len(), "{} requests", made.len());
+    let trace = std::fs::read_to_string(site.bench.path("state/assistant/trace.jsonl"))?;
+    ensure!(!trace.contains(KEY), "{trace}");
+    let trace: Vec<Value> = trace
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()?;
+    let [again, answered, away] =
+        ["model_again", "model", "model_away"].map(|what| count(&trace, what));
+    let is_given_up = matches!(row.comes, Comes::GivenUp(_));
+    ensure!(again + answered + away == made.len(), "{trace:#?}");
+    ensure!(
+        (away, count(&trace, "no_opinion")) == (usize::from(is_given_up), usize::from(is_given_up)),
+        "{trace:#?}"
+    );
+    ensure!(
+        count(&trace, "opinion") == usize::from(!is_given_up),
+        "{trace:#?}"
+    );
+    let report = books::report(&site.bench.path("state/agent"))?;
+    books::balance(&report, &made)?;
+    site.model.kept_its_contract()
+}

@@ -1,0 +1,327 @@
+//! The eight scenarios that the agent was designed by, each from a person's words to what comes of them: real programs, real footage, a model that plays a script.
+//!
+//! | # | The person says | What shows it |
+//! |---|---|---|
+//! | 1 | "Detect all people in this video: test.mp4" | [`people_in_a_recording_are_detected_and_reported`] |
+//! | 2 | "Watch test.mp4 and count people crossing the middle of the frame" | `setting_up.rs`: a watch is looked at, written, tried, proposed, confirmed, and counts as it was tried; the clip is a car park |
+//! | 3 | "What objects can you detect?" | [`what_can_be_detected_is_what_the_models_of_the_box_know`] |
+//! | 4 | "Use the YOLO-World model to find all 'coffee cups' in image.jpg" | [`an_object_is_looked_for_in_a_picture_by_the_model_that_is_here`]: no model that finds words it never learned comes with the box, so the one that was named is missed, which is said, and the one that is here looks for its class `cup` |
+//! | 5 | "Stop all pipelines" | `setting_up.rs`: everything is stopped by a proposal and a yes |
+//! | 6 | "Set up PPE detection – alert when someone doesn't have a hard hat" | [`a_model_of_the_owners_own_alerts_of_whoever_wears_no_hard_hat`] (with a network of one's own, as none comes with the box), `setting_up.rs`: where no model of the box knows the class, it is said and nothing is proposed |
+//! | 7 | "What's in this image?" with a picture | [`what_is_in_a_picture_is_answered_by_the_model_of_language_that_sees_it`] |
+//! | 8 | a workflow with a mistake | `setting_up.rs`: a mistake in the definition is mended by what the check says, a line beside the picture by what the preview shows, both within two attempts |
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use watchkeeper_tests::daemons::{data, wait_up_to};
+use watchkeeper_tests::person::ask_json;
+use watchkeeper_tests::scene::LONG;
+use watchkeeper_tests::scripted_model::{answers, calls};
+use watchkeeper_tests::site::{DEMO, Site, clip, last, validate};
+
+/// A folder of models in which there is the network of the footage, under the name that the box knows it by.
+fn with_network(data: &Path, folder: &Path) -> anyhow::Result<String> {
+    let models = folder.join("models");
+    fs::create_dir(&models)?;
+    fs::copy(
+        data.join("models/yolox_nano.onnx"),
+        models.join("yolox-nano.onnx"),
+    )?;
+    Ok(format!("[models]\ndir = {models:?}\n"))
+}
+
+/// A workflow of a model that finds these classes, with a tracker behind it.
+fn detection(model: &str, kind: &str, classes: &[&str]) -> Value {
+    json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": format!("roboflow_core/{kind}"), "name": "detect", "images": "$inputs.image", "model_id": model, "class_filter": classes},
+            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.detect.predictions"},
+        ],
+        "outputs": [{"type": "JsonField", "name": "found", "selector": "$steps.detect.predictions"}],
+    })
+}
+
+/// It puts the first draft up as this pipeline.
+fn propose(pipeline: &str, rules: &Value, says: &str) -> Value {
+    calls(&[(
+        "propose_deployment",
+        json!({
+            "draft": "d1", "camera": "test", "pipeline": pipeline, "rules": rules.to_string(), "says": says,
+            "assumed": [], "not_possible": [], "stop_after_s": 0,
+        }),
+    )])
+}
+
+/// Asks, says yes to what is proposed, and waits for the end of the recording; answers the pipeline as it is then.
+fn confirmed(site: &Site, words: &str) -> anyhow::Result<Value> {
+    let (code, objects, errors) = ask_json(&site.bench, &["--think", words])?;
+    ensure!(code == 0, "{errors} {objects:#?}");
+    let proposal = last(&objects, "proposal")?;
+    ensure!(site.pipelines()?.is_empty(), "nothing was said yes to");
+    let id = proposal["id"].as_str().context("an id")?;
+    let (code, _, errors) = ask_json(&site.bench, &["--confirm", id])?;
+    ensure!(code == 0, "{errors}");
+    wait_up_to(2 * LONG, "the end of the recording", || {
+        let all = site.pipelines().ok()?;
+        all.into_iter().find(|p| p["state"]["state"] == "ended")
+    })
+}
+
+/// What the model answers to a question.
+fn answer(site: &Site, arguments: &[&str]) -> anyhow::Result<String> {
+    let (code, objects, errors) = ask_json(&site.bench, arguments)?;
+    ensure!(code == 0, "{errors} {objects:#?}");
+    Ok(last(&objects, "answer")?["text"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned())
+}
+
+/// The events of rules, by their class.
+fn classes(site: &Site) -> anyhow::Result<Vec<String>> {
+    let events = site.bench.events()?;
+    let new = events
+        .iter()
+        .filter(|e| e["body"]["kind"] == "rule" && e["phase"] == "new");
+    Ok(new
+        .map(|e| e["body"]["label"].as_str().unwrap_or_default().to_owned())
+        .collect())
+}
+
+#[test]
+fn people_in_a_recording_are_detected_and_reported() -> anyhow::Result<()> {
+    let Some(data) = data("people on a pavement, by a network") else {
+        return Ok(());
+    };
+    let folder = tempfile::tempdir()?;
+    let appears = json!([{"name": "person", "when": {"kind": "appears", "detections": "$steps.tracker.tracked_detections"}}]);
+    let steps = [
+        calls(&[("list_available_models", json!({}))]),
+        validate(&detection(
+            "yolox-nano",
+            "roboflow_object_detection_model@v2",
+            &["person"],
+        )),
+        propose("people", &appears, "Detects all people in the recording."),
+        answers("It waits for your yes."),
+        calls(&[
+            (
+                "stream_status",
+                json!({"pipeline": "people", "definition": false}),
+            ),
+            (
+                "query_events",
+                json!({"camera": "test", "class": "person", "hours": 0}),
+            ),
+        ]),
+        answers("People walk by, several at a time."),
+    ];
+    let site = Site::new(
+        &clip(&data, "TUD-Campus.mp4"),
+        &with_network(&data, folder.path())?,
+        &steps,
+    )?;
+    let ended = confirmed(&site, "Detect all people in this video: test.mp4")?;
+    ensure!(
+        ended["detector"].to_string().contains("yolox-nano"),
+        "{ended:#}"
+    );
+    // Six people at a time walk by, of whom some hide behind others.
+    let found = ended
+        .pointer("/results/outputs/found/predictions")
+        .and_then(Value::as_array);
+    let found = found.with_context(|| format!("{ended:#}"))?;
+    ensure!(
+        found.len() >= 2 && found.iter().all(|d| d["class"] == "person"),
+        "{found:#?}"
+    );
+    let people = classes(&site)?;
+    ensure!(
+        people.len() >= 3 && people.iter().all(|class| class == "person"),
+        "{people:?}"
+    );
+    // They are reported from what the box says.
+    let said = answer(&site, &["--think", "What did you find?"])?;
+    ensure!(said == "People walk by, several at a time.", "{said}");
+    // All of it, which the trace would cut.
+    let requests = site.model.requests()?;
+    let told = requests.last().context("a request")?["body"].to_string();
+    let number = format!("\\\"number\\\":{}", people.len());
+    for part in ["\\\"classes\\\":[\\\"person\\\"]", number.as_str()] {
+        ensure!(told.contains(part), "no {part} in {told}");
+    }
+    site.model.kept_its_contract()
+}
+
+#[test]
+fn what_can_be_detected_is_what_the_models_of_the_box_know() -> anyhow::Result<()> {
+    let Some(data) = data("what a network knows") else {
+        return Ok(());
+    };
+    let folder = tempfile::tempdir()?;
+    let steps = [
+        calls(&[
+            ("list_workflow_blocks", json!({"category": "model"})),
+            ("list_available_models", json!({})),
+        ]),
+        answers("Eighty classes, such as person, car and cup."),
+    ];
+    let site = Site::new(DEMO, &with_network(&data, folder.path())?, &steps)?;
+    let said = answer(&site, &["--think", "What objects can you detect?"])?;
+    ensure!(said.starts_with("Eighty"), "{said}");
+    let requests = site.model.requests()?;
+    let told = requests.last().context("a request")?["body"].to_string();
+    for known in ["yolox-nano", "motion", "person", "cup", "toothbrush"] {
+        let known = format!("\\\"{known}\\\"");
+        ensure!(told.contains(&known), "no {known} in {told}");
+    }
+    ensure!(told.contains("roboflow_object_detection_model"), "{told}");
+    ensure!(site.pipelines()?.is_empty());
+    site.model.kept_its_contract()
+}
+
+#[test]
+fn an_object_is_looked_for_in_a_picture_by_the_model_that_is_here() -> anyhow::Result<()> {
+    let Some(data) = data("a cup in a photo, by a network") else {
+        return Ok(());
+    };
+    let folder = tempfile::tempdir()?;
+    let looks = |model: &str, class: &str| {
+        calls(&[(
+            "infer_image",
+            json!({"camera": "", "picture": "image.jpg", "model_id": model, "classes": [class], "confidence": 0.3}),
+        )])
+    };
+    let steps = [
+        looks("yolo-world", "coffee cup"),
+        looks("yolox-nano", "coffee cup"),
+        looks("yolox-nano", "cup"),
+        answers("YOLO-World is not here; the model that is finds one cup."),
+    ];
+    let site = Site::new(DEMO, &with_network(&data, folder.path())?, &steps)?;
+    let picture = photo(&data, folder.path())?;
+    let words = "Use the YOLO-World model to find all 'coffee cups' in image.jpg";
+    let said = answer(&site, &["--think", "--image", &picture, words])?;
+    ensure!(said.contains("finds one cup"), "{said}");
+    let looked = site.results("infer_image")?;
+    ensure!(
+        looked[0].contains("there is no model") && looked[0].contains("yolox-nano"),
+        "{looked:?}"
+    );
+    ensure!(
+        looked[1].contains("does not know the class") && looked[1].contains("cup"),
+        "{looked:?}"
+    );
+    ensure!(
+        looked[2].contains("\\\"found\\\":1") && looked[2].contains("cup"),
+        "{looked:?}"
+    );
+    ensure!(site.pipelines()?.is_empty());
+    site.model.kept_its_contract()
+}
+
+/// A photo of a cup on a table.
+fn photo(data: &Path, folder: &Path) -> anyhow::Result<String> {
+    let path = folder.join("image.jpg");
+    fs::copy(data.join("coco/images/000000002592.jpg"), &path)?;
+    Ok(path.display().to_string())
+}
+
+#[test]
+fn what_is_in_a_picture_is_answered_by_the_model_of_language_that_sees_it() -> anyhow::Result<()> {
+    let Some(data) = data("a photo") else {
+        return Ok(());
+    };
+    let folder = tempfile::tempdir()?;
+    let looks = json!({"camera": "", "picture": "image.jpg", "model_id": "motion", "classes": [], "confidence": 0.3});
+    let site = Site::demo(&[
+        calls(&[("infer_image", looks)]),
+        answers("A cup and a plate on a table."),
+    ])?;
+    let picture = photo(&data, folder.path())?;
+    // No rule reads a picture, so nobody has to say that it is the model's matter.
+    let said = answer(&site, &["--image", &picture, "What's in this image?"])?;
+    ensure!(said == "A cup and a plate on a table.", "{said}");
+    let requests = site.model.requests()?;
+    let sent = requests.last().context("a request")?["body"]["messages"].clone();
+    let sent = sent
+        .as_array()
+        .and_then(|m| m.last())
+        .context("a message")?;
+    let sent = &sent["content"][0]["content"][0];
+    ensure!(
+        sent["type"] == "image" && sent["source"]["media_type"] == "image/jpeg",
+        "{}",
+        sent["type"]
+    );
+    ensure!(site.pipelines()?.is_empty());
+    site.model.kept_its_contract()
+}
+
+/// Models and a recording of a place at which something bright, which the network takes for a head without a hat, comes into the picture and goes on.
+fn building_site(folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let (models, place) = (folder.join("models"), folder.join("place"));
+    fs::create_dir(&models)?;
+    fs::create_dir(&place)?;
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
+    fs::copy(own.join("bright-seg.onnx"), models.join("hard-hats.onnx"))?;
+    let manifest = fs::read_to_string(own.join("bright-seg.toml"))?;
+    let manifest = manifest
+        .replace("bright-seg", "hard-hats")
+        .replace("\"thing\"", "\"no-hardhat\"");
+    fs::write(models.join("hard-hats.toml"), manifest)?;
+    for frame in 0..40_u32 {
+        let left = frame.saturating_sub(10) * 2;
+        let picture = image::RgbImage::from_fn(128, 64, |x, y| {
+            let is_bright = frame >= 10 && (left..left + 40).contains(&x) && (16..48).contains(&y);
+            image::Rgb(if is_bright { [255; 3] } else { [0; 3] })
+        });
+        picture.save(place.join(format!("{frame:02}.png")))?;
+    }
+    Ok((models, place))
+}
+
+#[test]
+fn a_model_of_the_owners_own_alerts_of_whoever_wears_no_hard_hat() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (models, place) = building_site(folder.path())?;
+    let alert = json!([{
+        "name": "no-hard-hat", "severity": "critical", "classes": ["no-hardhat"],
+        "when": {"kind": "appears", "detections": "$steps.tracker.tracked_detections"},
+    }]);
+    let steps = [
+        calls(&[("list_available_models", json!({}))]),
+        validate(&detection(
+            "hard-hats",
+            "roboflow_instance_segmentation_model@v2",
+            &["no-hardhat"],
+        )),
+        propose("hats", &alert, "Tells you of whoever wears no hard hat."),
+        answers("It waits for your yes."),
+    ];
+    let site = Site::new(
+        &place.display().to_string(),
+        &format!("[models]\ndir = {models:?}\n"),
+        &steps,
+    )?;
+    let words = "Set up PPE detection – alert when someone doesn't have a hard hat";
+    let ended = confirmed(&site, words)?;
+    ensure!(
+        ended["results"]["step_errors"]
+            .as_object()
+            .is_none_or(serde_json::Map::is_empty),
+        "{ended:#}"
+    );
+    ensure!(
+        classes(&site)? == ["no-hardhat"],
+        "{:#?}",
+        site.bench.events()?
+    );
+    ensure!(site.results("list_available_models")?[0].contains("no-hardhat"));
+    site.model.kept_its_contract()
+}
