@@ -13,9 +13,9 @@ use gstreamer as gst;
 use gstreamer::prelude::{Cast, ElementExt, GstBinExt, ObjectExt};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
+use watchkeeper_detect::backend::{self, BackendChoice, OrtPlaces};
+use watchkeeper_detect::network::{Feed, input_shape};
 use watchkeeper_models::Zoo;
-use watchkeeper_runtime::detect::backend::{self, BackendChoice, OrtPlaces};
-use watchkeeper_runtime::detect::network::{Feed, input_shape};
 
 /// Runs before the clocks start: allocators and caches are warm afterwards.
 const WARM_UP: u32 = 5;

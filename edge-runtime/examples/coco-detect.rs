@@ -13,10 +13,10 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_runtime::detect::{
+use watchkeeper_detect::{
     DetectParams, DetectTimes, Detector, DetectorPool, OpenRequest, RawDetection,
 };
-use watchkeeper_runtime::frame::{Frame, FrameId};
+use watchkeeper_vision::frame::{Frame, FrameId};
 
 /// Nothing here depends on when a picture was taken.
 const NO_TIME: Wall = Wall {

@@ -1,9 +1,7 @@
 //! The daemon that watches: capture, inference, workflows, heuristics, journal, and the API on a Unix socket.
 //!
-//! Map, in the order of one frame's way:
-//! - [`frame`]: a picture with its times, and the planes it is made of;
+//! Map, in the order of one frame's way (a frame is `watchkeeper-vision`'s, and `watchkeeper-detect` finds what is in it):
 //! - [`capture`]: everything that delivers frames, one state machine a source;
-//! - [`detect`]: pictures to detections, over the back ends that this machine has;
 //! - [`pipeline`]: one frame through detector, compiled workflow, visits and heuristics;
 //! - [`media`]: JPEG snapshots and annotated videos;
 //! - [`journal`]: events, durable before they are spoken of, and the pipelines to run after a restart;
@@ -13,17 +11,15 @@
 //! - [`daemon`]: the order of start and stop, [`guard`]: what keeps a crash loop from bricking the box, [`clock`]: the wall clock, [`thread`]:
 //!   threads that are waited for, but not for ever.
 //!
-//! Invariants: only this crate knows GStreamer and ONNX, and their types stay inside [`capture`], [`media`] and
-//! [`detect`]; past [`detect`] a frame's pixels are only read to draw on a copy.
+//! Invariants: only this crate knows GStreamer, and its types stay inside [`capture`] and [`media`], as those of ONNX stay inside
+//! `watchkeeper-detect`; past detection a frame's pixels are only read to draw on a copy.
 
 pub mod api;
 pub mod capture;
 pub mod clock;
 pub mod daemon;
-pub mod detect;
 pub mod dry_run;
 pub mod effects;
-pub mod frame;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod guard;

@@ -16,16 +16,16 @@ use watchkeeper_config::Config;
 use watchkeeper_contract::effect::Effect;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::workflow::WorkflowError;
-use watchkeeper_engine::detections::Detections;
-use watchkeeper_engine::geometry::BBox;
+use watchkeeper_detect::{Detector, OpenError};
 use watchkeeper_engine::workflow::{
     self, Array, ClassScore, Compiled, DetectRequest, Gaze, Host, ImageValue, Packed, Pictures,
     RgbPixels, RuntimeInput, StepFailure, VideoMeta, Writing, codec,
 };
+use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::frame::{Frame, FrameId, Picture};
+use watchkeeper_vision::geometry::BBox;
 
 use crate::clock;
-use crate::detect::{Detector, OpenError};
-use crate::frame::{Frame, FrameId, Picture};
 use crate::pipeline::detectors::Detectors;
 use crate::pipeline::host::DetectHost;
 use crate::pipeline::models::Models;

@@ -8,7 +8,7 @@ use watchkeeper_contract::source::{LossCause, Pace, RtspTransport, SourceSpec};
 use watchkeeper_runtime::capture::mailbox::{FrameReceiver, Recv};
 use watchkeeper_runtime::capture::notices::{self, Inbox, SourceNotice};
 use watchkeeper_runtime::capture::source::{Deps, Source, SourceHandle};
-use watchkeeper_runtime::frame::Frame;
+use watchkeeper_vision::frame::Frame;
 
 /// A running source with one subscriber.
 #[derive(Debug)]

@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use watchkeeper_engine::geometry::Point;
 use watchkeeper_engine::workflow::{Compiled, Overlay, validate};
+use watchkeeper_vision::geometry::Point;
 
 /// What a label says: there are no tracks on a still picture.
 const LABEL: &str = "Class and Confidence";

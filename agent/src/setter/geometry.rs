@@ -4,8 +4,8 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use watchkeeper_engine::geometry::{Point, polygon_area};
 use watchkeeper_engine::workflow::Overlay;
+use watchkeeper_vision::geometry::{Point, polygon_area};
 
 /// Share of the picture below which a zone is worth a word: some 50 × 40 pixels of 1280 × 720.
 const SMALL: f64 = 0.002;

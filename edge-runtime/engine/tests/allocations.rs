@@ -13,12 +13,12 @@ use std::time::Duration;
 use allocation_counter::measure;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
-use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
-use watchkeeper_engine::geometry::BBox;
-use watchkeeper_engine::track::tracker::{Tracker, TrackerConfig};
 use watchkeeper_engine::workflow::{
     DetectRequest, Host, ImageValue, Packed, RgbPixels, Value, VideoMeta, compile,
 };
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
+use watchkeeper_vision::geometry::BBox;
+use watchkeeper_vision::track::tracker::{Tracker, TrackerConfig};
 
 fn found(bbox: BBox, confidence: f64, number: u64) -> Detection {
     Detection::new(

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use gif::{ColorOutput, DecodeOptions, Decoder, DecodingError, DisposalMethod, MemoryLimit};
 use watchkeeper_contract::source::LossCause;
+use watchkeeper_vision::frame::Picture;
 
 use super::cause;
 use super::feed::{Broken, Feed, Raw, Step};
-use crate::frame::Picture;
 
 /// Bytes that decoding one picture may take: 4096 × 4096 pixels.
 const MOST_BYTES: NonZeroU64 = NonZeroU64::new(64 << 20).unwrap();

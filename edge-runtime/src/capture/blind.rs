@@ -10,8 +10,7 @@
 use std::time::Duration;
 
 use watchkeeper_contract::source::Blindness;
-
-use crate::frame::{Picture, PixelFormat};
+use watchkeeper_vision::frame::{Picture, PixelFormat};
 
 /// Time without any change after which a picture counts as frozen.
 pub const FROZEN_AFTER: Duration = Duration::from_secs(30);

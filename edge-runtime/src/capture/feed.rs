@@ -6,8 +6,7 @@
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::source::LossCause;
-
-use crate::frame::Picture;
+use watchkeeper_vision::frame::Picture;
 
 /// A picture as it comes out of a feed.
 #[derive(Debug, Clone)]
@@ -111,7 +110,7 @@ pub(super) mod testing {
     use watchkeeper_contract::id::SourceId;
     use watchkeeper_contract::time::{TimeQuality, Wall};
 
-    use crate::frame::{Frame, FrameId, Picture};
+    use watchkeeper_vision::frame::{Frame, FrameId, Picture};
 
     /// A grey picture.
     pub(crate) fn grey(width: u32, height: u32, luma: u8) -> Picture {

@@ -18,12 +18,12 @@ use gstreamer_video as gst_video;
 use gstreamer_video::prelude::VideoFrameExt;
 use url::Url;
 use watchkeeper_contract::source::LossCause;
+use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, Plane, Planes};
 
 pub use self::device::LET_DEVICES_GO;
 pub(super) use self::pipeline::Origin;
 use super::cause;
 use super::feed::{Broken, Feed, Raw, Step};
-use crate::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, Plane, Planes};
 
 /// What the streaming threads tell the feed.
 #[derive(Default)]

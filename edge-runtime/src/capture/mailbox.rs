@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::source::LossCause;
-
-use crate::frame::Frame;
+use watchkeeper_vision::frame::Frame;
 
 /// Most frames that wait for one subscriber of a recording; a live source has a slot of one.
 pub const QUEUE: usize = 2;
@@ -287,10 +286,10 @@ pub(crate) mod testing {
     //! A camera that shows what a test wants it to.
 
     use super::*;
-    use crate::frame::{FrameId, Picture};
     use crate::pipeline::worker::Subscribe;
     use watchkeeper_contract::id::SourceId;
     use watchkeeper_contract::time::{TimeQuality, Wall};
+    use watchkeeper_vision::frame::{FrameId, Picture};
 
     /// Live pictures, one at a time.
     #[derive(Debug, Default)]

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use watchkeeper_contract::source::LossCause;
+use watchkeeper_vision::frame::Picture;
 
 use super::feed::{Broken, Feed, Raw, Step};
-use crate::frame::Picture;
 
 /// Pace of a folder: ten pictures a second of its own time.
 const INTERVAL: Duration = Duration::from_millis(100);

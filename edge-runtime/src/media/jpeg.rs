@@ -5,8 +5,7 @@
 //! than its size says is refused and never read past.
 
 use image::{ExtendedColorType, RgbImage};
-
-use crate::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, Plane};
+use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, Plane};
 
 /// Why a picture can't be turned into RGB or JPEG.
 #[derive(Debug, thiserror::Error)]
@@ -185,7 +184,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::frame::OwnedPlanes;
+    use watchkeeper_vision::frame::OwnedPlanes;
 
     fn picture(
         size: [u32; 2],

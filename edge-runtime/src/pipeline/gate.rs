@@ -7,7 +7,7 @@
 //! (a first-order background after Wren et al., Pfinder, 1997) that follows slow light. Where nearly every cell changed it is
 //! the light, if one gain and one offset explain the change; else something stands in front of the camera.
 
-use crate::frame::{Picture, PixelFormat};
+use watchkeeper_vision::frame::{Picture, PixelFormat};
 
 /// Cells across and down. 16 by 9 pixels of a 1080p picture's 120 fit a person 30 m from a usual lens.
 const GRID: (usize, usize) = (32, 18);
@@ -157,7 +157,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::frame::{ColorMatrix, Colorimetry, OwnedPlanes};
+    use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, OwnedPlanes};
 
     fn grey(value: u8, square: Option<(usize, usize, u8)>) -> Picture {
         let (width, height) = (320usize, 180usize);

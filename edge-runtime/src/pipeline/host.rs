@@ -11,21 +11,21 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use watchkeeper_contract::effect::Effect;
-use watchkeeper_engine::detections::{Detection, DetectionId, Detections, Extra};
-use watchkeeper_engine::mask::Mask;
+use watchkeeper_detect::{
+    DepthMap, DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, FaceGaze,
+    RawDetection, Shape,
+};
 use watchkeeper_engine::workflow::{
     Array, ClassScore, DetectRequest, Gaze, Host, ImageValue, Pixels, Task, Writing,
 };
 use watchkeeper_models::manifest::Task as Does;
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Extra};
+use watchkeeper_vision::frame::{Frame, Picture};
+use watchkeeper_vision::mask::Mask;
 
 use super::detectors::Detectors;
 use crate::clock;
-use crate::detect::{
-    DepthMap, DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, FaceGaze,
-    RawDetection, Shape,
-};
 use crate::effects::Outlet;
-use crate::frame::{Frame, Picture};
 
 /// The frame that is being processed, and the value under which the workflow knows its pixels.
 #[derive(Clone)]

@@ -26,6 +26,7 @@ use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, WarningKind};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::source::{SourceSpec, SourceState};
+use watchkeeper_vision::frame::Frame;
 
 use self::outages::OutageJournal;
 use self::pipelines::Turns;
@@ -42,7 +43,6 @@ use crate::capture::mailbox::Recv;
 use crate::capture::notices::{self, Teller};
 use crate::capture::source::SourceHandle;
 use crate::effects::Effects;
-use crate::frame::Frame;
 use crate::guard::GuardFile;
 use crate::journal::Journal;
 use crate::server::metrics::Metrics;

@@ -22,6 +22,8 @@ pub mod gate;
 pub mod host;
 pub mod manager;
 pub mod models;
+#[cfg(test)]
+mod motion_clips;
 pub mod outage;
 pub mod pixels;
 pub mod plan;

@@ -6,10 +6,11 @@ use std::num::NonZeroUsize;
 
 use watchkeeper_config::{Backend, Config};
 use watchkeeper_contract::model::ModelInfo;
+use watchkeeper_detect::motion::MotionSettings;
+use watchkeeper_detect::{
+    BackendChoice, Detector, DetectorPool, OpenError, OpenRequest, OrtPlaces,
+};
 use watchkeeper_models::Zoo;
-
-use crate::detect::motion::MotionSettings;
-use crate::detect::{BackendChoice, Detector, DetectorPool, OpenError, OpenRequest, OrtPlaces};
 
 /// Opens detectors the configured way.
 #[derive(Debug)]

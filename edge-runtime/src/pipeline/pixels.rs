@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use image::RgbImage;
 use image::imageops::{self, FilterType};
 use watchkeeper_engine::workflow::{Pixels, RgbPixels};
+use watchkeeper_vision::frame::Picture;
 
-use crate::frame::Picture;
 use crate::media::jpeg;
 
 /// A picture that becomes RGB on demand.

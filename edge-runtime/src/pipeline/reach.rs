@@ -4,8 +4,8 @@
 //! outside; the picture reaches from 0 to its width and height, both included, in pixels of the source.
 
 use watchkeeper_contract::pipeline::{PipelineWarning, WarningKind};
-use watchkeeper_engine::geometry::Point;
 use watchkeeper_engine::workflow::Overlay;
+use watchkeeper_vision::geometry::Point;
 
 /// Looks at each line and zone of a workflow whose picture has this size in pixels.
 #[must_use]

@@ -15,12 +15,13 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{
     DetectMode, LineCount, PipelineResults, PipelineSpec, PipelineWarning, StepError,
 };
-use watchkeeper_engine::analytics::Visits;
-use watchkeeper_engine::analytics::recent::Recent;
 use watchkeeper_engine::heuristics::{Change, Input, LocalTime, Moment, NeedKind, RuleSet};
 use watchkeeper_engine::workflow::{
     Anew, Execution, ImageValue, Overlay, Pixels, SlotId, StateError, VideoMeta,
 };
+use watchkeeper_vision::analytics::Visits;
+use watchkeeper_vision::analytics::recent::Recent;
+use watchkeeper_vision::frame::Frame;
 
 use super::gate::MotionGate;
 use super::host::DetectHost;
@@ -29,7 +30,6 @@ use super::plan::Plan;
 use super::reach;
 use super::source_clock::SourceClock;
 use super::stages::{Stage, StageTimes};
-use crate::frame::Frame;
 
 /// Tracks of each tracker that are remembered for counting different ones; those not seen for longest are forgotten.
 const TRACKS_REMEMBERED: usize = 4096;

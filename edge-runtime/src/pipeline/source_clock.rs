@@ -6,9 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use watchkeeper_engine::track::Cadence;
-
-use crate::frame::Frame;
+use watchkeeper_vision::frame::Frame;
+use watchkeeper_vision::track::Cadence;
 
 /// Source time over whatever the source does.
 #[derive(Debug, Default)]

@@ -23,6 +23,7 @@ use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::heuristics::Change;
 use watchkeeper_engine::workflow::{Pixels, RgbPixels};
+use watchkeeper_vision::frame::Frame;
 
 use super::pixels::{fitted, to_image};
 use super::recorder::{Flushed, Pictures, Recorder};
@@ -32,7 +33,6 @@ use super::screen::{self, Screen};
 use super::states::{Keeper, Kept, PipelineMemory};
 use crate::capture::mailbox::{FrameReceiver, Leave, Recv};
 use crate::clock;
-use crate::frame::Frame;
 use crate::media::video::VideoWriter;
 use crate::server::metrics::Metrics;
 use crate::thread::Thread;

@@ -6,19 +6,19 @@
 
 use std::path::Path;
 
-use watchkeeper_engine::geometry::{BBox, Point};
-use watchkeeper_models::Manifest;
-use watchkeeper_models::manifest::DecodeKind;
-use watchkeeper_runtime::detect::RawDetection;
-use watchkeeper_runtime::detect::decode::lines::Line;
-use watchkeeper_runtime::detect::decode::segments::Telling;
-use watchkeeper_runtime::detect::decode::shapes::{Shape, Shapes};
-use watchkeeper_runtime::detect::decode::{
+use watchkeeper_detect::RawDetection;
+use watchkeeper_detect::decode::lines::Line;
+use watchkeeper_detect::decode::segments::Telling;
+use watchkeeper_detect::decode::shapes::{Shape, Shapes};
+use watchkeeper_detect::decode::{
     self, Request, ctc, decode, depth, embedding, gaze, lines, segments,
 };
-use watchkeeper_runtime::detect::letterbox::Letterbox;
-use watchkeeper_runtime::detect::network::Tensor;
-use watchkeeper_runtime::detect::nms::suppress;
+use watchkeeper_detect::letterbox::Letterbox;
+use watchkeeper_detect::network::Tensor;
+use watchkeeper_detect::nms::suppress;
+use watchkeeper_models::Manifest;
+use watchkeeper_models::manifest::DecodeKind;
+use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::hostile::Choices;
 

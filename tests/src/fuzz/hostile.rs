@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use watchkeeper_contract::id::TrackId;
-use watchkeeper_engine::detections::{Detection, DetectionId, Detections, Extra};
-use watchkeeper_engine::geometry::BBox;
 use watchkeeper_engine::workflow::{DetectRequest, Host, ImageValue, Packed, RgbPixels, VideoMeta};
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Extra};
+use watchkeeper_vision::geometry::BBox;
 
 /// Size of the pictures in which hostile boxes are found.
 pub(super) const PICTURE: [u32; 2] = [64, 48];

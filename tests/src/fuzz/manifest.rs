@@ -5,10 +5,10 @@
 
 use std::path::Path;
 
+use watchkeeper_detect::letterbox::Letterbox;
 use watchkeeper_models::manifest::{DecodeKind, Fit, Manifest};
 use watchkeeper_models::raw::is_name;
 use watchkeeper_models::{Sha256Sum, Zoo};
-use watchkeeper_runtime::detect::letterbox::Letterbox;
 
 pub(super) fn manifest(input: &[u8]) {
     let text = String::from_utf8_lossy(input);

@@ -1,7 +1,7 @@
 //! Bodies of the fuzz targets: one for every parser of outside data, each with the property that must hold.
 //!
 //! A body takes any bytes and panics where its property does not hold. It is run twice: by libFuzzer, which looks for new
-//! inputs (`tests/tools/fuzz`, crate `tests/fuzz`), and by `tests/tests/fuzz_seeds.rs`, which replays the seeds in
+//! inputs (`tests/tools/fuzz`, crate `tests/fuzz`), and by `tests/tests/it/fuzz_seeds.rs`, which replays the seeds in
 //! `tests/fuzz/seeds/NAME/` and mutations of them on every run of the suite. What libFuzzer finds becomes a seed.
 //!
 //! Invariants: a body is deterministic, keeps no state from one input to the next, and touches no file outside a folder of

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
-use watchkeeper_engine::geometry::BBox;
+use watchkeeper_vision::geometry::BBox;
 
 /// Most frames of a sequence: a day at 30 a second.
 const MOST_FRAMES: usize = 24 * 3600 * 30;

@@ -7,9 +7,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
-use watchkeeper_engine::track::byte_track::{ByteTrack, ByteTrackConfig};
-use watchkeeper_engine::track::tracker::{Tracker, TrackerConfig};
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
+use watchkeeper_vision::track::byte_track::{ByteTrack, ByteTrackConfig};
+use watchkeeper_vision::track::tracker::{Tracker, TrackerConfig};
 
 use super::files::{Found, Frames, Sequence, Tracked};
 

@@ -9,8 +9,8 @@
 
 use std::collections::BTreeMap;
 
-use watchkeeper_engine::geometry::BBox;
-use watchkeeper_engine::track::assign::Matcher;
+use watchkeeper_vision::geometry::BBox;
+use watchkeeper_vision::track::assign::Matcher;
 
 use super::files::{Frames, Tracked, Truth};
 

@@ -3,10 +3,10 @@
 //! A person who stands before a camera knows where the safe is; a model of language has to see it. So the places are drawn, with their names.
 
 use image::RgbImage;
-use watchkeeper_engine::draw::annotate::{self, TextBox};
-use watchkeeper_engine::draw::palette::{COLORS, Color};
-use watchkeeper_engine::draw::{Canvas, zone};
-use watchkeeper_engine::geometry::{BBox, Point};
+use watchkeeper_vision::draw::annotate::{self, TextBox};
+use watchkeeper_vision::draw::palette::{COLORS, Color};
+use watchkeeper_vision::draw::{Canvas, zone};
+use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::scene::Scene;
 

@@ -9,7 +9,7 @@ use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_engine::deploy;
-use watchkeeper_engine::geometry::{Point, intersection_area, polygon_area};
+use watchkeeper_vision::geometry::{Point, intersection_area, polygon_area};
 
 use super::check::{Behaviour, Bounds, Budget, Check, Deployed, Geom, Memory, Reply, State, Tools};
 use super::families::{Graph, Settings};

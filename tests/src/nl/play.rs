@@ -23,21 +23,21 @@ use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::spool::EffectNumber;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
-use watchkeeper_engine::geometry::BBox;
+use watchkeeper_detect::{
+    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection,
+};
 use watchkeeper_engine::heuristics::Change;
 use watchkeeper_models::MOTION;
 use watchkeeper_models::manifest::Task as ModelTask;
 use watchkeeper_runtime::clock;
-use watchkeeper_runtime::detect::{
-    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection,
-};
 use watchkeeper_runtime::effects::{Effects, Limits};
-use watchkeeper_runtime::frame::{Frame, FrameId, Picture};
 use watchkeeper_runtime::pipeline::detectors::Detectors;
 use watchkeeper_runtime::pipeline::host::DetectHost;
 use watchkeeper_runtime::pipeline::plan;
 use watchkeeper_runtime::pipeline::run::Run;
 use watchkeeper_runtime::pipeline::worker::new_id;
+use watchkeeper_vision::frame::{Frame, FrameId, Picture};
+use watchkeeper_vision::geometry::BBox;
 
 use super::families::{Graph, Tells};
 use super::scene::{Actor, Scene};

@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use watchkeeper_engine::geometry::{BBox, Point};
+use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::task::Rest;
 

@@ -20,11 +20,11 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use serde_json::Value;
 use watchkeeper_contract::workflow::{DryRun, FailedStep, WorkflowRun, WorkflowRunResult};
-use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
-use watchkeeper_engine::geometry::BBox;
 use watchkeeper_engine::workflow::{
     self, DetectRequest, Host, ImageValue, Packed, Pictures, RuntimeInput, VideoMeta, codec,
 };
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
+use watchkeeper_vision::geometry::BBox;
 
 use super::play::{Models, dry_run};
 use super::scene::Scene;

@@ -9,11 +9,11 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::Weekday;
 use watchkeeper_engine::deploy::plan;
-use watchkeeper_engine::detections::{Detection, DetectionId, Detections};
-use watchkeeper_engine::geometry::BBox;
 use watchkeeper_engine::heuristics::{Input, LocalTime, Moment, NeedKind};
 use watchkeeper_engine::workflow::{DetectRequest, Host, ImageValue, Packed, RgbPixels, VideoMeta};
 use watchkeeper_plain::{Plain, Scene};
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
+use watchkeeper_vision::geometry::BBox;
 
 use crate::support::{deployed, proposal, proposal_in, scene, specs};
 

@@ -6,8 +6,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use watchkeeper_contract::id::TrackId;
-
-use crate::detections::{Detection, Detections};
+use watchkeeper_vision::detections::{Detection, Detections};
 
 /// Boxes, sorted, and the best one of each track.
 #[derive(Debug, Default)]

@@ -234,13 +234,13 @@ pub fn of_value(number_and_bound: Option<[f64; 2]>, held_s: f64) -> Vec<Link> {
 #[allow(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use super::*;
-    use crate::detections::testing::tracked;
-    use crate::geometry::BBox;
     use crate::heuristics::decide::decide;
     use crate::heuristics::history::History;
     use watchkeeper_contract::event::Verdict;
     use watchkeeper_contract::id::TrackId;
     use watchkeeper_contract::rule::Gates;
+    use watchkeeper_vision::detections::testing::tracked;
+    use watchkeeper_vision::geometry::BBox;
 
     /// The verdict on a track seen `frames` times at 15 frames per second whose boxes wobble by a few percent.
     fn verdict(frames: u32, score: f64) -> Verdict {

@@ -6,10 +6,9 @@
 use std::sync::Arc;
 
 use watchkeeper_contract::id::TrackId;
-
-use crate::analytics::recent::Recent;
-use crate::detections::Detection;
-use crate::geometry::{BBox, Point};
+use watchkeeper_vision::analytics::recent::Recent;
+use watchkeeper_vision::detections::Detection;
+use watchkeeper_vision::geometry::{BBox, Point};
 
 /// Most tracks that are remembered.
 pub const MAX_TRACKS: usize = 2048;
@@ -222,7 +221,7 @@ impl History {
 #[allow(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use super::*;
-    use crate::detections::testing::tracked;
+    use watchkeeper_vision::detections::testing::tracked;
 
     fn walk(h: &mut History, frames: u32, step: f64, wobble: f64) {
         for i in 0..frames {

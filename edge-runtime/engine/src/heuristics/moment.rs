@@ -6,8 +6,7 @@
 use watchkeeper_contract::event::{Decision, Evidence, Phase, RuleEvent};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::{Severity, Weekday};
-
-use crate::detections::Detections;
+use watchkeeper_vision::detections::Detections;
 
 /// When and where a frame was seen.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,6 +5,7 @@
 use watchkeeper_contract::event::RuleEvent;
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::rule::{Band, RuleSpec};
+use watchkeeper_vision::detections::Detection;
 
 use super::boxes::Boxes;
 use super::check::Watch;
@@ -16,7 +17,6 @@ use super::life::{Desk, Scene};
 use super::moment::{Input, Moment};
 use super::schedule::Awake;
 use super::stays::Stays;
-use crate::detections::Detection;
 
 /// What the rules look at in one frame, by need and by group.
 pub(super) struct View<'a> {

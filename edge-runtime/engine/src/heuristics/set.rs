@@ -5,6 +5,7 @@
 
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_vision::analytics::grace::{GRACE_S, Grace};
 
 use super::boxes::Boxes;
 use super::check::{RuleError, WorkflowFacts, compile};
@@ -12,7 +13,6 @@ use super::history::History;
 use super::life::Scene;
 use super::moment::{Change, Input, Moment, Need};
 use super::rule::{Rule, View};
-use crate::analytics::grace::{GRACE_S, Grace};
 
 /// The rules of one pipeline and what they remember.
 #[derive(Debug)]

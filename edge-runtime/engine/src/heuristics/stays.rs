@@ -3,6 +3,7 @@
 //! Invariant: each stay of a track makes at most one event, which ends at the latest with the stay.
 
 use watchkeeper_contract::event::RuleEvent;
+use watchkeeper_vision::analytics::recent::Recent;
 
 use super::boxes::{Boxes, in_zone, time_in_zone};
 use super::check::{TrackKind, TrackWatch};
@@ -11,7 +12,6 @@ use super::life::{Life, SETTLE_S, Scene};
 use super::moment::Moment;
 use super::presence::{Presence, Stay};
 use super::rule::{Subject, Teller, View};
-use crate::analytics::recent::Recent;
 
 /// Most tracks of which an `appears` rule remembers that they have appeared.
 const MAX_KNOWN: usize = 4096;

@@ -15,12 +15,12 @@ use serde::de::IntoDeserializer;
 use serde::de::value::StrDeserializer;
 use serde_json::{Map, Value as Json};
 use watchkeeper_contract::effect::Effect;
+use watchkeeper_vision::detections::{DetectionId, Detections};
+use watchkeeper_vision::geometry::{Anchor, BBox};
 
 use super::image::ImageValue;
 use super::stateful::Memory;
 use super::value::{Array, Value};
-use crate::detections::{DetectionId, Detections};
-use crate::geometry::{Anchor, BBox};
 
 /// What the program around the workflow does for it.
 pub trait Host {

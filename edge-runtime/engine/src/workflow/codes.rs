@@ -1,17 +1,17 @@
 //! What the blocks that read codes made for machines share: how they are declared, and the boxes that they give.
 //!
-//! How codes are read is [`vision::codes`].
+//! How codes are read is [`imaging::codes`].
 
 use std::sync::Arc;
 
 use image::GrayImage;
 use serde_json::json;
+use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::imaging;
+use watchkeeper_vision::imaging::codes::Code;
 
 use super::block::{Block, Call, Instance, Setup};
 use super::manifest::{IMAGES, Manifest, Output, Role};
-use crate::detections::{Detection, Detections};
-use crate::vision;
-use crate::vision::codes::Code;
 
 /// Under which the text of a code is attached to its box.
 const TEXT: &str = "data";
@@ -51,7 +51,7 @@ impl Block for Reading {
         let image = call.image(0)?;
         let mut found = Detections::none(image.size());
         let class: Arc<str> = Arc::from(self.class);
-        for code in (self.read)(&vision::grey(&image.pixels.rgb())) {
+        for code in (self.read)(&imaging::grey(&image.pixels.rgb())) {
             let mut detection =
                 Detection::new(code.bbox, 1.0, 0, Arc::clone(&class), call.new_id());
             let data = &mut detection.extra_mut().data;

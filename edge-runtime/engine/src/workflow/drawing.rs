@@ -6,6 +6,12 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::draw::palette::color_of;
+use watchkeeper_vision::draw::{self, Canvas, Color, ColorBy, Traces};
+use watchkeeper_vision::geometry::{Anchor, Point};
+use watchkeeper_vision::mask::Bitmap;
+
 use super::block::Call;
 use super::image::{Pixels, RgbPixels};
 use super::kinds::Kind;
@@ -13,11 +19,6 @@ use super::manifest::{
     ANY_DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
 use super::value::Value;
-use crate::detections::{Detection, Detections};
-use crate::draw::palette::color_of;
-use crate::draw::{self, Canvas, Color, ColorBy, Traces};
-use crate::geometry::{Anchor, Point};
-use crate::mask::Bitmap;
 
 /// A picture with something drawn on it.
 pub(crate) struct Drawing {

@@ -6,25 +6,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
+use watchkeeper_vision::detections::{Detections, Origin, Place};
 
-use crate::detections::{Detections, Origin, Place};
-
-/// A packed RGB picture.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct RgbPixels {
-    /// Width in pixels.
-    pub width: u32,
-    /// Height in pixels.
-    pub height: u32,
-    /// `width * height * 3` bytes: rows from the top, R G B in every pixel, no padding.
-    pub data: Vec<u8>,
-}
-
-impl fmt::Debug for RgbPixels {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RgbPixels({}x{})", self.width, self.height)
-    }
-}
+pub use watchkeeper_vision::rgb::RgbPixels;
 
 /// Pixels that are converted when someone looks at them.
 pub trait Pixels: fmt::Debug + Send + Sync {

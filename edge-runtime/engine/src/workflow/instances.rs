@@ -9,10 +9,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use watchkeeper_contract::id::TrackId;
+use watchkeeper_vision::detections::Detections;
 
 use super::block::{Call, Setup};
 use super::manifest::{Default as Or, INTEGER, Property};
-use crate::detections::Detections;
 
 /// Most identities remembered, unless the step says otherwise.
 const USUAL_SIZE: i64 = 16_384;
@@ -130,8 +130,8 @@ impl Instances {
 mod tests {
     use super::super::stateful;
     use super::*;
-    use crate::detections::testing::tracked;
-    use crate::geometry::BBox;
+    use watchkeeper_vision::detections::testing::tracked;
+    use watchkeeper_vision::geometry::BBox;
 
     fn new_ones(instances: &mut Instances, tracks: &[i64]) -> Vec<i64> {
         let boxes: Vec<_> = tracks.iter().map(|&t| (t, BBox::default())).collect();

@@ -3,12 +3,12 @@
 //! Invariant: whatever is written here for detections is read back by [`super::read`] as the same detections.
 
 use serde_json::{Map, Value as Json, json};
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Extra, Origin};
+use watchkeeper_vision::mask::Mask;
 
 use super::codec;
 use super::image::{ImageValue, VideoMeta};
 use super::value::Value;
-use crate::detections::{Detection, DetectionId, Detections, Extra, Origin};
-use crate::mask::Mask;
 
 /// How pictures are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

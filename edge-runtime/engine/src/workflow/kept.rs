@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use watchkeeper_vision::detections::Detections;
 
 use super::image::VideoMeta;
 use super::value::{Array, Value};
-use crate::detections::Detections;
 
 /// Deepest nesting of lists and dictionaries that is saved.
 const DEEPEST: usize = 32;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json};
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::workflow::WorkflowError;
+use watchkeeper_vision::geometry::Point;
 
 use super::block::{Instance, Setup};
 use super::check::Checked;
@@ -21,7 +22,6 @@ use super::run::Execution;
 use super::selector::Selector;
 use super::step::{Arg, CheckedStep};
 use super::value::Value;
-use crate::geometry::Point;
 
 /// Number of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,16 +1,17 @@
 //! Points of pictures as values, for the blocks that find and compare them; how they are found is
-//! [`vision::sift`].
+//! [`imaging::sift`].
 //!
 //! Owns their form as values, which is the peer's, and the picture that shows them.
 
 use std::sync::Arc;
 
+use watchkeeper_vision::draw::{Canvas, palette};
+use watchkeeper_vision::geometry::Point;
+use watchkeeper_vision::imaging::sift::{self, Descriptor, Keypoint, MOST_PIXELS};
+use watchkeeper_vision::imaging::{self, Plane};
+
 use super::image::ImageValue;
 use super::value::{Array, Value};
-use crate::draw::{Canvas, palette};
-use crate::geometry::Point;
-use crate::vision::sift::{self, Descriptor, Keypoint, MOST_PIXELS};
-use crate::vision::{self, Plane};
 
 /// Radius of a drawn point in pixels, and width of its line.
 const RADIUS: f64 = 3.0;
@@ -30,7 +31,7 @@ pub(crate) fn of(image: &ImageValue) -> Result<Found, String> {
             "a picture of {width}x{height} has more than {MOST_PIXELS} pixels; make it smaller with image_preprocessing"
         ));
     }
-    let grey = Plane::from(&vision::grey(&image.pixels.rgb()));
+    let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
     Ok(sift::features(&grey))
 }
 
@@ -65,7 +66,7 @@ pub(crate) fn descriptors(found: &[(Keypoint, Descriptor)]) -> Value {
 pub(crate) fn drawn(image: &ImageValue, found: &[(Keypoint, Descriptor)]) -> ImageValue {
     let places: Arc<[Point]> = found.iter().map(|(k, _)| k.point()).collect();
     image.changed(image.size(), move |pixels| {
-        let mut out = vision::coloured(&vision::grey(pixels));
+        let mut out = imaging::coloured(&imaging::grey(pixels));
         let (width, height) = (out.width, out.height);
         let mut canvas = Canvas::new(&mut out.data, width, height);
         for (number, place) in (0..).zip(&*places) {

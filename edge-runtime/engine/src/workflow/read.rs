@@ -9,6 +9,9 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::workflow::WorkflowError;
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Keypoint, Origin, Place};
+use watchkeeper_vision::geometry::{BBox, Point};
+use watchkeeper_vision::mask::{Bitmap, Mask};
 
 use super::codec;
 use super::definition::InputType;
@@ -19,9 +22,6 @@ use super::kinds::{Kind, KindSet};
 use super::plan::Compiled;
 use super::run::RuntimeInput;
 use super::value::{Array, Value, moment};
-use crate::detections::{Detection, DetectionId, Detections, Keypoint, Origin, Place};
-use crate::geometry::{BBox, Point};
-use crate::mask::{Bitmap, Mask};
 
 /// Names in the serialised form that have a place of their own in a detection; any other is attached as data.
 const KNOWN: [&str; 18] = [

@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use watchkeeper_contract::workflow::WorkflowError;
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
+use watchkeeper_vision::geometry::BBox;
 
 use super::block::{DetectRequest, Host};
 use super::definition::InputType;
@@ -20,8 +22,6 @@ use super::manifest::Role;
 use super::plan::{Compiled, PlanInput, SlotId};
 use super::run::{Execution, RunReport, StepFailure};
 use super::value::Value;
-use crate::detections::{Detection, DetectionId, Detections};
-use crate::geometry::BBox;
 
 /// Detections that were recorded, frame by frame.
 #[derive(Debug, Clone, Deserialize)]

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
 use watchkeeper_contract::workflow::WorkflowError;
+use watchkeeper_vision::detections::Detections;
 
 use super::block::{Block, Call, Host, Ids, Instance, Shared};
 use super::definition::InputType;
@@ -24,7 +25,6 @@ use super::manifest::{Depth, Role};
 use super::plan::{OutputOf, Plan, PlanStep, ShapeOf, SlotId, Source};
 use super::tree::Tree;
 use super::value::Value;
-use crate::detections::Detections;
 
 /// A step that failed on an element.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,12 @@
 //! What the trackers that grew out of SORT share as steps: properties, outputs, and what is kept for each video.
 //!
-//! Owns how such a step is declared and run; how each of them follows is [`track::sort`](crate::track::sort). Invariant: an
+//! Owns how such a step is declared and run; how each of them follows is [`track::sort`](watchkeeper_vision::track::sort). Invariant: an
 //! identity is given out once by a step, also where it watches several videos.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use watchkeeper_vision::track::sort::{SortConfig, SortKind, SortTracker};
 
 use super::block::{Call, Instance, Setup};
 use super::blocks::video_of;
@@ -16,7 +17,6 @@ use super::manifest::{
 };
 use super::per_video::PerVideo;
 use super::stateful::{Stateful, remembering};
-use crate::track::sort::{SortConfig, SortKind, SortTracker};
 
 /// The boxes.
 pub(crate) const BOXES: Property = Property::data("detections", "what to follow", ANY_DETECTIONS);

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::geometry::Point;
 
 use super::image::{ImageValue, VideoMeta};
-use crate::detections::{Detection, Detections};
-use crate::geometry::Point;
 
 /// One value in a slot.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -24,10 +24,10 @@ pub use truth::{Crossings, Kind, Truth, TruthBox, Visit, truth};
 pub use watchkeeper_config::demo::{DemoOptions, DemoOptionsError};
 
 use super::feed::{Feed, Raw, Step};
-use crate::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
 use light::Light;
 use raster::Canvas;
 use scene::Scene;
+use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
 
 /// Draws the frames of the scene.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The demo street and its truth.
 
-use watchkeeper_engine::geometry::{Anchor, Point};
+use watchkeeper_vision::geometry::{Anchor, Point};
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use watchkeeper_engine::geometry::{Anchor, BBox, Point};
+use watchkeeper_vision::geometry::{Anchor, BBox, Point};
 
 use super::DemoOptions;
 use super::raster::{DESIGN_HEIGHT, DESIGN_WIDTH};

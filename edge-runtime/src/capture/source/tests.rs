@@ -5,11 +5,11 @@
 use std::path::PathBuf;
 
 use watchkeeper_contract::source::Pace;
+use watchkeeper_vision::frame::Frame;
 
 use super::*;
 use crate::capture::mailbox::Recv;
 use crate::capture::notices::{self, Inbox};
-use crate::frame::Frame;
 
 const LONG: Duration = Duration::from_secs(30);
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::source::{LossCause, Pace, SourceSpec};
+use watchkeeper_vision::frame::{Frame, FrameId};
 
 use super::{Deps, Shared, SourceNotice};
 use crate::capture::address::Address;
@@ -23,7 +24,6 @@ use crate::capture::redact::{self, Redactor};
 use crate::capture::stills::{self, Stills};
 use crate::capture::supervise::{Action, DEFAULT_STALL, Input, State, Supervisor};
 use crate::capture::timeline::Timeline;
-use crate::frame::{Frame, FrameId};
 
 /// Longest sleep of a source's thread while something is open, so that it notices closing soon.
 const SLICE: Duration = Duration::from_millis(50);

@@ -7,11 +7,13 @@ use serde_json::{Value as Json, json};
 use watchkeeper_contract::event::Phase;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::Weekday;
-use watchkeeper_engine::geometry::BBox;
+use watchkeeper_detect::{
+    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection,
+};
+use watchkeeper_vision::frame::testing::rgb_frame;
+use watchkeeper_vision::geometry::BBox;
 
 use super::*;
-use crate::detect::testing::rgb_frame;
-use crate::detect::{DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection};
 use crate::pipeline::detectors::Detectors;
 use crate::pipeline::plan::plan;
 

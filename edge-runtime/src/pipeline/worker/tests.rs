@@ -5,11 +5,11 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use watchkeeper_detect::{DetectorPool, OpenRequest};
 
 use super::*;
 use crate::capture::mailbox::testing::Camera;
 use crate::capture::source::{Deps, Source, SourceHandle};
-use crate::detect::{DetectorPool, OpenRequest};
 use crate::journal::Journal;
 use crate::media::video::tests::read_back;
 use crate::pipeline::detectors::Detectors;

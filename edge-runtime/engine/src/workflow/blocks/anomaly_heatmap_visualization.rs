@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::draw::{Canvas, Color};
+
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Property, Shape};
 use super::super::value::Value;
-use crate::draw::{Canvas, Color};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/anomaly_heatmap_visualization@v1",

@@ -1,12 +1,12 @@
 //! Turns pictures until their edges are upright or level.
 
 use image::imageops;
+use watchkeeper_vision::geometry::Point;
+use watchkeeper_vision::imaging::{self, Plane, skew, warp};
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
-use crate::geometry::Point;
-use crate::vision::{self, Plane, skew, warp};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/auto_rotate_on_edges@v1",
@@ -100,7 +100,7 @@ impl Block for Turn {
 
 /// The lightness of a picture whose longer side is at most so long.
 fn small(pixels: &super::super::RgbPixels, side: u32) -> Plane {
-    let grey = vision::grey(pixels);
+    let grey = imaging::grey(pixels);
     let (width, height) = grey.dimensions();
     let longer = width.max(height);
     if longer <= side {

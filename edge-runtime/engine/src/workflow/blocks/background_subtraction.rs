@@ -1,13 +1,14 @@
 //! Shows what moves.
 
+use watchkeeper_vision::imaging::background::Background;
+use watchkeeper_vision::imaging::{self, Plane};
+
 use super::super::block::Call;
 use super::super::image::{ImageValue, lazy};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role};
 use super::super::per_video::PerVideo;
 use super::super::stateful::{Fleeting, Stateful, remembering};
-use crate::vision::background::Background;
-use crate::vision::{self, Plane};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/background_subtraction@v1", category: "classical_computer_vision", summary: "Learns what is always there and shows what is not: white what moves, grey its shadow.", role: Role::Other, properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]), Property::value("threshold", "how unlike the background something has to be, as a squared number of standard deviations", INTEGER, &[Kind::Integer]).or(Or::Int(16)), Property::value("history", "how many frames the background is learned from", INTEGER, &[Kind::Integer]).or(Or::Int(30))], outputs: &[Output::new("image", &[Kind::Image])],  build: |_| Ok(remembering(Subtract)), ..Manifest::BASE }];
 
@@ -24,7 +25,7 @@ impl Stateful for Subtract {
         call.put(
             0,
             image.with_pixels(lazy(image.size(), move || {
-                vision::joined(&[seen.clone(), seen.clone(), seen.clone()])
+                imaging::joined(&[seen.clone(), seen.clone(), seen.clone()])
             })),
         );
         Ok(())

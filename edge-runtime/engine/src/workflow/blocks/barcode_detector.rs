@@ -1,9 +1,10 @@
 //! Reads bar codes, and every other code that is made for machines.
 
+use watchkeeper_vision::imaging::codes;
+
 use super::super::codes::{manifest, reading};
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Output};
-use crate::vision::codes;
 
 pub(super) const BLOCKS: &[Manifest] = &[manifest(
     "roboflow_core/barcode_detector@v1",

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use image::imageops;
+use watchkeeper_vision::draw::Canvas;
+use watchkeeper_vision::geometry::BBox;
 
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
-use crate::draw::Canvas;
-use crate::geometry::BBox;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/blur_visualization@v1",

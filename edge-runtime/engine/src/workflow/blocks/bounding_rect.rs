@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::geometry::Point;
+use watchkeeper_vision::mask::{Bitmap, Mask};
+use watchkeeper_vision::outline::{around, min_area_rect};
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Output, Property, Role};
-use crate::detections::Detections;
-use crate::geometry::Point;
-use crate::mask::{Bitmap, Mask};
-use crate::outline::{around, min_area_rect};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/bounding_rect@v1",

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::track::byte_track::{ByteTrack, ByteTrackConfig};
+
 use super::super::block::{Call, Instance, Setup};
 use super::super::instances::{self, Instances, Video};
 use super::super::kinds::Kind;
@@ -12,7 +14,6 @@ use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo};
 use super::super::sort_family::BUFFER;
 use super::super::stateful::{Stateful, remembering};
 use super::video_of;
-use crate::track::byte_track::{ByteTrack, ByteTrackConfig};
 
 const ACTIVATION: Property = Property::value(
     "track_activation_threshold",

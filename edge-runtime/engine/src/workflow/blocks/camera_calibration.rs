@@ -1,9 +1,10 @@
 //! Takes the bending of a lens out of pictures.
 
+use watchkeeper_vision::imaging::warp::Lens;
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
-use crate::vision::warp::Lens;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/camera-calibration@v1",

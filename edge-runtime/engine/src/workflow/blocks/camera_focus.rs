@@ -1,14 +1,15 @@
 //! Measures how sharp pictures are.
 
+use watchkeeper_vision::draw::{Canvas, Color, TextBox};
+use watchkeeper_vision::geometry::{BBox, Point};
+use watchkeeper_vision::imaging::{self, Plane, focus};
+use watchkeeper_vision::numbers::average;
+
 use super::super::block::{Block, Call};
 use super::super::image::{RgbPixels, lazy};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::value::Value;
-use crate::draw::{Canvas, Color, TextBox};
-use crate::geometry::{BBox, Point};
-use crate::numbers::average;
-use crate::vision::{self, Plane, focus};
 
 const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
 const UNDEREXPOSED_THRESHOLD_PERCENT: Property = Property::literal(
@@ -100,7 +101,7 @@ struct Brenner;
 impl Block for Brenner {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
-        let (measure, mean) = focus::brenner(&Plane::from(&vision::grey(&image.pixels.rgb())));
+        let (measure, mean) = focus::brenner(&Plane::from(&imaging::grey(&image.pixels.rgb())));
         call.put(1, mean);
         let [width, height] = image.size();
         let shown = lazy([width, height], move || {
@@ -185,7 +186,7 @@ impl Block for Tenengrad {
                 .unwrap_or(1),
             numbers: call.boolean(5, true)?,
         };
-        let grey = Plane::from(&vision::grey(&image.pixels.rgb()));
+        let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
         let measure = focus::tenengrad(&grey);
         let mean = average(measure.iter().copied());
         call.put(1, mean);

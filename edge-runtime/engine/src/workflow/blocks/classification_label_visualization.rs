@@ -1,5 +1,8 @@
 //! Writes what a whole picture shows.
 
+use watchkeeper_vision::draw::{Canvas, Color, ColorBy, TextBox, palette};
+use watchkeeper_vision::geometry::{Anchor, BBox, Point};
+
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
@@ -7,8 +10,6 @@ use super::super::manifest::{
     BOX_ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
 };
 use super::super::value::Value;
-use crate::draw::{Canvas, Color, ColorBy, TextBox, palette};
-use crate::geometry::{Anchor, BBox, Point};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/classification_label_visualization@v1",

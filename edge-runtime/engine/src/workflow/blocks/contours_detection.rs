@@ -1,13 +1,14 @@
 //! Finds outlines in pictures.
 
+use watchkeeper_vision::draw::{Canvas, Color};
+use watchkeeper_vision::geometry::Point;
+use watchkeeper_vision::imaging;
+use watchkeeper_vision::mask::Bitmap;
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role};
 use super::super::value::Value;
-use crate::draw::{Canvas, Color};
-use crate::geometry::Point;
-use crate::mask::Bitmap;
-use crate::vision;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contours_detection@v1",
@@ -41,7 +42,7 @@ impl Block for Contours {
         let image = call.image(0)?;
         let thickness = call.number(1, 3.0)?;
         let size = image.size();
-        let grey = vision::grey(&image.pixels.rgb());
+        let grey = imaging::grey(&image.pixels.rgb());
         let shape = Bitmap::from_fn(size, |x, y| {
             let at = |n: usize| u32::try_from(n).unwrap_or(0);
             grey.get_pixel_checked(at(x), at(y))
@@ -71,7 +72,7 @@ impl Block for Contours {
         }
         call.put(3, count);
         let drawn = image.changed(size, move |pixels| {
-            let mut out = vision::coloured(&vision::grey(pixels));
+            let mut out = imaging::coloured(&imaging::grey(pixels));
             let (width, height) = (out.width, out.height);
             let mut canvas = Canvas::new(&mut out.data, width, height);
             for outline in &outlines {

@@ -1,10 +1,11 @@
 //! Makes contrasts stronger.
 
+use watchkeeper_vision::imaging::{self, Plane, contrast};
+use watchkeeper_vision::numbers::quantile;
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
-use crate::numbers::quantile;
-use crate::vision::{self, Plane, contrast};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contrast_enhancement@v1",
@@ -46,7 +47,7 @@ impl Block for Change {
         let multiplier = call.number(2, 1.0)?;
         let gamma = call.boolean(3, false)?.then_some(1.0 / 1.3);
         let changed = image.changed(image.size(), move |pixels| {
-            vision::each_channel(pixels, |plane| enhanced(plane, share, multiplier, gamma))
+            imaging::each_channel(pixels, |plane| enhanced(plane, share, multiplier, gamma))
         });
         call.put(0, changed);
         Ok(())

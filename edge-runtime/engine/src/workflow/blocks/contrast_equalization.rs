@@ -1,11 +1,12 @@
 //! Evens out light and dark.
 
+use watchkeeper_vision::imaging::{self, contrast};
+use watchkeeper_vision::numbers::quantile;
+
 use super::super::block::{Block, Call};
 use super::super::image::RgbPixels;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
-use crate::numbers::quantile;
-use crate::vision::{self, contrast};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/contrast_equalization@v1", category: "classical_computer_vision", summary: "Evens out light and dark in a picture.", role: Role::Other, properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]), Property::value("equalization_type", "whether to stretch the middle of the range, to make all lightnesses as frequent, or to do that piece by piece", Shape::Choice(&["Contrast Stretching", "Histogram Equalization", "Adaptive Equalization"]), &[Kind::Text]).or(Or::Text("Histogram Equalization"))], outputs: &[Output::new("image", &[Kind::Image])],  build: |_| Ok(Box::new(Change)), ..Manifest::BASE }];
 
@@ -36,7 +37,7 @@ impl Block for Change {
                 "Histogram Equalization" => contrast::equalised(&pixels.data),
                 // So many pieces, and so much of one for a single lightness, as scikit-image has them.
                 _ => {
-                    return vision::each_channel(pixels, |plane| {
+                    return imaging::each_channel(pixels, |plane| {
                         contrast::adaptive(plane, 8, 0.03)
                     });
                 }

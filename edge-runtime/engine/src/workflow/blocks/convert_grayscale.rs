@@ -1,9 +1,10 @@
 //! Takes the colours out of pictures.
 
+use watchkeeper_vision::imaging;
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Output, Property, Role};
-use crate::vision;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/convert_grayscale@v1",
@@ -24,7 +25,7 @@ impl Block for Change {
         call.put(
             0,
             image.changed(image.size(), |pixels| {
-                vision::coloured(&vision::grey(pixels))
+                imaging::coloured(&imaging::grey(pixels))
             }),
         );
         Ok(())

@@ -1,10 +1,11 @@
 //! Draws the corners of boxes.
 
+use watchkeeper_vision::geometry::Point;
+
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
-use crate::geometry::Point;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/corner_visualization@v1",

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use image::imageops::{self, FilterType};
+use watchkeeper_vision::draw::Canvas;
+use watchkeeper_vision::geometry::{Anchor, BBox};
 
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property};
-use crate::draw::Canvas;
-use crate::geometry::{Anchor, BBox};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/crop_visualization@v1",

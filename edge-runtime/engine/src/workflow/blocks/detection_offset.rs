@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::geometry::BBox;
+
 use super::super::block::{Block, Call};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
 use super::super::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
 };
-use crate::detections::Detections;
-use crate::geometry::BBox;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_offset@v1",

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::Detections;
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     DETECTIONS, Default as Or, Depth, INTEGER, Manifest, Output, Property, Role, Shape,
 };
 use super::super::value::Value;
-use crate::detections::Detections;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_classes_replacement@v1",

@@ -1,9 +1,10 @@
 //! Puts two sets of detections together.
 
+use watchkeeper_vision::detections::Detections;
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Output, Property, Role};
-use crate::detections::Detections;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_combine@v1",

@@ -3,6 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::{Detection, Detections, Extra};
+use watchkeeper_vision::geometry::BBox;
+use watchkeeper_vision::mask::{Bitmap, Mask};
+
 use super::super::block::{Block, Call};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
@@ -10,9 +14,6 @@ use super::super::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
 use super::super::value::Value;
-use crate::detections::{Detection, Detections, Extra};
-use crate::geometry::BBox;
-use crate::mask::{Bitmap, Mask};
 
 const MODES: Shape = Shape::Choice(&["average", "max", "min"]);
 

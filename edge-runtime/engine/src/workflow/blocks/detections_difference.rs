@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::geometry::BBox;
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
-use crate::detections::Detections;
-use crate::geometry::BBox;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_difference@v1",

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::{Detection, Detections, Keypoint};
+use watchkeeper_vision::geometry::{BBox, Point};
+use watchkeeper_vision::mask::{Bitmap, Mask};
+use watchkeeper_vision::numbers::mean;
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
 };
 use super::super::value::Value;
-use crate::detections::{Detection, Detections, Keypoint};
-use crate::geometry::{BBox, Point};
-use crate::mask::{Bitmap, Mask};
-use crate::numbers::mean;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_list_rollup@v1",

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::{Detection, Detections, Extra};
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape};
-use crate::detections::{Detection, Detections, Extra};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_merge@v1",

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::geometry::Point;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
 };
-use crate::detections::{Detection, Detections};
-use crate::geometry::Point;
 
 /// Names of the points of a detection between which a distance is measured.
 const POINTS: Shape = Shape::Choice(&[

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::{Detection, Detections, Place};
+
 use super::super::block::{Block, Call};
 use super::super::image::ImageValue;
 use super::super::kinds::Kind;
@@ -9,7 +11,6 @@ use super::super::manifest::{
     Default as Or, Depth, Manifest, NUMBER, Output, Property, Role, Shape,
 };
 use super::super::value::Value;
-use crate::detections::{Detection, Detections, Place};
 
 const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
 

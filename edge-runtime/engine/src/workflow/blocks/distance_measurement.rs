@@ -1,10 +1,11 @@
 //! Measures the gap between two objects.
 
+use watchkeeper_vision::geometry::BBox;
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
 use super::super::value::Value;
-use crate::geometry::BBox;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/distance_measurement@v1",

@@ -1,10 +1,11 @@
 //! Finds the colour that a picture has most of.
 
+use watchkeeper_vision::imaging::dominant;
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role};
 use super::super::value::Value;
-use crate::vision::dominant;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dominant_color@v1",

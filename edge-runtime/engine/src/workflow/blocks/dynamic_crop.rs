@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::Detection;
+use watchkeeper_vision::draw::Color;
+
 use super::super::block::{Block, Call};
 use super::super::drawing::color_of_value;
 use super::super::image::{ImageValue, Packed, RgbPixels};
@@ -11,8 +14,6 @@ use super::super::manifest::{
     DETECTIONS, Default as Or, Depth, Manifest, NUMBER, Output, Property, Role, Shape,
 };
 use super::super::value::Value;
-use crate::detections::Detection;
-use crate::draw::Color;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_crop@v1",
@@ -128,7 +129,7 @@ mod tests {
 
     use super::super::super::tests::bench::{Bench, boxes, picture};
     use super::{Kind, Value};
-    use crate::detections::Detections;
+    use watchkeeper_vision::detections::Detections;
 
     fn bench(extra: &serde_json::Value) -> Bench {
         let mut step = json!({

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::geometry::Point;
+use watchkeeper_vision::mask::{Bitmap, Mask};
+use watchkeeper_vision::outline::{hull, perimeter, simplified};
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
@@ -10,10 +14,6 @@ use super::super::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
 use super::super::value::Value;
-use crate::detections::Detections;
-use crate::geometry::Point;
-use crate::mask::{Bitmap, Mask};
-use crate::outline::{hull, perimeter, simplified};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_zone@v1",

@@ -1,10 +1,11 @@
 //! Draws ellipses at the feet of detections.
 
+use watchkeeper_vision::geometry::Anchor;
+
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
-use crate::geometry::Anchor;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/ellipse_visualization@v1",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use image::RgbImage;
 use image::imageops;
+use watchkeeper_vision::draw::Canvas;
 
 use super::super::block::{Block, Call};
 use super::super::drawing;
@@ -11,7 +12,6 @@ use super::super::image::{ImageValue, RgbPixels, VideoMeta, lazy};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Shape};
 use super::super::value::Value;
-use crate::draw::Canvas;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/grid_visualization@v1",

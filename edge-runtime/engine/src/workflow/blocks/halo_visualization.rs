@@ -2,14 +2,14 @@
 
 use image::imageops;
 use image::{GrayImage, Luma};
+use watchkeeper_vision::draw::{Canvas, Color};
+use watchkeeper_vision::geometry::BBox;
+use watchkeeper_vision::mask::Bitmap;
 
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
-use crate::draw::{Canvas, Color};
-use crate::geometry::BBox;
-use crate::mask::Bitmap;
 
 const KERNEL_SIZE: Property = Property::value(
     "kernel_size",

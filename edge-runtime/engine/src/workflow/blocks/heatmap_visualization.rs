@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use watchkeeper_vision::analytics::recent::Recent;
+use watchkeeper_vision::draw::{Canvas, Color};
+use watchkeeper_vision::geometry::{Anchor, BBox, Point};
 
 use super::super::block::Call;
 use super::super::drawing;
@@ -10,9 +13,6 @@ use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
 use super::super::per_video::PerVideo;
 use super::super::stateful::{Stateful, remembering};
-use crate::analytics::recent::Recent;
-use crate::draw::{Canvas, Color};
-use crate::geometry::{Anchor, BBox, Point};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/heatmap_visualization@v1",

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use image::RgbImage;
 use image::imageops::{self, FilterType};
+use watchkeeper_vision::draw::Canvas;
+use watchkeeper_vision::geometry::{Anchor, Point};
 
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property, Shape};
 use super::super::value::Value;
-use crate::draw::Canvas;
-use crate::geometry::{Anchor, Point};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/icon_visualization@v1",

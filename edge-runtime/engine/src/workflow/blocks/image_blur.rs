@@ -1,9 +1,10 @@
 //! Blurs pictures.
 
+use watchkeeper_vision::imaging::filter::{self, MAX_KERNEL};
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
-use crate::vision::filter::{self, MAX_KERNEL};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_blur@v1",

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use image::imageops;
+use watchkeeper_vision::imaging;
 
 use super::super::block::{Call, Instance, Setup};
 use super::super::codec;
@@ -13,7 +14,6 @@ use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property,
 use super::super::per_video::PerVideo;
 use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
-use crate::vision;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_stack@v1",
@@ -122,9 +122,9 @@ fn small(pixels: &RgbPixels, width: u32, height: u32) -> Result<Vec<u8>, String>
     )]
     let side = |n: u32| ((f64::from(n) * scale) as u32).max(1);
     let picture = imageops::thumbnail(
-        &vision::picture(pixels),
+        &imaging::picture(pixels),
         side(pixels.width),
         side(pixels.height),
     );
-    codec::jpeg(&vision::pixels(picture), QUALITY)
+    codec::jpeg(&imaging::pixels(picture), QUALITY)
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::Detections;
+
 use super::super::block::{Block, Call, Task};
 use super::super::json::RLE;
 use super::super::kinds::Kind;
@@ -10,7 +12,6 @@ use super::super::value::Value;
 use super::object_detection_model::{
     CONFIDENCE, CUSTOM_CONFIDENCE, MODE, Model, NO_MODE, outputs_v1, outputs_v2, properties,
 };
-use crate::detections::Detections;
 
 const DECODE: Property = Property::value(
     "mask_decode_mode",

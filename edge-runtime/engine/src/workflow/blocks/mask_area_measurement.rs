@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use watchkeeper_vision::detections::Detections;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role};
-use crate::detections::Detections;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_area_measurement@v1",

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::{Detection, Detections, Extra};
+use watchkeeper_vision::geometry::{BBox, Point, polygon_area};
+use watchkeeper_vision::imaging::morphology::{self, Kernel};
+use watchkeeper_vision::imaging::{self, Plane, focus};
+use watchkeeper_vision::mask::{Bitmap, Mask};
+
 use super::super::block::{Block, Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
-use crate::detections::{Detection, Detections, Extra};
-use crate::geometry::{BBox, Point, polygon_area};
-use crate::mask::{Bitmap, Mask};
-use crate::vision::morphology::{self, Kernel};
-use crate::vision::{self, Plane, focus};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_edge_snap@v1",
@@ -113,7 +114,7 @@ impl Block for Snap {
         }
         let [tolerance, sigma, least_area, gaps, band, window] = numbers;
         let size = image.size();
-        let grey = Plane::from(&vision::grey(&image.pixels.rgb()));
+        let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
         let strength: Vec<f64> = focus::tenengrad(&grey).into_iter().map(f64::sqrt).collect();
         let masks: Vec<Bitmap> = all
             .boxes

@@ -33,28 +33,29 @@
 //!    [`Effect`](watchkeeper_contract::effect::Effect) handed to [`Host::emit`](super::block::Host::emit), through
 //!    [`sink`](super::sink), whose [`Sink`](super::sink::Sink) tells how it went; a secret is known by its name only. Maps
 //!    that grow have a bound.
-//! 6. Detections are shared: [`Detections::pick`] keeps some, [`Detection::moved`](crate::detections::Detection::moved)
-//!    moves boxes with mask and keypoints, [`Detection::extra_mut`](crate::detections::Detection::extra_mut) attaches
+//! 6. Detections are shared: [`Detections::pick`] keeps some, [`Detection::moved`](watchkeeper_vision::detections::Detection::moved)
+//!    moves boxes with mask and keypoints, [`Detection::extra_mut`](watchkeeper_vision::detections::Detection::extra_mut) attaches
 //!    `data` under its serialised name. Keep `size`, and the ids of boxes that stay the same objects; a block that makes
 //!    boxes of which the peer knows no picture size says `[0, 0]`. [`ImageValue::crop`](super::image::ImageValue::crop)
 //!    and `part` make pictures that know where they lie; pixels are `image.pixels.rgb()`; a block that draws hands
 //!    [`drawing`](super::drawing) something to paint, and one that changes pixels a way to do it
 //!    ([`lazy`](super::image::lazy)), so that nothing is done unless someone looks. Pixels are judged in
-//!    [`vision`](crate::vision).
+//!    [`vision`](watchkeeper_vision::imaging).
 //! 7. Tests at the end of the file: one sentence for each promise, through `Bench` in `tests/bench.rs`, which runs one
 //!    step on one frame after the other. Where the peer has the block, cases in `tests/peer/cases.py` ask it for its answers,
 //!    and `tests/peer.rs` compares ours with them. What a block remembers is tested in `tests/state.rs`. Then `cargo nextest run -p watchkeeper-engine` (the conformance suite prints what the block unlocked; raise
-//!    its ratchet) and `UPDATE_DOCS=1 cargo test -p watchkeeper-engine --test blocks_document`.
+//!    its ratchet) and `UPDATE_DOCS=1 cargo test -p watchkeeper-engine blocks_document`.
 //!
 //! `cargo fmt` doesn't see these files, as no `mod` line names them: `rustfmt --edition 2024` does.
 
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::Detections;
+
 use super::image::VideoMeta;
 use super::manifest::Manifest;
 use super::types;
 use super::value::Value;
-use crate::detections::Detections;
 
 include!(concat!(env!("OUT_DIR"), "/families.rs"));
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::draw::Canvas;
+use watchkeeper_vision::mask::Bitmap;
+
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{ANY_DETECTIONS, Default as Or, Manifest, Property, Shape};
-use crate::detections::Detections;
-use crate::draw::Canvas;
-use crate::mask::Bitmap;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/model_comparison_visualization@v1",

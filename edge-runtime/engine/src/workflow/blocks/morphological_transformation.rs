@@ -1,11 +1,12 @@
 //! Makes shapes in pictures larger or smaller.
 
+use watchkeeper_vision::imaging::filter::MAX_KERNEL;
+use watchkeeper_vision::imaging::morphology::{self, Kernel};
+use watchkeeper_vision::imaging::{self, Plane};
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
-use crate::vision::filter::MAX_KERNEL;
-use crate::vision::morphology::{self, Kernel};
-use crate::vision::{self, Plane};
 
 const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
 const KERNEL_SIZE: Property = Property::value(
@@ -87,10 +88,10 @@ impl Block for Change {
         let changed = image.changed(image.size(), move |pixels| {
             let square = Kernel::square(kernel);
             if in_colour {
-                return vision::each_channel(pixels, |plane| operation.apply(plane, &square));
+                return imaging::each_channel(pixels, |plane| operation.apply(plane, &square));
             }
-            let plane = operation.apply(&Plane::from(&vision::grey(pixels)), &square);
-            vision::joined(&[plane.clone(), plane.clone(), plane])
+            let plane = operation.apply(&Plane::from(&imaging::grey(pixels)), &square);
+            imaging::joined(&[plane.clone(), plane.clone(), plane])
         });
         call.put(0, changed);
         Ok(())

@@ -1,5 +1,7 @@
 //! Finds objects in pictures with a model that the program around the workflow runs.
 
+use watchkeeper_vision::detections::Detections;
+
 use super::super::block::{Block, Call, DetectRequest, Task};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
@@ -7,7 +9,6 @@ use super::super::manifest::{
     Default as Or, IMAGES, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
 use super::super::value::Value;
-use crate::detections::Detections;
 
 pub(super) const MODEL: Property = Property::value(
     "model_id",

@@ -1,9 +1,10 @@
 //! Keeps boxes that overlap a box of a class.
 
+use watchkeeper_vision::geometry::BBox;
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
-use crate::geometry::BBox;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap@v1",

@@ -1,12 +1,13 @@
 //! Tells which detections lie on which others, and by how much.
 
+use watchkeeper_vision::detections::Detection;
+use watchkeeper_vision::geometry::{Point, intersection_area, polygon_area};
+
 use super::super::block::{Block, Call};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role};
 use super::super::value::Value;
-use crate::detections::Detection;
-use crate::geometry::{Point, intersection_area, polygon_area};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap_analysis@v1",

@@ -1,5 +1,7 @@
 //! Counts the pixels of a colour.
 
+use watchkeeper_vision::draw::Color;
+
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
@@ -7,7 +9,6 @@ use super::super::manifest::{
     Default as Or, INTEGER, Manifest, Output, Property, Role, TEXT_OR_LIST,
 };
 use super::super::value::Value;
-use crate::draw::Color;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/pixel_color_count@v1",

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use image::imageops::{self, FilterType};
+use watchkeeper_vision::draw::Canvas;
 
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
-use crate::draw::Canvas;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/pixelate_visualization@v1",

@@ -1,9 +1,10 @@
 //! Reads QR codes.
 
+use watchkeeper_vision::imaging::codes;
+
 use super::super::codes::{manifest, reading};
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Output};
-use crate::vision::codes;
 
 pub(super) const BLOCKS: &[Manifest] = &[manifest(
     "roboflow_core/qr_code_detector@v1",

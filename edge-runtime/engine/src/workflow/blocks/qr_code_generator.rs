@@ -1,12 +1,13 @@
 //! Makes QR codes.
 
+use watchkeeper_vision::draw::Color;
+use watchkeeper_vision::imaging::codes::{Spare, qr_code};
+
 use super::super::block::{Block, Call, Setup};
 use super::super::drawing;
 use super::super::image::{ImageValue, RgbPixels, VideoMeta, lazy};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
-use crate::draw::Color;
-use crate::vision::codes::{Spare, qr_code};
 
 /// How much may be lost, as the language names it.
 const SPARE: [(&str, Spare); 4] = [

@@ -1,10 +1,11 @@
 //! Draws a path.
 
+use watchkeeper_vision::draw::Canvas;
+
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Property, Shape};
-use crate::draw::Canvas;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/reference_path_visualization@v1",

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 
 use image::{RgbImage, imageops};
+use watchkeeper_vision::draw::{Canvas, Color};
+use watchkeeper_vision::geometry::Point;
+use watchkeeper_vision::imaging;
+use watchkeeper_vision::imaging::sift::good_matches;
 
 use super::super::block::{Block, Call};
 use super::super::image::ImageValue;
@@ -10,10 +14,6 @@ use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
 use super::super::points::{self, Found};
 use super::super::value::{Array, Value};
-use crate::draw::{Canvas, Color};
-use crate::geometry::Point;
-use crate::vision;
-use crate::vision::sift::good_matches;
 
 const ENOUGH: Property = Property::value(
     "good_matches_threshold",
@@ -201,10 +201,10 @@ fn beside(left: &ImageValue, right: &Arc<ImageValue>, lines: Vec<(Point, Point)>
     let right = Arc::clone(right);
     left.changed(size, move |pixels| {
         let mut both = RgbImage::new(size[0], size[1]);
-        imageops::replace(&mut both, &vision::picture(pixels), 0, 0);
-        let other = vision::picture(&right.pixels.rgb());
+        imageops::replace(&mut both, &imaging::picture(pixels), 0, 0);
+        let other = imaging::picture(&right.pixels.rgb());
         imageops::replace(&mut both, &other, pixels.width.into(), 0);
-        let mut out = vision::pixels(both);
+        let mut out = imaging::pixels(both);
         let (width, height) = (out.width, out.height);
         let mut canvas = Canvas::new(&mut out.data, width, height);
         for (from, to) in &lines {

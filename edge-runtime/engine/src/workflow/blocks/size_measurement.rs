@@ -1,12 +1,13 @@
 //! Measures objects by one of known size.
 
+use watchkeeper_vision::detections::Detection;
+use watchkeeper_vision::geometry::{Point, polygon_area};
+use watchkeeper_vision::outline::min_area_rect;
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Output, Property, Role, Shape, TEXT_OR_LIST};
 use super::super::value::Value;
-use crate::detections::Detection;
-use crate::geometry::{Point, polygon_area};
-use crate::outline::min_area_rect;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/size_measurement@v1",

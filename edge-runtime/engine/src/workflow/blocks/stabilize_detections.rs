@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
+use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::super::block::Call;
 use super::super::kinds::Kind;
@@ -11,8 +13,6 @@ use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, P
 use super::super::per_video::{BOXES, FRAME, PerVideo, TRACKED};
 use super::super::stateful::{Stateful, remembering};
 use super::{require_tracks, video_of};
-use crate::detections::{Detection, Detections};
-use crate::geometry::{BBox, Point};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stabilize_detections@v1",

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use image::{ImageBuffer, Rgb, RgbImage, imageops};
+use watchkeeper_vision::geometry::Point;
+use watchkeeper_vision::imaging::warp::Perspective;
+use watchkeeper_vision::imaging::{self, align, sift};
+use watchkeeper_vision::numbers::average;
 
 use super::super::block::{Block, Call};
 use super::super::image::{ImageValue, Pixels, VideoMeta, lazy};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
 use super::super::points::{self, Found};
-use crate::geometry::Point;
-use crate::numbers::average;
-use crate::vision::warp::Perspective;
-use crate::vision::{self, align, sift};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stitch_images@v1",
@@ -140,7 +140,7 @@ fn joined(
         if let Some(([x, y], whole)) = corner.zip(whole) {
             imageops::replace(&mut out, &whole, x, y);
         }
-        vision::pixels(out)
+        imaging::pixels(out)
     }))
 }
 

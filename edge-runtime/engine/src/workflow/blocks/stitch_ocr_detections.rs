@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::geometry::BBox;
+use watchkeeper_vision::numbers::mean;
+
 use super::super::block::{Block, Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
-use crate::detections::{Detection, Detections};
-use crate::geometry::BBox;
-use crate::numbers::mean;
 
 const PREDICTIONS: Property = Property::data(
     "predictions",

@@ -1,11 +1,12 @@
 //! Finds a small picture in pictures.
 
+use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::geometry::BBox;
+use watchkeeper_vision::imaging::{self, Plane};
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
-use crate::detections::{Detection, Detections};
-use crate::geometry::BBox;
-use crate::vision::{self, Plane};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/template_matching@v1",
@@ -72,8 +73,8 @@ impl Block for Match {
         }
         let (rgb, template) = (image.pixels.rgb(), template.pixels.rgb());
         let (whole, part) = (
-            Plane::from(&vision::grey(&rgb)),
-            Plane::from(&vision::grey(&template)),
+            Plane::from(&imaging::grey(&rgb)),
+            Plane::from(&imaging::grey(&template)),
         );
         let threshold = call.number(2, 0.8)?;
         let places = alike(&whole, &part, threshold);

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use watchkeeper_vision::draw::{Canvas, Color, TextBox};
+use watchkeeper_vision::geometry::Point;
+
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
 use super::super::message;
 use super::super::uql::{Chain, named_operations};
-use crate::draw::{Canvas, Color, TextBox};
-use crate::geometry::Point;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/text_display@v1",

@@ -1,10 +1,11 @@
 //! Tells dark from light.
 
+use watchkeeper_vision::imaging::threshold::{self, Rule};
+use watchkeeper_vision::imaging::{self, Plane};
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
-use crate::vision::threshold::{self, Rule};
-use crate::vision::{self, Plane};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/threshold@v1",
@@ -68,16 +69,16 @@ impl Block for Change {
         let kind = kind.to_owned();
         let changed = image.changed(image.size(), move |pixels| {
             if let Some(rule) = rule {
-                return vision::each_channel(pixels, |plane| rule.apply(plane, threshold, most));
+                return imaging::each_channel(pixels, |plane| rule.apply(plane, threshold, most));
             }
-            let grey = Plane::from(&vision::grey(pixels));
+            let grey = Plane::from(&imaging::grey(pixels));
             let plane = match kind.as_str() {
                 "otsu" => Rule::Binary.apply(&grey, threshold::otsu(&grey).into(), most),
                 adaptive => {
                     threshold::adaptive(&grey, most, 11, 2, adaptive == "adaptive_gaussian")
                 }
             };
-            vision::joined(&[plane.clone(), plane.clone(), plane])
+            imaging::joined(&[plane.clone(), plane.clone(), plane])
         });
         call.put(0, changed);
         Ok(())

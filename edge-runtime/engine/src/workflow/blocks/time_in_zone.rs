@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::analytics::zone::TimeInZone;
+use watchkeeper_vision::geometry::Anchor;
+
 use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
@@ -9,8 +12,6 @@ use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
 use super::super::plan::polygons;
 use super::super::stateful::{Stateful, remembering};
 use super::{require_tracks, video_of};
-use crate::analytics::zone::TimeInZone;
-use crate::geometry::Anchor;
 
 const ZONE: Property = Property::value(
     "zone",

@@ -1,5 +1,7 @@
 //! Draws where tracked objects have been.
 
+use watchkeeper_vision::draw::Traces;
+
 use super::super::block::Call;
 use super::super::drawing::{self, Ink};
 use super::super::kinds::Kind;
@@ -7,7 +9,6 @@ use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property
 use super::super::per_video::PerVideo;
 use super::super::stateful::{Stateful, remembering};
 use super::require_tracks;
-use crate::draw::Traces;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/trace_visualization@v1",

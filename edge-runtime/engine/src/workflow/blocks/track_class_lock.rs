@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::geometry::BBox;
 
 use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
@@ -14,8 +16,6 @@ use super::super::per_video::{FRAME, PerVideo};
 use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
 use super::{require_tracks, video_of};
-use crate::detections::{Detection, Detections};
-use crate::geometry::BBox;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/track_class_lock@v1",

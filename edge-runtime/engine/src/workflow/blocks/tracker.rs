@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::track::tracker::{Tracker, TrackerConfig};
+
 use super::super::block::{Call, Instance, Setup};
 use super::super::instances::{self, Instances, Video};
 use super::super::kinds::Kind;
@@ -12,7 +14,6 @@ use super::super::per_video::{FRAME, PerVideo};
 use super::super::sort_family::BUFFER;
 use super::super::stateful::{Stateful, remembering};
 use super::video_of;
-use crate::track::tracker::{Tracker, TrackerConfig};
 
 /// Frames a second that the lost track buffer is counted in.
 const BUFFER_FPS: f64 = 30.0;

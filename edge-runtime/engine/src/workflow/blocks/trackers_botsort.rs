@@ -1,5 +1,7 @@
 //! Follows objects from frame to frame with BoT-SORT. The camera is taken to stand still.
 
+use watchkeeper_vision::track::sort::SortKind;
+
 use super::super::block::Call;
 use super::super::instances::CACHE_SIZE;
 use super::super::kinds::Kind;
@@ -8,7 +10,6 @@ use super::super::per_video::FRAME;
 use super::super::sort_family::{
     BOXES, BUFFER, activation, following, good, manifest, proof, share,
 };
-use crate::track::sort::SortKind;
 
 /// Frames with a box before a track is reported, unless the step says otherwise.
 const PROOF: i64 = 2;

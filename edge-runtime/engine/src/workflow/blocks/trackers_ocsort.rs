@@ -1,12 +1,13 @@
 //! Follows objects from frame to frame with OC-SORT.
 
+use watchkeeper_vision::track::sort::SortKind;
+
 use super::super::block::Call;
 use super::super::instances::CACHE_SIZE;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
 use super::super::per_video::FRAME;
 use super::super::sort_family::{BOXES, BUFFER, following, manifest, overlap, proof, share};
-use crate::track::sort::SortKind;
 
 /// Frames with a box before a track is reported, unless the step says otherwise.
 const PROOF: i64 = 3;

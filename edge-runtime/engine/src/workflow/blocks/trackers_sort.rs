@@ -1,11 +1,12 @@
 //! Follows objects from frame to frame with SORT.
 
+use watchkeeper_vision::track::sort::SortKind;
+
 use super::super::block::Call;
 use super::super::instances::CACHE_SIZE;
 use super::super::manifest::Manifest;
 use super::super::per_video::FRAME;
 use super::super::sort_family::{BOXES, BUFFER, activation, following, manifest, overlap, proof};
-use crate::track::sort::SortKind;
 
 /// Frames with a box before a track is reported, unless the step says otherwise.
 const PROOF: i64 = 3;

@@ -1,11 +1,12 @@
 //! Draws triangles that point at detections.
 
+use watchkeeper_vision::draw::Color;
+use watchkeeper_vision::geometry::{Anchor, Point};
+
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
 use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property};
-use crate::draw::Color;
-use crate::geometry::{Anchor, Point};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/triangle_visualization@v1",

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use watchkeeper_vision::analytics::recent::Recent;
+use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::geometry::Point;
 
 use super::super::block::Call;
 use super::super::kinds::Kind;
@@ -11,9 +14,6 @@ use super::super::manifest::{DETECTIONS, Default as Or, Manifest, NUMBER, Output
 use super::super::per_video::{FRAME, PerVideo};
 use super::super::stateful::{Stateful, remembering};
 use super::{require_tracks, video_of};
-use crate::analytics::recent::Recent;
-use crate::detections::Detections;
-use crate::geometry::Point;
 
 /// Most tracks remembered for one video.
 const MAX_TRACKS: usize = 16_384;

@@ -2,6 +2,8 @@
 
 use md5::{Digest, Md5};
 use serde_json::Value as Json;
+use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::geometry::BBox;
 
 use super::super::block::{Block, Call, Instance, Setup};
 use super::super::json::detection_id;
@@ -10,8 +12,6 @@ use super::super::manifest::{Manifest, Output, Property, Role, Shape};
 use super::super::sink::texts;
 use super::super::value::Value;
 use super::super::vlm;
-use crate::detections::{Detection, Detections};
-use crate::geometry::BBox;
 
 const CLASSES: Property = Property::value(
     "classes",

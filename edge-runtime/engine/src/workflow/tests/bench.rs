@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use watchkeeper_contract::effect::Effect;
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
+use watchkeeper_vision::geometry::BBox;
+use watchkeeper_vision::mask::{Bitmap, Mask};
 
 use super::super::kinds::Kind;
 use super::super::{
@@ -13,9 +16,6 @@ use super::super::{
     RuntimeInput, Value, VideoMeta, Writing, compile, read,
 };
 use super::FixedBoxes;
-use crate::detections::{Detection, DetectionId, Detections};
-use crate::geometry::BBox;
-use crate::mask::{Bitmap, Mask};
 
 /// One step, whose properties refer to the inputs of the bench.
 pub(in super::super) struct Bench {

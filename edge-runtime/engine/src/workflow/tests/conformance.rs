@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
+use watchkeeper_vision::geometry::BBox;
 
 use super::super::{
     DetectRequest, Host, ImageValue, Packed, Pictures, RgbPixels, RuntimeInput, Value, VideoMeta,
     blocks, codec, compile, types, validate,
 };
 use super::{FixedBoxes, data, read};
-use crate::detections::{Detection, DetectionId, Detections};
-use crate::geometry::BBox;
 
 /// Agreement below which the suite fails: raise it with every block that lands.
 const VERDICTS_AT_LEAST: usize = 146;

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::geometry::Point;
 
 use super::super::{
     Compiled, DetectRequest, Host, Overlay, Pictures, RuntimeInput, Value, blocks, catalogue,
     compile, details, types, validate,
 };
 use super::{FixedBoxes, detection, frame};
-use crate::detections::Detections;
-use crate::geometry::Point;
 
 const STREET: &str = include_str!("golden/street.json");
 

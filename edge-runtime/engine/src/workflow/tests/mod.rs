@@ -18,10 +18,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
+use watchkeeper_vision::geometry::BBox;
 
 use super::{DetectRequest, Host, ImageValue, Pixels, RgbPixels, VideoMeta};
-use crate::detections::{Detection, DetectionId, Detections};
-use crate::geometry::BBox;
 
 /// Folder of the test data, if there is one.
 fn data(path: &str) -> Option<PathBuf> {

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
+use watchkeeper_vision::geometry::{Point, intersection_area, polygon_area};
 
 use super::super::codec;
 use super::super::kinds::{Kind, KindSet};
 use super::super::{Value, read};
 use super::bench::{Bench, frame_of};
-use crate::geometry::{Point, intersection_area, polygon_area};
 
 /// One step on one frame after the other.
 #[derive(Debug, Deserialize)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use watchkeeper_contract::effect::Effect;
+use watchkeeper_vision::detections::{DetectionId, Detections};
 
 use super::super::replay::{Player, Recording};
 use super::super::{
@@ -15,7 +16,6 @@ use super::super::{
 };
 use super::random::Maker;
 use super::{data, detection, frame, read};
-use crate::detections::{DetectionId, Detections};
 
 const SIZE: [u32; 2] = [64, 48];
 

@@ -5,6 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::geometry::BBox;
+
 use super::super::block::Ids;
 use super::super::codec;
 use super::super::value::{Value, moment};
@@ -12,8 +15,6 @@ use super::{
     Budget, Chain, ClassificationProperty, Env, FrameProperty, ImageProperty, NumberType,
     Operation, detections, numbers, shared,
 };
-use crate::detections::Detections;
-use crate::geometry::BBox;
 
 /// Applies a chain of operations to a value.
 pub(crate) fn apply(chain: &Chain, value: Value, env: &Env<'_>) -> Result<Value, String> {

@@ -3,11 +3,11 @@
 //! Invariant: only equality takes any two values; an order, a text or a list where there is none is an error, not false.
 
 use serde::Deserialize;
+use watchkeeper_vision::analytics::zone::PolygonZone;
+use watchkeeper_vision::geometry::{Anchor, Point};
 
 use super::super::value::Value;
 use super::apply::truthy;
-use crate::analytics::zone::PolygonZone;
-use crate::geometry::{Anchor, Point};
 
 /// Comparator of two values.
 #[derive(Debug, Clone, Copy, Deserialize)]

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::super::value::Value;
 use super::{Env, StatementGroup, shared};
-use crate::detections::{Detection, Detections};
-use crate::geometry::{BBox, Point};
 
 /// Property of one box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

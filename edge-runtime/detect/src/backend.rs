@@ -1,0 +1,283 @@
+//! Which back end runs a network.
+//!
+//! `auto` takes ONNX Runtime where its library is found and runs the file, because it is about twice as fast, and the pure
+//! Rust one otherwise. Invariants: a back end that was asked for by name is never silently replaced; a network that is handed
+//! out has run once; a library that panics over a file refuses that file, and nothing else happens.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::str::FromStr;
+use std::thread::available_parallelism;
+
+use watchkeeper_models::Manifest;
+
+use super::network::{LoadError, Network, Signature};
+use super::neural::{Rehearsal, rehearse};
+use super::rten::{self, RtenNetwork};
+
+/// A choice of back end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum BackendChoice {
+    /// The fastest one that this machine has.
+    #[default]
+    Auto,
+    /// The pure Rust one.
+    Rten,
+    /// ONNX Runtime.
+    Ort,
+}
+
+impl BackendChoice {
+    /// The words for it.
+    pub const NAMES: [&str; 3] = ["auto", "rten", "ort"];
+}
+
+impl FromStr for BackendChoice {
+    type Err = UnknownBackend;
+
+    fn from_str(text: &str) -> Result<Self, UnknownBackend> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "rten" => Ok(Self::Rten),
+            "ort" => Ok(Self::Ort),
+            _ => Err(UnknownBackend(text.to_owned())),
+        }
+    }
+}
+
+/// No such back end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no back end `{0}`, allowed: auto, rten, ort")]
+pub struct UnknownBackend(String);
+
+/// Where ONNX Runtime's library is looked for besides the usual places.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct OrtPlaces {
+    /// The file that the configuration names.
+    pub library: Option<std::path::PathBuf>,
+    /// The state folder: `lib/` in it is searched.
+    pub state_dir: Option<std::path::PathBuf>,
+}
+
+/// Threads for one network where nobody says: all cores, but no more than this. Measured with YOLOX-nano, a second thread
+/// takes a third off the time of a frame; more pay on large networks only, and capture and decoding need cores too.
+const MOST_THREADS: usize = 2;
+
+/// The number of threads for a network where nobody says.
+#[must_use]
+pub fn default_threads() -> usize {
+    available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS))
+}
+
+/// Loads a network that looks at pictures and runs it once on a grey one, as [`load_as`].
+///
+/// # Errors
+/// [`LoadError`], one sentence.
+pub fn load(
+    choice: BackendChoice,
+    path: &Path,
+    manifest: &Manifest,
+    threads: usize,
+    places: &OrtPlaces,
+) -> Result<Box<dyn Network>, LoadError> {
+    let trial = |network: &mut dyn Network| rehearse(network, manifest);
+    let signature = Signature::of(manifest);
+    load_as(choice, path, &signature, &trial, threads, places)
+}
+
+/// Runs a network for the first time, and says what is wrong with what it answers.
+pub type Trial<'a> = &'a dyn Fn(&mut dyn Network) -> Result<(), Rehearsal>;
+
+/// Loads a network and tries it. With [`BackendChoice::Auto`] one that can be loaded but not run counts as one that can't be
+/// loaded.
+///
+/// # Errors
+/// [`LoadError`], one sentence.
+pub fn load_as(
+    choice: BackendChoice,
+    path: &Path,
+    signature: &Signature<'_>,
+    trial: Trial<'_>,
+    threads: usize,
+    places: &OrtPlaces,
+) -> Result<Box<dyn Network>, LoadError> {
+    let rten = || -> Loaded { Ok(Box::new(RtenNetwork::load(path, signature, threads)?)) };
+    let rten = || proven(rten::NAME, path, signature.manifest, trial, &rten);
+    let ort = || {
+        proven("ort", path, signature.manifest, trial, &|| {
+            ort(path, signature, threads, places)
+        })
+    };
+    match choice {
+        BackendChoice::Rten => rten(),
+        BackendChoice::Ort => ort(),
+        BackendChoice::Auto => otherwise(ort(), rten),
+    }
+}
+
+type Loaded = Result<Box<dyn Network>, LoadError>;
+
+/// The second one where the first can't load or run the file. One that says that file and manifest disagree has the last word.
+fn otherwise(first: Loaded, second: impl FnOnce() -> Loaded) -> Loaded {
+    match first {
+        Err(
+            reason @ (LoadError::Unavailable { .. }
+            | LoadError::File { .. }
+            | LoadError::Run { .. }),
+        ) => {
+            tracing::info!(%reason, "the pure Rust back end runs the network");
+            second()
+        }
+        Ok(network) => Ok(network),
+        Err(mismatch @ LoadError::Mismatch { .. }) => Err(mismatch),
+    }
+}
+
+/// Loads a network and tries it.
+fn proven(
+    backend: &'static str,
+    path: &Path,
+    manifest: &str,
+    trial: Trial<'_>,
+    load: &dyn Fn() -> Loaded,
+) -> Loaded {
+    let attempt = || {
+        let mut network = load()?;
+        trial(network.as_mut()).map_err(|error| {
+            let path = path.to_owned();
+            match error {
+                Rehearsal::Run(message) => LoadError::Run {
+                    path,
+                    backend,
+                    message,
+                },
+                Rehearsal::Outputs(error) => LoadError::Mismatch {
+                    path,
+                    manifest: manifest.to_owned(),
+                    message: error.to_string(),
+                },
+            }
+        })?;
+        Ok(network)
+    };
+    // Files come from anywhere, and at a start every pipeline loads its own: one of them must not end the others.
+    catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
+        let said = panic
+            .downcast_ref::<&str>()
+            .map(ToString::to_string)
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        let message = format!("the library broke over it: {said}");
+        Err(LoadError::file(path, backend, &message))
+    })
+}
+
+#[cfg(feature = "ort")]
+fn ort(
+    path: &Path,
+    signature: &Signature<'_>,
+    threads: usize,
+    places: &OrtPlaces,
+) -> Result<Box<dyn Network>, LoadError> {
+    let network = super::ort::OrtNetwork::load(path, signature, threads, places)?;
+    Ok(Box::new(network))
+}
+
+#[cfg(not(feature = "ort"))]
+fn ort(
+    path: &Path,
+    _: &Signature<'_>,
+    _: usize,
+    _: &OrtPlaces,
+) -> Result<Box<dyn Network>, LoadError> {
+    Err(LoadError::Unavailable {
+        backend: "ort",
+        message: "this program was built without it".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::{Feed, Tensor};
+    use crate::testing::manifest;
+
+    /// What its network does when it runs.
+    #[derive(Clone, Copy)]
+    enum Does {
+        Work,
+        Refuse,
+        Panic,
+        Nonsense,
+    }
+
+    impl Network for Does {
+        fn backend(&self) -> &'static str {
+            "fake"
+        }
+
+        fn infer(
+            &mut self,
+            _: &[Feed<'_>],
+            read: &mut dyn FnMut(&[Tensor<'_>]),
+        ) -> Result<(), String> {
+            let shape: &[usize] = match self {
+                Self::Work => &[1, 6, 1],
+                Self::Nonsense => &[1, 1, 1],
+                Self::Refuse => return Err("no kernel".to_owned()),
+                Self::Panic => panic!("index 7 of 3"),
+            };
+            let data = vec![0.0; shape.iter().product()];
+            let name = "out";
+            read(&[Tensor {
+                name,
+                shape,
+                data: &data,
+            }]);
+            Ok(())
+        }
+    }
+
+    fn tried(does: Does) -> Loaded {
+        loaded(&|| Ok(Box::new(does)))
+    }
+
+    fn loaded(load: &dyn Fn() -> Loaded) -> Loaded {
+        let manifest = manifest();
+        let trial = |network: &mut dyn Network| rehearse(network, &manifest);
+        proven("fake", Path::new("m.onnx"), &manifest.name, &trial, load)
+    }
+
+    fn falls_back(does: Does) -> bool {
+        let mut asked = false;
+        let end = otherwise(tried(does), || {
+            asked = true;
+            tried(Does::Work)
+        });
+        assert_eq!(end.is_ok(), !matches!(does, Does::Nonsense));
+        asked
+    }
+
+    #[test]
+    fn a_file_that_the_first_back_end_loads_but_can_not_run_gets_the_second() {
+        assert!(falls_back(Does::Refuse));
+        assert!(falls_back(Does::Panic));
+        assert!(!falls_back(Does::Work));
+        // The other one would find the same.
+        assert!(!falls_back(Does::Nonsense));
+    }
+
+    #[test]
+    fn a_library_that_panics_refuses_the_file_in_one_sentence() {
+        let panics = || -> Loaded { panic!("broken\nfile") };
+        let loading = loaded(&panics);
+        for refused in [loading, tried(Does::Panic), tried(Does::Refuse)] {
+            let message = refused.err().map(|e| e.to_string()).unwrap_or_default();
+            assert!(
+                message.contains("m.onnx") && message.contains("fake"),
+                "{message}"
+            );
+            assert!(!message.contains('\n'), "{message}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The model of gaze: where a face looks, and which faces there are where another model finds them.
+//!
+//! Invariant: a face that is looked at lies in the picture and has an area; its box is that of the model that found it.
+
+use std::sync::Arc;
+
+use watchkeeper_models::Manifest;
+use watchkeeper_models::manifest::DecodeKind;
+use watchkeeper_vision::frame::{Frame, Picture};
+use watchkeeper_vision::geometry::BBox;
+use watchkeeper_vision::rgb::RgbPixels;
+
+use super::decode::{Request, gaze};
+use super::look::{Look, SharedNetwork};
+use super::{DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection};
+
+/// Most faces of a picture that are looked at; each costs a run of the network.
+const MOST_FACES: usize = 64;
+
+/// A face and where it looks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FaceGaze {
+    /// The face, in pixels of the picture.
+    pub face: BBox,
+    /// Score of the face, `0.0..=1.0`.
+    pub score: f32,
+    /// Degrees to the side and upwards.
+    pub angles: [f32; 2],
+}
+
+/// Says where faces look.
+#[derive(Debug)]
+pub struct GazeModel {
+    info: DetectorInfo,
+    manifest: Arc<Manifest>,
+    look: Look,
+    /// What finds faces.
+    faces: Option<Box<dyn Detector>>,
+    found: Vec<RawDetection>,
+}
+
+impl GazeModel {
+    /// A model for one stream over a network that others may use too.
+    pub(super) fn new(
+        manifest: Arc<Manifest>,
+        network: SharedNetwork,
+        faces: Option<Box<dyn Detector>>,
+    ) -> Self {
+        let look = Look::new(&manifest.name, manifest.input.clone(), network);
+        Self {
+            info: DetectorInfo::of(&manifest, look.backend()),
+            look,
+            manifest,
+            faces,
+            found: Vec::new(),
+        }
+    }
+
+    fn angles(
+        &mut self,
+        picture: &Picture,
+        times: &mut DetectTimes,
+    ) -> Result<[f32; 2], DetectError> {
+        let DecodeKind::Gaze {
+            bins,
+            degrees_per_bin,
+        } = self.manifest.decode.kind
+        else {
+            return Err(self.only());
+        };
+        let mut angles = [0.0; 2];
+        let manifest = &self.manifest;
+        let (_, took) = self.look.at(picture, &[], &mut |outputs| {
+            let request = Request::of(manifest, outputs, 0.0);
+            angles = gaze::decode(&request, bins, degrees_per_bin)?;
+            Ok(())
+        })?;
+        *times += took;
+        Ok(angles)
+    }
+}
+
+/// The part of a picture in a box, to whole pixels; none without one.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "places in the picture, clipped to it"
+)]
+fn cut(rgb: &RgbPixels, bbox: &BBox) -> Option<Picture> {
+    let bbox = bbox.clip(f64::from(rgb.width), f64::from(rgb.height));
+    let [left, top] = [bbox.x1, bbox.y1].map(|v| v.floor() as usize);
+    let [right, bottom] = [bbox.x2, bbox.y2].map(|v| v.ceil() as usize);
+    let (width, height) = (right.checked_sub(left)?, bottom.checked_sub(top)?);
+    if width == 0 || height == 0 {
+        return None;
+    }
+    let rows = rgb.data.chunks_exact(rgb.width as usize * 3);
+    let rows = rows.skip(top).take(height);
+    let data: Vec<u8> = rows
+        .flat_map(|row| row.get(left * 3..right * 3).unwrap_or_default())
+        .copied()
+        .collect();
+    Some(Picture::rgb(
+        u32::try_from(width).ok()?,
+        u32::try_from(height).ok()?,
+        data,
+    ))
+}
+
+impl Detector for GazeModel {
+    fn info(&self) -> &DetectorInfo {
+        &self.info
+    }
+
+    fn gaze(
+        &mut self,
+        frame: &Frame,
+        rgb: &RgbPixels,
+        finds_faces: bool,
+        out: &mut Vec<FaceGaze>,
+    ) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        let mut times = DetectTimes::default();
+        if !finds_faces {
+            let (width, height) = (f64::from(rgb.width), f64::from(rgb.height));
+            out.push(FaceGaze {
+                face: BBox::new(0.0, 0.0, width, height),
+                score: 1.0,
+                angles: self.angles(&frame.picture, &mut times)?,
+            });
+            return Ok(times);
+        }
+        let Some(faces) = &mut self.faces else {
+            return Err(self.look.failed(
+                "it finds no faces itself: name a model that does as `faces` in its manifest, or give the step pictures of faces \
+                 and say do_run_face_detection false",
+            ));
+        };
+        let params = DetectParams {
+            max_detections: MOST_FACES,
+            ..DetectParams::default()
+        };
+        times += faces.detect(frame, &params, &mut self.found)?;
+        for face in std::mem::take(&mut self.found) {
+            if let Some(picture) = cut(rgb, &face.bbox) {
+                out.push(FaceGaze {
+                    face: face.bbox,
+                    score: face.score,
+                    angles: self.angles(&picture, &mut times)?,
+                });
+            }
+        }
+        Ok(times)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_face_is_cut_out_to_whole_pixels_and_one_outside_is_none() {
+        let rgb = RgbPixels {
+            width: 4,
+            height: 3,
+            data: (0..36).collect(),
+        };
+        let picture = cut(&rgb, &BBox::new(1.2, 0.5, 2.6, 9.0)).expect("in the picture");
+        assert_eq!((picture.width, picture.height), (2, 3));
+        assert_eq!(picture.planes.plane(0).data[..6], [3, 4, 5, 6, 7, 8]);
+        assert!(cut(&rgb, &BBox::new(5.0, 0.0, 9.0, 3.0)).is_none());
+    }
+}

@@ -1,0 +1,237 @@
+//! Where a picture lies in a network's input, and the way back for boxes.
+//!
+//! Invariant: mapping a point there and back is the identity up to rounding of floats; the true scaled size is used on
+//! each axis, so that rounding it to whole pixels moves no box.
+
+use watchkeeper_models::manifest::{Fit, Input, Placement};
+use watchkeeper_vision::geometry::{BBox, Point};
+
+/// The place of a picture in the input, in input pixels, and which part of the picture it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Letterbox {
+    /// Width of the picture in pixels.
+    pub source_width: u32,
+    /// Height of the picture in pixels.
+    pub source_height: u32,
+    /// The part of the picture that is seen, all of it unless it is cut.
+    pub part: Part,
+    /// Left edge of the scaled picture.
+    pub left: u32,
+    /// Upper edge of the scaled picture.
+    pub top: u32,
+    /// Width of the scaled picture, at least 1.
+    pub width: u32,
+    /// Height of the scaled picture, at least 1.
+    pub height: u32,
+}
+
+/// A part of a picture, in its pixels. Its left upper corner has even coordinates, so that planes of half the size are cut alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Left edge.
+    pub left: u32,
+    /// Upper edge.
+    pub top: u32,
+    /// Width, at least 1.
+    pub width: u32,
+    /// Height, at least 1.
+    pub height: u32,
+}
+
+impl Letterbox {
+    /// Fits a picture of this size into an input; none for an empty picture.
+    ///
+    /// Scaled sides are rounded down, as YOLOX's `preproc` does (`yolox/data/data_augment.py`).
+    #[must_use]
+    pub fn fit(source_width: u32, source_height: u32, input: &Input) -> Option<Self> {
+        if source_width == 0 || source_height == 0 {
+            return None;
+        }
+        let full = Self {
+            source_width,
+            source_height,
+            part: Part {
+                left: 0,
+                top: 0,
+                width: source_width,
+                height: source_height,
+            },
+            left: 0,
+            top: 0,
+            width: input.width,
+            height: input.height,
+        };
+        // Whole numbers keep it exact.
+        let (sw, sh) = (u64::from(source_width), u64::from(source_height));
+        let (iw, ih) = (u64::from(input.width), u64::from(input.height));
+        let is_wide = iw * sh <= ih * sw;
+        let placement = match input.fit {
+            Fit::Stretch => return Some(full),
+            Fit::Crop => {
+                let (width, height) = if is_wide {
+                    (side(sh * iw / ih, source_width), source_height)
+                } else {
+                    (source_width, side(sw * ih / iw, source_height))
+                };
+                let middle = |whole: u32, part: u32| (whole - part) / 2 / 2 * 2;
+                let part = Part {
+                    left: middle(source_width, width),
+                    top: middle(source_height, height),
+                    width,
+                    height,
+                };
+                return Some(Self { part, ..full });
+            }
+            Fit::Letterbox { placement, .. } => placement,
+        };
+        // The side that fills the input decides.
+        let (width, height) = if is_wide {
+            (input.width, side(sh * iw / sw, input.height))
+        } else {
+            (side(sw * ih / sh, input.width), input.height)
+        };
+        let (left, top) = match placement {
+            Placement::TopLeft => (0, 0),
+            Placement::Centre => ((input.width - width) / 2, (input.height - height) / 2),
+        };
+        Some(Self {
+            left,
+            top,
+            width,
+            height,
+            ..full
+        })
+    }
+
+    /// A place in input pixels as one in pixels of the picture.
+    #[must_use]
+    pub fn point_to_source(&self, p: Point) -> Point {
+        let sx = f64::from(self.part.width) / f64::from(self.width);
+        let sy = f64::from(self.part.height) / f64::from(self.height);
+        Point::new(
+            (p.x - f64::from(self.left)) * sx + f64::from(self.part.left),
+            (p.y - f64::from(self.top)) * sy + f64::from(self.part.top),
+        )
+    }
+
+    /// A place in pixels of the picture as one in input pixels.
+    #[must_use]
+    pub fn point_to_input(&self, p: Point) -> Point {
+        let sx = f64::from(self.width) / f64::from(self.part.width);
+        let sy = f64::from(self.height) / f64::from(self.part.height);
+        Point::new(
+            (p.x - f64::from(self.part.left)) * sx + f64::from(self.left),
+            (p.y - f64::from(self.part.top)) * sy + f64::from(self.top),
+        )
+    }
+
+    /// A box in input pixels as one in pixels of the picture, not clipped.
+    #[must_use]
+    pub fn to_source(&self, b: &BBox) -> BBox {
+        let [min, max] = corners(b).map(|p| self.point_to_source(p));
+        BBox::new(min.x, min.y, max.x, max.y)
+    }
+
+    /// A box in pixels of the picture as one in input pixels.
+    #[must_use]
+    pub fn to_input(&self, b: &BBox) -> BBox {
+        let [min, max] = corners(b).map(|p| self.point_to_input(p));
+        BBox::new(min.x, min.y, max.x, max.y)
+    }
+}
+
+fn corners(b: &BBox) -> [Point; 2] {
+    [Point::new(b.x1, b.y1), Point::new(b.x2, b.y2)]
+}
+
+/// A scaled side: at least 1, at most the input's.
+fn side(scaled: u64, most: u32) -> u32 {
+    u32::try_from(scaled).unwrap_or(most).clamp(1, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::input;
+
+    fn fits() -> impl Strategy<Value = Fit> {
+        prop_oneof![
+            Just(Fit::Stretch),
+            Just(Fit::Crop),
+            Just(Fit::Letterbox {
+                placement: Placement::TopLeft,
+                pad: 114
+            }),
+            Just(Fit::Letterbox {
+                placement: Placement::Centre,
+                pad: 0
+            }),
+        ]
+    }
+
+    #[test]
+    fn full_hd_fills_the_width_of_the_yolox_input() {
+        let fit = Fit::Letterbox {
+            placement: Placement::TopLeft,
+            pad: 114,
+        };
+        let lb = Letterbox::fit(1920, 1080, &input(416, 416, fit)).expect("not empty");
+        assert_eq!((lb.left, lb.top, lb.width, lb.height), (0, 0, 416, 234));
+    }
+
+    #[test]
+    fn empty_picture_has_no_place() {
+        assert_eq!(Letterbox::fit(0, 10, &input(416, 416, Fit::Stretch)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn box_comes_back_where_it_was(
+            (sw, sh) in (1u32..8000, 1u32..8000),
+            (iw, ih) in (16u32..1280, 16u32..1280),
+            fit in fits(),
+            corners in prop::array::uniform4(-0.5f64..1.5),
+        ) {
+            let lb = Letterbox::fit(sw, sh, &input(iw, ih, fit)).expect("not empty");
+            let (w, h) = (f64::from(sw), f64::from(sh));
+            let b = BBox::new(corners[0] * w, corners[1] * h, corners[2] * w, corners[3] * h);
+            let back = lb.to_source(&lb.to_input(&b));
+            for (a, b) in [(b.x1, back.x1), (b.y1, back.y1), (b.x2, back.x2), (b.y2, back.y2)] {
+                prop_assert!((a - b).abs() < 1e-6 * (w + h), "{a} came back as {b}");
+            }
+        }
+
+        #[test]
+        fn picture_lies_inside_the_input_and_keeps_its_shape(
+            (sw, sh) in (1u32..8000, 1u32..8000),
+            (iw, ih) in (16u32..1280, 16u32..1280),
+            fit in fits(),
+        ) {
+            let lb = Letterbox::fit(sw, sh, &input(iw, ih, fit)).expect("not empty");
+            prop_assert!(lb.left + lb.width <= iw && lb.top + lb.height <= ih);
+            prop_assert!(lb.width == iw || lb.height == ih, "one side fills the input");
+            let Part { left, top, width, height } = lb.part;
+            prop_assert!(left + width <= sw && top + height <= sh);
+            if fit == Fit::Crop {
+                prop_assert!(width == sw || height == sh, "one side is seen whole");
+                prop_assert!(sw - width - left <= left + 3 && sh - height - top <= top + 3, "from the middle");
+                // A side that is rounded down is short by less than a pixel.
+                let ratio = f64::from(iw) / f64::from(ih);
+                let (w, h) = (f64::from(width), f64::from(height));
+                prop_assert!((w - h * ratio).abs() < 1.0 || (h - w / ratio).abs() < 1.0 || width == 1 || height == 1);
+            } else {
+                prop_assert_eq!(lb.part, Part { left: 0, top: 0, width: sw, height: sh });
+            }
+            if let Fit::Letterbox { .. } = fit {
+                // The shorter side is the exact one rounded down, or 1.
+                let exact = f64::from(sh) * f64::from(lb.width) / f64::from(sw);
+                let other = f64::from(sw) * f64::from(lb.height) / f64::from(sh);
+                prop_assert!(
+                    (exact - f64::from(lb.height)).abs() < 1.0 || (other - f64::from(lb.width)).abs() < 1.0
+                );
+            }
+        }
+    }
+}

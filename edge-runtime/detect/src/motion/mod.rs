@@ -1,0 +1,306 @@
+//! The built-in `motion` detector: what moves, without weights.
+//!
+//! In the order of one frame's way:
+//! - [`reduce`]: native planes to some 360 cells on the longer side;
+//! - [`light`]: gain and white balance of the whole picture, taken off;
+//! - [`background`]: each cell is background, shadow or foreground;
+//! - [`shadow`]: which darkening is only shadow;
+//! - [`mask`] and [`blobs`]: cells to cleaned components;
+//! - [`objects`]: components over time to boxes that stay whole;
+//! - [`entry`]: what the border still cuts.
+//!
+//! Invariant: one value serves one stream in order; all time comes from the frames (presentation time), so a recording
+//! gives the same boxes at any speed; memory is bounded by the picture's size and nothing is allocated per frame in the
+//! steady state.
+
+mod background;
+mod blobs;
+mod entry;
+mod light;
+mod mask;
+mod objects;
+mod reduce;
+mod shadow;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use watchkeeper_models::manifest::Task;
+use watchkeeper_vision::frame::{Frame, Picture};
+use watchkeeper_vision::geometry::BBox;
+
+use self::background::{Absorb, BACK, Background, FORE, GHOST, MOVED, OBJECT};
+use self::blobs::{Labeller, Pictures};
+use self::light::{Estimator, Planes};
+use self::mask::Filters;
+use self::objects::Objects;
+use self::reduce::Small;
+use self::shadow::Inside;
+use super::{DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection};
+
+/// Name of the model and of its one class.
+pub const MODEL: &str = "motion";
+
+/// Share of the picture that must change at once to be an upheaval: a lamp, a moved camera.
+const UPHEAVAL: f32 = 0.5;
+/// Smallest thing, as a share of the picture.
+const SMALLEST: f32 = 1.0 / 4000.0;
+/// Cells in the smallest thing at least.
+const FEWEST_CELLS: f32 = 6.0;
+/// Seconds between frames when the source does not say, and the bounds put on what it says.
+const FRAME_TIME: (f32, f32, f32) = (0.04, 0.001, 1.0);
+
+/// Presentation time that runs so many times faster than the count of frames has leapt.
+const LEAP: f32 = 4.0;
+
+/// The detector's times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MotionSettings {
+    /// For how long a thing that stopped is still reported, before it becomes background.
+    pub absorb: Duration,
+}
+
+impl Default for MotionSettings {
+    fn default() -> Self {
+        Self {
+            absorb: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Finds what moves. One value serves one stream.
+#[derive(Debug)]
+pub struct MotionDetector {
+    info: DetectorInfo,
+    absorb: Absorb,
+    small: Small,
+    estimator: Estimator,
+    background: Background,
+    labels: Vec<u8>,
+    mask: Vec<u8>,
+    held: Vec<u8>,
+    contrast: Vec<f32>,
+    inside: Inside,
+    filters: Filters,
+    labeller: Labeller,
+    objects: Objects,
+    /// Size of the last picture; absent before the first.
+    last: Option<(u32, u32)>,
+    /// Number and presentation time of the last frame.
+    clock: Option<(u64, Duration)>,
+    /// Share of foreground in the last picture.
+    busy: f32,
+}
+
+impl Default for MotionDetector {
+    fn default() -> Self {
+        Self::new(MotionSettings::default())
+    }
+}
+
+impl MotionDetector {
+    /// A detector that has seen nothing yet.
+    #[must_use]
+    pub fn new(settings: MotionSettings) -> Self {
+        let object = settings.absorb.as_secs_f32();
+        Self {
+            info: DetectorInfo {
+                model: MODEL.to_owned(),
+                backend: "builtin".to_owned(),
+                task: Task::ObjectDetection,
+                labels: Arc::from([Arc::from(MODEL)]),
+                knows_classes: false,
+                follows_one_picture: true,
+            },
+            absorb: Absorb {
+                object,
+                other: object.min(3.0),
+            },
+            small: Small::default(),
+            estimator: Estimator::default(),
+            background: Background::default(),
+            labels: Vec::new(),
+            mask: Vec::new(),
+            held: Vec::new(),
+            contrast: Vec::new(),
+            inside: Inside::default(),
+            filters: Filters::default(),
+            labeller: Labeller::default(),
+            objects: Objects::default(),
+            last: None,
+            clock: None,
+            busy: 0.0,
+        }
+    }
+
+    /// Seconds since the last frame. Containers round presentation times and even repeat them, which would make every
+    /// speed wild, so the frame's number and the nominal rate say it where they can; presentation time where there is
+    /// no rate, or where it has leapt, as over a reconnect.
+    fn since_last(&self, frame: &Frame) -> f32 {
+        let (usual, least, most) = FRAME_TIME;
+        let rate = frame.fps.filter(|f| *f > 0.0);
+        let nominal = rate.map_or(usual, |f| 1.0 / f as f32);
+        let Some((seq, pts)) = self.clock else {
+            return nominal;
+        };
+        let counted = nominal * frame.id.seq.saturating_sub(seq).clamp(1, 1000) as f32;
+        let stamped = frame.pts.saturating_sub(pts).as_secs_f32();
+        let leapt = stamped > LEAP * counted;
+        let dt = if leapt || (rate.is_none() && stamped > 0.0) {
+            stamped
+        } else {
+            counted
+        };
+        dt.clamp(least, most)
+    }
+
+    /// One picture; `dt` in seconds since the one before.
+    fn step(&mut self, picture: &Picture, dt: f32) {
+        let now = Planes {
+            y: &self.small.y,
+            u: &self.small.u,
+            v: &self.small.v,
+        };
+        let (w, cells) = (self.small.width, self.small.y.len());
+        let same = matches!(self.last, Some(size) if size == (picture.width, picture.height));
+        self.last = Some((picture.width, picture.height));
+        if !same {
+            self.background.reset(now);
+            self.objects.clear();
+            for plane in [&mut self.labels, &mut self.mask, &mut self.held] {
+                plane.clear();
+                plane.resize(cells, 0);
+            }
+            self.contrast.clear();
+            self.contrast.resize(cells, 0.0);
+            self.busy = 0.0;
+            return;
+        }
+        let labels = &self.labels;
+        let light = self
+            .estimator
+            .estimate(now, self.background.planes(), |i| labels[i] == BACK);
+        self.background
+            .classify(now, light, &mut self.labels, &mut self.contrast);
+        self.inside.fill(&mut self.labels, w);
+        for (mask, &label) in self.mask.iter_mut().zip(&self.labels) {
+            *mask = u8::from(label == FORE);
+        }
+        let busy = share(&self.mask);
+        let before = std::mem::replace(&mut self.busy, busy);
+        if busy > UPHEAVAL && before < UPHEAVAL / 2.0 {
+            self.background.relearn(now);
+            self.labels.fill(BACK);
+            self.objects.clear();
+            self.busy = 0.0;
+            return;
+        }
+        self.filters.majority(&mut self.mask, w, 5);
+        self.filters.close(&mut self.mask, w, 2);
+        let pictures = Pictures {
+            contrast: &self.contrast,
+            now: now.y,
+            back: self.background.planes().y,
+        };
+        self.labeller.label(&self.mask, pictures, w);
+        let bounds = [w as f32, self.small.height as f32];
+        let smallest = (cells as f32 * SMALLEST).max(FEWEST_CELLS);
+        self.objects
+            .update(self.labeller.blobs(), smallest, dt, bounds);
+        self.held.fill(0);
+        for run in self.labeller.runs() {
+            let blob = run.blob as usize;
+            let held = if self.labeller.blobs()[blob].ghostly() {
+                GHOST
+            } else {
+                match self.objects.owner(blob) {
+                    Some(o) if o.travelled => OBJECT,
+                    Some(o) if o.proven => MOVED,
+                    _ => continue,
+                }
+            };
+            let row = run.y as usize * w;
+            self.held[row + run.x1 as usize..row + run.x2 as usize].fill(held);
+        }
+        self.background
+            .learn(now, light, &self.labels, &self.held, dt, self.absorb);
+    }
+
+    fn report(&self, picture: &Picture, params: &DetectParams, out: &mut Vec<RawDetection>) {
+        let k = self.small.factor as f64;
+        let (w, h) = (f64::from(picture.width), f64::from(picture.height));
+        for object in self.objects.list() {
+            let Some(edges) = object.visible() else {
+                continue;
+            };
+            let score = object.score();
+            if score < params.confidence.unwrap_or(0.0) {
+                continue;
+            }
+            let [x1, y1, x2, y2] = edges.map(|e| f64::from(e) * k);
+            // A side that the border cuts is not seen; the box ends one pixel before it, so that it lies strictly inside
+            // a line or zone that spans the picture.
+            let bbox = BBox::new(
+                x1.clamp(1.0, (w - 2.0).max(1.0)),
+                y1.clamp(1.0, (h - 2.0).max(1.0)),
+                x2.clamp(1.0, (w - 2.0).max(1.0)),
+                y2.clamp(1.0, (h - 2.0).max(1.0)),
+            );
+            if bbox.width() > 0.0 && bbox.height() > 0.0 {
+                out.push(RawDetection {
+                    bbox,
+                    score,
+                    class_id: 0,
+                    column: 0,
+                });
+            }
+        }
+        out.sort_by(|a, b| b.score.total_cmp(&a.score));
+        out.truncate(params.max_detections);
+    }
+}
+
+impl Detector for MotionDetector {
+    fn info(&self) -> &DetectorInfo {
+        &self.info
+    }
+
+    fn detect(
+        &mut self,
+        frame: &Frame,
+        params: &DetectParams,
+        out: &mut Vec<RawDetection>,
+    ) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        let picture = &frame.picture;
+        let (width, height) = (picture.width, picture.height);
+        if width == 0 || height == 0 {
+            return Err(DetectError::Picture { width, height });
+        }
+        let start = Instant::now();
+        self.small.fill(picture).map_err(|e| DetectError::Backend {
+            model: self.info.model.clone(),
+            backend: self.info.backend.clone(),
+            message: e.to_string(),
+        })?;
+        let reduced = Instant::now();
+        let dt = self.since_last(frame);
+        self.clock = Some((frame.id.seq, frame.pts));
+        self.step(picture, dt);
+        let found = Instant::now();
+        self.report(picture, params, out);
+        Ok(DetectTimes {
+            preprocess: reduced - start,
+            infer: found - reduced,
+            postprocess: found.elapsed(),
+        })
+    }
+}
+
+/// Share of ones.
+fn share(mask: &[u8]) -> f32 {
+    let ones: usize = mask.iter().map(|&c| usize::from(c)).sum();
+    ones as f32 / mask.len().max(1) as f32
+}

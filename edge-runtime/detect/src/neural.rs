@@ -1,0 +1,257 @@
+//! The detector over a network: scale, infer, decode, suppress, map back. One that finds what a step describes in words is
+//! told the words as numbers, beside the picture.
+//!
+//! One value a stream; the network itself may be shared ([`look`](super::look)). Invariant: suppression and mapping of several
+//! streams run side by side.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use watchkeeper_models::Manifest;
+use watchkeeper_models::manifest::{DecodeKind, Task};
+use watchkeeper_vision::frame::Frame;
+
+use super::decode::shapes::{Shape, Shapes};
+use super::decode::{self, DecodeError};
+use super::look::{Look, SharedNetwork};
+use super::network::{Feed, Network, input_shape};
+use super::nms::suppress;
+use super::text::TextEncoder;
+use super::{DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection};
+
+/// Detects with a network, or classifies.
+pub struct NeuralDetector {
+    info: DetectorInfo,
+    manifest: Arc<Manifest>,
+    look: Look,
+    /// What makes numbers of words; only where a step describes what is to be found.
+    words: Option<TextEncoder>,
+    /// What was read of the objects of a picture besides their boxes, and what was made of it.
+    read: Shapes,
+    shapes: Vec<Shape>,
+}
+
+impl std::fmt::Debug for NeuralDetector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.info.fmt(f)
+    }
+}
+
+impl NeuralDetector {
+    /// A detector for one stream over a network that others may use too.
+    #[must_use]
+    pub fn new(manifest: Arc<Manifest>, network: SharedNetwork) -> Self {
+        let look = Look::new(&manifest.name, manifest.input.clone(), network);
+        Self {
+            info: DetectorInfo::of(&manifest, look.backend()),
+            look,
+            manifest,
+            words: None,
+            read: Shapes::default(),
+            shapes: Vec::new(),
+        }
+    }
+
+    /// The same for what a step describes in words.
+    #[must_use]
+    pub(super) fn with_words(mut self, words: TextEncoder) -> Self {
+        self.words = Some(words);
+        self
+    }
+}
+
+/// Why a network is not what it should be.
+#[derive(Debug)]
+pub enum Rehearsal {
+    /// It can't be run; what the back end said.
+    Run(String),
+    /// It runs, and its outputs are not what the manifest says.
+    Outputs(DecodeError),
+}
+
+/// Runs the network once on a grey picture: a file whose outputs are not what its manifest says is found out when it is
+/// opened, and the first real frame finds everything warm.
+///
+/// # Errors
+/// [`Rehearsal`], one clause.
+pub(crate) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result<(), Rehearsal> {
+    rehearse_with(network, manifest, manifest.classes(), &[])
+}
+
+/// The same with what the network takes besides a picture, for as many classes.
+///
+/// # Errors
+/// [`Rehearsal`], one clause.
+pub(super) fn rehearse_with(
+    network: &mut dyn Network,
+    manifest: &Manifest,
+    classes: usize,
+    besides: &[Feed<'_>],
+) -> Result<(), Rehearsal> {
+    let shape = input_shape(&manifest.input);
+    let input = vec![0.5; shape.iter().product()];
+    let mut inputs = vec![Feed::floats(&shape, &input)];
+    inputs.extend_from_slice(besides);
+    let mut decoded: Result<(), DecodeError> = Ok(());
+    let ran = network.infer(&inputs, &mut |outputs| {
+        decoded = decode::decode(manifest, classes, outputs, 1.0, &mut Vec::new())
+            .and_then(|()| Shapes::default().read(manifest, outputs, &[]));
+    });
+    ran.map_err(Rehearsal::Run)?;
+    decoded.map_err(Rehearsal::Outputs)
+}
+
+impl Detector for NeuralDetector {
+    fn info(&self) -> &DetectorInfo {
+        &self.info
+    }
+
+    fn detect(
+        &mut self,
+        frame: &Frame,
+        params: &DetectParams,
+        out: &mut Vec<RawDetection>,
+    ) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        self.shapes.clear();
+        if self.info.task == Task::Classification {
+            return Err(self.only());
+        }
+        let names = &params.described;
+        let words = match &mut self.words {
+            Some(words) if !names.is_empty() => words.rows(names)?,
+            None if names.is_empty() => Vec::new(),
+            _ => return Err(self.only()),
+        };
+        let (classes, shape) = match names.len() {
+            0 => (self.manifest.classes(), [0; 3]),
+            n => (n, [1, n, words.len() / n]),
+        };
+        let besides = [Feed::floats(&shape, &words)];
+        let besides = if names.is_empty() { &[] } else { &besides[..] };
+
+        let confidence = params.confidence.unwrap_or(self.manifest.confidence);
+        let own = self.manifest.nms;
+        let labels = &self.info.labels;
+        let weed = |out: &mut Vec<RawDetection>| {
+            // An empty name marks an id that is not in use.
+            out.retain(|d| labels.get(d.class_id).is_none_or(|label| !label.is_empty()));
+            suppress(
+                out,
+                params.iou_threshold.or(own.map(|nms| nms.iou)),
+                params
+                    .class_agnostic_nms
+                    .unwrap_or(own.is_some_and(|nms| nms.class_agnostic)),
+                params.max_detections,
+            );
+        };
+        let (place, mut times) = self.look.at(&frame.picture, besides, &mut |outputs| {
+            decode::decode(&self.manifest, classes, outputs, confidence, out)?;
+            if params.shapes {
+                // Within the turn: what is said of those that go need not be kept.
+                weed(out);
+                self.read.read(&self.manifest, outputs, out)?;
+            }
+            Ok(())
+        })?;
+        let behind = Instant::now();
+        if !params.shapes {
+            weed(out);
+        }
+        let (width, height) = (
+            f64::from(place.source_width),
+            f64::from(place.source_height),
+        );
+        for d in out.iter_mut() {
+            d.bbox = place.to_source(&d.bbox).clip(width, height);
+        }
+        if params.shapes {
+            let shape = |(i, d): (usize, &RawDetection)| {
+                self.read.shape(&self.manifest, i, &d.bbox, &place)
+            };
+            let shapes = out.iter().enumerate().map_while(shape);
+            self.shapes.extend(shapes);
+            // Those of boxes that go.
+            let mut areas = out.iter().map(|d| d.bbox.area());
+            self.shapes.retain(|_| areas.next() > Some(0.0));
+        }
+        out.retain(|d| d.bbox.area() > 0.0);
+        times.postprocess += behind.elapsed();
+        Ok(times)
+    }
+
+    fn shapes(&self) -> &[Shape] {
+        &self.shapes
+    }
+
+    fn classify(&mut self, frame: &Frame, out: &mut Vec<f32>) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        let DecodeKind::Classes { scores } = self.manifest.decode.kind else {
+            return Err(self.only());
+        };
+        let (_, times) = self.look.at(&frame.picture, &[], &mut |outputs| {
+            decode::scores(&self.manifest, scores, outputs, out)
+        })?;
+        Ok(times)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{detect, manifest, rgb_frame, scripted};
+
+    #[test]
+    fn boxes_come_back_in_source_pixels_and_clipped() {
+        // 128x64 in a 64x64 input: half size, at the top. One thing reaches past the right edge.
+        let network = scripted(&[([60.0, 10.0, 20.0, 10.0], 0.9, 0)]);
+        let mut detector = NeuralDetector::new(manifest(), network);
+        let found = detect(&mut detector, &rgb_frame(128, 64, [9, 9, 9]));
+        assert_eq!(found.len(), 1);
+        let b = found[0].bbox;
+        assert_eq!((b.x1, b.y1, b.x2, b.y2), (100.0, 10.0, 128.0, 30.0));
+    }
+
+    #[test]
+    fn thing_in_the_padding_is_no_detection() {
+        let network = scripted(&[([30.0, 50.0, 10.0, 10.0], 0.9, 0)]);
+        let mut detector = NeuralDetector::new(manifest(), network);
+        assert_eq!(detect(&mut detector, &rgb_frame(128, 64, [9, 9, 9])), []);
+    }
+
+    #[test]
+    fn caller_decides_on_confidence_and_number() {
+        let network = scripted(&[
+            ([10.0, 10.0, 8.0, 8.0], 0.2, 0),
+            ([30.0, 10.0, 8.0, 8.0], 0.6, 1),
+            ([50.0, 10.0, 8.0, 8.0], 0.8, 1),
+        ]);
+        let mut detector = NeuralDetector::new(manifest(), network);
+        let frame = rgb_frame(64, 64, [9, 9, 9]);
+        let mut out = Vec::new();
+        let mut count = |confidence, max_detections| {
+            let params = DetectParams {
+                confidence,
+                max_detections,
+                ..DetectParams::default()
+            };
+            detector
+                .detect(&frame, &params, &mut out)
+                .expect("scripted network works");
+            out.iter().map(|d| d.score).collect::<Vec<_>>()
+        };
+        assert_eq!(count(None, 300), [0.8, 0.6]);
+        assert_eq!(count(Some(0.1), 300), [0.8, 0.6, 0.2]);
+        assert_eq!(count(Some(0.1), 1), [0.8]);
+    }
+
+    #[test]
+    fn picture_of_no_size_is_an_error_and_the_next_one_is_examined() {
+        let network = scripted(&[([30.0, 10.0, 8.0, 8.0], 0.9, 1)]);
+        let mut detector = NeuralDetector::new(manifest(), network);
+        let mut out = vec![];
+        let refused = detector.detect(&rgb_frame(0, 0, [0; 3]), &DetectParams::default(), &mut out);
+        assert!(matches!(refused, Err(DetectError::Picture { .. })));
+        assert_eq!(detect(&mut detector, &rgb_frame(64, 64, [0; 3])).len(), 1);
+    }
+}

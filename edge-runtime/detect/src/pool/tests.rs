@@ -1,0 +1,307 @@
+//! Opening real and broken models; golden detections of real photographs.
+#![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::testing::{detect, jpeg_frame, test_data};
+use crate::{DetectParams, RawDetection};
+
+fn request(model: &Path) -> OpenRequest {
+    OpenRequest {
+        model: model.display().to_string(),
+        backend: BackendChoice::Rten,
+        ..OpenRequest::default()
+    }
+}
+
+fn refused(request: &OpenRequest) -> String {
+    let error = DetectorPool::default()
+        .open(request)
+        .expect_err("must be refused");
+    let message = error.to_string();
+    assert!(!message.contains('\n'), "one line: {message}");
+    message
+}
+
+/// Names, scores and boxes of what was found.
+fn named(detector: &dyn Detector, found: &[RawDetection]) -> Vec<(String, f32, [f64; 4])> {
+    let labels = &detector.info().labels;
+    found
+        .iter()
+        .map(|d| {
+            let b = d.bbox;
+            (
+                labels[d.class_id].to_string(),
+                d.score,
+                [b.x1, b.y1, b.x2, b.y2],
+            )
+        })
+        .collect()
+}
+
+/// Expected names and scores, from the reference run with Python ONNX Runtime (dependency facts, section 7).
+fn golden(backend: BackendChoice, image: &str, expected: &[(&str, f32)]) {
+    let (Some(model), Some(image)) = (
+        test_data("models/yolox_nano.onnx"),
+        test_data(&format!("coco/images/{image}")),
+    ) else {
+        return;
+    };
+    let request = OpenRequest {
+        backend,
+        ..request(&model)
+    };
+    let mut detector = DetectorPool::default().open(&request).unwrap();
+    let found = detect(detector.as_mut(), &jpeg_frame(&image));
+    let found = named(detector.as_ref(), &found);
+    for (name, score) in expected {
+        let near = found
+            .iter()
+            .any(|(n, s, _)| n == name && (s - score).abs() < 0.05);
+        assert!(near, "no {name} of about {score} in {found:?}");
+    }
+}
+
+#[test]
+fn skier_is_found_as_by_the_reference() {
+    let expected = [("person", 0.889), ("skis", 0.737)];
+    golden(BackendChoice::Rten, "000000000785.jpg", &expected);
+}
+
+#[test]
+fn living_room_is_found_as_by_the_reference() {
+    let expected = [
+        ("tv", 0.899),
+        ("person", 0.691),
+        ("chair", 0.665),
+        ("chair", 0.614),
+    ];
+    golden(BackendChoice::Rten, "000000000139.jpg", &expected);
+}
+
+/// Points to ONNX Runtime's library; without it the tests that need it say so and pass.
+#[cfg(feature = "ort")]
+fn onnxruntime() -> bool {
+    let there = std::env::var_os("ORT_DYLIB_PATH").is_some();
+    if !there {
+        #[allow(clippy::print_stderr, reason = "a skipped test says so")]
+        {
+            eprintln!("SKIPPED: (no ONNX Runtime, set ORT_DYLIB_PATH)");
+        }
+    }
+    there
+}
+
+#[cfg(feature = "ort")]
+#[test]
+fn onnx_runtime_finds_the_same_as_the_pure_rust_back_end() {
+    let (true, Some(model), Some(image)) = (
+        onnxruntime(),
+        test_data("models/yolox_nano.onnx"),
+        test_data("coco/images/000000000139.jpg"),
+    ) else {
+        return;
+    };
+    let frame = jpeg_frame(&image);
+    let pool = DetectorPool::default();
+    let run = |backend| {
+        let mut detector = pool
+            .open(&OpenRequest {
+                backend,
+                ..request(&model)
+            })
+            .unwrap();
+        let name = detector.info().backend.clone();
+        (name, detect(detector.as_mut(), &frame))
+    };
+    let (ort, theirs) = run(BackendChoice::Ort);
+    let (rten, ours) = run(BackendChoice::Rten);
+    assert_eq!((ort.as_str(), rten.as_str()), ("ort", "rten"));
+    assert_eq!(ours.len(), theirs.len());
+    for (a, b) in ours.iter().zip(&theirs) {
+        assert_eq!(a.class_id, b.class_id);
+        assert!((a.score - b.score).abs() < 1e-3, "{a:?} {b:?}");
+        assert!(a.bbox.iou(&b.bbox) > 0.999, "{a:?} {b:?}");
+    }
+}
+
+#[test]
+fn auto_runs_on_rust_when_the_library_is_not_where_it_was_said() {
+    let Some(model) = test_data("models/yolox_nano.onnx") else {
+        return;
+    };
+    let places = OrtPlaces {
+        library: Some("/nowhere/libonnxruntime.so".into()),
+        ..OrtPlaces::default()
+    };
+    let asked = |backend| OpenRequest {
+        backend,
+        ort: places.clone(),
+        ..request(&model)
+    };
+    let detector = DetectorPool::default()
+        .open(&asked(BackendChoice::Auto))
+        .unwrap();
+    assert_eq!(detector.info().backend, "rten");
+    let message = refused(&asked(BackendChoice::Ort));
+    assert!(message.contains("ort"), "{message}");
+}
+
+#[test]
+fn two_streams_share_a_network_and_get_the_same_answer() {
+    let (Some(model), Some(image)) = (
+        test_data("models/yolox_nano.onnx"),
+        test_data("coco/images/000000000785.jpg"),
+    ) else {
+        return;
+    };
+    let pool = DetectorPool::default();
+    let mut first = pool.open(&request(&model)).unwrap();
+    let mut second = pool.open(&request(&model)).unwrap();
+    assert_eq!(pool.loaded(), 1);
+    let frame = jpeg_frame(&image);
+    let alone = detect(first.as_mut(), &frame);
+    let both = std::thread::scope(|threads| {
+        let a = threads.spawn(|| detect(first.as_mut(), &frame));
+        let b = threads.spawn(|| detect(second.as_mut(), &frame));
+        (a.join().unwrap(), b.join().unwrap())
+    });
+    assert_eq!((&alone, &alone), (&both.0, &both.1));
+    drop((first, second));
+    assert_eq!(pool.loaded(), 0, "a network nobody uses is unloaded");
+}
+
+#[test]
+fn truncated_network_is_refused_in_one_sentence() {
+    let Some(model) = test_data("models/yolox_nano.onnx") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let (file, manifest) = (dir.path().join("cut.onnx"), dir.path().join("cut.toml"));
+    let text = include_str!("../../../../models/zoo/yolox-nano.toml");
+    fs::write(&manifest, text).unwrap();
+    let bytes = fs::read(model).unwrap();
+    for length in [bytes.len() / 2, bytes.len() - 1, 1000, 10, 0] {
+        fs::write(&file, &bytes[..length]).unwrap();
+        let message = refused(&request(&file));
+        assert!(message.contains("cut.onnx"), "{message}");
+    }
+}
+
+#[test]
+fn garbage_is_refused_in_one_sentence() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, manifest) = (dir.path().join("bad.onnx"), dir.path().join("bad.toml"));
+    let text = include_str!("../../../../models/zoo/yolox-nano.toml");
+    fs::write(&manifest, text).unwrap();
+    for seed in 0..50 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let bytes: Vec<u8> = (0..random.usize(0..4000)).map(|_| random.u8(..)).collect();
+        fs::write(&file, bytes).unwrap();
+        let message = refused(&request(&file));
+        assert!(message.contains("bad.onnx"), "seed {seed}: {message}");
+    }
+}
+
+#[test]
+fn damaged_network_is_refused_or_runs_but_never_panics() {
+    let Some(model) = test_data("models/yolox_nano.onnx") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let (file, manifest) = (dir.path().join("hit.onnx"), dir.path().join("hit.toml"));
+    let text = include_str!("../../../../models/zoo/yolox-nano.toml");
+    fs::write(&manifest, text).unwrap();
+    let good = fs::read(model).unwrap();
+    for seed in 0..MUTATIONS {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut bytes = good.clone();
+        for _ in 0..random.usize(1..20) {
+            // The first part holds the graph; far behind it are weights, where any byte is as good as another.
+            let at = random.usize(..60_000);
+            bytes[at] = random.u8(..);
+        }
+        fs::write(&file, bytes).unwrap();
+        if let Err(error) = DetectorPool::default().open(&request(&file)) {
+            assert!(!error.to_string().contains('\n'), "seed {seed}: {error}");
+        }
+    }
+}
+
+const MUTATIONS: u64 = 40;
+
+#[test]
+fn manifest_that_disagrees_with_the_file_is_refused_with_both_sides() {
+    let Some(model) = test_data("models/yolox_nano.onnx") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("m.onnx");
+    fs::copy(model, &file).unwrap();
+    let text = include_str!("../../../../models/zoo/yolox-nano.toml");
+    for (from, to, both) in [
+        ("width = 416", "width = 640", ["1x3x416x416", "1x3x416x640"]),
+        ("coco-80", "coco-91", ["1x3549x85", "1x3549x96"]),
+        ("\"output\"", "\"boxes\"", ["`boxes`", "`output`"]),
+        ("[8, 16, 32]", "[8, 16]", ["1x3549x85", "1x3380x85"]),
+    ] {
+        fs::write(dir.path().join("m.toml"), text.replace(from, to)).unwrap();
+        let message = refused(&request(&file));
+        for part in both {
+            assert!(message.contains(part), "{part} missing in {message}");
+        }
+    }
+}
+
+#[test]
+fn motion_needs_no_file_and_loads_no_network() {
+    let pool = DetectorPool::default();
+    let detector = pool
+        .open(&OpenRequest {
+            model: "motion".to_owned(),
+            backend: BackendChoice::Ort,
+            ..OpenRequest::default()
+        })
+        .unwrap();
+    assert!(!detector.info().knows_classes);
+    assert_eq!(
+        (detector.info().model.as_str(), pool.loaded()),
+        ("motion", 0)
+    );
+}
+
+#[test]
+fn unknown_model_is_refused_with_the_nearest() {
+    let message = refused(&OpenRequest {
+        model: "yolox_nano".to_owned(),
+        ..OpenRequest::default()
+    });
+    assert!(message.contains("yolox-nano"), "{message}");
+}
+
+#[test]
+fn missing_file_is_refused_with_its_path() {
+    let message = refused(&request(Path::new("/nowhere/m.onnx")));
+    assert!(message.contains("/nowhere/m.onnx"), "{message}");
+}
+
+#[test]
+fn nanodet_finds_the_skier_too() {
+    let (Some(model), Some(image)) = (
+        test_data("models/nanodet_m.onnx"),
+        test_data("coco/images/000000000785.jpg"),
+    ) else {
+        return;
+    };
+    let mut detector = DetectorPool::default().open(&request(&model)).unwrap();
+    let mut found = Vec::new();
+    detector
+        .detect(&jpeg_frame(&image), &DetectParams::default(), &mut found)
+        .unwrap();
+    let found = named(detector.as_ref(), &found);
+    assert!(
+        found.iter().any(|(n, s, _)| n == "person" && *s > 0.5),
+        "{found:?}"
+    );
+}

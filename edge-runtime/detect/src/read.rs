@@ -1,0 +1,383 @@
+//! The reader: finds lines of text in a picture, cuts each out upright, and reads it. Without a network that finds lines the
+//! picture is one.
+//!
+//! Invariant: lines come in the order in which one reads them, at most [`MOST_LINES`] of a picture; a line is looked at in the
+//! shape that it has, as far as its network takes it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use watchkeeper_models::Manifest;
+use watchkeeper_models::manifest::{DecodeKind, Fit, Input, LineNetwork};
+use watchkeeper_vision::frame::{Frame, Picture};
+use watchkeeper_vision::geometry::{BBox, Point};
+use watchkeeper_vision::imaging::warp::Perspective;
+use watchkeeper_vision::rgb::RgbPixels;
+
+use super::decode::ctc::{self, Reading};
+use super::decode::lines::{self, Line, span};
+use super::decode::{Request, numbers};
+use super::letterbox::Letterbox;
+use super::look::{Look, SharedNetwork};
+use super::network::{Feed, Network, Signature, Wanted, input_shape};
+use super::neural::Rehearsal;
+use super::{DetectError, DetectTimes, Detector, DetectorInfo};
+
+/// Most lines of a picture that are read, those that are surest to be text; each costs a run of the network.
+pub const MOST_LINES: usize = 256;
+/// Inputs of different widths for one network; with each the back end plans anew, and a few pixels make no difference.
+const STEP: u32 = 32;
+
+/// A line of text, and what it says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadLine {
+    /// What it says; never nothing.
+    pub text: String,
+    /// The upright box around it, in pixels of the picture.
+    pub bbox: BBox,
+    /// Mean score of its characters, `0.0..=1.0`.
+    pub confidence: f32,
+}
+
+/// Reads pictures.
+#[derive(Debug)]
+pub struct TextReader {
+    info: DetectorInfo,
+    manifest: Arc<Manifest>,
+    network: SharedNetwork,
+    /// Ways to the network by the width of its input.
+    widths: BTreeMap<u32, Look>,
+    finder: Option<Finder>,
+}
+
+#[derive(Debug)]
+struct Finder {
+    network: LineNetwork,
+    look: Look,
+    found: Vec<Line>,
+}
+
+/// What the file of a network that reads has to be.
+pub(super) fn signature(manifest: &Manifest) -> Signature<'_> {
+    let mut signature = Signature::of(manifest);
+    if widest(manifest).is_some() {
+        let mut axes = input_shape(&manifest.input).map(Some);
+        let width = match manifest.input.layout {
+            watchkeeper_models::manifest::Layout::Nchw => 3,
+            watchkeeper_models::manifest::Layout::Nhwc => 2,
+        };
+        axes[width] = None;
+        signature.inputs = vec![Wanted::axes(axes)];
+    }
+    signature
+}
+
+/// What the file of a network that finds lines has to be.
+pub(super) fn lines_signature<'a>(manifest: &'a Manifest, lines: &'a LineNetwork) -> Signature<'a> {
+    Signature {
+        manifest: &manifest.name,
+        inputs: vec![Wanted::axes(input_shape(&lines.input).map(Some))],
+        outputs: &lines.outputs,
+    }
+}
+
+/// Runs a network that reads once, and at another width too where it takes others.
+///
+/// # Errors
+/// [`Rehearsal`], one clause.
+pub(super) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result<(), Rehearsal> {
+    let first = manifest.input.width;
+    let second = widest(manifest).map(|widest| first.saturating_add(STEP).min(widest));
+    for width in std::iter::once(first).chain(second) {
+        let shape = input_shape(&wide(&manifest.input, width, width));
+        let grey = vec![0.5; shape.iter().product()];
+        let mut decoded = Ok(());
+        let ran = network.infer(&[Feed::floats(&shape, &grey)], &mut |outputs| {
+            if let DecodeKind::Ctc { characters, .. } = &manifest.decode.kind {
+                decoded = ctc::steps(&numbers(outputs), characters.len()).map(|_| ());
+            }
+        });
+        ran.map_err(Rehearsal::Run)?;
+        decoded.map_err(Rehearsal::Outputs)?;
+    }
+    Ok(())
+}
+
+/// Runs a network that finds lines once.
+///
+/// # Errors
+/// [`Rehearsal`], one clause.
+pub(super) fn rehearse_lines(
+    network: &mut dyn Network,
+    lines: &LineNetwork,
+) -> Result<(), Rehearsal> {
+    let shape = input_shape(&lines.input);
+    let grey = vec![0.5; shape.iter().product()];
+    let mut decoded = Ok(());
+    let ran = network.infer(&[Feed::floats(&shape, &grey)], &mut |outputs| {
+        decoded = lines::decode(lines, outputs, &mut Vec::new());
+    });
+    ran.map_err(Rehearsal::Run)?;
+    decoded.map_err(Rehearsal::Outputs)
+}
+
+fn widest(manifest: &Manifest) -> Option<u32> {
+    match manifest.decode.kind {
+        DecodeKind::Ctc { widest, .. } => widest.map(|w| w.max(manifest.input.width)),
+        _ => None,
+    }
+}
+
+/// The input for a line that wants `wanted` pixels of width, of which it gets `width`: one that wants more is squeezed.
+fn wide(input: &Input, width: u32, wanted: u32) -> Input {
+    Input {
+        width,
+        fit: if wanted > width {
+            Fit::Stretch
+        } else {
+            input.fit
+        },
+        ..input.clone()
+    }
+}
+
+impl TextReader {
+    /// A reader for one stream over networks that others may use too; `lines` is the one that finds lines.
+    pub(super) fn new(
+        manifest: Arc<Manifest>,
+        network: SharedNetwork,
+        lines: Option<(LineNetwork, SharedNetwork)>,
+    ) -> Self {
+        let backend = network.enter().backend();
+        let finder = lines.map(|(lines, network)| Finder {
+            look: Look::new(&manifest.name, lines.input.clone(), network),
+            network: lines,
+            found: Vec::new(),
+        });
+        Self {
+            info: DetectorInfo::of(&manifest, backend),
+            manifest,
+            network,
+            widths: BTreeMap::new(),
+            finder,
+        }
+    }
+
+    /// Finds the lines of a picture: their corners in its pixels, in the order in which one reads them.
+    fn find(
+        &mut self,
+        picture: &Picture,
+        times: &mut DetectTimes,
+    ) -> Result<Vec<[Point; 4]>, DetectError> {
+        let (width, height) = (f64::from(picture.width), f64::from(picture.height));
+        let Some(finder) = &mut self.finder else {
+            let corner = |x: f64, y: f64| Point::new(x * width, y * height);
+            return Ok(vec![[
+                corner(0.0, 0.0),
+                corner(1.0, 0.0),
+                corner(1.0, 1.0),
+                corner(0.0, 1.0),
+            ]]);
+        };
+        let (network, found) = (&finder.network, &mut finder.found);
+        let (place, took) = finder.look.at(picture, &[], &mut |outputs| {
+            lines::decode(network, outputs, found)
+        })?;
+        *times += took;
+        found.sort_by(|a, b| b.score.total_cmp(&a.score));
+        found.truncate(MOST_LINES);
+        Ok(in_order(found.iter().map(|line| to_picture(line, &place))))
+    }
+
+    /// Reads one line.
+    fn line(&mut self, line: RgbPixels, times: &mut DetectTimes) -> Result<Reading, DetectError> {
+        let input = &self.manifest.input;
+        let ratio = f64::from(line.width) / f64::from(line.height.max(1));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a width in pixels; what is more than any is cut to the widest"
+        )]
+        let wanted = (f64::from(input.height) * ratio).ceil() as u32;
+        let most = widest(&self.manifest).unwrap_or(input.width);
+        let width = wanted.div_ceil(STEP).saturating_mul(STEP);
+        let width = width.clamp(input.width, most);
+        // One that is too wide by a little is squeezed into an input of its own, so that both ways are kept apart.
+        let key = if wanted > width { 0 } else { width };
+        let (name, network) = (&self.manifest.name, &self.network);
+        let look = self
+            .widths
+            .entry(key)
+            .or_insert_with(|| Look::new(name, wide(input, width, wanted), Arc::clone(network)));
+        let DecodeKind::Ctc {
+            characters,
+            blank,
+            scores,
+            ..
+        } = &self.manifest.decode.kind
+        else {
+            return Err(look.failed("it does not read"));
+        };
+        let picture = Picture::rgb(line.width, line.height, line.data);
+        let mut reading = Reading::default();
+        let (_, took) = look.at(&picture, &[], &mut |outputs| {
+            let request = Request::of(&self.manifest, outputs, 0.0);
+            reading = ctc::decode(&request, characters, *blank, *scores)?;
+            Ok(())
+        })?;
+        *times += took;
+        Ok(reading)
+    }
+}
+
+/// The corners of a line in pixels of the picture.
+fn to_picture(line: &Line, place: &Letterbox) -> [Point; 4] {
+    line.corners.map(|corner| place.point_to_source(corner))
+}
+
+/// Lines from the top and, of those side by side, from the left. Side by side is what shares at least half of the lower one's height.
+fn in_order(lines: impl Iterator<Item = [Point; 4]>) -> Vec<[Point; 4]> {
+    let mut lines: Vec<(BBox, [Point; 4])> = lines
+        .filter_map(|corners| Some((span(&corners)?, corners)))
+        .collect();
+    lines.sort_by(|(a, _), (b, _)| a.y1.total_cmp(&b.y1).then(a.x1.total_cmp(&b.x1)));
+    let mut rows: Vec<Vec<(BBox, [Point; 4])>> = Vec::new();
+    for line in lines {
+        let beside = |row: &Vec<(BBox, [Point; 4])>| {
+            row.first().is_some_and(|(first, _)| {
+                let shared = first.y2.min(line.0.y2) - first.y1.max(line.0.y1);
+                shared >= 0.5 * first.height().min(line.0.height())
+            })
+        };
+        match rows.iter_mut().rev().find(|row| beside(row)) {
+            Some(row) => row.push(line),
+            None => rows.push(vec![line]),
+        }
+    }
+    for row in &mut rows {
+        row.sort_by(|(a, _), (b, _)| a.x1.total_cmp(&b.x1));
+    }
+    rows.into_iter().flatten().map(|(_, line)| line).collect()
+}
+
+/// The part of a picture between four corners, upright. None where it has no area.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "sides in pixels, no longer than the picture's"
+)]
+fn cut(rgb: &RgbPixels, corners: &[Point; 4]) -> Option<RgbPixels> {
+    let [a, b, c, d] = *corners;
+    let apart = |p: Point, q: Point| (p.x - q.x).hypot(p.y - q.y);
+    let longest = f64::from(rgb.width).hypot(f64::from(rgb.height)).max(1.0);
+    let side = |one: f64, other: f64| one.max(other).round().clamp(1.0, longest);
+    let (width, height) = (
+        side(apart(a, b), apart(d, c)),
+        side(apart(a, d), apart(b, c)),
+    );
+    // Corners are edges of pixels, and a picture is warped by their middles.
+    let middle = |p: Point| Point::new(p.x - 0.5, p.y - 0.5);
+    let to = [
+        Point::new(0.0, 0.0),
+        Point::new(width, 0.0),
+        Point::new(width, height),
+        Point::new(0.0, height),
+    ];
+    let way = Perspective::between(&corners.map(middle), &to.map(middle))?;
+    Some(way.warp(rgb, [width as u32, height as u32]))
+}
+
+impl Detector for TextReader {
+    fn info(&self) -> &DetectorInfo {
+        &self.info
+    }
+
+    fn read(
+        &mut self,
+        frame: &Frame,
+        rgb: &RgbPixels,
+        out: &mut Vec<ReadLine>,
+    ) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        let mut times = DetectTimes::default();
+        let whole = self.finder.is_none();
+        for corners in self.find(&frame.picture, &mut times)? {
+            let line = if whole {
+                Some(rgb.clone())
+            } else {
+                cut(rgb, &corners)
+            };
+            let (Some(line), Some(bbox)) = (line, span(&corners)) else {
+                continue;
+            };
+            let reading = self.line(line, &mut times)?;
+            let says = reading.confidence >= self.manifest.confidence;
+            if says && !reading.text.trim().is_empty() {
+                out.push(ReadLine {
+                    text: reading.text,
+                    bbox: bbox.clip(f64::from(rgb.width), f64::from(rgb.height)),
+                    confidence: reading.confidence,
+                });
+            }
+        }
+        Ok(times)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
+mod tests {
+    use super::*;
+
+    fn upright(x: f64, y: f64, width: f64, height: f64) -> [Point; 4] {
+        [
+            Point::new(x, y),
+            Point::new(x + width, y),
+            Point::new(x + width, y + height),
+            Point::new(x, y + height),
+        ]
+    }
+
+    #[test]
+    fn lines_are_read_from_the_top_and_those_side_by_side_from_the_left() {
+        let second = upright(60.0, 8.0, 40.0, 12.0);
+        let first = upright(5.0, 11.0, 40.0, 12.0);
+        let third = upright(0.0, 30.0, 90.0, 12.0);
+        let ordered = in_order([third, second, first].into_iter());
+        assert_eq!(ordered, [first, second, third]);
+    }
+
+    #[test]
+    fn a_line_is_cut_out_upright_however_it_lies() {
+        // Left half red, right half green; a line that is read from the right to the left.
+        let rgb = RgbPixels {
+            width: 8,
+            height: 4,
+            data: (0..32)
+                .flat_map(|i| if i % 8 < 4 { [255, 0, 0] } else { [0, 255, 0] })
+                .collect(),
+        };
+        let [a, b, c, d] = upright(0.0, 0.0, 8.0, 4.0);
+        let turned = cut(&rgb, &[c, d, a, b]).unwrap();
+        assert_eq!((turned.width, turned.height), (8, 4));
+        assert_eq!(turned.data[3..6], [0, 255, 0]);
+        assert_eq!(turned.data[18..21], [255, 0, 0]);
+        let flat = upright(2.0, 2.0, 0.0, 0.0);
+        assert_eq!(cut(&rgb, &flat), None);
+    }
+
+    #[test]
+    fn a_line_that_is_too_wide_is_squeezed_and_others_keep_their_shape() {
+        let input = crate::testing::input(
+            64,
+            16,
+            Fit::Letterbox {
+                placement: watchkeeper_models::manifest::Placement::TopLeft,
+                pad: 0,
+            },
+        );
+        assert_eq!(wide(&input, 96, 90).fit, input.fit);
+        assert_eq!(wide(&input, 96, 97).fit, Fit::Stretch);
+        assert_eq!(wide(&input, 96, 90).width, 96);
+    }
+}

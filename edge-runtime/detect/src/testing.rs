@@ -1,0 +1,118 @@
+//! What the tests of this folder share: frames, a manifest, a scripted network, and the way to real test data.
+#![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use watchkeeper_models::Manifest;
+use watchkeeper_models::manifest::{ColourOrder, Fit, Input, Layout};
+pub(crate) use watchkeeper_vision::frame::testing::{frame, picture, rgb_frame};
+use watchkeeper_vision::frame::{Frame, PixelFormat};
+
+use super::network::{Feed, Network, Tensor};
+use super::shared::Turnstile;
+use super::{DetectParams, Detector, RawDetection};
+
+pub(crate) fn input(width: u32, height: u32, fit: Fit) -> Input {
+    Input {
+        width,
+        height,
+        layout: Layout::Nchw,
+        colour: ColourOrder::Rgb,
+        scale: 1.0,
+        mean: [0.0; 3],
+        std: [1.0; 3],
+        fit,
+    }
+}
+
+/// A YOLOv8-like network of 64x64 pixels with two classes.
+pub(crate) fn manifest() -> Arc<Manifest> {
+    let text = r#"
+        name = "scripted"
+        task = "object-detection"
+        confidence = 0.5
+        labels = ["a", "b"]
+        [input]
+        width = 64
+        height = 64
+        layout = "nchw"
+        colour = "rgb"
+        dtype = "f32"
+        fit = "letterbox"
+        placement = "top-left"
+        pad = 114
+        [decode]
+        kind = "yolov8"
+        [nms]
+        iou = 0.5
+        class_agnostic = false
+    "#;
+    Arc::new(Manifest::parse(Path::new("scripted.toml"), text).unwrap())
+}
+
+struct Scripted(Vec<f32>, [usize; 3]);
+
+impl Network for Scripted {
+    fn backend(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn infer(&mut self, _: &[Feed<'_>], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
+        read(&[Tensor {
+            name: "out",
+            shape: &self.1,
+            data: &self.0,
+        }]);
+        Ok(())
+    }
+}
+
+/// A network that always sees these: centre and size in input pixels, score, class.
+pub(crate) fn scripted(things: &[([f32; 4], f32, usize)]) -> Arc<Turnstile<Box<dyn Network>>> {
+    let mut rows = Vec::new();
+    for (b, score, class) in things {
+        rows.extend_from_slice(b);
+        rows.extend((0..2).map(|c| if c == *class { *score } else { 0.0 }));
+    }
+    Arc::new(Turnstile::new(Box::new(Scripted(
+        rows,
+        [1, things.len(), 6],
+    ))))
+}
+
+pub(crate) fn jpeg_frame(path: &Path) -> Frame {
+    let rgb = image::open(path).unwrap().into_rgb8();
+    let (width, height) = rgb.dimensions();
+    frame(picture(
+        width,
+        height,
+        PixelFormat::Rgb,
+        vec![(rgb.into_raw(), width as usize * 3)],
+    ))
+}
+
+pub(crate) fn detect(detector: &mut dyn Detector, frame: &Frame) -> Vec<RawDetection> {
+    let mut out = Vec::new();
+    detector
+        .detect(frame, &DetectParams::default(), &mut out)
+        .unwrap();
+    out
+}
+
+/// A file of the test data, or none with a line that says so: it is not part of the repository.
+pub(crate) fn test_data(file: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("WATCHKEEPER_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let path = root.join(file);
+    if path.exists() {
+        return Some(path);
+    }
+    #[allow(clippy::print_stderr, reason = "a skipped test says so")]
+    {
+        eprintln!("SKIPPED: (no test data at {})", path.display());
+    }
+    None
+}

@@ -1,0 +1,375 @@
+//! Texts to the numbers that stand for them: tokens of a vocabulary, a network, and a memory of what it said.
+//!
+//! Steps ask for the same few texts in every frame, and the network of a text is as dear as that of a picture: each is asked
+//! once. Invariants: the memory is bounded, and what was asked for first goes first; whatever a text is, its tokens are as
+//! many as the network takes, and a longer text is cut.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufReader, Read as _};
+use std::sync::Arc;
+
+use flate2::read::GzDecoder;
+use instant_clip_tokenizer::{Token, Tokenizer};
+use watchkeeper_models::manifest::{Fill, TextNetwork};
+use watchkeeper_models::{Resolved, ZooError};
+
+use super::DetectError;
+use super::decode::{DecodeError, embedding, numbers};
+use super::look::{SharedNetwork, infer};
+use super::network::{Feed, LoadError, Network, Signature, Wanted};
+use super::neural::Rehearsal;
+
+/// Texts that are remembered; with a thousand numbers each they take 4 MB.
+const MOST_TEXTS: usize = 1024;
+/// Longest text in bytes that is looked at. What a network takes is cut after a few hundred tokens anyway.
+const MOST_BYTES: usize = 4096;
+/// Largest vocabulary in bytes, unpacked: CLIP's has 3.2 MB.
+const MOST_VOCABULARY: u64 = 16 << 20;
+
+/// Makes tokens of texts.
+#[derive(Clone)]
+pub(super) struct Words {
+    tokenizer: Arc<Tokenizer>,
+    context: usize,
+    fill: Fill,
+    is_masked: bool,
+}
+
+impl std::fmt::Debug for Words {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Words(of {} tokens)", self.context)
+    }
+}
+
+/// The tokens of one text, and which of them are not filled up.
+#[derive(Debug, Clone, PartialEq)]
+struct Tokens {
+    ids: Vec<i32>,
+    mask: Vec<i32>,
+}
+
+impl Words {
+    /// Reads the vocabulary of a model, packed or not.
+    ///
+    /// # Errors
+    /// One sentence that names the file: it is not the one that the manifest means, or no vocabulary.
+    pub(super) fn read(resolved: &Resolved, text: &TextNetwork) -> Result<Self, WordsError> {
+        let part = &text.vocabulary;
+        let bytes = resolved.read_part(part, MOST_VOCABULARY)?;
+        let packed = bytes.starts_with(&[0x1f, 0x8b]);
+        let unreadable = |message: &dyn std::fmt::Display| WordsError::Vocabulary {
+            file: part.file.clone(),
+            message: message.to_string(),
+        };
+        let bytes = if packed {
+            let mut whole = Vec::new();
+            let unpacked = GzDecoder::new(bytes.as_slice()).take(MOST_VOCABULARY);
+            BufReader::new(unpacked)
+                .read_to_end(&mut whole)
+                .map_err(|e| unreadable(&e))?;
+            whole
+        } else {
+            bytes
+        };
+        let tokenizer = Tokenizer::with_vocabulary(bytes.as_slice(), text.tokens)
+            .map_err(|e| unreadable(&e))?;
+        let last = usize::from(tokenizer.end_of_text().to_u16()) + 1;
+        if last != usize::from(text.tokens) {
+            let message = format!(
+                "it makes {last} tokens, and `text.tokens` of the manifest is {}",
+                text.tokens
+            );
+            return Err(unreadable(&message));
+        }
+        Ok(Self {
+            tokenizer: Arc::new(tokenizer),
+            context: text.context as usize,
+            fill: text.fill,
+            is_masked: text.inputs.len() > 1,
+        })
+    }
+
+    /// The tokens of a text between the marks of beginning and end, cut and filled up.
+    fn of(&self, text: &str) -> Tokens {
+        let mut end = text.len().min(MOST_BYTES);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut tokens = vec![self.tokenizer.start_of_text()];
+        self.tokenizer
+            .encode(text.get(..end).unwrap_or_default(), &mut tokens);
+        tokens.truncate(self.context - 1);
+        tokens.push(self.tokenizer.end_of_text());
+        let id = |token: Token| i32::from(token.to_u16());
+        let filler = match self.fill {
+            Fill::Zero => 0,
+            Fill::End => id(self.tokenizer.end_of_text()),
+        };
+        let mut ids: Vec<i32> = tokens.into_iter().map(id).collect();
+        let mut mask = vec![1; ids.len()];
+        ids.resize(self.context, filler);
+        mask.resize(self.context, 0);
+        Tokens { ids, mask }
+    }
+
+    /// Asks a network for a text and has its answer read.
+    fn ask(
+        &self,
+        text: &str,
+        run: &mut dyn FnMut(&[Feed<'_>]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let tokens = self.of(text);
+        let shape = [1, self.context];
+        let both = [
+            Feed::whole(&shape, &tokens.ids),
+            Feed::whole(&shape, &tokens.mask),
+        ];
+        run(if self.is_masked { &both } else { &both[..1] })
+    }
+}
+
+/// Why there is nothing that makes numbers of texts.
+#[derive(Debug, thiserror::Error)]
+pub enum WordsError {
+    /// Its file is not here, or another one.
+    #[error(transparent)]
+    Part(#[from] ZooError),
+    /// Its file is no vocabulary.
+    #[error("{file} is no vocabulary: {message}")]
+    Vocabulary {
+        /// Which file.
+        file: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// Its network can't be run.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+/// What the file of a network for texts has to be.
+pub(super) fn signature<'a>(manifest: &'a str, text: &'a TextNetwork) -> Signature<'a> {
+    let axes = vec![Some(1), Some(text.context as usize)];
+    let wanted = |name: Option<String>| Wanted {
+        name,
+        axes: axes.clone(),
+    };
+    let inputs = match text.inputs.as_slice() {
+        [] => vec![wanted(None)],
+        names => names.iter().cloned().map(Some).map(wanted).collect(),
+    };
+    Signature {
+        manifest,
+        inputs,
+        outputs: &text.outputs,
+    }
+}
+
+/// Runs a network for texts once.
+///
+/// # Errors
+/// [`Rehearsal`], one clause.
+pub(super) fn rehearse(network: &mut dyn Network, words: &Words) -> Result<(), Rehearsal> {
+    let mut decoded: Result<(), DecodeError> = Ok(());
+    words
+        .ask("a photo", &mut |feeds| {
+            network.infer(feeds, &mut |outputs| {
+                decoded = embedding::decode(&numbers(outputs), &mut Vec::new());
+            })
+        })
+        .map_err(Rehearsal::Run)?;
+    decoded.map_err(Rehearsal::Outputs)
+}
+
+/// One pipeline's way to the numbers of texts.
+pub(super) struct TextEncoder {
+    model: String,
+    backend: String,
+    words: Words,
+    network: SharedNetwork,
+    known: BTreeMap<String, Arc<[f32]>>,
+    /// The texts that are known, the oldest first.
+    order: VecDeque<String>,
+}
+
+impl std::fmt::Debug for TextEncoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TextEncoder({}, {} known)", self.model, self.known.len())
+    }
+}
+
+impl TextEncoder {
+    /// A way to a network that others may use too.
+    pub(super) fn new(model: &str, words: Words, network: SharedNetwork) -> Self {
+        let backend = network.enter().backend().to_owned();
+        Self {
+            model: model.to_owned(),
+            backend,
+            words,
+            network,
+            known: BTreeMap::new(),
+            order: VecDeque::new(),
+        }
+    }
+
+    /// The numbers that stand for a text.
+    ///
+    /// # Errors
+    /// [`DetectError`]: the network broke, or gave numbers that are none.
+    pub(super) fn numbers(&mut self, text: &str) -> Result<Arc<[f32]>, DetectError> {
+        if let Some(known) = self.known.get(text) {
+            return Ok(Arc::clone(known));
+        }
+        let mut out = Vec::new();
+        let network = &self.network;
+        let asked = self.words.ask(text, &mut |feeds| {
+            infer(network, feeds, &mut |outputs| {
+                embedding::decode(&numbers(outputs), &mut out)
+            })
+            .map(|_| ())
+        });
+        asked.map_err(|message| DetectError::Backend {
+            model: self.model.clone(),
+            backend: self.backend.clone(),
+            message,
+        })?;
+        let made: Arc<[f32]> = out.into();
+        if self.order.len() >= MOST_TEXTS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        self.order.push_back(text.to_owned());
+        self.known.insert(text.to_owned(), Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// Those of several texts one after the other, each of length 1 as networks that look for words want them.
+    ///
+    /// # Errors
+    /// As [`Self::numbers`], and where two texts have unlike many numbers.
+    pub(super) fn rows(&mut self, texts: &[String]) -> Result<Vec<f32>, DetectError> {
+        let mut rows: Vec<f32> = Vec::new();
+        let mut length = None;
+        for text in texts {
+            let row = self.numbers(text)?;
+            if *length.get_or_insert(row.len()) != row.len() {
+                return Err(DetectError::Backend {
+                    model: self.model.clone(),
+                    backend: self.backend.clone(),
+                    message: "it gives unlike many numbers for two texts".to_owned(),
+                });
+            }
+            let square = row.iter().map(|x| f64::from(*x) * f64::from(*x));
+            let norm = square.sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
+            #[expect(clippy::cast_possible_truncation, reason = "between -1 and 1")]
+            rows.extend(row.iter().map(|x| (f64::from(*x) / norm) as f32));
+        }
+        Ok(rows)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::network::{Numbers, Tensor};
+    use crate::shared::Turnstile;
+
+    /// Merges that make `dog` one token, and nothing else.
+    const MERGES: &str = "#version\nd o\ndo g</w>\n";
+
+    fn words(context: usize, fill: Fill) -> Words {
+        Words {
+            tokenizer: Arc::new(Tokenizer::with_vocabulary(MERGES.as_bytes(), 516).unwrap()),
+            context,
+            fill,
+            is_masked: false,
+        }
+    }
+
+    #[test]
+    fn a_text_is_tokens_between_two_marks_cut_or_filled_up_to_what_the_network_takes() {
+        // Bytes in the middle of a word count from 0 for `!`, at its end 256 higher; then merges, beginning and end.
+        let (begin, end, dog) = (514, 515, 513);
+        let letter = |c: u8| i32::from(c - b'!');
+        let short = words(6, Fill::Zero).of("Dog");
+        assert_eq!(short.ids, [begin, dog, end, 0, 0, 0]);
+        assert_eq!(short.mask, [1, 1, 1, 0, 0, 0]);
+        assert_eq!(
+            words(5, Fill::End).of("dog").ids,
+            [begin, dog, end, end, end]
+        );
+        let long = words(4, Fill::Zero).of("cat dog");
+        assert_eq!(long.ids, [begin, letter(b'c'), letter(b'a'), end]);
+        assert_eq!(words(3, Fill::Zero).of("").ids, [begin, end, 0]);
+    }
+
+    #[test]
+    fn a_text_without_end_is_cut_between_its_characters() {
+        let endless = "ä".repeat(MOST_BYTES);
+        assert_eq!(words(9, Fill::Zero).of(&endless).ids.len(), 9);
+    }
+
+    /// A network that answers how many tokens there are, and counts how often it is asked.
+    struct Counting(Arc<AtomicUsize>);
+
+    impl Network for Counting {
+        fn backend(&self) -> &'static str {
+            "counting"
+        }
+
+        fn infer(
+            &mut self,
+            inputs: &[Feed<'_>],
+            read: &mut dyn FnMut(&[Tensor<'_>]),
+        ) -> Result<(), String> {
+            let Numbers::Whole(ids) = inputs[0].numbers else {
+                return Err("words expected".to_owned());
+            };
+            self.0.fetch_add(1, Ordering::Relaxed);
+            let data = [3.0, ids.iter().filter(|id| **id > 0).count() as f32 + 1.0];
+            read(&[Tensor {
+                name: "out",
+                shape: &[1, 2],
+                data: &data,
+            }]);
+            Ok(())
+        }
+    }
+
+    fn encoder() -> (TextEncoder, Arc<AtomicUsize>) {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let network: Box<dyn Network> = Box::new(Counting(Arc::clone(&asked)));
+        let network = Arc::new(Turnstile::new(network));
+        let encoder = TextEncoder::new("tiny", words(8, Fill::Zero), network);
+        (encoder, asked)
+    }
+
+    #[test]
+    fn each_text_is_asked_once_and_the_memory_is_bounded() {
+        let (mut encoder, asked) = encoder();
+        for _ in 0..3 {
+            assert_eq!(*encoder.numbers("dog").unwrap(), [3.0, 4.0]);
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        for n in 0..MOST_TEXTS {
+            encoder.numbers(&format!("number {n}")).unwrap();
+        }
+        assert_eq!(encoder.known.len(), MOST_TEXTS);
+        let before = asked.load(Ordering::Relaxed);
+        encoder.numbers("dog").unwrap();
+        assert_eq!(asked.load(Ordering::Relaxed), before + 1, "the oldest went");
+    }
+
+    #[test]
+    fn rows_for_a_network_that_looks_for_words_have_length_one() {
+        let (mut encoder, _) = encoder();
+        let rows = encoder.rows(&["dog".to_owned(), "dog".to_owned()]).unwrap();
+        for (found, wanted) in rows.iter().zip([0.6, 0.8, 0.6, 0.8]) {
+            assert!((found - wanted).abs() < 1e-6, "{rows:?}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Models that say something of whole pictures besides classes: numbers that stand for it, what each pixel belongs to, how far
+//! away everything is.
+//!
+//! Invariant: each answers its own question and refuses every other one by its name; what comes out is in pixels of the
+//! picture that was handed in.
+
+use std::sync::Arc;
+
+use watchkeeper_models::Manifest;
+use watchkeeper_models::manifest::DecodeKind;
+use watchkeeper_vision::frame::Frame;
+
+use super::decode::depth::DepthMap;
+use super::decode::segments::{Segment, Telling};
+use super::decode::{Request, depth, embedding, segments};
+use super::letterbox::Letterbox;
+use super::look::{Look, SharedNetwork};
+use super::text::TextEncoder;
+use super::{DetectError, DetectTimes, Detector, DetectorInfo};
+
+/// The class of what belongs to nothing.
+const BACKGROUND: &str = "background";
+
+/// A model over a network that looks at whole pictures.
+#[derive(Debug)]
+pub struct WholePictures {
+    info: DetectorInfo,
+    manifest: Arc<Manifest>,
+    look: Look,
+    /// What makes numbers of texts, where the model compares pictures with them.
+    words: Option<TextEncoder>,
+}
+
+impl WholePictures {
+    /// A model for one stream over a network that others may use too.
+    pub(super) fn new(
+        manifest: Arc<Manifest>,
+        network: SharedNetwork,
+        words: Option<TextEncoder>,
+    ) -> Self {
+        let look = Look::new(&manifest.name, manifest.input.clone(), network);
+        Self {
+            info: DetectorInfo::of(&manifest, look.backend()),
+            look,
+            manifest,
+            words,
+        }
+    }
+}
+
+impl Detector for WholePictures {
+    fn info(&self) -> &DetectorInfo {
+        &self.info
+    }
+
+    fn embed(&mut self, frame: &Frame, out: &mut Vec<f32>) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        if !matches!(self.manifest.decode.kind, DecodeKind::Embedding) {
+            return Err(self.only());
+        }
+        let manifest = &self.manifest;
+        let (_, times) = self.look.at(&frame.picture, &[], &mut |outputs| {
+            embedding::decode(&Request::of(manifest, outputs, 0.0), out)
+        })?;
+        Ok(times)
+    }
+
+    fn embed_text(&mut self, text: &str) -> Result<Arc<[f32]>, DetectError> {
+        match &mut self.words {
+            Some(words) => words.numbers(text),
+            None => Err(self.only()),
+        }
+    }
+
+    fn segment(
+        &mut self,
+        frame: &Frame,
+        confidence: Option<f32>,
+        out: &mut Vec<Segment>,
+    ) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        let DecodeKind::Segments { scores } = self.manifest.decode.kind else {
+            return Err(self.only());
+        };
+        let picture = &frame.picture;
+        let unusable = DetectError::Picture {
+            width: picture.width,
+            height: picture.height,
+        };
+        let manifest = &self.manifest;
+        // Known before the network has looked, so that its outputs are read while they are lent.
+        let place = Letterbox::fit(picture.width, picture.height, &manifest.input);
+        let place = place.ok_or(unusable)?;
+        let labels = &self.info.labels;
+        let telling = Telling {
+            scores,
+            confidence: confidence.unwrap_or(manifest.confidence),
+            is_something: &|class| {
+                let label = labels.get(class);
+                label.is_some_and(|label| !label.is_empty() && **label != *BACKGROUND)
+            },
+            place: &place,
+        };
+        let (_, times) = self.look.at(picture, &[], &mut |outputs| {
+            segments::decode(&Request::of(manifest, outputs, 0.0), &telling, out)
+        })?;
+        Ok(times)
+    }
+
+    fn depth(&mut self, frame: &Frame, out: &mut DepthMap) -> Result<DetectTimes, DetectError> {
+        *out = DepthMap::default();
+        if !matches!(self.manifest.decode.kind, DecodeKind::Depth) {
+            return Err(self.only());
+        }
+        let picture = &frame.picture;
+        let unusable = DetectError::Picture {
+            width: picture.width,
+            height: picture.height,
+        };
+        let manifest = &self.manifest;
+        let place = Letterbox::fit(picture.width, picture.height, &manifest.input);
+        let place = place.ok_or(unusable)?;
+        let (_, times) = self.look.at(picture, &[], &mut |outputs| {
+            *out = depth::decode(&Request::of(manifest, outputs, 0.0), &place)?;
+            Ok(())
+        })?;
+        Ok(times)
+    }
+}

@@ -1,0 +1,199 @@
+//! `docs/blocks.md`, made of the catalogue of the engine; `UPDATE_DOCS=1` rewrites it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::Value;
+use watchkeeper_engine::workflow::{catalogue, details, missing, not_here};
+
+const HEAD: &str = "# Blocks
+
+<!-- Generated from the engine's catalogue; UPDATE_DOCS=1 cargo test -p watchkeeper-engine blocks_document rewrites it. -->
+
+What a step of a workflow can be. The same is at `GET /v1/blocks` and in `watchkeeper blocks`, where `watchkeeper blocks TYPE`
+prints the JSON Schema of a step. Several versions of a block stand together; the properties are those of the latest one.
+**Bold** properties are required. A kind in italics is what a selector in that place has to carry; `*` is any.
+";
+
+/// `roboflow_core/byte_tracker@v3` without its version, and the version.
+fn family(r#type: &str) -> (&str, &str) {
+    r#type.split_once('@').unwrap_or((r#type, ""))
+}
+
+fn document() -> String {
+    let blocks = catalogue();
+    let mut out = HEAD.to_owned();
+    let categories: BTreeSet<&str> = blocks.iter().map(|b| b.category.as_str()).collect();
+    for category in categories {
+        let title = category.replace('_', " ");
+        write(&mut out, &format!("\n## {title}\n"));
+        let mut done = BTreeSet::new();
+        for block in blocks.iter().filter(|b| b.category == category) {
+            let (name, _) = family(&block.r#type);
+            if done.insert(name) {
+                let versions: Vec<&str> = blocks
+                    .iter()
+                    .map(|b| b.r#type.as_str())
+                    .filter(|t| family(t).0 == name)
+                    .collect();
+                write(&mut out, &section(name, &versions));
+            }
+        }
+    }
+    write(&mut out, &not_yet());
+    write(&mut out, &elsewhere());
+    out
+}
+
+/// Types of the language that belong on a box and have no block yet.
+fn not_yet() -> String {
+    let missing = missing();
+    if missing.is_empty() {
+        return String::new();
+    }
+    let mut families: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for name in missing {
+        let (name, version) = family(name);
+        families.entry(name).or_default().push(version);
+    }
+    let rows: Vec<String> = families
+        .iter()
+        .map(|(name, versions)| format!("| `{name}` | {} |\n", versions.join(", ")))
+        .collect();
+    format!(
+        "\n## Not yet\n\nA definition with one of these is refused, as this version has no block for it.\n\n| Block | Versions |\n|---|---|\n{}",
+        rows.concat()
+    )
+}
+
+/// Families that are not for this box.
+fn elsewhere() -> String {
+    let mut out = "\n## Not on this box\n\nA definition with one of these is refused with the reason. So is one that brings its own blocks in Python: what\nthey do is mostly said by `property_definition`, `expression` and the query language.\n\n| Block | Because it | Nearest here |\n|---|---|---|\n".to_owned();
+    for block in not_here() {
+        let nearest = block.nearest.map(|n| format!("`{n}`")).unwrap_or_default();
+        let row = format!("| `{}` | {} | {nearest} |\n", block.family, block.reason);
+        write(&mut out, &row.replace("|  |", "| |"));
+    }
+    out
+}
+
+fn section(name: &str, versions: &[&str]) -> String {
+    let latest = versions
+        .last()
+        .and_then(|latest| details(latest))
+        .expect("every type of the catalogue has details");
+    let mut out = format!("\n### {name}\n\n{}\n\n", latest.summary.summary);
+    let types: Vec<String> = versions.iter().map(|t| format!("`{t}`")).collect();
+    write(&mut out, &format!("Types: {}", types.join(", ")));
+    if !latest.summary.aliases.is_empty() {
+        let aliases: Vec<String> = latest
+            .summary
+            .aliases
+            .iter()
+            .map(|a| format!("`{a}`"))
+            .collect();
+        write(&mut out, &format!(", also {}", aliases.join(", ")));
+    }
+    out.push_str("\n\n| Property | Value | Default | What it is |\n|---|---|---|---|\n");
+    let empty = serde_json::Map::new();
+    let required: Vec<&str> = latest.schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let properties = latest.schema["properties"].as_object().unwrap_or(&empty);
+    for (property, schema) in properties {
+        if property == "type" || property == "name" {
+            continue;
+        }
+        let shown = if required.contains(&property.as_str()) {
+            format!("**`{property}`**")
+        } else {
+            format!("`{property}`")
+        };
+        let default = match schema.get("default") {
+            Some(default) => format!("`{default}`"),
+            None => String::new(),
+        };
+        let about = schema["description"].as_str().unwrap_or_default();
+        let row = format!("| {shown} | {} | {default} | {about} |\n", value(schema));
+        write(&mut out, &row.replace("|  |", "| |"));
+    }
+    if !latest.outputs.is_empty() {
+        let outputs: Vec<String> = latest
+            .outputs
+            .iter()
+            .map(|(name, kinds)| format!("`{name}` (*{}*)", escaped(&kinds.join(", "))))
+            .collect();
+        write(&mut out, &format!("\nOutputs: {}\n", outputs.join(", ")));
+    }
+    out
+}
+
+/// What may be written for a property, from its schema.
+fn value(schema: &Value) -> String {
+    let ways: Vec<&Value> = match schema["anyOf"].as_array() {
+        Some(any) => any.iter().collect(),
+        None => vec![schema],
+    };
+    let words: Vec<String> = ways.into_iter().filter_map(way).collect();
+    words.join(" or ")
+}
+
+fn way(schema: &Value) -> Option<String> {
+    if let Some(kinds) = schema["kinds"].as_array() {
+        let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
+        return Some(format!("*{}*", escaped(&kinds.join(", "))));
+    }
+    if let Some(choices) = schema["enum"].as_array() {
+        let choices: Vec<String> = choices.iter().map(|c| format!("`{c}`")).collect();
+        return Some(choices.join(", "));
+    }
+    let r#type = schema["type"].as_str()?;
+    let bound = |key: &str| schema[key].as_f64();
+    let range = match (bound("minimum"), bound("maximum")) {
+        (Some(low), Some(high)) => format!(" {low} to {high}"),
+        (Some(low), None) => format!(" from {low}"),
+        (None, Some(high)) => format!(" up to {high}"),
+        (None, None) => String::new(),
+    };
+    let format = schema["format"].as_str().map(|f| format!(" ({f})"));
+    Some(format!("{type}{range}{}", format.unwrap_or_default()))
+}
+
+/// A lone asterisk would end the italics.
+fn escaped(kinds: &str) -> String {
+    kinds.replace('*', "\\*").replace('|', "\\|")
+}
+
+fn write(out: &mut String, text: &str) {
+    out.write_str(text).expect("a String takes everything");
+}
+
+#[test]
+fn every_block_stands_in_the_document_once() {
+    let document = document();
+    for block in catalogue() {
+        let (name, _) = family(&block.r#type);
+        let heading = format!("\n### {name}\n");
+        assert_eq!(document.matches(&heading).count(), 1, "{name}");
+        assert!(document.contains(&format!("`{}`", block.r#type)), "{name}");
+    }
+}
+
+#[test]
+fn the_document_of_the_blocks_is_current() -> anyhow::Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/blocks.md");
+    let want = document();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &want)?;
+    }
+    let have = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        have == want,
+        "docs/blocks.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-engine blocks_document rewrites it"
+    );
+    Ok(())
+}

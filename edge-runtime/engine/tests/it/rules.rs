@@ -1,0 +1,1049 @@
+//! Rules at work on small scenes: who appears, enters, stays, crosses, and what is told about it.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use watchkeeper_contract::event::{Asks, Phase, Verdict};
+use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
+use watchkeeper_contract::rule::{
+    Band, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity, ValueTest,
+    Weekday,
+};
+use watchkeeper_engine::heuristics::check::{MAX_CHANNELS, unknown_channels};
+use watchkeeper_engine::heuristics::{
+    Change, Input, LocalTime, Moment, NeedKind, RuleError, RuleSet, SelectorKind, StepFacts,
+    WorkflowFacts,
+};
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
+use watchkeeper_vision::geometry::BBox;
+
+const TRACKED: &str = "$steps.tracker.tracked_detections";
+const VALUE: &str = "$steps.expression.output";
+const FPS: f64 = 10.0;
+
+fn kind_of(selector: &str) -> Option<SelectorKind> {
+    match selector {
+        TRACKED | "$steps.model.predictions" | "$steps.dock.timed_detections" => {
+            Some(SelectorKind::Detections)
+        }
+        VALUE => Some(SelectorKind::Any),
+        "$steps.gate.count_in" => Some(SelectorKind::Number),
+        "$steps.note.text" => Some(SelectorKind::Other),
+        _ => None,
+    }
+}
+
+fn facts() -> WorkflowFacts<'static> {
+    let step = |name: &str| StepFacts {
+        name: name.into(),
+        detections: Some(TRACKED.into()),
+        keeps_outside: false,
+    };
+    WorkflowFacts {
+        lines: vec![step("gate")],
+        zones: vec![step("dock")],
+        selectors: [TRACKED, VALUE].map(String::from).to_vec(),
+        kind_of: &kind_of,
+    }
+}
+
+fn rule(when: Condition) -> RuleSpec {
+    RuleSpec {
+        name: "rule".into(),
+        when,
+        classes: vec![],
+        confidence: None,
+        schedule: None,
+        cooldown_s: 0.0,
+        severity: Severity::Info,
+        gates: Gates::default(),
+        second_opinion_may_lower: false,
+        notify: Vec::new(),
+    }
+}
+
+fn appears() -> Condition {
+    Condition::Appears {
+        detections: TRACKED.into(),
+    }
+}
+fn enters() -> Condition {
+    Condition::Enters {
+        zone: "dock".into(),
+    }
+}
+fn leaves() -> Condition {
+    Condition::Leaves {
+        zone: "dock".into(),
+    }
+}
+fn stays(for_s: f64) -> Condition {
+    Condition::Stays {
+        zone: "dock".into(),
+        for_s,
+    }
+}
+fn crosses(direction: CrossDirection) -> Condition {
+    Condition::Crosses {
+        line: "gate".into(),
+        direction,
+    }
+}
+fn count(bound: CountBound, for_s: f64) -> Condition {
+    Condition::Count {
+        detections: TRACKED.into(),
+        bound,
+        for_s,
+    }
+}
+fn value(test: ValueTest, for_s: f64) -> Condition {
+    Condition::Value {
+        value: VALUE.into(),
+        test,
+        for_s,
+    }
+}
+
+/// What one frame shows.
+#[derive(Debug, Clone, Default)]
+struct Shot {
+    boxes: Vec<Detection>,
+    in_zone: Vec<i64>,
+    crossed_in: Vec<i64>,
+    crossed_out: Vec<i64>,
+    value: Option<f64>,
+}
+
+fn person(track: i64, x: f64) -> Detection {
+    Detection {
+        track: Some(TrackId(track)),
+        ..Detection::new(
+            BBox::new(x, 100.0, x + 40.0, 200.0),
+            0.8,
+            0,
+            "person",
+            DetectionId::Local {
+                stream: 0,
+                number: 0,
+            },
+        )
+    }
+}
+
+/// A camera in front of a rule set.
+struct Bench {
+    rules: RuleSet,
+    frame: u64,
+    ids: u128,
+    local: LocalTime,
+    changes: Vec<Change>,
+}
+
+impl Bench {
+    fn new(specs: &[RuleSpec]) -> Self {
+        Self::with(specs, &facts())
+    }
+
+    fn with(specs: &[RuleSpec], facts: &WorkflowFacts<'_>) -> Self {
+        Self {
+            rules: RuleSet::new(specs, facts).unwrap(),
+            frame: 0,
+            ids: 0,
+            local: LocalTime {
+                weekday: Weekday::Tue,
+                minute_of_day: 12 * 60,
+            },
+            changes: vec![],
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            time_s: self.frame as f64 / FPS,
+            frame: self.frame,
+            size: [640, 480],
+            local: self.local,
+        }
+    }
+
+    fn show(&mut self, shot: &Shot) {
+        self.frame += 1;
+        let at = self.moment();
+        self.show_at(&at, shot);
+    }
+
+    fn show_at(&mut self, at: &Moment, shot: &Shot) {
+        let pick = |ids: &[i64]| Detections {
+            boxes: shot
+                .boxes
+                .iter()
+                .filter(|b| b.track.is_some_and(|t| ids.contains(&t.0)))
+                .cloned()
+                .collect(),
+            size: [640, 480],
+        };
+        let all = Detections {
+            boxes: shot.boxes.clone(),
+            size: [640, 480],
+        };
+        let (zone, ins, outs) = (
+            pick(&shot.in_zone),
+            pick(&shot.crossed_in),
+            pick(&shot.crossed_out),
+        );
+        let needs = self.rules.needs().to_vec();
+        let inputs: Vec<Input<'_>> = needs
+            .iter()
+            .map(|n| match n.selector.as_str() {
+                TRACKED => Input::Detections(&all),
+                "$steps.dock.timed_detections" => Input::Detections(&zone),
+                "$steps.gate.detections_in" => Input::Detections(&ins),
+                "$steps.gate.detections_out" => Input::Detections(&outs),
+                VALUE => match shot.value {
+                    Some(v) if n.kind == NeedKind::Boolean => Input::Boolean(v > 0.0),
+                    Some(v) => Input::Number(v),
+                    None => Input::Missing,
+                },
+                other => panic!("unexpected need {other}"),
+            })
+            .collect();
+        let ids = &mut self.ids;
+        let mut new_id = || {
+            *ids += 1;
+            EventId(format!("{:026}", *ids).parse().unwrap())
+        };
+        self.changes
+            .extend(self.rules.observe(at, &inputs, &mut new_id));
+    }
+
+    /// Shows the same for some seconds.
+    fn hold(&mut self, seconds: f64, shot: &Shot) {
+        for _ in 0..(seconds * FPS).round() as u32 {
+            self.show(shot);
+        }
+    }
+
+    /// Shows the same at each of these seconds of source time.
+    fn show_when(&mut self, times: impl IntoIterator<Item = u32>, shot: &Shot) {
+        for time in times {
+            self.frame += 1;
+            let at = Moment {
+                time_s: f64::from(time),
+                ..self.moment()
+            };
+            self.show_at(&at, shot);
+        }
+    }
+
+    /// Tracks 1.. stand at their places for some seconds, in the zone.
+    fn stand(&mut self, seconds: f64, tracks: i64) {
+        self.hold(seconds, &standing(tracks));
+    }
+
+    fn finish(&mut self) {
+        let at = self.moment();
+        let ids = &mut self.ids;
+        let mut new_id = || {
+            *ids += 1;
+            EventId(format!("{:026}", *ids).parse().unwrap())
+        };
+        self.changes.extend(self.rules.finish(&at, &mut new_id));
+    }
+
+    fn phases(&self) -> Vec<Phase> {
+        self.changes
+            .iter()
+            .map(|c| c.phase)
+            .filter(|p| *p != Phase::Update)
+            .collect()
+    }
+}
+
+fn standing(tracks: i64) -> Shot {
+    Shot {
+        boxes: (1..=tracks).map(|t| person(t, t as f64 * 60.0)).collect(),
+        in_zone: (1..=tracks).collect(),
+        ..Shot::default()
+    }
+}
+
+const NEW_END: [Phase; 2] = [Phase::New, Phase::End];
+
+#[test]
+fn a_track_that_appears_is_told_once_and_ends_when_it_is_gone() {
+    let mut b = Bench::new(&[rule(appears())]);
+    b.stand(5.0, 1);
+    assert_eq!(b.phases(), [Phase::New]);
+    b.stand(5.0, 0);
+    assert_eq!(b.phases(), NEW_END);
+    let first = &b.changes[0];
+    assert_eq!(first.event.label.as_deref(), Some("person"));
+    assert_eq!(first.event.tracks, [TrackId(1)]);
+    assert_eq!(
+        first.event.bbox,
+        Some([60.0 / 640.0, 100.0 / 480.0, 100.0 / 640.0, 200.0 / 480.0])
+    );
+    assert!(
+        first.decision.verdict >= Verdict::Record,
+        "{:?}",
+        first.decision
+    );
+    assert!(
+        first
+            .event
+            .reason
+            .starts_with("person #1 was seen for the first time")
+    );
+    // Should the tracker bring it back, it is not a new one.
+    b.stand(3.0, 1);
+    b.stand(3.0, 0);
+    assert_eq!(b.phases(), NEW_END);
+}
+
+#[test]
+fn a_track_that_flickers_keeps_its_event() {
+    let mut b = Bench::new(&[rule(stays(2.0))]);
+    b.stand(3.0, 1);
+    for _ in 0..5 {
+        b.stand(1.9, 0);
+        b.stand(0.3, 1);
+    }
+    assert_eq!(b.phases(), [Phase::New]);
+    b.stand(2.3, 0);
+    assert_eq!(b.phases(), NEW_END);
+}
+
+#[test]
+fn entering_begins_and_ends_at_once_and_again_only_after_leaving() {
+    let mut b = Bench::new(&[rule(enters())]);
+    b.stand(6.0, 1);
+    assert_eq!(b.phases(), NEW_END);
+    assert_eq!(b.changes[0].event.zone.as_deref(), Some("dock"));
+    b.stand(3.0, 0);
+    b.stand(3.0, 1);
+    assert_eq!(b.phases(), [NEW_END, NEW_END].concat());
+}
+
+#[test]
+fn leaving_carries_the_dwell_time_and_is_not_told_when_the_source_ends() {
+    let mut b = Bench::new(&[rule(leaves())]);
+    b.stand(4.1, 1);
+    assert!(b.changes.is_empty());
+    b.stand(3.0, 0);
+    assert_eq!(b.phases(), NEW_END);
+    assert!((b.changes[0].event.dwell_s.unwrap() - 4.0).abs() < 1e-6);
+    b.stand(4.0, 1);
+    b.finish();
+    assert_eq!(b.phases(), NEW_END);
+}
+
+#[test]
+fn staying_is_told_when_the_time_is_over_and_names_the_bound() {
+    let mut b = Bench::new(&[rule(stays(3.0))]);
+    b.stand(2.9, 1);
+    assert!(b.changes.is_empty());
+    b.stand(1.0, 1);
+    assert_eq!(b.phases(), [Phase::New]);
+    let e = &b.changes[0].event;
+    assert!((e.dwell_s.unwrap() - 3.0).abs() < 1e-6, "{e:?}");
+    assert_eq!(
+        e.reason,
+        "person #1 has been in zone dock for 3.0 s; the bound is 3 s"
+    );
+    b.finish();
+    assert_eq!(b.phases(), NEW_END);
+    assert!(
+        b.changes
+            .last()
+            .unwrap()
+            .event
+            .reason
+            .starts_with("the watch ended")
+    );
+}
+
+#[test]
+fn the_time_that_the_zone_tells_counts() {
+    let mut b = Bench::new(&[rule(stays(30.0))]);
+    let mut shot = standing(1);
+    shot.boxes[0].time_in_zone = Some(31.0);
+    b.hold(2.0, &shot);
+    assert_eq!(b.changes[0].event.dwell_s, Some(31.0));
+}
+
+#[test]
+fn a_crossing_is_told_with_its_direction_and_only_where_it_is_wanted() {
+    for (wanted, expected) in [
+        (CrossDirection::In, vec!["in"]),
+        (CrossDirection::Out, vec!["out"]),
+        (CrossDirection::Any, vec!["in", "out"]),
+    ] {
+        let mut b = Bench::new(&[rule(crosses(wanted))]);
+        b.stand(2.0, 1);
+        b.show(&Shot {
+            crossed_in: vec![1],
+            ..standing(1)
+        });
+        b.stand(2.0, 1);
+        b.show(&Shot {
+            crossed_out: vec![1],
+            ..standing(1)
+        });
+        let new = b.changes.iter().filter(|c| c.phase == Phase::New);
+        let told: Vec<_> = new.map(|c| c.event.direction.clone().unwrap()).collect();
+        assert_eq!(told, expected);
+        assert_eq!(b.changes[0].event.line.as_deref(), Some("gate"));
+        assert_eq!(b.phases().len(), 2 * expected.len());
+    }
+}
+
+#[test]
+fn a_count_has_to_hold_without_a_break_and_then_survives_a_flicker() {
+    let mut b = Bench::new(&[rule(count(CountBound::Over(2), 2.0))]);
+    b.stand(1.5, 3);
+    b.show(&standing(2));
+    b.stand(1.5, 3);
+    assert!(b.changes.is_empty());
+    b.stand(1.0, 3);
+    assert_eq!(b.phases(), [Phase::New]);
+    assert_eq!(b.changes[0].event.number, Some(3.0));
+    let reason = &b.changes[0].event.reason;
+    assert!(
+        reason.contains("over the bound of 2") && reason.contains("(2 s asked for)"),
+        "{reason}"
+    );
+    b.show(&standing(2));
+    b.stand(1.0, 3);
+    assert_eq!(b.phases(), [Phase::New]);
+    b.stand(3.0, 2);
+    assert_eq!(b.phases(), NEW_END);
+}
+
+#[test]
+fn a_count_does_not_hold_through_an_outage() {
+    let mut b = Bench::new(&[rule(count(CountBound::Over(0), 60.0))]);
+    b.show_when([0, 1, 120], &standing(1));
+    assert!(b.changes.is_empty(), "{:?}", b.changes);
+    // From there on it has held for a minute.
+    b.show_when(121..=180, &standing(1));
+    assert_eq!(b.phases(), [Phase::New]);
+    // The event ends at the last sight before the next outage, and what is behind it is another one.
+    b.show_when(800..=861, &standing(1));
+    assert_eq!(b.phases(), [Phase::New, Phase::End, Phase::New]);
+    let end = &b.changes.iter().find(|c| c.phase == Phase::End).unwrap();
+    let reason = &end.event.reason;
+    assert!(
+        reason.contains("held for 60.0 s; nothing more is known"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn a_pipeline_that_looks_every_five_seconds_tells_each_thing_once() {
+    let looks = |from: u32, to: u32| (from..to).map(|look| look * 5);
+    for (when, told) in [
+        (appears(), 1),
+        (enters(), 2),
+        (leaves(), 0),
+        (stays(20.0), 1),
+        (count(CountBound::Over(0), 20.0), 1),
+    ] {
+        let mut b = Bench::new(&[rule(when.clone())]);
+        b.show_when(looks(0, 20), &standing(1));
+        // Two looks in a row miss it.
+        b.show_when(looks(20, 22), &standing(0));
+        b.show_when(looks(22, 30), &standing(1));
+        assert_eq!(b.phases().len(), told, "{when:?} {:?}", b.phases());
+        b.show_when(looks(30, 40), &standing(0));
+        assert_eq!(b.phases(), NEW_END, "{when:?}");
+    }
+}
+
+#[test]
+fn a_count_under_a_bound_sees_an_empty_scene() {
+    let mut b = Bench::new(&[rule(count(CountBound::Under(1), 3.0))]);
+    b.stand(2.0, 1);
+    b.stand(4.0, 0);
+    assert_eq!(b.phases(), [Phase::New]);
+    assert_eq!(b.changes[0].event.number, Some(0.0));
+}
+
+#[test]
+fn a_growing_count_is_updated_now_and_then() {
+    let mut b = Bench::new(&[rule(count(CountBound::Over(1), 1.0))]);
+    b.stand(3.0, 2);
+    for n in 3..9 {
+        b.stand(1.0, n);
+    }
+    let updates = b
+        .changes
+        .iter()
+        .filter(|c| c.phase == Phase::Update)
+        .count();
+    assert!((1..=3).contains(&updates), "{updates}");
+}
+
+#[test]
+fn a_value_is_watched_as_a_number_or_as_a_boolean() {
+    for (test, low, high) in [
+        (ValueTest::Over(5.0), 5.0, 6.0),
+        (ValueTest::Under(1.0), 1.0, 0.0),
+        (ValueTest::Is(true), 0.0, 1.0),
+    ] {
+        let mut b = Bench::new(&[rule(value(test, 1.0))]);
+        let shot = |v| Shot {
+            value: Some(v),
+            ..Shot::default()
+        };
+        b.hold(2.0, &shot(low));
+        assert!(b.changes.is_empty());
+        b.hold(2.5, &shot(high));
+        assert_eq!(b.phases(), [Phase::New], "{test:?}");
+        b.hold(2.5, &shot(low));
+        assert_eq!(b.phases(), NEW_END);
+    }
+}
+
+#[test]
+fn a_step_that_does_not_run_concludes_nothing_until_the_grace_is_over() {
+    let mut b = Bench::new(&[rule(value(ValueTest::Is(true), 0.0))]);
+    b.hold(
+        2.0,
+        &Shot {
+            value: Some(1.0),
+            ..Shot::default()
+        },
+    );
+    b.hold(1.9, &Shot::default());
+    assert_eq!(b.phases(), [Phase::New]);
+    b.hold(0.5, &Shot::default());
+    assert_eq!(b.phases(), NEW_END);
+}
+
+#[test]
+fn only_the_asked_class_and_score_count() {
+    let band = Some(Band { min: 0.7, max: 0.9 });
+    for (class, score, expected) in [
+        ("person", 0.8, 1),
+        ("car", 0.8, 0),
+        ("person", 0.6, 0),
+        ("person", 0.95, 0),
+    ] {
+        let spec = RuleSpec {
+            classes: vec!["person".into()],
+            confidence: band,
+            ..rule(enters())
+        };
+        let mut b = Bench::new(&[spec]);
+        let mut shot = standing(1);
+        shot.boxes[0].class = class.into();
+        shot.boxes[0].confidence = score;
+        b.hold(3.0, &shot);
+        b.finish();
+        assert_eq!(b.phases().len(), 2 * expected, "{class} {score}");
+    }
+}
+
+#[test]
+fn the_cool_down_holds_back_and_the_next_event_says_how_many() {
+    let mut b = Bench::new(&[RuleSpec {
+        cooldown_s: 15.0,
+        ..rule(enters())
+    }]);
+    for _ in 0..4 {
+        b.stand(2.0, 1);
+        b.stand(3.0, 0);
+    }
+    let held: Vec<u32> = b
+        .changes
+        .iter()
+        .filter(|c| c.phase == Phase::New)
+        .map(|c| c.event.held_back)
+        .collect();
+    assert_eq!(held, [0, 2]);
+}
+
+#[test]
+fn the_cool_down_of_one_track_does_not_silence_another() {
+    let mut b = Bench::new(&[RuleSpec {
+        cooldown_s: 100.0,
+        ..rule(enters())
+    }]);
+    b.stand(3.0, 1);
+    b.stand(3.0, 2);
+    assert_eq!(b.phases().len(), 4);
+}
+
+#[test]
+fn a_condition_that_outlasts_the_cool_down_is_told_late_but_told() {
+    let mut b = Bench::new(&[RuleSpec {
+        cooldown_s: 8.0,
+        ..rule(count(CountBound::Over(0), 0.0))
+    }]);
+    b.stand(2.0, 1);
+    b.stand(3.0, 0);
+    b.stand(6.0, 1);
+    assert_eq!(b.phases(), [Phase::New, Phase::End, Phase::New]);
+}
+
+#[test]
+fn a_critical_rule_is_never_silenced() {
+    let spec = RuleSpec {
+        cooldown_s: 1000.0,
+        severity: Severity::Critical,
+        ..rule(enters())
+    };
+    let mut b = Bench::new(&[spec]);
+    for _ in 0..3 {
+        b.stand(2.0, 1);
+        b.stand(3.0, 0);
+    }
+    assert_eq!(b.phases().len(), 6);
+}
+
+#[test]
+fn a_rule_asleep_tells_nothing_and_its_open_count_ends_with_the_schedule() {
+    let schedule = Some(Schedule {
+        days: vec![Weekday::Tue],
+        from: "22:00".into(),
+        to: "06:00".into(),
+    });
+    let mut b = Bench::new(&[
+        RuleSpec {
+            schedule: schedule.clone(),
+            ..rule(count(CountBound::Over(0), 1.0))
+        },
+        RuleSpec {
+            name: "second".into(),
+            schedule,
+            ..rule(enters())
+        },
+    ]);
+    b.stand(4.0, 1);
+    assert!(b.changes.is_empty());
+    b.local = LocalTime {
+        weekday: Weekday::Wed,
+        minute_of_day: 60,
+    };
+    b.stand(1.0, 1);
+    assert_eq!(
+        b.phases(),
+        [Phase::New],
+        "the count holds; entering was before"
+    );
+    b.local.minute_of_day = 6 * 60;
+    b.stand(1.0, 1);
+    assert_eq!(b.phases(), NEW_END);
+}
+
+#[test]
+fn weak_evidence_is_counted_and_not_told() {
+    let mut b = Bench::new(&[rule(enters())]);
+    let mut shot = standing(1);
+    shot.boxes[0].confidence = 0.15;
+    b.show(&shot);
+    b.stand(4.0, 0);
+    assert!(b.changes.is_empty());
+    assert_eq!(b.rules.discarded(), 1);
+}
+
+#[test]
+fn gates_of_zero_let_everything_through() {
+    let gates = Gates {
+        act: 0.9,
+        record: 0.0,
+        review: 0.0,
+        escalate: 0.0,
+    };
+    let mut b = Bench::new(&[RuleSpec {
+        gates,
+        ..rule(enters())
+    }]);
+    b.show(&standing(1));
+    assert_eq!(b.phases(), NEW_END);
+    assert_eq!(b.changes[0].decision.verdict, Verdict::Record);
+}
+
+#[test]
+fn only_a_doubtful_event_says_what_a_second_opinion_may_make_of_it() {
+    let gates = Gates {
+        act: 1.0,
+        record: 1.0,
+        review: 1.0,
+        escalate: 0.0,
+    };
+    for (gates, asks) in [
+        (Gates::default(), None),
+        (
+            gates,
+            Some(Asks {
+                gates,
+                may_lower: true,
+            }),
+        ),
+    ] {
+        let mut b = Bench::new(&[RuleSpec {
+            gates,
+            second_opinion_may_lower: true,
+            ..rule(enters())
+        }]);
+        b.stand(4.0, 1);
+        let decisions: Vec<_> = b.changes.iter().map(|c| &c.decision).collect();
+        assert!(!decisions.is_empty());
+        for decision in decisions {
+            assert_eq!(decision.asks, asks, "{}", decision.reason);
+        }
+    }
+}
+
+#[test]
+fn a_rule_of_critical_severity_may_not_be_lowered() {
+    let spec = RuleSpec {
+        severity: Severity::Critical,
+        second_opinion_may_lower: true,
+        ..rule(enters())
+    };
+    assert_eq!(errors(spec)[0].field, "rules[0].second_opinion_may_lower");
+}
+
+#[test]
+fn every_record_of_an_event_names_the_channels_of_its_rule() {
+    let channel = |name: &str| ChannelId::new(name).unwrap();
+    let notify = vec![channel("security"), channel("yard")];
+    let mut b = Bench::new(&[RuleSpec {
+        notify: notify.clone(),
+        ..rule(stays(1.0))
+    }]);
+    b.stand(3.0, 1);
+    b.finish();
+    assert_eq!(b.phases(), [Phase::New, Phase::End]);
+    assert!(b.changes.iter().all(|c| c.event.notify == notify));
+}
+
+#[test]
+fn a_channel_that_nobody_knows_is_named_with_the_one_that_may_be_meant() {
+    let channel = |name: &str| ChannelId::new(name).unwrap();
+    let known = [channel("security"), channel("yard")];
+    let specs = [
+        rule(enters()),
+        RuleSpec {
+            notify: vec![channel("yard"), channel("securty")],
+            ..rule(enters())
+        },
+    ];
+    let found = unknown_channels(&specs, &known);
+    let [error] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert_eq!(error.field, "rules[1].notify[1]");
+    assert_eq!(error.nearest.as_deref(), Some("security"));
+    assert_eq!(error.allowed, ["security", "yard"]);
+
+    let many = (0..=MAX_CHANNELS).map(|n| channel(&format!("c{n}")));
+    let spec = RuleSpec {
+        notify: many.collect(),
+        ..rule(enters())
+    };
+    assert_eq!(errors(spec)[0].field, "rules[0].notify");
+}
+
+#[test]
+fn a_source_that_starts_over_does_not_freeze_the_clock() {
+    let mut b = Bench::new(&[rule(stays(2.0))]);
+    b.stand(1.5, 1);
+    b.frame = 0;
+    b.stand(1.5, 1);
+    assert_eq!(b.phases(), [Phase::New]);
+}
+
+fn errors(spec: RuleSpec) -> Vec<RuleError> {
+    RuleSet::new(&[spec], &facts()).unwrap_err()
+}
+
+#[test]
+fn a_misspelt_name_is_refused_with_the_one_that_was_meant() {
+    for (spec, field, nearest) in [
+        (
+            rule(Condition::Enters { zone: "dok".into() }),
+            "rules[0].when.zone",
+            "dock",
+        ),
+        (
+            rule(Condition::Crosses {
+                line: "gates".into(),
+                direction: CrossDirection::Any,
+            }),
+            "rules[0].when.line",
+            "gate",
+        ),
+        (
+            rule(Condition::Appears {
+                detections: "$steps.traker.tracked_detections".into(),
+            }),
+            "rules[0].when.detections",
+            TRACKED,
+        ),
+    ] {
+        let e = errors(spec);
+        assert_eq!(e.len(), 1, "{e:?}");
+        assert_eq!(
+            (e[0].field.as_str(), e[0].nearest.as_deref()),
+            (field, Some(nearest))
+        );
+    }
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_refused_all_at_once() {
+    let spec = RuleSpec {
+        name: String::new(),
+        cooldown_s: f64::NAN,
+        confidence: Some(Band { min: 0.9, max: 0.1 }),
+        gates: Gates {
+            act: 0.1,
+            ..Gates::default()
+        },
+        schedule: Some(Schedule {
+            days: vec![],
+            from: "25:00".into(),
+            to: "06:00".into(),
+        }),
+        ..rule(count(CountBound::Under(0), -1.0))
+    };
+    let fields: Vec<String> = errors(spec).into_iter().map(|e| e.field).collect();
+    for field in [
+        "name",
+        "cooldown_s",
+        "confidence",
+        "gates",
+        "schedule.from",
+        "when.for_s",
+        "when.bound",
+    ] {
+        assert!(
+            fields.contains(&format!("rules[0].{field}")),
+            "{field} {fields:?}"
+        );
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_and_a_second_rule_of_the_same_name_are_refused() {
+    let text = Condition::Value {
+        value: "$steps.note.text".into(),
+        test: ValueTest::Over(1.0),
+        for_s: 0.0,
+    };
+    assert_eq!(errors(rule(text))[0].message, "does not yield a number");
+    let e = RuleSet::new(&[rule(appears()), rule(enters())], &facts()).unwrap_err();
+    assert_eq!(e[0].field, "rules[1].name");
+}
+
+#[test]
+fn two_rules_on_one_value_share_a_need() {
+    let b = Bench::new(&[
+        rule(value(ValueTest::Over(1.0), 0.0)),
+        RuleSpec {
+            name: "b".into(),
+            ..rule(value(ValueTest::Is(true), 0.0))
+        },
+    ]);
+    assert_eq!(b.rules.needs().len(), 1);
+    assert_eq!(b.rules.needs()[0].kind, NeedKind::NumberOrBoolean);
+}
+
+/// One rule of each kind.
+fn all_rules(cooldown_s: f64) -> Vec<RuleSpec> {
+    let conditions = [
+        appears(),
+        enters(),
+        leaves(),
+        stays(1.0),
+        crosses(CrossDirection::Any),
+        count(CountBound::Over(1), 0.5),
+        value(ValueTest::Over(0.5), 0.2),
+    ];
+    let named = |(i, when)| RuleSpec {
+        name: format!("r{i}"),
+        cooldown_s,
+        ..rule(when)
+    };
+    conditions.into_iter().enumerate().map(named).collect()
+}
+
+#[test]
+fn one_scene_sets_off_every_kind_of_rule() {
+    let mut b = Bench::new(&all_rules(0.0));
+    b.hold(
+        3.0,
+        &Shot {
+            value: Some(1.0),
+            ..standing(3)
+        },
+    );
+    b.show(&Shot {
+        crossed_in: vec![2],
+        ..standing(3)
+    });
+    b.stand(3.0, 0);
+    b.finish();
+    let ended = b.changes.iter().filter(|c| c.phase == Phase::End);
+    let mut told: Vec<&str> = ended.map(|c| c.event.condition.as_str()).collect();
+    told.sort_unstable();
+    told.dedup();
+    assert_eq!(
+        told,
+        [
+            "appears", "count", "crosses", "enters", "leaves", "stays", "value"
+        ]
+    );
+}
+
+#[test]
+fn a_zone_that_shows_boxes_outside_of_it_is_left_when_their_time_is_zero() {
+    let mut facts = facts();
+    facts.zones[0].keeps_outside = true;
+    let mut b = Bench::with(&[rule(leaves())], &facts);
+    let timed = |t: f64| {
+        let mut shot = standing(1);
+        shot.boxes[0].time_in_zone = Some(t);
+        shot
+    };
+    b.hold(3.0, &timed(0.0));
+    b.hold(3.0, &timed(1.5));
+    assert!(b.changes.is_empty());
+    b.hold(3.0, &timed(0.0));
+    assert_eq!(b.phases(), NEW_END);
+}
+
+#[test]
+fn a_zone_that_reads_no_known_tracker_is_evidence_enough() {
+    let mut facts = facts();
+    facts.zones[0].detections = None;
+    let mut b = Bench::with(&[rule(stays(2.0))], &facts);
+    assert_eq!(b.rules.needs().len(), 1);
+    b.stand(3.0, 1);
+    assert_eq!(b.phases(), [Phase::New]);
+    assert!(b.changes[0].decision.verdict >= Verdict::Record);
+}
+
+#[test]
+fn a_doubtful_event_is_updated_when_the_evidence_has_grown() {
+    let mut b = Bench::new(&[rule(appears())]);
+    let mut shot = standing(1);
+    shot.boxes[0].confidence = 0.36;
+    b.hold(1.2, &shot);
+    assert_eq!(b.phases(), [Phase::New]);
+    let first = b.changes[0].decision.verdict;
+    assert!(first < Verdict::Record, "{first:?}");
+    shot.boxes[0].confidence = 0.9;
+    b.hold(4.0, &shot);
+    let last = b.changes.last().unwrap();
+    assert_eq!(last.phase, Phase::Update);
+    assert!(last.decision.verdict > first);
+}
+
+fn shot_strategy() -> impl Strategy<Value = Shot> {
+    let object = (
+        0i64..5,
+        0.0f64..500.0,
+        0.0f64..1.0,
+        any::<[bool; 3]>(),
+        proptest::num::f64::ANY,
+        0u8..20,
+    );
+    (
+        proptest::collection::vec(object, 0..5),
+        proptest::option::of(-1.0f64..2.0),
+    )
+        .prop_map(|(objects, value)| {
+            let mut shot = Shot {
+                value,
+                ..Shot::default()
+            };
+            for (track, x, score, [zone, ins, outs], odd, dice) in objects {
+                let mut d = person(track, x);
+                d.confidence = score;
+                match dice {
+                    0 => d.bbox.x2 = odd,
+                    1 => d.confidence = odd,
+                    2 => d.track = None,
+                    3 => d.class = "car".into(),
+                    _ => {}
+                }
+                shot.boxes.push(d);
+                for (on, list) in [
+                    (zone, &mut shot.in_zone),
+                    (ins && dice > 15, &mut shot.crossed_in),
+                    (outs && dice > 15, &mut shot.crossed_out),
+                ] {
+                    if on {
+                        list.push(track);
+                    }
+                }
+            }
+            shot
+        })
+}
+
+/// The same shots for random stretches of time, so that things also last.
+fn film() -> impl Strategy<Value = Vec<(Shot, u8)>> {
+    proptest::collection::vec((shot_strategy(), 1u8..40), 1..20)
+}
+
+fn play(film: &[(Shot, u8)], cooldown_s: f64, backwards: bool) -> Vec<Change> {
+    let mut b = Bench::new(&all_rules(cooldown_s));
+    for (shot, frames) in film {
+        let mut shot = shot.clone();
+        if backwards {
+            shot.boxes.reverse();
+        }
+        for _ in 0..*frames {
+            b.show(&shot);
+        }
+    }
+    b.finish();
+    b.changes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn each_event_begins_once_then_ends_once_and_ids_are_never_reused(
+        film in film(), cooldown_s in 0.0f64..5.0,
+    ) {
+        let mut lives: BTreeMap<EventId, Vec<Phase>> = BTreeMap::new();
+        for c in play(&film, cooldown_s, false) {
+            prop_assert!(c.decision.verdict > Verdict::Discard);
+            prop_assert!((0.0..=1.0).contains(&c.decision.confidence));
+            prop_assert!(!c.event.reason.is_empty() && !c.evidence.is_empty());
+            lives.entry(c.id).or_default().push(c.phase);
+        }
+        for (id, phases) in lives {
+            prop_assert_eq!(phases.first(), Some(&Phase::New), "{}", id);
+            prop_assert_eq!(phases.last(), Some(&Phase::End), "{}", id);
+            let between = &phases[1..phases.len() - 1];
+            prop_assert!(between.iter().all(|p| *p == Phase::Update), "{} {:?}", id, phases);
+        }
+    }
+
+    #[test]
+    fn the_order_of_boxes_makes_no_difference(film in film()) {
+        let (a, b) = (play(&film, 1.0, false), play(&film, 1.0, true));
+        // Compared as text, because a NaN is not equal to itself.
+        prop_assert_eq!(format!("{a:?}"), format!("{b:?}"));
+    }
+
+    #[test]
+    fn any_time_is_harmless(
+        times in proptest::collection::vec(proptest::num::f64::ANY, 1..40), shot in shot_strategy(),
+    ) {
+        let mut b = Bench::new(&all_rules(0.0));
+        for time_s in times {
+            b.show_at(&Moment { time_s, ..b.moment() }, &shot);
+        }
+        b.finish();
+    }
+}

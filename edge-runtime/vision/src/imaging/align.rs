@@ -1,0 +1,113 @@
+//! How two pictures of the same thing lie on each other, by points that were found in both.
+//!
+//! Fischler and Bolles, "Random sample consensus", 1981. Invariant: the same points always give the same answer: chance has a
+//! fixed seed.
+
+use crate::geometry::Point;
+use crate::imaging::warp::Perspective;
+
+/// Most attempts with four points each.
+const MOST_TRIES: usize = 2000;
+/// How sure it should be that one attempt had four good points.
+const CONFIDENCE: f64 = 0.995;
+/// Where chance begins.
+const SEED: u64 = 1981;
+/// How often the way is made better by all points that agree with it.
+const REFINEMENTS: usize = 3;
+
+/// The way from the first points to the second that most pairs agree with to within so many pixels; `None` where fewer than
+/// four do.
+#[must_use]
+pub fn way(pairs: &[(Point, Point)], within: f64) -> Option<Perspective> {
+    if pairs.len() < 4 {
+        return None;
+    }
+    let agreeing = |way: &Perspective| -> Vec<(Point, Point)> {
+        let agrees = |(p, q): &&(Point, Point)| {
+            let there = way.apply(*p);
+            (there.x - q.x).hypot(there.y - q.y) <= within
+        };
+        pairs.iter().filter(agrees).copied().collect()
+    };
+    let mut dice = fastrand::Rng::with_seed(SEED);
+    let (mut best, mut tries, mut needed) = (Vec::new(), 0, MOST_TRIES);
+    while tries < needed {
+        tries += 1;
+        let chosen = dice.choose_multiple(pairs.iter(), 4);
+        let [a, b, c, d] = chosen.as_slice() else {
+            return None;
+        };
+        let from = [a.0, b.0, c.0, d.0];
+        let Some(way) = Perspective::between(&from, &[a.1, b.1, c.1, d.1]) else {
+            continue;
+        };
+        let found = agreeing(&way);
+        if found.len() > best.len() {
+            best = found;
+            needed = tries_for(best.len(), pairs.len()).min(MOST_TRIES);
+        }
+    }
+    let mut way = Perspective::fitting(&best)?;
+    for _ in 0..REFINEMENTS {
+        let found = agreeing(&way);
+        if found.len() < best.len() {
+            break;
+        }
+        way = Perspective::fitting(&found)?;
+    }
+    Some(way)
+}
+
+/// After how many attempts four good points were chosen once, where so many of all are good.
+fn tries_for(good: usize, all: usize) -> usize {
+    #[expect(clippy::cast_precision_loss, reason = "numbers of points")]
+    let share = good as f64 / all as f64;
+    let failure = (1.0 - share.powi(4)).max(f64::MIN_POSITIVE);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates"
+    )]
+    let tries = ((1.0 - CONFIDENCE).ln() / failure.ln()).ceil().max(1.0) as usize;
+    tries
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use super::*;
+
+    /// Forty points that have moved, and so many that went elsewhere.
+    fn pairs(wrong: u32) -> Vec<(Point, Point)> {
+        let right = (0..40_u32).map(|i| {
+            let p = Point::new(f64::from(i * 37 % 200), f64::from(i * 53 % 150));
+            (p, Point::new(p.x + 30.0, p.y * 1.02 - 4.0))
+        });
+        let wrong = (0..wrong).map(|i| {
+            let p = Point::new(f64::from(i * 29 % 200), f64::from(i * 61 % 150));
+            (
+                p,
+                Point::new(f64::from(i * 83 % 200), f64::from(i * 97 % 150)),
+            )
+        });
+        right.chain(wrong).collect()
+    }
+
+    #[test]
+    fn the_way_is_found_although_many_points_are_wrong() {
+        for wrong in [0, 20, 40] {
+            let there = way(&pairs(wrong), 1.0)
+                .unwrap()
+                .apply(Point::new(100.0, 50.0));
+            assert!((there.x - 130.0).abs() < 0.2, "{wrong}: {there:?}");
+            assert!((there.y - 47.0).abs() < 0.2, "{wrong}: {there:?}");
+        }
+    }
+
+    #[test]
+    fn three_points_and_points_that_all_went_elsewhere_make_no_way() {
+        assert!(way(&pairs(0)[..3], 1.0).is_none());
+        let same = vec![(Point::new(1.0, 1.0), Point::new(2.0, 2.0)); 10];
+        assert!(way(&same, 1.0).is_none());
+    }
+}

@@ -1,0 +1,117 @@
+//! Contrast: stretching, equalising, and equalising piece by piece.
+//!
+//! Invariant: as many numbers come out as went in.
+
+use super::Plane;
+
+/// The byte that is no larger; the nearest end of the range outside of it.
+pub fn truncated(value: f64) -> u8 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped"
+    )]
+    let byte = value.clamp(0.0, 255.0) as u8;
+    byte
+}
+
+/// Spreads the numbers between two over the whole range.
+#[must_use]
+pub fn stretched(data: &[u8], low: f64, high: f64) -> Vec<u8> {
+    if high <= low {
+        return data.to_vec();
+    }
+    let spread = |v: &u8| truncated((f64::from(*v).clamp(low, high) - low) / (high - low) * 255.0);
+    data.iter().map(spread).collect()
+}
+
+/// Gives every number the share of those at or below it, so that all are as frequent.
+#[must_use]
+pub fn equalised(data: &[u8]) -> Vec<u8> {
+    let mut counts = [0_u32; 256];
+    for v in data {
+        counts[usize::from(*v)] += 1;
+    }
+    let all = counts.iter().map(|c| f64::from(*c)).sum::<f64>().max(1.0);
+    let mut so_far = 0.0;
+    let shares = counts.map(|c| {
+        so_far += f64::from(c);
+        truncated(so_far / all * 255.0)
+    });
+    data.iter().map(|v| shares[usize::from(*v)]).collect()
+}
+
+/// Equalises piece by piece, with what is too frequent cut off, and mixes neighbouring pieces (CLAHE). Zuiderveld, "Contrast
+/// limited adaptive histogram equalization", 1994. `limit` is how much of a piece one number may be.
+#[must_use]
+pub fn adaptive(plane: &Plane, pieces: usize, limit: f64) -> Plane {
+    let (width, height) = (plane.width, plane.height);
+    if width == 0 || height == 0 {
+        return plane.clone();
+    }
+    let pieces = pieces.max(1);
+    let (across, down) = (width.div_ceil(pieces), height.div_ceil(pieces));
+    let tables: Vec<[f64; 256]> = (0..pieces * pieces)
+        .map(|i| {
+            table(
+                plane,
+                (i % pieces) * across,
+                (i / pieces) * down,
+                across,
+                down,
+                limit,
+            )
+        })
+        .collect();
+    #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
+    let place = |n: usize, size: usize| (n as f64 + 0.5) / size as f64 - 0.5;
+    Plane::from_fn(width, height, |x, y| {
+        let v = usize::from(plane.data.get(y * width + x).copied().unwrap_or(0));
+        let (px, py) = (place(x, across), place(y, down));
+        let of = |column: f64, row: f64| {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                clippy::cast_precision_loss,
+                reason = "clamped"
+            )]
+            let clamp = |n: f64| n.clamp(0.0, (pieces - 1) as f64) as usize;
+            tables
+                .get(clamp(row) * pieces + clamp(column))
+                .map_or(0.0, |t| t[v])
+        };
+        let (fx, fy) = (px - px.floor(), py - py.floor());
+        let (x0, y0) = (px.floor(), py.floor());
+        let top = of(x0, y0) * (1.0 - fx) + of(x0 + 1.0, y0) * fx;
+        let bottom = of(x0, y0 + 1.0) * (1.0 - fx) + of(x0 + 1.0, y0 + 1.0) * fx;
+        super::filter::byte(top * (1.0 - fy) + bottom * fy)
+    })
+}
+
+/// What each number becomes in one piece.
+fn table(
+    plane: &Plane,
+    x0: usize,
+    y0: usize,
+    across: usize,
+    down: usize,
+    limit: f64,
+) -> [f64; 256] {
+    let mut counts = [0.0_f64; 256];
+    let mut all = 0.0;
+    for y in y0..(y0 + down).min(plane.height) {
+        for x in x0..(x0 + across).min(plane.width) {
+            if let Some(v) = plane.data.get(y * plane.width + x) {
+                counts[usize::from(*v)] += 1.0;
+                all += 1.0;
+            }
+        }
+    }
+    let most = (limit * all).max(1.0);
+    let excess: f64 = counts.iter().map(|c| (c - most).max(0.0)).sum();
+    let mut so_far = 0.0;
+    counts.map(|c| {
+        so_far += c.min(most) + excess / 256.0;
+        if all > 0.0 { so_far / all * 255.0 } else { 0.0 }
+    })
+}

@@ -1,0 +1,371 @@
+//! Pictures seen from elsewhere: perspective, and lenses that bend straight lines.
+//!
+//! Invariant: the picture that comes out has the size asked for; what lies beyond the edge of the other is black.
+
+use serde::{Deserialize, Serialize};
+
+use crate::geometry::Point;
+use crate::numbers::mean;
+use crate::rgb::RgbPixels;
+
+/// A way from one plane to another that keeps straight lines straight: a matrix of 3 by 3, by rows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Perspective([f64; 9]);
+
+impl Perspective {
+    /// The way that takes four corners to four others; `None` where three of them are on a line. The equations are those of
+    /// Heckbert, "Fundamentals of texture mapping and image warping", 1989.
+    #[must_use]
+    pub fn between(from: &[Point; 4], to: &[Point; 4]) -> Option<Self> {
+        let mut rows = [[0.0_f64; 9]; 8];
+        let all = from.iter().zip(to).flat_map(|(p, q)| equations(*p, *q));
+        for (row, equation) in rows.iter_mut().zip(all) {
+            *row = equation;
+        }
+        let [a, b, c, d, e, f, g, h] = solved(&mut rows)?;
+        Some(Self([a, b, c, d, e, f, g, h, 1.0]))
+    }
+
+    /// The way that takes many points as near as can be to where they were found, by least squares, after Hartley, "In defense
+    /// of the eight-point algorithm", 1997; `None` of fewer than four, or where they lie on a line.
+    #[must_use]
+    pub fn fitting(pairs: &[(Point, Point)]) -> Option<Self> {
+        if pairs.len() < 4 {
+            return None;
+        }
+        let (near_from, near_to) = (
+            Self::to_the_middle(pairs.iter().map(|(p, _)| *p)),
+            Self::to_the_middle(pairs.iter().map(|(_, q)| *q)),
+        );
+        // The sums of the products of the rows that four points would have.
+        let mut rows = [[0.0_f64; 9]; 8];
+        for (p, q) in pairs {
+            let (p, q) = (near_from.apply(*p), near_to.apply(*q));
+            for equation in equations(p, q) {
+                for (row, factor) in rows.iter_mut().zip(equation) {
+                    for (cell, value) in row.iter_mut().zip(equation) {
+                        *cell += factor * value;
+                    }
+                }
+            }
+        }
+        let [a, b, c, d, e, f, g, h] = solved(&mut rows)?;
+        let near = Self([a, b, c, d, e, f, g, h, 1.0]);
+        Some(near_from.then(&near).then(&near_to.inverse()?))
+    }
+
+    /// Moves points so that their middle is at nothing and they are about one away from it.
+    fn to_the_middle(points: impl Iterator<Item = Point> + Clone) -> Self {
+        let x = mean(points.clone().map(|p| p.x));
+        let y = mean(points.clone().map(|p| p.y));
+        let far = mean(points.map(|p| (p.x - x).hypot(p.y - y)));
+        let scale = if far > 0.0 { 1.0 / far } else { 1.0 };
+        Self([
+            scale,
+            0.0,
+            -x * scale,
+            0.0,
+            scale,
+            -y * scale,
+            0.0,
+            0.0,
+            1.0,
+        ])
+    }
+
+    /// This way, and from there another one.
+    #[must_use]
+    pub fn then(&self, next: &Self) -> Self {
+        let cell = |i: usize| {
+            let each = (0..3).map(|k| next.0[i / 3 * 3 + k] * self.0[k * 3 + i % 3]);
+            each.sum::<f64>()
+        };
+        Self(std::array::from_fn(cell))
+    }
+
+    /// A way without any turn: so far to the right and down.
+    #[must_use]
+    pub const fn moved(right: f64, down: f64) -> Self {
+        Self([1.0, 0.0, right, 0.0, 1.0, down, 0.0, 0.0, 1.0])
+    }
+
+    /// Where a point goes.
+    #[must_use]
+    pub fn apply(&self, p: Point) -> Point {
+        let [a, b, c, d, e, f, g, h, i] = self.0;
+        let w = g * p.x + h * p.y + i;
+        if w == 0.0 {
+            return Point::default();
+        }
+        Point::new((a * p.x + b * p.y + c) / w, (d * p.x + e * p.y + f) / w)
+    }
+
+    /// The way back; `None` where there is none.
+    #[must_use]
+    pub fn inverse(&self) -> Option<Self> {
+        let [a, b, c, d, e, f, g, h, i] = self.0;
+        let cofactors = [
+            e * i - f * h,
+            c * h - b * i,
+            b * f - c * e,
+            f * g - d * i,
+            a * i - c * g,
+            c * d - a * f,
+            d * h - e * g,
+            b * g - a * h,
+            a * e - b * d,
+        ];
+        let determinant = a * cofactors[0] + b * cofactors[3] + c * cofactors[6];
+        let is_sound = determinant.is_finite() && determinant.abs() > 1e-12;
+        is_sound.then(|| Self(cofactors.map(|n| n / determinant)))
+    }
+
+    /// A picture as it is seen there, in a picture of this size; black where nothing is seen.
+    #[must_use]
+    pub fn warp(&self, picture: &RgbPixels, size: [u32; 2]) -> RgbPixels {
+        match self.inverse() {
+            Some(back) => sampled(picture, size, |p| back.apply(p)),
+            None => sampled(picture, size, |_| Point::new(f64::NAN, f64::NAN)),
+        }
+    }
+}
+
+/// What a way that takes one point to another has to fulfil: factors of its first eight numbers, and what they add up to.
+const fn equations(p: Point, q: Point) -> [[f64; 9]; 2] {
+    [
+        [p.x, p.y, 1.0, 0.0, 0.0, 0.0, -p.x * q.x, -p.y * q.x, q.x],
+        [0.0, 0.0, 0.0, p.x, p.y, 1.0, -p.x * q.y, -p.y * q.y, q.y],
+    ]
+}
+
+/// Solves eight linear equations by Gauss with the largest pivot first; `None` where they have no one solution.
+fn solved(rows: &mut [[f64; 9]; 8]) -> Option<[f64; 8]> {
+    for column in 0..8 {
+        let pivot =
+            (column..8).max_by(|a, b| rows[*a][column].abs().total_cmp(&rows[*b][column].abs()))?;
+        if !rows[pivot][column].is_finite() || rows[pivot][column].abs() < 1e-9 {
+            return None;
+        }
+        rows.swap(column, pivot);
+        let base = rows[column];
+        for (_, row) in rows.iter_mut().enumerate().filter(|(i, _)| *i != column) {
+            let factor = row[column] / base[column];
+            for (cell, b) in row.iter_mut().zip(&base) {
+                *cell -= factor * b;
+            }
+        }
+    }
+    let mut solution = [0.0; 8];
+    for (i, (out, row)) in solution.iter_mut().zip(rows.iter()).enumerate() {
+        *out = row[8] / row[i];
+    }
+    Some(solution)
+}
+
+/// A picture of this size, each pixel of which is taken from where `from` says, between pixels in proportion; black beyond
+/// the edge.
+#[must_use]
+pub fn sampled(picture: &RgbPixels, size: [u32; 2], from: impl Fn(Point) -> Point) -> RgbPixels {
+    let (width, height) = (i64::from(picture.width), i64::from(picture.height));
+    let at = |x: i64, y: i64, channel: usize| {
+        if !(0..width).contains(&x) || !(0..height).contains(&y) {
+            return 0.0;
+        }
+        let place = usize::try_from((y * width + x) * 3).unwrap_or(0) + channel;
+        f64::from(picture.data.get(place).copied().unwrap_or(0))
+    };
+    let mut data = Vec::with_capacity(size[0] as usize * size[1] as usize * 3);
+    for y in 0..size[1] {
+        for x in 0..size[0] {
+            let p = from(Point::new(f64::from(x), f64::from(y)));
+            if !(p.x.abs() < 1e9 && p.y.abs() < 1e9) {
+                data.extend([0; 3]);
+                continue;
+            }
+            let (fx, fy) = (p.x - p.x.floor(), p.y - p.y.floor());
+            #[expect(clippy::cast_possible_truncation, reason = "bounded above")]
+            let (x0, y0) = (p.x.floor() as i64, p.y.floor() as i64);
+            for c in 0..3 {
+                let top = at(x0, y0, c) * (1.0 - fx) + at(x0 + 1, y0, c) * fx;
+                let bottom = at(x0, y0 + 1, c) * (1.0 - fx) + at(x0 + 1, y0 + 1, c) * fx;
+                data.push(super::filter::byte(top * (1.0 - fy) + bottom * fy));
+            }
+        }
+    }
+    RgbPixels {
+        width: size[0],
+        height: size[1],
+        data,
+    }
+}
+
+/// How a lens bends lines: focal lengths and middle in pixels, and the terms of a distortion.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Lens {
+    /// Focal lengths across and down.
+    pub focal: [f64; 2],
+    /// Where its axis goes through the picture.
+    pub center: [f64; 2],
+    /// Terms of the radial distortion, by rising powers.
+    pub radial: [f64; 3],
+    /// Terms of the tangential distortion.
+    pub tangential: [f64; 2],
+    /// Whether it is a fisheye, of which only the first radial term is known.
+    pub is_fisheye: bool,
+}
+
+impl Lens {
+    /// Where the lens puts a direction, in focal lengths from its axis. Brown, "Decentering distortion of lenses", 1966; for
+    /// a fisheye Fitzgibbon, "Simultaneous linear estimation of multiple view geometry and lens distortion", 2001.
+    fn bend(&self, x: f64, y: f64) -> (f64, f64) {
+        let [k1, k2, k3] = self.radial;
+        let square = x * x + y * y;
+        if self.is_fisheye {
+            let scale = if k1.abs() < 1e-8 || square < 1e-8 {
+                1.0
+            } else {
+                (1.0 - (1.0 - 4.0 * k1 * square).max(0.0).sqrt()) / (2.0 * k1 * square)
+            };
+            return (x * scale, y * scale);
+        }
+        let radial = 1.0 + square * (k1 + square * (k2 + square * k3));
+        let [p1, p2] = self.tangential;
+        (
+            x * radial + 2.0 * p1 * x * y + p2 * (square + 2.0 * x * x),
+            y * radial + p1 * (square + 2.0 * y * y) + 2.0 * p2 * x * y,
+        )
+    }
+
+    /// The way back from [`Self::bend`], by steps of which OpenCV makes five.
+    fn unbend(&self, x: f64, y: f64) -> (f64, f64) {
+        let (mut ux, mut uy) = (x, y);
+        for _ in 0..5 {
+            let (bx, by) = self.bend(ux, uy);
+            let square = ux * ux + uy * uy;
+            let [k1, k2, k3] = self.radial;
+            let radial = 1.0 + square * (k1 + square * (k2 + square * k3));
+            if radial <= 0.0 {
+                break;
+            }
+            let (dx, dy) = (bx - ux * radial, by - uy * radial);
+            (ux, uy) = ((x - dx) / radial, (y - dy) / radial);
+        }
+        (ux, uy)
+    }
+
+    /// Focal lengths and middle of a straight picture of this size that shows everything that the lens does.
+    fn whole_view(&self, size: [f64; 2]) -> ([f64; 2], [f64; 2]) {
+        /// Points on each side at which the view is measured.
+        const GRID: u32 = 9;
+        let ([fx, fy], [cx, cy]) = (self.focal, self.center);
+        let share = |i: u32| f64::from(i) / f64::from(GRID - 1);
+        let grid = (0..GRID).flat_map(|row| (0..GRID).map(move |column| (column, row)));
+        let directions = grid.map(|(column, row)| {
+            self.unbend(
+                ((size[0] - 1.0) * share(column) - cx) / fx,
+                ((size[1] - 1.0) * share(row) - cy) / fy,
+            )
+        });
+        let points: Vec<Point> = directions.map(|(x, y)| Point::new(x, y)).collect();
+        let view = crate::outline::around(&points);
+        let focal = [
+            (size[0] - 1.0) / view.width(),
+            (size[1] - 1.0) / view.height(),
+        ];
+        (focal, [-focal[0] * view.x1, -focal[1] * view.y1])
+    }
+
+    /// The picture as it would be without the lens; a fisheye keeps its middle, any other lens all that it shows.
+    #[must_use]
+    pub fn straighten(&self, picture: &RgbPixels) -> RgbPixels {
+        let size = [picture.width, picture.height];
+        let (focal, center) = if self.is_fisheye {
+            (self.focal, self.center)
+        } else {
+            self.whole_view(size.map(f64::from))
+        };
+        sampled(picture, size, |p| {
+            let (x, y) = self.bend((p.x - center[0]) / focal[0], (p.y - center[1]) / focal[1]);
+            Point::new(
+                self.focal[0] * x + self.center[0],
+                self.focal[1] * y + self.center[1],
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use super::{Perspective, Point, RgbPixels};
+
+    fn corners(list: [(f64, f64); 4]) -> [Point; 4] {
+        list.map(|(x, y)| Point::new(x, y))
+    }
+
+    #[test]
+    fn corners_go_where_they_should_and_come_back() {
+        let from = corners([(10.0, 90.0), (20.0, 5.0), (80.0, 10.0), (95.0, 99.0)]);
+        let to = corners([(0.0, 99.0), (0.0, 0.0), (99.0, 0.0), (99.0, 99.0)]);
+        let way = Perspective::between(&from, &to).unwrap();
+        let back = way.inverse().unwrap();
+        for (p, q) in from.iter().zip(&to) {
+            let there = way.apply(*p);
+            assert!(
+                (there.x - q.x).abs() < 1e-6 && (there.y - q.y).abs() < 1e-6,
+                "{there:?}"
+            );
+            let again = back.apply(there);
+            assert!(
+                (again.x - p.x).abs() < 1e-6 && (again.y - p.y).abs() < 1e-6,
+                "{again:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn corners_on_a_line_have_no_way() {
+        let line = corners([(0.0, 0.0), (1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]);
+        let square = corners([(0.0, 9.0), (0.0, 0.0), (9.0, 0.0), (9.0, 9.0)]);
+        assert_eq!(Perspective::between(&line, &square), None);
+    }
+
+    #[test]
+    fn many_points_that_are_a_little_off_make_the_way_that_they_were_on() {
+        let from = corners([(0.0, 0.0), (100.0, 0.0), (100.0, 100.0), (0.0, 100.0)]);
+        let to = corners([(10.0, 5.0), (90.0, 20.0), (110.0, 120.0), (-5.0, 90.0)]);
+        let way = Perspective::between(&from, &to).unwrap();
+        let pairs: Vec<(Point, Point)> = (0_u32..100)
+            .map(|i| {
+                let p = Point::new(f64::from(i % 10) * 11.0, f64::from(i / 10) * 11.0);
+                let off = if i % 2 == 0 { 0.2 } else { -0.2 };
+                let q = way.apply(p);
+                (p, Point::new(q.x + off, q.y - off))
+            })
+            .collect();
+        let fitted = Perspective::fitting(&pairs).unwrap();
+        for (p, q) in from.iter().zip(&to) {
+            let there = fitted.apply(*p);
+            assert!((there.x - q.x).hypot(there.y - q.y) < 0.3, "{there:?}");
+        }
+        let moved = way.then(&Perspective::moved(7.0, -2.0));
+        let there = moved.apply(from[2]);
+        assert!((there.x - 117.0).abs() < 1e-9 && (there.y - 118.0).abs() < 1e-9);
+        let line: Vec<(Point, Point)> = pairs[..10].to_vec();
+        assert!(Perspective::fitting(&line).is_none());
+    }
+
+    #[test]
+    fn what_is_not_seen_is_black() {
+        let white = RgbPixels {
+            width: 2,
+            height: 2,
+            data: vec![255; 12],
+        };
+        let square = corners([(0.0, 1.0), (0.0, 0.0), (1.0, 0.0), (1.0, 1.0)]);
+        let way = Perspective::between(&square, &square).unwrap();
+        let seen = way.warp(&white, [4, 2]);
+        assert_eq!(seen.data[..6], [255; 6]);
+        assert_eq!(seen.data[6..12], [0; 6]);
+    }
+}

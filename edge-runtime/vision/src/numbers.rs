@@ -1,0 +1,76 @@
+//! What is computed on plain numbers.
+//!
+//! Invariant: pure; what is not a number stays so and makes nothing panic.
+
+/// The mean; NaN of none, which is neither near to nor above anything.
+#[must_use]
+pub fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for n in numbers {
+        sum += n;
+        count += 1.0;
+    }
+    sum / count
+}
+
+/// The mean; 0 of none.
+#[must_use]
+pub fn average(numbers: impl Iterator<Item = f64>) -> f64 {
+    let mut numbers = numbers.peekable();
+    match numbers.peek() {
+        Some(_) => mean(numbers),
+        None => 0.0,
+    }
+}
+
+/// The standard deviation from their [`average`]; 0 of none.
+#[must_use]
+pub fn deviation(numbers: impl Iterator<Item = f64> + Clone) -> f64 {
+    let middle = average(numbers.clone());
+    average(numbers.map(|n| (n - middle).powi(2))).sqrt()
+}
+
+/// The number below which a share of all numbers lies, between neighbours in proportion (as NumPy's percentiles are); 0 of
+/// none. `sorted` has to be sorted.
+#[must_use]
+pub fn quantile<T: Copy + Into<f64>>(sorted: &[T], share: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1);
+    #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
+    let place = share.clamp(0.0, 1.0) * last as f64;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most the last place"
+    )]
+    let low = place.floor() as usize;
+    let at = |i: usize| sorted.get(i.min(last)).map_or(0.0, |n| (*n).into());
+    at(low) + (at(low + 1) - at(low)) * place.fract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{average, deviation, mean, quantile};
+
+    #[test]
+    fn the_mean_of_nothing_is_no_number() {
+        assert!((mean([1.0, 2.0, 6.0].into_iter()) - 3.0).abs() < 1e-12);
+        assert!(mean(std::iter::empty()).is_nan());
+    }
+
+    #[test]
+    fn of_nothing_the_others_are_nothing() {
+        assert_eq!(average(std::iter::empty()), 0.0);
+        assert_eq!(deviation(std::iter::empty()), 0.0);
+        assert_eq!(quantile::<u8>(&[], 0.5), 0.0);
+    }
+
+    #[test]
+    fn deviation_and_quantiles_are_those_of_numpy() {
+        // numpy.std([1, 2, 6]) and numpy.percentile([1, 2, 6, 7], [0, 50, 80, 100]).
+        assert!((deviation([1.0, 2.0, 6.0].into_iter()) - 2.160_246_899).abs() < 1e-9);
+        for (share, wanted) in [(0.0, 1.0), (0.5, 4.0), (0.8, 6.4), (1.0, 7.0)] {
+            let found = quantile(&[1_u8, 2, 6, 7], share);
+            assert!((found - wanted).abs() < 1e-12, "{share}: {found}");
+        }
+    }
+}

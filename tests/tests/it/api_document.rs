@@ -1,0 +1,314 @@
+//! `docs/api.md` and `docs/agent-api.md`, made of the OpenAPI descriptions that the daemons serve; `UPDATE_DOCS=1` rewrites them.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::Value;
+use watchkeeper_agent::api;
+use watchkeeper_runtime::server;
+
+const RUNTIME: &str = "# The HTTP API of the runtime
+
+<!-- Generated from the runtime's OpenAPI description; UPDATE_DOCS=1 cargo test -p watchkeeper-tests api_document rewrites it. -->
+
+HTTP and JSON over a Unix socket. The permission of the socket file is the authority: who may open it may use everything.
+
+```sh
+curl --unix-socket /run/watchkeeper/runtime.sock http://runtime/v1/health
+curl --unix-socket /run/watchkeeper/runtime.sock 'http://runtime/v1/events?after=0&limit=10'
+curl --unix-socket /run/watchkeeper/runtime.sock --no-buffer http://runtime/v1/events/stream
+curl --unix-socket /run/watchkeeper/runtime.sock -o event.jpg http://runtime/v1/media/ID
+curl --unix-socket /run/watchkeeper/runtime.sock -X PUT -H 'content-type: application/json' \\
+     -d '{\"id\": \"gate\", \"uri\": \"rtsp://192.168.1.20/stream\"}' http://runtime/v1/sources/gate
+```
+
+The host in the address is a placeholder. The whole description, for generators of clients, is at `GET /v1/openapi.json`. A refusal is a
+`Problem` (below) with a status of 4xx or 5xx. `watchkeeper --json` prints the same objects.
+";
+
+const AGENT: &str = "# The HTTP API of the agent
+
+<!-- Generated from the agent's OpenAPI description; UPDATE_DOCS=1 cargo test -p watchkeeper-tests api_document rewrites it. -->
+
+Requests in plain words for programs: what `watchkeeper chat` is for a person. HTTP and JSON over a Unix socket, whose permission is the authority; with
+`[agent.api] listen` ([configuration.md](configuration.md)) over TCP too, for whoever sends the token as `Authorization: Bearer TOKEN`. The token travels
+unencrypted, so the address has to be one of this machine; other machines come through a proxy with TLS.
+
+```sh
+agent() { curl -sS --unix-socket /run/watchkeeper/agent.sock \"$@\"; }
+agent -X POST http://agent/v1/conversations                       # {\"id\": \"ID\", …}
+agent -N -H 'accept: text/event-stream' http://agent/v1/conversations/ID/messages \\
+      -d '{\"text\": \"tell me when somebody crosses the vertical line at 50%\"}'
+agent http://agent/v1/proposals                                   # [{\"id\": \"k7m2q\", …}]
+agent http://agent/v1/proposals/k7m2q                             # with the difference to what runs
+agent -X POST http://agent/v1/proposals/k7m2q/confirm             # only now something changes
+agent http://agent/v1/cost
+```
+
+Nothing changes what the box does but a yes: the message `yes` in the conversation, or `confirm`. What was shown is compared with what runs then; where it
+would do something else by now, it is shown anew. A proposal waits for an hour, also over a restart of the agent; its conversation is there again when
+somebody speaks in it. On the box every proposal may be confirmed, since who can open this socket can open the runtime's too. Over TCP only what was asked for
+over TCP can be seen and confirmed: with a token that got into other hands nobody pushes through, or learns, what somebody at the box is about to do.
+
+A message is worked on whether somebody follows or not, one at a time in each conversation; a client that went away comes back with the number of the
+last event that it has. A refusal is a `Problem` (below) with a status of 4xx or 5xx. The whole description, for generators of clients, is at
+`GET /v1/openapi.json`. What cameras, pipelines and events are stands in [api.md](api.md).
+";
+
+/// Name at the end of a `$ref`.
+fn referred(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.rsplit('/').next()
+}
+
+/// A schema in one cell of a table.
+fn short(schema: &Value) -> String {
+    if let Some(name) = referred(schema) {
+        return format!("[{name}](#{})", name.to_lowercase());
+    }
+    for key in ["oneOf", "anyOf", "allOf"] {
+        if let Some(ways) = schema[key].as_array() {
+            let mut words: Vec<String> = ways.iter().map(short).collect();
+            words.retain(|word| word != "null");
+            return words.join(" or ");
+        }
+    }
+    if let Some(choices) = schema["enum"].as_array() {
+        let choices: Vec<String> = choices.iter().map(|c| format!("`{c}`")).collect();
+        return choices.join(", ");
+    }
+    let types: Vec<&str> = match &schema["type"] {
+        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
+        one => one.as_str().into_iter().collect(),
+    };
+    let r#type = types.into_iter().find(|t| *t != "null").unwrap_or("any");
+    match r#type {
+        "array" => format!("list of {}", short(&schema["items"])),
+        "object" if schema["additionalProperties"].is_object() => {
+            format!("map to {}", short(&schema["additionalProperties"]))
+        }
+        other => other.to_owned(),
+    }
+}
+
+/// A description as one line of a table.
+fn line(text: &Value) -> String {
+    let text = text.as_str().unwrap_or_default();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").replace('|', "\\|")
+}
+
+fn operations(document: &Value, out: &mut String) -> Vec<String> {
+    let mut known = Vec::new();
+    let tags = document["tags"].as_array().cloned().unwrap_or_default();
+    for tag in &tags {
+        let name = tag["name"].as_str().unwrap_or_default();
+        write(
+            out,
+            &format!("\n## {}\n\n{}.\n", name, line(&tag["description"])),
+        );
+        let paths = document["paths"].as_object().into_iter().flatten();
+        for (path, methods) in paths {
+            for (method, operation) in methods.as_object().into_iter().flatten() {
+                if operation["tags"][0] == *name {
+                    let called = format!("{} {path}", method.to_uppercase());
+                    write(out, &format!("\n### `{called}`\n\n{}\n", prose(operation)));
+                    known.push(called);
+                    parameters(operation, out);
+                    bodies(operation, out);
+                }
+            }
+        }
+    }
+    known
+}
+
+fn prose(operation: &Value) -> String {
+    let texts = [&operation["summary"], &operation["description"]];
+    let texts: Vec<String> = texts
+        .into_iter()
+        .map(line)
+        .filter(|t| !t.is_empty())
+        .collect();
+    texts.join(" ")
+}
+
+fn parameters(operation: &Value, out: &mut String) {
+    let all = operation["parameters"].as_array().into_iter().flatten();
+    let rows: Vec<String> = all
+        .map(|p| {
+            let place = p["in"].as_str().unwrap_or_default();
+            let name = p["name"].as_str().unwrap_or_default();
+            let (kind, about) = (short(&p["schema"]), line(&p["description"]));
+            format!("| `{name}` | {place} | {kind} | {about} |\n")
+        })
+        .collect();
+    if !rows.is_empty() {
+        out.push_str("\n| Parameter | In | Value | Meaning |\n|---|---|---|---|\n");
+        out.push_str(&rows.concat());
+    }
+}
+
+fn bodies(operation: &Value, out: &mut String) {
+    let contents = |body: &Value| -> String {
+        let kinds = body["content"].as_object().into_iter().flatten();
+        let kinds: Vec<String> = kinds
+            .map(|(kind, content)| match kind.as_str() {
+                "application/json" => short(&content["schema"]),
+                other => format!("`{other}`"),
+            })
+            .collect();
+        kinds.join(" or ")
+    };
+    let wants = contents(&operation["requestBody"]);
+    if !wants.is_empty() {
+        write(out, &format!("\nTakes {wants}.\n"));
+    }
+    let answers = operation["responses"].as_object().into_iter().flatten();
+    for (status, answer) in answers.filter(|(status, _)| *status != "default") {
+        let gives = contents(answer);
+        let gives = if gives.is_empty() {
+            "nothing".to_owned()
+        } else {
+            gives
+        };
+        write(out, &format!("\nAnswers {status} with {gives}.\n"));
+    }
+}
+
+fn schemas(document: &Value, out: &mut String) {
+    out.push_str("\n## Objects\n");
+    let all = document["components"]["schemas"].as_object();
+    for (name, schema) in all.into_iter().flatten() {
+        write(out, &format!("\n### {name}\n"));
+        let about = line(&schema["description"]);
+        if !about.is_empty() {
+            write(out, &format!("\n{about}\n"));
+        }
+        if schema["properties"].is_object() {
+            members(schema, out);
+        } else if let Some(ways) = schema["oneOf"].as_array() {
+            for way in ways {
+                if way["properties"].is_object() {
+                    write(out, &format!("\n{}\n", line(&way["description"])));
+                    members(way, out);
+                } else {
+                    write(
+                        out,
+                        &format!("\n- {}: {}\n", short(way), line(&way["description"])),
+                    );
+                }
+            }
+        } else {
+            write(out, &format!("\n{}\n", short(schema)));
+        }
+    }
+}
+
+fn members(schema: &Value, out: &mut String) {
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    out.push_str("\n| Member | Value | Meaning |\n|---|---|---|\n");
+    for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+        let shown = if required.contains(&name.as_str()) {
+            format!("**`{name}`**")
+        } else {
+            format!("`{name}`")
+        };
+        let row = format!(
+            "| {shown} | {} | {} |\n",
+            short(member),
+            line(&member["description"])
+        );
+        write(out, &row);
+    }
+}
+
+fn write(out: &mut String, text: &str) {
+    out.write_str(text).expect("a String takes everything");
+}
+
+/// A document and the description that it is made of.
+struct Document {
+    name: &'static str,
+    head: &'static str,
+    description: Value,
+}
+
+fn documents() -> [Document; 2] {
+    [
+        Document {
+            name: "api.md",
+            head: RUNTIME,
+            description: server::document(),
+        },
+        Document {
+            name: "agent-api.md",
+            head: AGENT,
+            description: api::document(),
+        },
+    ]
+}
+
+impl Document {
+    fn render(&self) -> (String, Vec<String>) {
+        let mut out = self.head.to_owned();
+        let known = operations(&self.description, &mut out);
+        schemas(&self.description, &mut out);
+        (out.replace("|  |", "| |"), known)
+    }
+}
+
+#[test]
+fn every_route_stands_in_the_document_of_its_api() {
+    for document in documents() {
+        let (_, known) = document.render();
+        let paths = document.description["paths"].as_object();
+        for (path, methods) in paths.into_iter().flatten() {
+            for method in methods.as_object().into_iter().flatten().map(|(m, _)| m) {
+                let called = format!("{} {path}", method.to_uppercase());
+                assert!(known.contains(&called), "{}: {called}", document.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_operation_of_both_apis_may_be_refused_with_a_problem_and_says_what_it_does() {
+    for document in documents() {
+        let schemas = &document.description["components"]["schemas"];
+        assert!(schemas["Problem"].is_object(), "{}", document.name);
+        let paths = document.description["paths"].as_object();
+        for (path, methods) in paths.into_iter().flatten() {
+            for (method, operation) in methods.as_object().into_iter().flatten() {
+                let problem =
+                    &operation["responses"]["default"]["content"]["application/problem+json"];
+                assert!(problem.is_object(), "{method} {path}");
+                assert!(!prose(operation).is_empty(), "{method} {path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_documents_of_the_apis_are_current() -> anyhow::Result<()> {
+    for document in documents() {
+        let name = document.name;
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../docs")
+            .join(name);
+        let (want, _) = document.render();
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, &want)?;
+        }
+        let have = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            have == want,
+            "docs/{name} is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-tests api_document rewrites it"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,361 @@
+//! A disk that is full or can't be written: told in one sentence, waited for, and nothing that was acknowledged is lost.
+
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use watchkeeper_tests::broker::Mosquitto;
+use watchkeeper_tests::daemons::{Bench, FAILED, program, wait_for, wait_up_to};
+use watchkeeper_tests::mounts::{SmallDisk, in_private_mounts, make_read_only};
+use watchkeeper_tests::scene::{
+    LONG, arrived, deploy, everything_arrives, more_events, nothing_is_lost,
+};
+
+/// Small enough to be filled at once, large enough for what the daemons keep free of it.
+const DISK_MIB: u32 = 200;
+
+/// Too little for a record, and enough for the file system.
+const LITTLE: u64 = 8 << 20;
+
+/// What is wrong, as the runtime says it.
+fn reasons(bench: &Bench) -> Vec<String> {
+    let health = bench.get("/v1/health").unwrap_or_default();
+    let reasons = health
+        .get("reasons")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    reasons
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The value of a metric without labels.
+fn metric(bench: &Bench, name: &str) -> Option<u64> {
+    let (_, text) = bench.request("GET", "/v1/metrics", None).ok()?;
+    let text = String::from_utf8(text).ok()?;
+    text.lines()
+        .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+fn command(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
+    let mut command = Command::new(program("watchkeeper")?);
+    command
+        .arg("--config")
+        .arg(bench.config())
+        .args(arguments)
+        .stdin(Stdio::null());
+    Ok(command.output()?)
+}
+
+#[test]
+fn a_full_disk_holds_events_back_and_loses_none() -> anyhow::Result<()> {
+    in_private_mounts(
+        "full_disk::a_full_disk_holds_events_back_and_loses_none",
+        || {
+            let bench = Bench::new("")?;
+            let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
+            let mut runtime = bench.runtime()?;
+            deploy(&bench)?;
+            more_events(&bench, 3)?;
+
+            // Full as far as the journal goes, then to the last byte, as disks fill.
+            disk.fill(LITTLE)?;
+            let said = wait_up_to(LONG, "health to tell of the full disk", || {
+                reasons(&bench)
+                    .into_iter()
+                    .find(|r| r.contains("events can't be stored"))
+            })?;
+            ensure!(
+                said.contains("is full") && said.contains("free some space"),
+                "{said}"
+            );
+            disk.fill(0)?;
+            let held = bench.events()?;
+            let failed = metric(&bench, "watchkeeper_journal_failed_total").unwrap_or(0);
+            wait_up_to(LONG, "more attempts", || {
+                metric(&bench, "watchkeeper_journal_failed_total").filter(|now| *now > failed + 2)
+            })?;
+            ensure!(bench.events()? == held, "something was stored without room");
+            ensure!(runtime.is_running(), "{}", runtime.log_text());
+            let status = command(&bench, &["status"])?;
+            let status = String::from_utf8(status.stdout)?;
+            ensure!(status.contains("events can't be stored"), "{status}");
+            let doctor = command(&bench, &["doctor"])?;
+            ensure!(doctor.status.code() == Some(FAILED), "{doctor:?}");
+            let doctor = String::from_utf8(doctor.stdout)?;
+            ensure!(doctor.contains("free for the state folder"), "{doctor}");
+            // What would change what is stored is refused at once, whether it adds or removes.
+            for (method, path) in [
+                ("DELETE", "/v1/pipelines/watch"),
+                ("PUT", "/v1/sources/other"),
+            ] {
+                let source = json!({"id": "other", "uri": "demo:"});
+                let (code, text) = bench.request(method, path, Some(&source))?;
+                let text = String::from_utf8_lossy(&text);
+                ensure!(
+                    code == 507 && text.contains("is full"),
+                    "{method} {path}: {code} {text}"
+                );
+            }
+
+            disk.make_room()?;
+            let after = more_events(&bench, 3)?;
+            nothing_is_lost(&held, &after)?;
+            wait_for("health to be well again", || {
+                reasons(&bench).is_empty().then_some(())
+            })?;
+            let log = runtime.log_text();
+            ensure!(!log.contains("panicked"), "{log}");
+            ensure!(log.matches("events can't be stored").count() == 1, "{log}");
+            ensure!(log.contains("events are stored again"), "{log}");
+            runtime.stop()
+        },
+    )
+}
+
+#[test]
+fn old_recordings_give_way_so_that_events_are_stored_on_a_full_disk() -> anyhow::Result<()> {
+    let name = "full_disk::old_recordings_give_way_so_that_events_are_stored_on_a_full_disk";
+    in_private_mounts(name, || {
+        let bench = Bench::new("")?;
+        let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
+        let runtime = bench.runtime()?;
+        deploy(&bench)?;
+        let recordings = bench.path("state/recordings");
+        std::fs::create_dir_all(&recordings)?;
+        let [old, new] = ["watch.1.mp4", "watch.2.mp4"].map(|part| recordings.join(part));
+        for part in [&old, &new] {
+            std::fs::write(part, vec![0x55; 40 << 20])?;
+        }
+        more_events(&bench, 3)?;
+
+        disk.fill(LITTLE)?;
+        wait_up_to(LONG, "the oldest recording to give way", || {
+            (!old.exists()).then_some(())
+        })?;
+        let held = bench.events()?;
+        nothing_is_lost(&held, &more_events(&bench, 3)?)?;
+        ensure!(new.exists(), "more went than was needed");
+        ensure!(reasons(&bench).is_empty(), "{:?}", reasons(&bench));
+        runtime.stop()
+    })
+}
+
+#[test]
+fn a_disk_that_fails_while_nothing_happens_ends_the_runtime_before_an_event_needs_it()
+-> anyhow::Result<()> {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let bench = Bench::new("")?;
+    let runtime = bench.runtime_without_xfsz()?;
+    let pid = i32::try_from(runtime.id()).ok().and_then(Pid::from_raw);
+    // From here on no file grows beyond its first page, and no byte behind that can be written.
+    let one_page = Rlimit {
+        current: Some(4096),
+        maximum: Some(4096),
+    };
+    prlimit(pid, Resource::Fsize, one_page)?;
+    let (code, log) = runtime.ended(LONG)?;
+    ensure!(code == Some(FAILED), "{code:?}: {log}");
+    let last = log.lines().rfind(|line| line.contains("ERROR"));
+    let last = last.unwrap_or_default();
+    ensure!(
+        last.contains("the disk failed in the middle of a write"),
+        "{log}"
+    );
+    ensure!(!log.contains("panicked"), "{log}");
+    let runtime = bench.runtime()?;
+    ensure!(bench.events()?.is_empty(), "an event was needed to find it");
+    ensure!(reasons(&bench).is_empty(), "{:?}", reasons(&bench));
+    runtime.stop()
+}
+
+#[test]
+fn a_runtime_stopped_on_a_full_disk_ends_in_time_and_says_what_it_could_not_store()
+-> anyhow::Result<()> {
+    let name =
+        "full_disk::a_runtime_stopped_on_a_full_disk_ends_in_time_and_says_what_it_could_not_store";
+    in_private_mounts(name, || {
+        let bench = Bench::new("")?;
+        let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
+        let runtime = bench.runtime()?;
+        deploy(&bench)?;
+        more_events(&bench, 3)?;
+        disk.fill(LITTLE)?;
+        // Until so many events wait that the pipeline waits too.
+        wait_up_to(LONG, "the pipeline to wait", || {
+            let frames = || {
+                bench
+                    .get("/v1/pipelines/watch/results")
+                    .ok()?
+                    .get("frames")?
+                    .as_u64()
+            };
+            let before = frames()?;
+            std::thread::sleep(Duration::from_secs(1));
+            (frames()? == before).then_some(())
+        })?;
+        let held = bench.events()?;
+
+        let (code, log) = runtime.end()?;
+        ensure!(code == Some(FAILED), "{code:?}: {log}");
+        let last = log
+            .lines()
+            .rfind(|line| line.contains("ERROR"))
+            .unwrap_or_default();
+        ensure!(
+            last.contains("events unstored") && last.contains("is full"),
+            "{log}"
+        );
+        ensure!(!log.contains("panicked"), "{log}");
+
+        disk.make_room()?;
+        let _runtime = bench.runtime()?;
+        let after = more_events(&bench, 3)?;
+        nothing_is_lost(&held, &after)?;
+        Ok(())
+    })
+}
+
+#[test]
+fn an_outbox_on_a_full_disk_waits_and_delivers_everything_afterwards() -> anyhow::Result<()> {
+    in_private_mounts(
+        "full_disk::an_outbox_on_a_full_disk_waits_and_delivers_everything_afterwards",
+        || {
+            let bench = Bench::new("")?;
+            let mut broker = Mosquitto::start(&bench.path("broker"))?;
+            bench.configure(&format!(
+                "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
+                broker.port
+            ))?;
+            let subscriber = broker.subscribe("watchkeeper/v1/test/bench/cam/+/ev/#")?;
+            let delivered = || arrived(&subscriber);
+            let disk = SmallDisk::mount(&bench.path("state/agent"), DISK_MIB)?;
+            let runtime = bench.runtime()?;
+            let mut agent = bench.agent()?;
+            deploy(&bench)?;
+            wait_up_to(LONG, "the first messages", || {
+                (delivered().len() > 2).then_some(())
+            })?;
+
+            disk.fill(LITTLE)?;
+            wait_up_to(LONG, "the agent to tell of the full disk", || {
+                agent.log_text().contains("can't be stored").then_some(())
+            })?;
+            disk.fill(0)?;
+            let waiting = delivered();
+            let journal = more_events(&bench, 4)?;
+            // A broker that goes away meanwhile makes nothing worse.
+            broker.down()?;
+            broker.up()?;
+            ensure!(agent.is_running(), "{}", agent.log_text());
+            ensure!(delivered().len() < journal.len(), "nothing was held back");
+            ensure!(delivered().is_superset(&waiting));
+
+            disk.make_room()?;
+            everything_arrives(&bench, &subscriber).with_context(|| agent.log_text())?;
+            let log = agent.log_text();
+            ensure!(!log.contains("panicked"), "{log}");
+            agent.stop()?;
+            runtime.stop()
+        },
+    )
+}
+
+#[test]
+fn no_daemon_starts_on_a_full_disk_and_each_says_so() -> anyhow::Result<()> {
+    in_private_mounts(
+        "full_disk::no_daemon_starts_on_a_full_disk_and_each_says_so",
+        || {
+            let bench = Bench::new("")?;
+            let disk = SmallDisk::mount(&bench.path("state"), 64)?;
+            disk.fill(0)?;
+            bench.both_refuse_to_start(&["is full", "free some space"])?;
+            disk.make_room()?;
+            let _runtime = bench.runtime()?;
+            Ok(())
+        },
+    )
+}
+
+#[test]
+fn no_daemon_starts_on_a_read_only_folder_and_each_says_so() -> anyhow::Result<()> {
+    in_private_mounts(
+        "full_disk::no_daemon_starts_on_a_read_only_folder_and_each_says_so",
+        || {
+            let bench = Bench::new("")?;
+            std::fs::create_dir(bench.path("state"))?;
+            make_read_only(&bench.path("state"))?;
+            bench.both_refuse_to_start(&["can't be written", "Read-only file system"])
+        },
+    )
+}
+
+#[test]
+fn a_disk_that_turns_read_only_is_told_and_loses_nothing() -> anyhow::Result<()> {
+    in_private_mounts(
+        "full_disk::a_disk_that_turns_read_only_is_told_and_loses_nothing",
+        || {
+            let bench = Bench::new("")?;
+            let runtime = bench.runtime()?;
+            deploy(&bench)?;
+            let held = more_events(&bench, 3)?;
+            runtime.kill()?;
+            make_read_only(&bench.path("state"))?;
+            bench.both_refuse_to_start(&["can't be written", "Read-only file system"])?;
+            let status = Command::new("umount").arg(bench.path("state")).status()?;
+            ensure!(status.success());
+            let _runtime = bench.runtime()?;
+            let after = more_events(&bench, 1)?;
+            nothing_is_lost(&held, &after)?;
+            Ok(())
+        },
+    )
+}
+
+#[test]
+fn a_run_that_keeps_its_state_on_a_full_or_read_only_disk_says_so_before_it_begins()
+-> anyhow::Result<()> {
+    let name = "full_disk::a_run_that_keeps_its_state_on_a_full_or_read_only_disk_says_so_before_it_begins";
+    in_private_mounts(name, || {
+        let bench = Bench::new("")?;
+        let disk = SmallDisk::mount(&bench.path("full"), 16)?;
+        disk.fill(0)?;
+        std::fs::create_dir(bench.path("fixed"))?;
+        make_read_only(&bench.path("fixed"))?;
+        for (folder, code, part) in [
+            ("full", FAILED, "is full"),
+            ("fixed", 2, "can't be written"),
+        ] {
+            let keep = bench.path(folder).display().to_string();
+            let out = command(
+                &bench,
+                &[
+                    "run",
+                    "demo:?seconds=1&width=160&height=90",
+                    "--keep-state",
+                    &keep,
+                ],
+            )?;
+            let errors = String::from_utf8(out.stderr)?;
+            let sentences = errors
+                .lines()
+                .filter(|line| line.starts_with("watchkeeper: "))
+                .count();
+            ensure!(
+                out.status.code() == Some(code),
+                "{folder}: {:?}: {errors}",
+                out.status
+            );
+            ensure!(sentences == 1, "{folder}: not one sentence: {errors}");
+            ensure!(
+                errors.contains(part) && errors.contains(&keep),
+                "{folder}: {errors}"
+            );
+        }
+        Ok(())
+    })
+}

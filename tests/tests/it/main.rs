@@ -1,0 +1,41 @@
+//! The end-to-end suites, one module each. One program for all of them: each test program links both daemons and costs a
+//! link and some hundred megabytes of disk.
+
+mod agent_api;
+mod api_document;
+mod bad_input;
+mod bare_box;
+mod capture_http;
+mod capture_rtsp;
+mod channels;
+mod counting_on;
+mod counts;
+mod decoders;
+mod demo;
+mod durability;
+mod examples;
+mod failures;
+mod fault_matrix;
+mod full_disk;
+mod fuzz_seeds;
+mod holding;
+mod injection;
+mod metrics;
+mod model_kinds;
+mod models_pull;
+mod mot;
+mod mqtt_tls;
+mod outage;
+mod plain_bench;
+mod plain_words;
+mod rtsp_variants;
+mod rules_document;
+mod run_command;
+mod scenarios;
+mod second_opinion;
+mod setting_up;
+mod sink_kinds;
+mod sinks;
+mod still_sources;
+mod tidy;
+mod window;

@@ -1,0 +1,370 @@
+//! `docs/rules.md`, made of the API's schemas and of examples that the engine accepts; `UPDATE_DOCS=1` rewrites it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_engine::deploy;
+use watchkeeper_engine::heuristics::STAY_S;
+use watchkeeper_runtime::server::document as openapi;
+
+const HEAD: &str = "# Rules
+
+<!-- Generated from the contract's types; UPDATE_DOCS=1 cargo test -p watchkeeper-tests rules_document rewrites it. -->
+
+A rule says what a pipeline makes an event of. It never repeats geometry: it names a step of the workflow (a line counter, a
+time-in-zone) or an output of one, so that a count on the screen, a number in a result and an event can't disagree.
+
+Rules stand in the configuration file as `[[pipelines.NAME.rules]]`, in the body of `PUT /v1/pipelines/{id}` and of the MQTT
+command `deploy` as a list `rules`, in a file for `watchkeeper run --rule`, or in the workflow as the property `rules` of a
+`watchkeeper/event_sink@v1` step. The words are the same everywhere. `watchkeeper config check` tells what is wrong with them
+and where.
+
+## Without rules
+";
+
+/// The examples; the JSON beside each is made from it.
+const EXAMPLES: &[(&str, &str)] = &[
+    (
+        "appears",
+        "name = \"somebody\"\nwhen = { kind = \"appears\", detections = \"$steps.tracker.tracked_detections\" }\nclasses = [\"person\"]\n",
+    ),
+    (
+        "enters",
+        "name = \"at-the-desk\"\nwhen = { kind = \"enters\", zone = \"desk\" }\n",
+    ),
+    (
+        "leaves",
+        "name = \"left-the-desk\"\nwhen = { kind = \"leaves\", zone = \"desk\" }\n",
+    ),
+    (
+        "stays",
+        "name = \"waits\"\nwhen = { kind = \"stays\", zone = \"desk\", for_s = 30.0 }\nseverity = \"warning\"\n",
+    ),
+    (
+        "crosses",
+        "name = \"goes-in\"\nwhen = { kind = \"crosses\", line = \"door\", direction = \"in\" }\n",
+    ),
+    (
+        "count",
+        "name = \"crowd\"\nwhen = { kind = \"count\", detections = \"$steps.desk.timed_detections\", bound = { over = 4 }, for_s = 10.0 }\ncooldown_s = 300.0\n",
+    ),
+    (
+        "value",
+        "name = \"many-came-in\"\nwhen = { kind = \"value\", value = \"$steps.door.count_in\", test = { over = 100.0 } }\n",
+    ),
+];
+
+/// Everything else that a rule can hold, at once.
+const WHOLE: &str = "name = \"night-visitor\"
+when = { kind = \"stays\", zone = \"desk\", for_s = 10.0 }
+classes = [\"person\"]
+confidence = { min = 0.4 }
+schedule = { days = [\"mon\", \"tue\", \"wed\", \"thu\", \"fri\"], from = \"22:00\", to = \"06:00\" }
+cooldown_s = 600.0
+severity = \"critical\"
+gates = { act = 0.95, record = 0.85, review = 0.70, escalate = 0.50 }
+notify = [\"security\"]
+";
+
+fn workflow() -> Value {
+    json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image",
+                "model_id": "motion"},
+            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image",
+                "detections": "$steps.detect.predictions"},
+            {"type": "roboflow_core/line_counter@v2", "name": "door", "image": "$inputs.image",
+                "detections": "$steps.tracker.tracked_detections", "line_segment": [[0, 200], [640, 200]]},
+            {"type": "roboflow_core/time_in_zone@v3", "name": "desk", "image": "$inputs.image",
+                "detections": "$steps.tracker.tracked_detections", "zone": [[0, 0], [100, 0], [100, 100]]},
+        ],
+        "outputs": [{"type": "JsonField", "name": "in", "selector": "$steps.door.count_in"}],
+    })
+}
+
+fn parsed(example: &str) -> Value {
+    toml::from_str(example).expect("an example is TOML")
+}
+
+/// The schemas of the API.
+struct Schemas(Value);
+
+impl Schemas {
+    fn named(&self, name: &str) -> &Value {
+        &self.0["components"]["schemas"][name]
+    }
+
+    fn followed<'s>(&'s self, schema: &'s Value) -> &'s Value {
+        // A reference with a description or a default is wrapped.
+        let direct = schema["allOf"][0]["$ref"]
+            .as_str()
+            .or(schema["$ref"].as_str())
+            .or_else(|| {
+                let choices = schema["oneOf"].as_array()?;
+                choices.iter().find_map(|c| c["$ref"].as_str())
+            });
+        direct
+            .and_then(|path| path.rsplit('/').next())
+            .map_or(schema, |name| self.named(name))
+    }
+
+    /// What may stand there, in words.
+    fn value(&self, schema: &Value) -> String {
+        let schema = self.followed(schema);
+        if let Some(words) = words(schema) {
+            return words.join(", ");
+        }
+        if let Some(choices) = schema["oneOf"].as_array() {
+            if choices.iter().any(|c| c["properties"]["kind"].is_object()) {
+                return "a table, see below".to_owned();
+            }
+            let keys = choices.iter().filter_map(|choice| {
+                let (key, inner) = choice["properties"].as_object()?.iter().next()?;
+                Some(format!("`{{ {key} = … }}` with {}", self.value(inner)))
+            });
+            return keys.collect::<Vec<_>>().join(" or ");
+        }
+        let kind = match &schema["type"] {
+            Value::Array(kinds) => kinds.first().and_then(Value::as_str),
+            kind => kind.as_str(),
+        };
+        match kind {
+            Some("array") => format!("a list: {}", self.value(&schema["items"])),
+            Some("string") => "text".to_owned(),
+            Some("integer") => "a whole number".to_owned(),
+            Some("number") => "a number".to_owned(),
+            Some("boolean") => "true or false".to_owned(),
+            _ => "a table, see below".to_owned(),
+        }
+    }
+
+    fn table(&self, out: &mut String, object: &Value, but: &[&str]) {
+        out.push_str("| Field | Value | | What it is |\n|---|---|---|---|\n");
+        let required: Vec<&str> = object["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        for (name, schema) in object["properties"].as_object().into_iter().flatten() {
+            if but.contains(&name.as_str()) {
+                continue;
+            }
+            let needed = if required.contains(&name.as_str()) {
+                "required"
+            } else {
+                "optional"
+            };
+            let about = schema["description"]
+                .as_str()
+                .or(self.followed(schema)["description"].as_str())
+                .unwrap_or_default();
+            let line = format!(
+                "| `{name}` | {} | {needed} | {} |\n",
+                self.value(schema),
+                one_line(about)
+            );
+            out.push_str(&line);
+        }
+    }
+}
+
+/// The words of an enumeration.
+fn words(schema: &Value) -> Option<Vec<String>> {
+    let quoted = |v: &Value| v.as_str().map(|w| format!("`{w}`"));
+    if let Some(list) = schema["enum"].as_array() {
+        return list.iter().map(quoted).collect();
+    }
+    let word = |choice: &Value| quoted(&choice["const"]).or_else(|| quoted(&choice["enum"][0]));
+    schema["oneOf"].as_array()?.iter().map(word).collect()
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("text can grow");
+}
+
+fn example(out: &mut String, toml: &str) {
+    let json = serde_json::to_string(&parsed(toml)).expect("JSON");
+    put(
+        out,
+        format_args!("\n```toml\n[[pipelines.NAME.rules]]\n{toml}```\n\n```json\n{json}\n```\n"),
+    );
+}
+
+fn document() -> String {
+    let schemas = Schemas(openapi());
+    let mut out = HEAD.to_owned();
+    put(
+        &mut out,
+        format_args!(
+            "
+A pipeline that names no rules gets those that follow from its workflow, the same as `watchkeeper run` makes: for each line
+counter `NAME` a rule `NAME` (`crosses`, either way), for each time-in-zone `NAME` the rules `NAME-enters` and `NAME-stays` ({STAY_S} s),
+and where there is neither a rule `appears` for what the tracker sees. A workflow with event sinks has the rules these
+declare. `rules = []` says that there shall be none: then the pipeline counts, but makes no events, and its status says so.
+
+## What every rule holds
+
+"
+        ),
+    );
+    schemas.table(&mut out, schemas.named("RuleSpec"), &[]);
+    for (title, name) in [
+        ("schedule", "Schedule"),
+        ("confidence", "Band"),
+        ("gates", "Gates"),
+    ] {
+        put(
+            &mut out,
+            format_args!(
+                "\n### {title}\n\n{}\n\n",
+                one_line(
+                    schemas.named(name)["description"]
+                        .as_str()
+                        .unwrap_or_default()
+                )
+            ),
+        );
+        schemas.table(&mut out, schemas.named(name), &[]);
+    }
+    out.push_str("\nAll of it at once:\n");
+    example(&mut out, WHOLE);
+    out.push_str(
+        "\n## What has to happen\n\nThe field `when` holds a `kind` and the fields of that kind. Times are seconds of the source; a track that is out of\nsight for up to two seconds is still there, where its tracker knows it again.\n",
+    );
+    let kinds = schemas.named("Condition")["oneOf"].as_array();
+    for kind in kinds.into_iter().flatten() {
+        let name = words(&kind["properties"]["kind"])
+            .and_then(|w| w.into_iter().next())
+            .unwrap_or_default();
+        let about = one_line(kind["description"].as_str().unwrap_or_default());
+        put(&mut out, format_args!("\n### {name}\n\n{about}\n\n"));
+        schemas.table(&mut out, kind, &["kind"]);
+        let wanted = name.trim_matches('`');
+        let (_, toml) = EXAMPLES
+            .iter()
+            .find(|(kind, _)| *kind == wanted)
+            .unwrap_or_else(|| panic!("no example for {wanted}"));
+        example(&mut out, toml);
+    }
+    out.push_str(
+        "\n## From a rule to a decision
+
+Each event carries its chain of evidence: what was looked at, what it says (0 to 1) and how much it counts. Its confidence is the
+weighted mean of the links that are there; a link that has nothing to say is left out.
+
+",
+    );
+    let links = include_str!("../../../edge-runtime/engine/src/heuristics/evidence.rs");
+    for line in links
+        .lines()
+        .filter_map(|l| l.strip_prefix("//! |"))
+        .map(|l| l.replace(" (see [`calibrate`])", ", so the root of them counts"))
+    {
+        put(&mut out, format_args!("|{line}\n"));
+    }
+    out.push_str(
+        "
+The confidence is held against the gates, the highest first. What the box does itself is the same for the first four: the
+event is journaled with its pictures, published and kept. The verdict tells whoever receives it what to do with it.
+
+| Verdict | Confidence by default | Meaning |
+|---|---|---|
+",
+    );
+    let gates = watchkeeper_contract::rule::Gates::default();
+    for (word, from) in [
+        ("act", Some(gates.act)),
+        ("record", Some(gates.record)),
+        ("review", Some(gates.review)),
+        ("escalate", Some(gates.escalate)),
+        ("discard", None),
+    ] {
+        let verdicts = schemas.named("Verdict")["oneOf"].as_array();
+        let about = verdicts
+            .into_iter()
+            .flatten()
+            .find(|v| words(&json!({"oneOf": [v]})).is_some_and(|w| w == [format!("`{word}`")]))
+            .and_then(|v| v["description"].as_str())
+            .unwrap_or(match word {
+                "act" => "Certain enough to act upon: open a gate, call somebody.",
+                "record" => "Good enough to stand by itself; nobody needs to look.",
+                "review" => "A person should look before anything follows from it.",
+                "escalate" => "Too weak to trust: ask for a second opinion, such as a larger model on the kept picture.",
+                _ => "Too weak: counted in the pipeline's results as `discarded`, neither journaled nor published.",
+            });
+        let from = from.map_or_else(
+            || format!("below {:.2}", gates.escalate),
+            |g| format!("{g:.2} and more"),
+        );
+        put(
+            &mut out,
+            format_args!("| `{word}` | {from} | {} |\n", one_line(about)),
+        );
+    }
+    out.push_str(
+        "
+`severity` is something else: how much the matter matters, not how sure the box is. The journal keeps `critical` events longest.
+
+An event comes when its confidence is enough, and with what was seen then: `pts_s`, frame and box are those of that moment, which may be some
+while after somebody entered. When a visit began stands in the results (`enter_s`).
+
+Events of `crosses`, `enters` and `leaves` begin and end at once. The others begin (`new`) when their condition holds and end (`end`)
+when it does not any more; the two records have the same id. `cooldown_s` keeps a rule from beginning another event too soon;
+the next one says how many were held back.
+",
+    );
+    out
+}
+
+#[test]
+fn every_example_is_a_rule_that_the_engine_accepts() {
+    for (kind, toml) in EXAMPLES.iter().chain(&[("whole", WHOLE)]) {
+        let rule: RuleSpec = serde_json::from_value(parsed(toml))
+            .unwrap_or_else(|e| panic!("the example of {kind}: {e}"));
+        let spec: PipelineSpec = serde_json::from_value(json!({
+            "id": "p", "source": "s", "workflow": workflow(), "rules": [rule],
+        }))
+        .expect("a pipeline");
+        let plan = deploy::plan(&spec).unwrap_or_else(|e| panic!("the example of {kind}: {e:?}"));
+        assert_eq!(plan.rule_names.len(), 1);
+    }
+}
+
+#[test]
+fn every_kind_of_condition_is_described_with_all_its_fields() {
+    let document = document();
+    let schemas = Schemas(openapi());
+    let kinds = schemas.named("Condition")["oneOf"]
+        .as_array()
+        .expect("kinds");
+    assert_eq!(kinds.len(), EXAMPLES.len());
+    for kind in kinds {
+        for field in kind["properties"].as_object().expect("fields").keys() {
+            assert!(document.contains(&format!("| `{field}` |")) || field == "kind");
+        }
+    }
+    assert!(!document.contains("|  |"), "something has no description");
+}
+
+#[test]
+fn the_document_is_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/rules.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, document()).expect("the document can be written");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == document(),
+        "docs/rules.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-tests rules_document"
+    );
+}
