@@ -21,13 +21,13 @@ use watchkeeper_contract::workflow::{
     WorkflowRunResult,
 };
 use watchkeeper_engine::workflow::{self, Pixels as _};
+use watchkeeper_vision::jpeg;
 
 use crate::clock;
 use crate::dry_run;
 use crate::effects::Effects;
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
-use crate::media::jpeg;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::{FramePixels, to_image};
 use crate::server::Runtime;

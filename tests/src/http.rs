@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use watchkeeper_runtime::media::jpeg;
 use watchkeeper_vision::frame::Picture;
+use watchkeeper_vision::jpeg;
 
 use crate::listener::{Closed, Listener};
 

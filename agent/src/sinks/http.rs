@@ -14,6 +14,7 @@ use tokio::sync::OnceCell;
 use url::{Url, form_urlencoded};
 use watchkeeper_config::sinks::web_url;
 use watchkeeper_contract::effect::{Attachment, HttpBody, HttpCall, HttpMethod};
+use watchkeeper_llm::client::root_cause;
 
 use super::Performer;
 use super::fault::{Again, Fault};
@@ -63,10 +64,12 @@ impl Web {
                     };
                     let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
                     let certificates = reqwest::Certificate::from_pem_bundle(&pem);
-                    let certificates = certificates.map_err(|error| wrong(root(&error)))?;
+                    let certificates = certificates.map_err(|error| wrong(root_cause(&error)))?;
                     builder = builder.tls_certs_only(certificates);
                 }
-                builder.build().map_err(|error| Fault::later(root(&error)))
+                builder
+                    .build()
+                    .map_err(|error| Fault::later(root_cause(&error)))
             })
             .await
     }
@@ -232,7 +235,7 @@ pub(super) fn broken(url: &Url, error: &reqwest::Error) -> Fault {
     Fault::later(if error.is_timeout() {
         format!("{host} did not answer in time")
     } else {
-        format!("{host} can't be reached: {}", root(error))
+        format!("{host} can't be reached: {}", root_cause(error))
     })
 }
 
@@ -256,15 +259,6 @@ pub(super) async fn beginning(mut response: Response) -> Vec<u8> {
         }
     }
     body
-}
-
-/// The cause at the bottom of an error: what the system said. The layers above it repeat the address.
-fn root(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How a daemon serves HTTP and JSON: the Unix socket, bodies that are read with care, refusals of one shape, descriptions.
+//! How a daemon serves HTTP and JSON: the Unix socket, bodies that are read with care, streams of events, refusals of one shape, descriptions.
 //!
 //! Both daemons have an API of their own; what both do the same way is here, so that a client that knows one knows the other.
 //!
@@ -14,6 +14,7 @@ pub mod body;
 pub mod openapi;
 pub mod refusal;
 pub mod socket;
+pub mod stream;
 
 use tokio::sync::watch;
 

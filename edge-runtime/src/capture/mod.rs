@@ -16,7 +16,7 @@ mod animation;
 pub mod blind;
 mod cause;
 pub mod check;
-pub mod demo;
+mod demo;
 mod feed;
 mod gst;
 pub mod mailbox;

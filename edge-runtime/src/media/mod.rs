@@ -1,8 +1,7 @@
-//! Pictures and videos for people: JPEG snapshots, annotated videos and a window.
+//! Pictures and videos for people: annotated videos and a window.
 //!
 //! Invariant: nothing of GStreamer leaves this folder and [`crate::capture`].
 
-pub mod jpeg;
 mod sink;
 pub mod video;
 pub mod window;

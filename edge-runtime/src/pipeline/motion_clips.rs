@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::{Pace, RtspTransport, SourceSpec};
+use watchkeeper_demo::{DemoOptions, Kind, truth};
 use watchkeeper_detect::motion::{MODEL, MotionDetector};
 use watchkeeper_detect::{DetectParams, Detector as _};
 use watchkeeper_vision::analytics::LineCounter;
@@ -13,7 +14,6 @@ use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
 use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::track::byte_track::{ByteTrack, ByteTrackConfig};
 
-use crate::capture::demo::{DemoOptions, Kind, truth};
 use crate::capture::mailbox::Recv;
 use crate::capture::source::{Deps, Source};
 

@@ -8,8 +8,7 @@ use image::RgbImage;
 use image::imageops::{self, FilterType};
 use watchkeeper_engine::workflow::{Pixels, RgbPixels};
 use watchkeeper_vision::frame::Picture;
-
-use crate::media::jpeg;
+use watchkeeper_vision::jpeg;
 
 /// A picture that becomes RGB on demand.
 #[derive(Debug)]

@@ -18,6 +18,7 @@ use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::workflow::Pixels;
+use watchkeeper_vision::jpeg;
 
 use super::pixels::to_image;
 use super::refused::{Refusals, Remedy};
@@ -25,7 +26,6 @@ use super::room::Room;
 use super::worker::new_id;
 use crate::journal::media::MediaStore;
 use crate::journal::{Journal, JournalError, Loss, Stamp};
-use crate::media::jpeg;
 use crate::thread::Thread;
 
 /// Events that may wait. Small, because each can hold the memory of a frame.

@@ -4,14 +4,12 @@
 //! of memory and misses nothing that retention still has. A jump in the numbers shows what it has not.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Query, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
-use axum::response::sse::{self, KeepAlive, Sse};
+use axum::response::sse;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::Deserialize;
@@ -28,8 +26,6 @@ use crate::journal::{Head, MAX_PAGE, StoredEvent};
 const DEFAULT_LIMIT: u64 = 100;
 /// Records that a follower holds at most.
 const FOLLOW_PAGE: usize = 64;
-/// A comment goes out after this much silence, so that both ends notice a dead connection.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Answer header: from this number on nothing is missing.
 const FIRST: HeaderName = HeaderName::from_static("watchkeeper-first-seq");
 /// Answer header: last number of the journal.
@@ -119,11 +115,7 @@ pub(super) async fn stream(
     Query(query): Query<StreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let resumed = headers.get("last-event-id").and_then(|v| v.to_str().ok());
-    let after = match resumed {
-        Some(text) => body::number("Last-Event-ID", Some(text), 0)?,
-        None => body::number("after", query.after.as_deref(), 0)?,
-    };
+    let after = watchkeeper_http::stream::cursor(&headers, query.after.as_deref())?;
     let permit = app.followers.clone().try_acquire_owned().map_err(|_| {
         refusal::full(format!(
             "{MAX_FOLLOWERS} clients follow the events already; close one and try again"
@@ -143,15 +135,9 @@ pub(super) async fn stream(
     };
     let events = stream::unfold(follower, |mut follower| async move {
         let event = follower.next().await?;
-        Some((Ok::<_, Infallible>(event), follower))
+        Some((event, follower))
     });
-    let mut response = Sse::new(events)
-        .keep_alive(KeepAlive::new().interval(HEARTBEAT))
-        .into_response();
-    response.headers_mut().insert(
-        CACHE_CONTROL,
-        axum::http::HeaderValue::from_static("no-store"),
-    );
+    let mut response = watchkeeper_http::stream::response(events);
     note_head(&mut response, head);
     Ok(response)
 }

@@ -10,6 +10,7 @@ pub mod draw;
 pub mod frame;
 pub mod geometry;
 pub mod imaging;
+pub mod jpeg;
 pub mod mask;
 pub mod numbers;
 pub mod outline;

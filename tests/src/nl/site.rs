@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
-use watchkeeper_runtime::media::jpeg;
+use watchkeeper_vision::jpeg;
 
 use super::drawn;
 use super::outcome::{Call, Deployed, Doing, Outcome, Pipelines, Said, Spent};

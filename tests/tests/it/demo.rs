@@ -2,7 +2,7 @@
 #![allow(clippy::float_cmp, reason = "whole numbers of the command line")]
 
 use serde_json::Value;
-use watchkeeper_runtime::capture::demo::{DemoOptions, Kind, Truth, truth};
+use watchkeeper_demo::{DemoOptions, Kind, Truth, truth};
 use watchkeeper_tests::daemons::run_json;
 use watchkeeper_vision::geometry::{Anchor, Point};
 

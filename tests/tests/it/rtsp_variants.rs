@@ -5,11 +5,11 @@
 use std::path::Path;
 
 use watchkeeper_contract::source::{LossCause, RtspTransport};
-use watchkeeper_runtime::media::jpeg;
 use watchkeeper_tests::certificates::Authority;
 use watchkeeper_tests::rtsp::{RtspOptions, RtspServer};
 use watchkeeper_tests::watch::Watched;
 use watchkeeper_vision::frame::Frame;
+use watchkeeper_vision::jpeg;
 
 fn camera(options: &RtspOptions) -> RtspServer {
     RtspServer::start(Path::new(env!("CARGO_BIN_EXE_rtsp-server")), options).unwrap()

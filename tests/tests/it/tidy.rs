@@ -14,7 +14,7 @@ fn root() -> PathBuf {
 }
 
 /// Crate folders of the workspace, relative to its root.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "agent",
     "agent/llm",
     "agent/memory",
@@ -23,6 +23,7 @@ const CRATES: [&str; 16] = [
     "edge-runtime",
     "edge-runtime/config",
     "edge-runtime/contract",
+    "edge-runtime/demo",
     "edge-runtime/detect",
     "edge-runtime/engine",
     "edge-runtime/http",
@@ -107,14 +108,15 @@ fn arrows_between_crates_go_one_way() -> Outcome {
         ("edge-runtime/store", &[][..]),
         ("edge-runtime/config", &["contract"][..]),
         ("edge-runtime/vision", &["contract"][..]),
+        ("edge-runtime/demo", &["config", "vision"][..]),
         ("edge-runtime/detect", &["models", "vision"][..]),
         ("edge-runtime/engine", &["contract", "vision"][..]),
         ("edge-runtime/http", &["config", "contract"][..]),
         (
             "edge-runtime",
             &[
-                "board", "config", "contract", "detect", "engine", "http", "models", "store",
-                "vision",
+                "board", "config", "contract", "demo", "detect", "engine", "http", "models",
+                "store", "vision",
             ][..],
         ),
         // The engine is sans-IO: the command checks workflows with it when no runtime is there.

@@ -17,6 +17,7 @@ use url::{Host, Url};
 pub use clock::{Clock, SystemClock};
 pub use error::{LlmError, SetupError};
 pub use job::{Job, JobSpec, Progress};
+pub use transport::root_cause;
 
 use crate::budget::Economy;
 use crate::catalogue::{Catalogue, Model, Provider, Tier, base_url};

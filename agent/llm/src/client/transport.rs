@@ -95,7 +95,7 @@ impl Transport {
             http = http.no_proxy();
         }
         Ok(Self {
-            http: http.build().map_err(|e| SetupError::Http(root(&e)))?,
+            http: http.build().map_err(|e| SetupError::Http(root_cause(&e)))?,
             protocol: provider.protocol,
             base_url: provider.base_url.clone(),
             key,
@@ -147,11 +147,11 @@ impl Transport {
         let response = match timeout_at(until, self.http.execute(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() || error.is_timeout() => {
-                let fault = Fault::new(FaultKind::Unreachable, root(&error));
+                let fault = Fault::new(FaultKind::Unreachable, root_cause(&error));
                 return Attempt::failed(fault, Spent::Nothing);
             }
             Ok(Err(error)) => {
-                return Attempt::failed(Fault::new(FaultKind::Broken, root(&error)), lost);
+                return Attempt::failed(Fault::new(FaultKind::Broken, root_cause(&error)), lost);
             }
             Err(_) => return Attempt::failed(Fault::new(FaultKind::Silent, ""), lost),
         };
@@ -189,7 +189,7 @@ impl Transport {
             let (name, prefix) = self.protocol.key_header();
             request = request.header(HeaderName::from_static(name), key.header(prefix));
         }
-        request.body(call.body).build().map_err(|e| root(&e))
+        request.body(call.body).build().map_err(|e| root_cause(&e))
     }
 
     fn until(&self, line: &Line<'_>) -> Instant {
@@ -215,7 +215,7 @@ impl Transport {
                     };
                     return Attempt { result, spent };
                 }
-                Ok(Err(error)) => break Fault::new(FaultKind::Broken, root(&error)),
+                Ok(Err(error)) => break Fault::new(FaultKind::Broken, root_cause(&error)),
                 Err(_) => break Fault::new(FaultKind::Silent, ""),
             };
             bytes += chunk.len();
@@ -245,7 +245,7 @@ impl Transport {
                 }
                 Ok(Ok(None)) => break,
                 Ok(Err(error)) => {
-                    let fault = Fault::new(FaultKind::Broken, root(&error));
+                    let fault = Fault::new(FaultKind::Broken, root_cause(&error));
                     return Attempt::failed(fault, Spent::Unknown);
                 }
                 Err(_) => {
@@ -277,7 +277,8 @@ async fn refusal(mut response: Response) -> Vec<u8> {
 }
 
 /// The cause at the bottom of an error: what the system said. The layers above it repeat the address.
-fn root(error: &dyn std::error::Error) -> String {
+#[must_use]
+pub fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(next) = cause.source() {
         cause = next;

@@ -4,16 +4,15 @@
 //! to the work, so a client that goes away may come back with the number of the last event that it has.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{FromRequestParts, Path, Query, State};
-use axum::http::header::{ACCEPT, CACHE_CONTROL, LOCATION};
+use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::response::sse::{self, KeepAlive, Sse};
+use axum::response::sse;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
@@ -35,8 +34,6 @@ use crate::dialogue::assist::MAX_ATTACHED;
 const DEFAULT_LIMIT: u64 = 100;
 /// Events that a follower holds at most.
 const FOLLOW_PAGE: usize = 16;
-/// A comment goes out after this much silence, so that both ends notice a dead connection.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Longest name of a picture, in characters.
 const MAX_NAME: usize = 100;
 
@@ -324,11 +321,7 @@ pub(super) async fn stream(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let handle = find(&app, &id)?;
-    let resumed = headers.get("last-event-id").and_then(|v| v.to_str().ok());
-    let after = match resumed {
-        Some(text) => body::number("Last-Event-ID", Some(text), 0)?,
-        None => body::number("after", query.after.as_deref(), 0)?,
-    };
+    let after = watchkeeper_http::stream::cursor(&headers, query.after.as_deref())?;
     not_ahead(&handle, after)?;
     let place = follower(&app)?;
     Ok(follow(&app, handle, after, None, place))
@@ -396,14 +389,9 @@ fn follow(
     };
     let events = stream::unfold(follower, |mut follower| async move {
         let event = follower.next().await?;
-        Some((Ok::<_, Infallible>(event), follower))
+        Some((event, follower))
     });
-    let mut response = Sse::new(events)
-        .keep_alive(KeepAlive::new().interval(HEARTBEAT))
-        .into_response();
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    watchkeeper_http::stream::response(events)
 }
 
 /// One client of a stream.

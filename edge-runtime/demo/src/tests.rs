@@ -132,14 +132,3 @@ fn boxes_lie_on_pixels_that_differ_from_the_empty_street() {
         assert!(part > 0.25, "{b:?}: {part}");
     }
 }
-
-#[test]
-fn a_recording_of_the_scene_has_as_many_frames_as_its_options_say() {
-    let mut feed = DemoFeed::new(&options("?seconds=2&width=160&height=90"));
-    let mut frames = 0;
-    while let Step::Picture(raw) = feed.next(Duration::ZERO) {
-        assert_eq!(raw.picture.width, 160);
-        frames += 1;
-    }
-    assert_eq!(frames, 30);
-}

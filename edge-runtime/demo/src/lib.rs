@@ -18,16 +18,15 @@ mod scene;
 pub mod truth;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 pub use truth::{Crossings, Kind, Truth, TruthBox, Visit, truth};
 pub use watchkeeper_config::demo::{DemoOptions, DemoOptionsError};
 
-use super::feed::{Feed, Raw, Step};
+use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
+
 use light::Light;
 use raster::Canvas;
 use scene::Scene;
-use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
 
 /// Draws the frames of the scene.
 #[derive(Debug)]
@@ -53,6 +52,12 @@ impl Renderer {
         }
     }
 
+    /// What was chosen.
+    #[must_use]
+    pub fn options(&self) -> &DemoOptions {
+        &self.options
+    }
+
     /// Draws one frame; `index` counts from 0.
     pub fn frame(&mut self, index: u32) -> Picture {
         let seconds = f64::from(index) / self.options.fps;
@@ -73,43 +78,6 @@ impl Renderer {
             },
             planes: Arc::new(OwnedPlanes { planes }),
         }
-    }
-}
-
-/// The scene as a feed.
-pub(super) struct DemoFeed {
-    renderer: Renderer,
-    next: u32,
-}
-
-impl DemoFeed {
-    pub(super) fn new(options: &DemoOptions) -> Self {
-        Self {
-            renderer: Renderer::new(options),
-            next: 0,
-        }
-    }
-}
-
-impl Feed for DemoFeed {
-    fn next(&mut self, _wait: Duration) -> Step {
-        let options = &self.renderer.options;
-        if self.next >= options.frames() {
-            return Step::End;
-        }
-        let pts = Duration::from_secs_f64(f64::from(self.next) / options.fps);
-        let fps = Some(options.fps);
-        let picture = self.renderer.frame(self.next);
-        self.next += 1;
-        Step::Picture(Raw {
-            picture,
-            pts: Some(pts),
-            fps,
-        })
-    }
-
-    fn is_recording(&self) -> bool {
-        true
     }
 }
 

@@ -5,7 +5,8 @@
 //! than its size says is refused and never read past.
 
 use image::{ExtendedColorType, RgbImage};
-use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, Plane};
+
+use crate::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, Plane};
 
 /// Why a picture can't be turned into RGB or JPEG.
 #[derive(Debug, thiserror::Error)]
@@ -184,7 +185,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use watchkeeper_vision::frame::OwnedPlanes;
+    use crate::frame::OwnedPlanes;
 
     fn picture(
         size: [u32; 2],
