@@ -55,7 +55,12 @@ fn main() -> anyhow::Result<()> {
             source: "coco".parse()?,
             seq,
         };
-        let frame = Frame::still(id, NO_TIME, picture.into_rgb8().into());
+        let frame = Frame::still(
+            id,
+            std::time::Instant::now(),
+            NO_TIME,
+            picture.into_rgb8().into(),
+        );
         let times = detector.detect(&frame, &params, &mut found)?;
         sum += times;
         all.extend(

@@ -378,7 +378,7 @@ fn frame(rgb: &RgbPixels) -> Frame {
         seq: 1,
     };
     let picture = Picture::rgb(rgb.width, rgb.height, rgb.data.clone());
-    Frame::still(id, clock::wall(), picture)
+    Frame::still(id, std::time::Instant::now(), clock::wall(), picture)
 }
 
 #[cfg(test)]

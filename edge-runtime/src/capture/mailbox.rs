@@ -314,6 +314,7 @@ pub(crate) mod testing {
                 recorded: false,
                 ..Frame::still(
                     id,
+                    Instant::now(),
                     wall,
                     Picture::rgb(picture.width(), picture.height(), picture.as_raw().clone()),
                 )

@@ -46,11 +46,11 @@ pub struct Frame {
 impl Frame {
     /// A frame that is one picture by itself: no time passes before it or after it.
     #[must_use]
-    pub fn still(id: FrameId, wall: Wall, picture: Picture) -> Self {
+    pub fn still(id: FrameId, arrived: Instant, wall: Wall, picture: Picture) -> Self {
         Self {
             id,
             pts: Duration::ZERO,
-            arrived: Instant::now(),
+            arrived,
             wall,
             fps: None,
             recorded: true,

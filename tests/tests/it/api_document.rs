@@ -49,6 +49,8 @@ Nothing changes what the box does but a yes: the message `yes` in the conversati
 would do something else by now, it is shown anew. A proposal waits for an hour, also over a restart of the agent; its conversation is there again when
 somebody speaks in it. On the box every proposal may be confirmed, since who can open this socket can open the runtime's too. Over TCP only what was asked for
 over TCP can be seen and confirmed: with a token that got into other hands nobody pushes through, or learns, what somebody at the box is about to do.
+A token does read what asking answers (cameras, pipelines, events), what the model cost, the trace without what was said on the box, and every note that the box
+keeps, a person's too (`GET /v1/memory`). Give one only to whom you would show them.
 
 A message is worked on whether somebody follows or not, one at a time in each conversation; a client that went away comes back with the number of the
 last event that it has. A refusal is a `Problem` (below) with a status of 4xx or 5xx. The whole description, for generators of clients, is at

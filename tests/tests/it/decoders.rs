@@ -261,7 +261,7 @@ fn frame(seq: u64, file: &Path) -> Frame {
         unix_ms: 0,
         quality: TimeQuality::Unsynced,
     };
-    Frame::still(id, wall, picture)
+    Frame::still(id, std::time::Instant::now(), wall, picture)
 }
 
 fn detect(detector: &mut NeuralDetector, frames: &[Frame]) -> Vec<Vec<RawDetection>> {
