@@ -169,9 +169,17 @@ impl Mosquitto {
     /// # Errors
     /// When it can't be started.
     pub fn subscribe(&self, topic: &str) -> anyhow::Result<Subscriber> {
-        let log = self.folder.join("subscriber.log");
+        self.subscribe_as("foreign", topic)
+    }
+
+    /// The same under another name than the first one's.
+    ///
+    /// # Errors
+    /// When it can't be started.
+    pub fn subscribe_as(&self, name: &str, topic: &str) -> anyhow::Result<Subscriber> {
+        let log = self.folder.join(format!("subscriber-{name}.log"));
         let mut command = self.foreign("mosquitto_sub");
-        command.args(["-c", "-i", "foreign", "-v", "-t", topic]);
+        command.args(["-c", "-i", name, "-v", "-t", topic]);
         Ok(Subscriber {
             process: Process::start(command, &log)?,
         })

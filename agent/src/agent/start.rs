@@ -28,7 +28,7 @@ use crate::clock::wall_now;
 use crate::command::{self, CommandBoard, Refusals, Replies};
 use crate::language::Way;
 use crate::mqtt::hearing::Hearing;
-use crate::mqtt::link::Broker;
+use crate::mqtt::link::{Broker, Keys};
 use crate::mqtt::session::Session;
 use crate::mqtt::{Retained, Topics};
 use crate::opinion::{self, Asker};
@@ -125,6 +125,7 @@ impl Setup {
                 client_cert: mqtt.client_cert.clone(),
                 connect_timeout: mqtt.connect_timeout,
                 keep_alive: mqtt.keep_alive,
+                keys: Keys::OWN,
             }),
             limits: Limits {
                 events: ClassLimits {

@@ -131,7 +131,7 @@ fn of_tls(error: &TlsError) -> (&'static str, Option<String>, String) {
                 "can't be used together with mqtt.key_file ({cause}); give the key that it was made with, {silent}"
             ),
         ),
-        TlsError::SystemRoots => ("mqtt.ca_file", None, format!("{error}, {silent}")),
+        TlsError::SystemRoots { .. } => ("mqtt.ca_file", None, format!("{error}, {silent}")),
         TlsError::Library(_) => ("mqtt.tls", None, error.to_string()),
     }
 }

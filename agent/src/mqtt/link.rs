@@ -58,6 +58,49 @@ pub struct Broker {
     pub connect_timeout: Duration,
     /// Interval of keep-alive packets.
     pub keep_alive: Duration,
+    /// Where a person finds these, for sentences about what is wrong with them.
+    pub keys: Keys,
+}
+
+/// The names of what describes a broker, where a person wrote it.
+#[derive(Debug, Clone, Copy)]
+pub struct Keys {
+    pub(super) host: &'static str,
+    pub(super) port: &'static str,
+    pub(super) client_id: &'static str,
+    /// User name and password.
+    pub(super) login: &'static str,
+    /// What to write for a broker that asks for a login.
+    pub(super) new_login: &'static str,
+    pub(super) tls: &'static str,
+    pub(super) ca_file: &'static str,
+    /// What is to be done for a broker that asks for a certificate of the box.
+    pub(super) new_certificate: &'static str,
+}
+
+impl Keys {
+    /// Those of the box's own broker.
+    pub const OWN: Self = Self {
+        host: "mqtt.host",
+        port: "mqtt.port",
+        client_id: "mqtt.client_id",
+        login: "mqtt.username and mqtt.password",
+        new_login: "set mqtt.username and mqtt.password_file",
+        tls: "mqtt.tls",
+        ca_file: "mqtt.ca_file",
+        new_certificate: "set mqtt.cert_file and mqtt.key_file",
+    };
+    /// Those of a step of a workflow.
+    pub const STEP: Self = Self {
+        host: "the step's host",
+        port: "the step's port",
+        client_id: "what the broker expects of names",
+        login: "the step's username and password",
+        new_login: "give the step a username and a password",
+        tls: "the step's tls",
+        ca_file: "sinks.ca_file",
+        new_certificate: "such brokers are not served: the box shows its certificate to its own only",
+    };
 }
 
 /// The message that the broker publishes when the session breaks.
@@ -138,7 +181,7 @@ pub struct Link {
     /// Whether the broker accepted the session.
     accepted: bool,
     client: AsyncClient,
-    events: BoxStream<'static, Result<Event, ConnectionError>>,
+    events: Events,
     notices: FuturesUnordered<BoxFuture<'static, Notice>>,
 }
 
@@ -154,48 +197,12 @@ impl Link {
     /// # Errors
     /// [`TlsError`] when the TLS set-up can't be made; trying again does not mend it.
     pub fn open(broker: &Broker, will: Will) -> Result<Self, TlsError> {
-        let mut options = MqttOptions::new(&broker.client_id, (broker.host.clone(), broker.port));
-        let limit = MAX_PAYLOAD + PACKET_OVERHEAD;
-        let keep_alive = u16::try_from(broker.keep_alive.as_secs()).unwrap_or(u16::MAX);
-        options
-            .set_clean_session(true)
-            .set_keep_alive(keep_alive)
-            // A request that is too large must arrive to be refused; only far larger ones end the session.
-            .set_max_packet_size(4 * limit, limit)
-            .set_last_will(LastWill::new(
-                will.topic,
-                will.payload,
-                QoS::AtLeastOnce,
-                true,
-            ));
-        match (&broker.username, &broker.password) {
-            (Some(user), Some(password)) => {
-                options.set_credentials(user, password.expose_secret().to_owned());
-            }
-            (Some(user), None) => {
-                options.set_username(user);
-            }
-            (None, _) => {}
-        }
-        if broker.tls {
-            let config =
-                tls::client_config(broker.ca_file.as_deref(), broker.client_cert.as_ref())?;
-            options.set_transport(Transport::tls_with_config(config.into()));
-        }
-        let (client, mut events) = AsyncClient::builder(options).capacity(QUEUE).build();
-        let mut network = events.network_options();
-        network.set_connection_timeout(broker.connect_timeout.as_secs().max(1));
-        network.set_tcp_nodelay(true);
-        events.set_network_options(network);
-        let events = stream::unfold(events, |mut events| async move {
-            let event = events.poll().await;
-            Some((event, events))
-        });
+        let (client, events) = connect(broker, Some(will), QUEUE)?;
         Ok(Self {
             broker: broker.clone(),
             accepted: false,
             client,
-            events: events.boxed(),
+            events,
             notices: FuturesUnordered::new(),
         })
     }
@@ -311,6 +318,58 @@ impl Link {
             tracing::warn!("the broker did not take leave in time");
         }
     }
+}
+
+/// What the broker says and what is said to it. Waiting on it drives the protocol; dropping that future loses nothing.
+pub(crate) type Events = BoxStream<'static, Result<Event, ConnectionError>>;
+
+/// A client with a clean session and room for `queue` requests, and its events. It connects when the first of these is waited for.
+///
+/// # Errors
+/// [`TlsError`] when the TLS set-up can't be made; trying again does not mend it.
+pub(crate) fn connect(
+    broker: &Broker,
+    will: Option<Will>,
+    queue: usize,
+) -> Result<(AsyncClient, Events), TlsError> {
+    let mut options = MqttOptions::new(&broker.client_id, (broker.host.clone(), broker.port));
+    let limit = MAX_PAYLOAD + PACKET_OVERHEAD;
+    let keep_alive = u16::try_from(broker.keep_alive.as_secs()).unwrap_or(u16::MAX);
+    options
+        .set_clean_session(true)
+        .set_keep_alive(keep_alive)
+        // A request that is too large must arrive to be refused; only far larger ones end the session.
+        .set_max_packet_size(4 * limit, limit);
+    if let Some(Will { topic, payload }) = will {
+        options.set_last_will(LastWill::new(topic, payload, QoS::AtLeastOnce, true));
+    }
+    match (&broker.username, &broker.password) {
+        (Some(user), Some(password)) => {
+            options.set_credentials(user, password.expose_secret().to_owned());
+        }
+        (Some(user), None) => {
+            options.set_username(user);
+        }
+        (None, _) => {}
+    }
+    if broker.tls {
+        let config = tls::client_config(
+            broker.keys.ca_file,
+            broker.ca_file.as_deref(),
+            broker.client_cert.as_ref(),
+        )?;
+        options.set_transport(Transport::tls_with_config(config.into()));
+    }
+    let (client, mut events) = AsyncClient::builder(options).capacity(queue).build();
+    let mut network = events.network_options();
+    network.set_connection_timeout(broker.connect_timeout.as_secs().max(1));
+    network.set_tcp_nodelay(true);
+    events.set_network_options(network);
+    let events = stream::unfold(events, |mut events| async move {
+        let event = events.poll().await;
+        Some((event, events))
+    });
+    Ok((client, events.boxed()))
 }
 
 /// Whether the broker sent a packet over the limit: the library ends the session before it reads it.

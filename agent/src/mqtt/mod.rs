@@ -8,7 +8,7 @@ pub(crate) mod docs;
 pub mod hearing;
 pub mod link;
 pub mod payload;
-mod reason;
+pub(crate) mod reason;
 mod request;
 mod retained;
 pub mod session;

@@ -12,37 +12,44 @@ use super::link::Broker;
 
 /// What happened, and what a person can do about it where that is known.
 /// `accepted` tells whether the broker had taken the session before.
-pub(super) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -> String {
+pub(crate) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -> String {
+    let keys = &broker.keys;
     if let Some(error) = find::<rustls::Error>(error) {
         return of_tls(broker, error);
     }
     match error {
         ConnectionError::ConnectionRefused(Code::BadUserNamePassword | Code::NotAuthorized) => {
             match broker.username {
-                Some(_) => {
-                    "the broker refused the login; check mqtt.username and mqtt.password".to_owned()
-                }
-                None => "the broker asks for a login; set mqtt.username and mqtt.password_file"
-                    .to_owned(),
+                Some(_) => format!("the broker refused the login; check {}", keys.login),
+                None => format!("the broker asks for a login; {}", keys.new_login),
             }
         }
         ConnectionError::ConnectionRefused(Code::BadClientId) => {
-            "the broker refused the client id; check mqtt.client_id".to_owned()
+            format!("the broker refused the client id; check {}", keys.client_id)
         }
         ConnectionError::NetworkTimeout | ConnectionError::FlushTimeout => {
-            "the broker does not answer; check mqtt.host and mqtt.port".to_owned()
+            format!(
+                "the broker does not answer; check {} and {}",
+                keys.host, keys.port
+            )
         }
         ConnectionError::Tls(source) => format!(
-            "{}; check that mqtt.port is the broker's port for TLS",
-            deepest(source)
+            "{}; check that {} is the broker's port for TLS",
+            deepest(source),
+            keys.port
         ),
         ConnectionError::Io(source) => {
-            format!("{source}; check that the broker runs at mqtt.host and mqtt.port")
+            format!(
+                "{source}; check that the broker runs at {} and {}",
+                keys.host, keys.port
+            )
         }
         // A port that speaks TLS takes our greeting for nonsense and hangs up.
         ConnectionError::MqttState(source) if !accepted && !broker.tls => format!(
-            "the broker hung up without an answer ({}); set mqtt.tls if it speaks TLS, else check mqtt.port",
-            deepest(source)
+            "the broker hung up without an answer ({}); set {} if it speaks TLS, else check {}",
+            deepest(source),
+            keys.tls,
+            keys.port
         ),
         ConnectionError::MqttState(source) => {
             format!("the session with the broker broke: {}", deepest(source))
@@ -52,23 +59,26 @@ pub(super) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -
 }
 
 fn of_tls(broker: &Broker, error: &rustls::Error) -> String {
+    let keys = &broker.keys;
     match error {
         rustls::Error::InvalidCertificate(Cert::UnknownIssuer | Cert::BadSignature) => {
             match &broker.ca_file {
                 Some(path) => format!(
-                    "the broker's certificate comes from no authority in mqtt.ca_file {}",
+                    "the broker's certificate comes from no authority in {} {}",
+                    keys.ca_file,
                     path.display()
                 ),
-                None => "the broker's certificate comes from no authority the system knows; set \
-                         mqtt.ca_file"
-                    .to_owned(),
+                None => format!(
+                    "the broker's certificate comes from no authority the system knows; set {}",
+                    keys.ca_file
+                ),
             }
         }
         rustls::Error::InvalidCertificate(
             Cert::NotValidForName | Cert::NotValidForNameContext { .. },
         ) => format!(
-            "the broker's certificate is not made out to {}; set mqtt.host to a name it holds",
-            broker.host
+            "the broker's certificate is not made out to {}; set {} to a name it holds",
+            broker.host, keys.host
         ),
         rustls::Error::InvalidCertificate(
             Cert::Expired
@@ -77,7 +87,10 @@ fn of_tls(broker: &Broker, error: &rustls::Error) -> String {
             | Cert::NotValidYetContext { .. },
         ) => format!("{error}; renew the broker's certificate, or set this box's clock"),
         rustls::Error::InvalidMessage(_) => {
-            "the broker does not speak TLS here; check mqtt.port, or unset mqtt.tls".to_owned()
+            format!(
+                "the broker does not speak TLS here; check {}, or unset {}",
+                keys.port, keys.tls
+            )
         }
         rustls::Error::AlertReceived(
             Alert::CertificateRequired
@@ -95,10 +108,11 @@ fn of_tls(broker: &Broker, error: &rustls::Error) -> String {
                 "the broker refused the box's certificate ({error}); check mqtt.cert_file and mqtt.key_file"
             ),
             None => format!(
-                "the broker asks for a certificate of the box ({error}); set mqtt.cert_file and mqtt.key_file"
+                "the broker asks for a certificate of the box ({error}); {}",
+                keys.new_certificate
             ),
         },
-        other => format!("{other}; check mqtt.tls and mqtt.port"),
+        other => format!("{other}; check {} and {}", keys.tls, keys.port),
     }
 }
 

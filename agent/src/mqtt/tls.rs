@@ -39,24 +39,31 @@ pub enum TlsError {
     #[error("mqtt.cert_file and mqtt.key_file can't be used together: {0}")]
     ClientCert(rustls::Error),
     /// The system's authorities can't be read.
-    #[error("the system has no certificate authorities; set mqtt.ca_file")]
-    SystemRoots,
+    #[error("the system has no certificate authorities; set {key}")]
+    SystemRoots {
+        /// The key that would name a file with some.
+        key: &'static str,
+    },
     /// The cryptography library refuses its own defaults.
     #[error("TLS can't be set up: {0}")]
     Library(rustls::Error),
 }
 
-/// The set-up: trusts the authorities in `ca_file`, or else the system's, and shows `client` where it is given.
+/// The key of the authorities of the box's own broker.
+const OWN_CA_FILE: &str = "mqtt.ca_file";
+
+/// The set-up: trusts the authorities in `ca_file`, which `ca_key` names, or else the system's, and shows `client` where it is given.
 ///
 /// # Errors
 /// [`TlsError`].
 pub fn client_config(
+    ca_key: &'static str,
     ca_file: Option<&Path>,
     client: Option<&ClientCert>,
 ) -> Result<ClientConfig, TlsError> {
     let roots = match ca_file {
-        Some(path) => roots_of(path)?,
-        None => system_roots()?,
+        Some(path) => roots_of(ca_key, path)?,
+        None => system_roots(ca_key)?,
     };
     let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
@@ -74,7 +81,7 @@ pub fn client_config(
     }
 }
 
-/// Everything that is wrong with the files, without connecting.
+/// Everything that is wrong with the files of the box's own broker, without connecting.
 #[must_use]
 pub fn problems(ca_file: Option<&Path>, client: Option<&ClientCert>) -> Vec<TlsError> {
     let of_client = client.map(|files| {
@@ -83,32 +90,32 @@ pub fn problems(ca_file: Option<&Path>, client: Option<&ClientCert>) -> Vec<TlsE
             private_key("mqtt.key_file", &files.key_file).err(),
         ]
     });
-    let of_ca = ca_file.and_then(|path| roots_of(path).err());
+    let of_ca = ca_file.and_then(|path| roots_of(OWN_CA_FILE, path).err());
     let of_files = of_client.into_iter().flatten().chain([of_ca]);
     let found: Vec<TlsError> = of_files.flatten().collect();
     if found.is_empty() {
         // Each is good by itself; do they go together?
-        return client_config(ca_file, client).err().into_iter().collect();
+        let own = client_config(OWN_CA_FILE, ca_file, client);
+        return own.err().into_iter().collect();
     }
     found
 }
 
-fn roots_of(path: &Path) -> Result<RootCertStore, TlsError> {
-    const KEY: &str = "mqtt.ca_file";
+fn roots_of(key: &'static str, path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(certificates(KEY, path)?);
+    roots.add_parsable_certificates(certificates(key, path)?);
     if roots.is_empty() {
-        return Err(empty(KEY, path, "certificate"));
+        return Err(empty(key, path, "certificate"));
     }
     Ok(roots)
 }
 
 /// One broken file among the system's hundreds is the system's business; none at all is ours.
-fn system_roots() -> Result<RootCertStore, TlsError> {
+fn system_roots(key: &'static str) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        return Err(TlsError::SystemRoots);
+        return Err(TlsError::SystemRoots { key });
     }
     Ok(roots)
 }
@@ -149,7 +156,9 @@ mod tests {
     use super::*;
 
     fn said(ca: Option<&Path>, client: Option<&ClientCert>) -> String {
-        client_config(ca, client).unwrap_err().to_string()
+        client_config(OWN_CA_FILE, ca, client)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]

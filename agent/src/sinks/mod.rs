@@ -1,18 +1,19 @@
 //! Does what workflows want done outside: requests, messages, e-mails, files.
 //!
 //! Map: [`queue`] which effect is done when (sans-IO), [`service`] the task that asks the runtime and tells it what came of each, [`fault`] why one was not
-//! done; [`http`], [`slack`], [`sms`], [`email`], [`s3`] and [`mod@file`] how each kind is done, [`secrets`] what stands behind the names of secrets.
+//! done; [`http`], [`slack`], [`sms`], [`email`], [`s3`], [`mqtt`] and [`mod@file`] how each kind is done, [`secrets`] what stands behind the names of secrets.
 //!
 //! Invariants:
 //! - nothing is done that the section `[sinks]` does not allow, whatever the runtime kept;
 //! - an effect is done at least once: the runtime forgets it when it was told of the outcome and not before. One that is done again carries the
-//!   same identity, as `Idempotency-Key` where it is a request, and a file gets its text once in any case;
+//!   same identity, as `Idempotency-Key` where it is a request; an MQTT message has no place for one; a file gets its text once in any case;
 //! - a secret is read when it is used and sent where the effect says; no log, error, file of ours or answer shows one.
 
 pub mod email;
 pub mod fault;
 pub mod file;
 pub mod http;
+pub mod mqtt;
 mod naming;
 pub mod queue;
 pub mod s3;
@@ -31,6 +32,7 @@ use watchkeeper_store::Store;
 
 use fault::Fault;
 use http::Web;
+use mqtt::Brokers;
 use secrets::Revealed;
 
 /// Does effects, one at a time for each step and several at a time in all.
@@ -38,6 +40,7 @@ use secrets::Revealed;
 pub struct Performer {
     config: SinksConfig,
     web: Web,
+    brokers: Brokers,
     store: Arc<dyn Store>,
     /// Folder of the service's credentials.
     credentials: Option<PathBuf>,
@@ -49,6 +52,7 @@ impl Performer {
     pub fn new(config: SinksConfig, store: Arc<dyn Store>) -> Self {
         Self {
             web: Web::new(config.ca_file.clone()),
+            brokers: Brokers::new(config.ca_file.clone()),
             store,
             credentials: secrets::credentials_folder(),
             config,
@@ -104,6 +108,7 @@ impl Performer {
             Effect::Slack(message) => slack::post(self, &spooled.id, message, revealed).await,
             Effect::Sms(sms) => sms::send(self, &spooled.id, sms, revealed).await,
             Effect::S3(write) => s3::put(self, spooled, write, revealed).await,
+            Effect::Mqtt(message) => self.brokers.publish(message, revealed).await,
         }
     }
 }

@@ -534,7 +534,7 @@ pub const KEYS: &[Key] = &[
         Kind::Text,
         None,
         "",
-        "Address of a folder, `http(s)://…`, that `watchkeeper models pull` fetches `NAME.onnx` from, in place of the \
+        "Address of a folder, `http(s)://…`, that `watchkeeper models pull` fetches `NAME.onnx` and the other files of a model from, in place of the \
          published addresses. Checksums that are known hold for it too. Left out: the published addresses.",
     ),
     key(
@@ -635,7 +635,7 @@ pub const KEYS: &[Key] = &[
         Kind::Texts,
         None,
         "",
-        "Hosts that may be called, each `\"NAME\"` (at the usual ports of HTTP, HTTPS and SMTP) or `\"NAME:PORT\"`. Slack needs \
+        "Hosts that may be called, each `\"NAME\"` (at the usual ports of HTTP, HTTPS, SMTP and MQTT) or `\"NAME:PORT\"`. Slack needs \
          `slack.com`, and `files.slack.com` for files; Twilio `api.twilio.com`; a bucket of Amazon \
          `BUCKET.s3.REGION.amazonaws.com`. A redirect is followed only to a host that is named too. Left out: none.",
     ),

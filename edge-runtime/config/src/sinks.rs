@@ -20,6 +20,8 @@ use watchkeeper_contract::effect::{Effect, S3Write, Sealed};
 const WEB_PORTS: &[u16] = &[80, 443];
 /// Ports of SMTP that need not be named.
 const MAIL_PORTS: &[u16] = &[25, 465, 587];
+/// Ports of MQTT that need not be named.
+const MQTT_PORTS: &[u16] = &[1883, 8883];
 
 /// Longest beginning of a file's name, in bytes: what is added to it must fit too.
 const MOST_PREFIX: usize = 100;
@@ -158,6 +160,10 @@ impl SinksConfig {
             Effect::Slack(_) => self.admits_url(&self.slack_url()?)?,
             Effect::Sms(_) => self.admits_url(&self.twilio_url()?)?,
             Effect::S3(write) => self.admits_url(&self.s3_host(write)?)?,
+            Effect::Mqtt(message) => {
+                message.check()?;
+                self.admits_host(&message.host, message.port, MQTT_PORTS)?;
+            }
             Effect::File(write) => {
                 self.place(&write.directory)?;
                 plain_name("file_name_prefix", &write.prefix)?;
@@ -343,7 +349,9 @@ fn plain_host(what: &str, text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use watchkeeper_contract::effect::{FileWrite, HttpBody, HttpCall, HttpMethod};
+    use watchkeeper_contract::effect::{
+        FileWrite, HttpBody, HttpCall, HttpMethod, MqttMessage, MqttQos,
+    };
 
     use super::*;
 
@@ -424,6 +432,44 @@ mod tests {
             .admits(&call("http://127.0.0.1:8081/"))
             .expect_err("refused");
         assert!(why.contains("\"127.0.0.1:8081\""), "{why}");
+    }
+
+    #[test]
+    fn a_broker_is_allowed_at_the_ports_of_mqtt_and_a_host_of_the_web_is_none_elsewhere() {
+        let publish = |host: &str, port| {
+            Effect::Mqtt(MqttMessage {
+                host: host.to_owned(),
+                port,
+                tls: false,
+                username: None,
+                password: None,
+                topic: "yard/count".to_owned(),
+                payload: "3".to_owned(),
+                qos: MqttQos::AtLeastOnce,
+                retain: false,
+                timeout_s: 0.5,
+            })
+        };
+        let some = sinks(&["broker.example", "127.0.0.1:11883"], &[]);
+        for (host, port) in [
+            ("broker.example", 1883),
+            ("Broker.example", 8883),
+            ("127.0.0.1", 11883),
+        ] {
+            assert_eq!(some.admits(&publish(host, port)), Ok(()), "{host}:{port}");
+        }
+        for (host, port) in [
+            ("broker.example", 443),
+            ("127.0.0.1", 1883),
+            ("evil.example", 1883),
+            ("broker.example/x", 1883),
+            ("user@broker.example", 1883),
+        ] {
+            assert!(some.admits(&publish(host, port)).is_err(), "{host}:{port}");
+        }
+        let why = some.admits(&publish("127.0.0.1", 1884));
+        let why = why.expect_err("refused");
+        assert!(why.contains("\"127.0.0.1:1884\""), "{why}");
     }
 
     #[test]

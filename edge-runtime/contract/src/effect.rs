@@ -28,6 +28,8 @@ pub enum Effect {
     Slack(SlackMessage),
     /// Send a text message by Twilio.
     Sms(Sms),
+    /// Publish a message at an MQTT broker.
+    Mqtt(MqttMessage),
 }
 
 impl Effect {
@@ -41,6 +43,7 @@ impl Effect {
             Self::S3(_) => "an object in S3",
             Self::Slack(_) => "a Slack message",
             Self::Sms(_) => "a text message",
+            Self::Mqtt(_) => "an MQTT message",
         }
     }
 
@@ -56,6 +59,7 @@ impl Effect {
             }
             Self::Slack(message) => (vec![&message.token], None),
             Self::Sms(sms) => (vec![&sms.account, &sms.token], None),
+            Self::Mqtt(message) => (message.password.iter().collect(), None),
         };
         some.into_iter().chain(headers.into_iter().flatten())
     }
@@ -265,6 +269,95 @@ pub struct Sms {
     pub media: Vec<String>,
 }
 
+/// Longest [`MqttMessage::payload`] that is sent, in bytes.
+pub const MAX_MQTT_PAYLOAD: usize = 256 * 1024;
+/// Longest [`MqttMessage::topic`], in bytes.
+pub const MAX_MQTT_TOPIC: usize = 1024;
+
+/// A message for an MQTT broker that the workflow names, over a session of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct MqttMessage {
+    /// Host name or address of the broker.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Whether the connection is TLS.
+    pub tls: bool,
+    /// User of the broker; absent: nobody logs in.
+    pub username: Option<String>,
+    /// Password of that user.
+    pub password: Option<Sealed>,
+    /// Topic, without wildcards.
+    pub topic: String,
+    /// What it says.
+    pub payload: String,
+    /// How sure its delivery is to be.
+    pub qos: MqttQos,
+    /// Whether the broker keeps it for those who subscribe later.
+    pub retain: bool,
+    /// Seconds that the broker has to answer.
+    pub timeout_s: f64,
+}
+
+impl MqttMessage {
+    /// Refuses what no broker would take, so that it is said before anything is kept or sent.
+    ///
+    /// # Errors
+    /// One sentence that names the property and what it has to be.
+    pub fn check(&self) -> Result<(), String> {
+        let topic = &self.topic;
+        let is_topic =
+            !topic.is_empty() && topic.len() <= MAX_MQTT_TOPIC && !topic.contains(['#', '+', '\0']);
+        if !is_topic {
+            return Err(format!(
+                "topic is no topic to publish to; it has 1 to {MAX_MQTT_TOPIC} bytes without + and #"
+            ));
+        }
+        if topic.starts_with('$') {
+            return Err(format!(
+                "topic is {topic:?}; topics that begin with $ are the broker's own"
+            ));
+        }
+        let bytes = self.payload.len();
+        if bytes > MAX_MQTT_PAYLOAD {
+            return Err(format!(
+                "message has {bytes} bytes; at most {MAX_MQTT_PAYLOAD} are sent"
+            ));
+        }
+        if self.password.is_some() && self.username.is_none() {
+            return Err("password is given without username; give both or neither".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// How sure the delivery of an MQTT message is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum MqttQos {
+    /// QoS 0: it is done when it was handed to the network.
+    AtMostOnce,
+    /// QoS 1: it is done when the broker acknowledged it.
+    AtLeastOnce,
+    /// QoS 2: it is done when the broker completed it; over a crash of ours it may come twice all the same.
+    ExactlyOnce,
+}
+
+impl MqttQos {
+    /// The one with this number; `None` where there is none.
+    #[must_use]
+    pub const fn of(number: i64) -> Option<Self> {
+        match number {
+            0 => Some(Self::AtMostOnce),
+            1 => Some(Self::AtLeastOnce),
+            2 => Some(Self::ExactlyOnce),
+            _ => None,
+        }
+    }
+}
+
 mod as_base64 {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
@@ -283,7 +376,7 @@ mod as_base64 {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
-    use super::{Attachment, Effect, Sealed, SlackMessage};
+    use super::{Attachment, Effect, MAX_MQTT_PAYLOAD, MqttMessage, MqttQos, Sealed, SlackMessage};
 
     fn message() -> Effect {
         Effect::Slack(SlackMessage {
@@ -307,5 +400,37 @@ mod tests {
     fn a_token_is_not_shown() {
         let shown = format!("{:?}", message());
         assert!(!shown.contains("hush"), "{shown}");
+    }
+
+    fn publication(topic: &str, payload: String) -> MqttMessage {
+        MqttMessage {
+            host: "broker.example".to_owned(),
+            port: 1883,
+            tls: false,
+            username: Some("gate".to_owned()),
+            password: Some(Sealed::Text("hush".to_owned())),
+            topic: topic.to_owned(),
+            payload,
+            qos: MqttQos::AtLeastOnce,
+            retain: false,
+            timeout_s: 0.5,
+        }
+    }
+
+    #[test]
+    fn a_message_that_no_broker_takes_is_refused_with_its_property() {
+        let good = publication("yard/count", "x".repeat(MAX_MQTT_PAYLOAD));
+        assert_eq!(good.check(), Ok(()));
+        let long = "t".repeat(MAX_MQTT_TOPIC + 1);
+        for topic in ["", "yard/#", "yard/+/count", "$SYS/broker", "a\0b", &long] {
+            let why = publication(topic, String::new()).check().unwrap_err();
+            assert!(why.starts_with("topic"), "{why}");
+        }
+        let why = publication("yard", "x".repeat(MAX_MQTT_PAYLOAD + 1)).check();
+        assert!(why.unwrap_err().starts_with("message"));
+        let mut nobody = good;
+        nobody.username = None;
+        assert!(nobody.check().unwrap_err().starts_with("password"));
+        assert!(!format!("{nobody:?}").contains("hush"));
     }
 }

@@ -66,6 +66,11 @@ fn admitted(effect: &Effect, sinks: &SinksConfig) {
         Effect::Email(email) => {
             assert!(email.server.eq_ignore_ascii_case("hooks.example.org"));
         }
+        Effect::Mqtt(message) => {
+            assert!(message.host.eq_ignore_ascii_case("hooks.example.org"));
+            assert!([1883, 8883].contains(&message.port));
+            assert!(!message.topic.contains(['#', '+']) && !message.topic.is_empty());
+        }
         Effect::File(write) => {
             let place = sinks.place(&write.directory).expect("it was admitted");
             assert_eq!(place.folder, PathBuf::from("/srv/out"));

@@ -1,4 +1,4 @@
-//! Each kind of effect, done for a real server on a loopback port: requests, messages, e-mails, objects.
+//! Each kind of effect, done for a real server on a loopback port: requests, messages, e-mails, objects, MQTT.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,14 +12,16 @@ use watchkeeper_agent::sinks::Performer;
 use watchkeeper_agent::sinks::fault::{Again, Fault};
 use watchkeeper_config::{HostRule, SecretSource, SinksConfig};
 use watchkeeper_contract::effect::{
-    Attachment, Effect, Email, EmailBody, HttpBody, HttpCall, HttpMethod, S3Write, Sealed,
-    SlackMessage, Sms,
+    Attachment, Effect, Email, EmailBody, HttpBody, HttpCall, HttpMethod, MqttMessage, MqttQos,
+    S3Write, Sealed, SlackMessage, Sms,
 };
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::spool::{EffectNumber, SpooledEffect};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::MemoryStore;
+use watchkeeper_tests::broker::{BrokerOptions, BrokerTls, Mosquitto};
 use watchkeeper_tests::certificates::Authority;
+use watchkeeper_tests::daemons::wait_for;
 use watchkeeper_tests::hooks::{Answer, Hooks};
 use watchkeeper_tests::smtp::MailServer;
 
@@ -529,5 +531,164 @@ fn nothing_is_said_to_a_mail_server_that_is_another_and_a_wrong_password_is_told
     fs::remove_file(folder.path().join("ca.pem"))?;
     let without = fault_of(&strict)?;
     assert!(without.why.contains("sinks.ca_file"), "{without}");
+    Ok(())
+}
+
+/// A message for a broker on this machine, by the user `gate` whose password is the secret.
+fn publication(port: u16, tls: bool, topic: &str, qos: MqttQos) -> MqttMessage {
+    MqttMessage {
+        host: "localhost".to_owned(),
+        port,
+        tls,
+        username: Some("gate".to_owned()),
+        password: Some(token()),
+        topic: topic.to_owned(),
+        payload: "three in the yard".to_owned(),
+        qos,
+        retain: false,
+        timeout_s: 0.5,
+    }
+}
+
+/// A box that may speak to a broker on this machine, and trusts whom `folder` has as authority.
+fn broker_sinks(port: u16, folder: &Path) -> anyhow::Result<SinksConfig> {
+    let host = HostRule::parse(&format!("localhost:{port}"));
+    Ok(SinksConfig {
+        hosts: vec![host.map_err(|why| anyhow::anyhow!(why))?],
+        ca_file: Some(folder.join("ca.pem")),
+        ..sinks(&[])?
+    })
+}
+
+fn with_login() -> Option<(String, String)> {
+    Some(("gate".to_owned(), SECRET.to_owned()))
+}
+
+#[test]
+fn a_message_reaches_its_broker_over_tls_in_each_quality_and_a_retained_one_stays()
+-> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let authority = Authority::new("yard")?;
+    let ca_file = folder.path().join("ca.pem");
+    authority.write(&ca_file)?;
+    let identity = authority.issue(folder.path(), "broker", &["localhost", "127.0.0.1"])?;
+    let options = BrokerOptions {
+        login: with_login(),
+        tls: Some(BrokerTls {
+            ca_file,
+            identity,
+            clients: None,
+        }),
+    };
+    let broker = Mosquitto::start_with(&folder.path().join("broker"), options)?;
+    let subscriber = broker.subscribe("yard/#")?;
+    // Who comes later gets what is retained; this one must be there before.
+    wait_for("the subscriber", || {
+        broker.publish("yard/ready", false, "yes").ok()?;
+        (!subscriber.messages().is_empty()).then_some(())
+    })?;
+    let at = || broker_sinks(broker.port, folder.path());
+    let publish = |topic: &str, qos| publication(broker.port, true, topic, qos);
+    let mut kept = publish("yard/kept", MqttQos::AtLeastOnce);
+    kept.retain = true;
+    let messages = [
+        publish("yard/0", MqttQos::AtMostOnce),
+        publish("yard/1", MqttQos::AtLeastOnce),
+        publish("yard/2", MqttQos::ExactlyOnce),
+        kept,
+    ];
+    let done = all(at()?, messages.map(Effect::Mqtt).into())?;
+    assert!(done.iter().all(Result::is_ok), "{done:?}");
+    let came = wait_for("all four", || {
+        let mut came = subscriber.messages();
+        came.retain(|(topic, _)| topic != "yard/ready");
+        (came.len() == 4).then_some(came)
+    })?;
+    let topics: Vec<_> = came.iter().map(|(topic, _)| topic.as_str()).collect();
+    assert_eq!(
+        topics,
+        ["yard/0", "yard/1", "yard/2", "yard/kept"],
+        "in order"
+    );
+    assert!(came.iter().all(|(_, text)| text == "three in the yard"));
+    // One session for all four, under no name of the box's own.
+    let logins = broker.log_text().matches("as watchkeeper-").count();
+    assert_eq!(logins, 1, "{}", broker.log_text());
+    let later = broker.subscribe_as("later", "yard/#")?;
+    wait_for("what the broker kept", || {
+        let found = later.messages();
+        (found.len() == 1 && found[0].0 == "yard/kept").then_some(())
+    })?;
+
+    // Whom the authority does not know is told nothing, nor is a broker at another port, nor one that was not named.
+    Authority::new("other")?.write(&folder.path().join("ca.pem"))?;
+    let stranger = fault(one(
+        at()?,
+        Effect::Mqtt(publish("yard/1", MqttQos::AtLeastOnce)),
+    )?)?;
+    assert!(
+        matches!(stranger.again, Again::Later(_)) && stranger.why.contains("sinks.ca_file"),
+        "{stranger}"
+    );
+    let plain = publication(broker.port, false, "yard/1", MqttQos::AtLeastOnce);
+    let plain = fault(one(at()?, Effect::Mqtt(plain))?)?;
+    assert!(plain.why.contains("the step's tls"), "{plain}");
+    let other = fault(one(
+        sinks(&[])?,
+        Effect::Mqtt(publish("yard/1", MqttQos::AtLeastOnce)),
+    )?)?;
+    assert!(
+        other.again == Again::Never && other.why.contains("sinks.hosts"),
+        "{other}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_broker_that_was_away_is_spoken_to_again_and_one_that_refuses_the_login_is_not()
+-> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let options = BrokerOptions {
+        login: with_login(),
+        tls: None,
+    };
+    let mut broker = Mosquitto::start_with(&folder.path().join("broker"), options)?;
+    let port = broker.port;
+    let at = SinksConfig {
+        ca_file: None,
+        ..broker_sinks(port, folder.path())?
+    };
+    let publish = |qos| Effect::Mqtt(publication(port, false, "yard/1", qos));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let performer = Performer::new(at.clone(), Arc::new(MemoryStore::new()));
+    let send = |effect| {
+        runtime
+            .block_on(performer.perform(&spooled(1, effect)?))
+            .map_or_else(|fault| Ok(Err(fault)), |()| anyhow::Ok(Ok(())))
+    };
+    assert_eq!(send(publish(MqttQos::AtLeastOnce))?, Ok(()));
+    broker.down()?;
+    for qos in [MqttQos::AtLeastOnce, MqttQos::AtMostOnce] {
+        let away = fault(send(publish(qos))?)?;
+        assert!(matches!(away.again, Again::Later(_)), "{away}");
+        assert!(away.why.contains(&format!("localhost:{port}")), "{away}");
+    }
+    broker.up()?;
+    assert_eq!(send(publish(MqttQos::ExactlyOnce))?, Ok(()));
+
+    // The login goes with each message: another password is another session, and a refusal ends no other.
+    let mut wrong = publication(port, false, "yard/1", MqttQos::AtLeastOnce);
+    wrong.password = Some(Sealed::Text("wrong-0815".to_owned()));
+    let refused = fault(send(Effect::Mqtt(wrong))?)?;
+    assert!(
+        refused.again == Again::Never
+            && refused.why.contains("the step's username and password")
+            && !refused.why.contains("wrong-0815"),
+        "{refused}"
+    );
+    assert_eq!(send(publish(MqttQos::AtLeastOnce))?, Ok(()));
     Ok(())
 }

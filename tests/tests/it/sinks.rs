@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::ensure;
 use serde_json::{Value, json};
+use watchkeeper_tests::broker::{BrokerOptions, Mosquitto};
 use watchkeeper_tests::daemons::{Bench, wait_for, wait_up_to};
 use watchkeeper_tests::hooks::{Answer, Hooks};
 use watchkeeper_tests::scene::LONG;
@@ -20,6 +21,7 @@ fn deploy(bench: &Bench, step: Value) -> anyhow::Result<()> {
         json!({"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.model.predictions"}),
         json!({"type": "roboflow_core/environment_secrets_store@v1", "name": "secrets", "variables_storing_secrets": ["HOOK"]}),
         json!({"type": "roboflow_core/property_definition@v1", "name": "count", "data": "$steps.tracker.tracked_detections", "operations": [{"type": "SequenceLength"}]}),
+        json!({"type": "roboflow_core/property_definition@v1", "name": "text", "data": "$steps.count.output", "operations": [{"type": "ToString"}]}),
     ];
     steps.push(step);
     let workflow = json!({
@@ -150,6 +152,68 @@ fn what_was_kept_arrives_although_server_agent_and_runtime_were_killed() -> anyh
     files_with(&bench.path(""), SECRET, &mut found)?;
     let own = bench.path("hook.secret").display().to_string();
     assert_eq!(found, [own], "the secret is kept nowhere else");
+    Ok(())
+}
+
+#[test]
+fn messages_for_a_broker_of_the_workflow_wait_while_it_is_away_and_then_all_arrive()
+-> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let options = BrokerOptions {
+        login: Some(("gate".to_owned(), SECRET.to_owned())),
+        tls: None,
+    };
+    let mut broker = Mosquitto::start_with(&bench.path("broker"), options)?;
+    let subscriber = broker.subscribe("yard/#")?;
+    bench.configure(&section(&bench, &format!("localhost:{}", broker.port))?)?;
+    let _runtime = bench.runtime()?;
+    let agent = bench.agent()?;
+    deploy(
+        &bench,
+        json!({
+            "type": "mqtt_writer_sink@v1", "name": "sink", "host": "localhost", "port": broker.port, "qos": 1,
+            "username": "gate", "password": "$steps.secrets.hook", "topic": "yard/count",
+            "message": "$steps.text.output"
+        }),
+    )?;
+    let sent = |least: u64| {
+        wait_up_to(LONG, "messages that were taken", || {
+            counts(&bench).ok()?["done"]
+                .as_u64()
+                .filter(|done| *done >= least)
+        })
+    };
+    let before = sent(2)?;
+    broker.down()?;
+    wait_for("the agent to find nobody", || {
+        agent
+            .log_text()
+            .contains("check that the broker runs")
+            .then_some(())
+    })?;
+    at_least(&bench, 3)?;
+    broker.up()?;
+    sent(before + 3)?;
+    drained(&bench)?;
+    let counts = counts(&bench)?;
+    ensure!(counts["failed"] == 0, "{counts}");
+    let done = usize::try_from(counts["done"].as_u64().unwrap_or_default())?;
+    // One may come twice, none is lost.
+    let came = wait_up_to(LONG, "all messages at the subscriber", || {
+        let came = subscriber.messages();
+        (came.len() >= done).then_some(came)
+    })?;
+    for (topic, text) in &came {
+        ensure!(
+            topic == "yard/count" && text.parse::<u32>().is_ok(),
+            "{topic}: {text}"
+        );
+    }
+    agent.stop()?;
+    let mut found = Vec::new();
+    files_with(&bench.path(""), SECRET, &mut found)?;
+    let own = bench.path("hook.secret").display().to_string();
+    assert_eq!(found, [own], "the password is kept nowhere else");
     Ok(())
 }
 

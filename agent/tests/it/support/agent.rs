@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use watchkeeper_agent::agent::{Agent, Setup};
-use watchkeeper_agent::mqtt::link::Broker;
+use watchkeeper_agent::mqtt::link::{Broker, Keys};
 use watchkeeper_agent::outbox::Limits;
 use watchkeeper_contract::id::{BoxId, SiteId};
 
@@ -125,6 +125,7 @@ impl EmbeddedAgent {
                 client_cert: None,
                 connect_timeout: Duration::from_secs(5),
                 keep_alive: Duration::from_secs(30),
+                keys: Keys::OWN,
             }),
             limits: Limits::default(),
             telemetry_every: Duration::from_secs(60),

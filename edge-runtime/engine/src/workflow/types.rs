@@ -228,11 +228,6 @@ const FAMILIES: &[(&str, &str, Option<&str>)] = &[
     ("roboflow_core/plc_writer", MACHINES, EVENTS),
     ("roboflow_enterprise/opc_writer_sink", MACHINES, EVENTS),
     (
-        "roboflow_enterprise/mqtt_writer_sink",
-        "writes to a broker of its own; every event of this box goes out over MQTT",
-        EVENTS,
-    ),
-    (
         "roboflow_core/microsoft_sql_server_sink",
         "needs a driver for SQL Server, which this box does not carry",
         Some("roboflow_core/webhook_sink"),

@@ -1,0 +1,247 @@
+//! Publishes messages at MQTT brokers.
+
+use watchkeeper_contract::effect::{Effect, MqttMessage, MqttQos};
+
+use super::super::block::{Call, Instance, Setup};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Role, Shape};
+use super::super::sink::{self, Sent, sealed};
+use super::super::stateful::{Stateful, remembering};
+
+/// The port at which brokers speak TLS.
+const TLS_PORT: u16 = 8883;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_enterprise/mqtt_writer_sink@v1",
+    category: "sink",
+    summary: "Publishes a text at an MQTT broker, such as that of a building or a machine.",
+    role: Role::Sink,
+    properties: &[
+        Property::value(
+            "host",
+            "host name or address of the broker",
+            Shape::Text,
+            &[Kind::Text],
+        ),
+        Property::value("port", "its port", INTEGER, &[Kind::Integer]),
+        Property::value(
+            "topic",
+            "topic of the message, without wildcards",
+            Shape::Text,
+            &[Kind::Text],
+        ),
+        Property::value("message", "what it says", Shape::Text, &[Kind::Text]),
+        Property::value(
+            "qos",
+            "0: done when it was sent; 1 and 2: done when the broker acknowledged it, and tried again until then",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(0)),
+        Property::value(
+            "retain",
+            "whether the broker keeps it for those who subscribe later",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(false)),
+        Property::value(
+            "timeout",
+            "seconds that the broker has to answer; as the step waits for nothing, it has 5 at least",
+            Shape::Number(0.0, f64::INFINITY),
+            &[Kind::Float],
+        )
+        .or(Or::Float(0.5)),
+        Property::value(
+            "username",
+            "user of the broker",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Null),
+        // Beyond the peer's: a password need not stand in a definition.
+        Property::value(
+            "password",
+            "password of that user, which may be a secret",
+            Shape::Text,
+            &[Kind::Text, Kind::Secret],
+        )
+        .or(Or::Null),
+        Property::value(
+            "fail_fast",
+            "whether the step fails where the message is not taken over, instead of saying so in its outputs",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(false)),
+        // Beyond the peer's, which speaks no TLS.
+        Property::value(
+            "tls",
+            "whether the connection is TLS; null: at port 8883",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Null),
+    ],
+    outputs: sink::PLAIN_OUTPUTS,
+    build,
+    ..Manifest::BASE
+}];
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
+    setup.within("port", serde_json::Value::as_i64, 1..=i64::from(u16::MAX))?;
+    setup.within("qos", serde_json::Value::as_i64, 0..=2)?;
+    setup.within(
+        "timeout",
+        serde_json::Value::as_f64,
+        f64::MIN_POSITIVE..=f64::MAX,
+    )?;
+    Ok(remembering(Publish))
+}
+
+struct Publish;
+
+impl Stateful for Publish {
+    type State = ();
+
+    fn run(&self, _: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        let fails = call.boolean(9, false)?;
+        let message = message(call).and_then(|message| message.check().map(|()| message));
+        let sent = match message {
+            Ok(message) => Sent::by(call, Effect::Mqtt(message)),
+            Err(why) => Sent::Refused(why),
+        };
+        match sent {
+            Sent::Refused(why) if fails => Err(why),
+            sent => {
+                sent.put_plainly(call);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The message that the properties make.
+fn message(call: &Call<'_>) -> Result<MqttMessage, String> {
+    let port = call.integer(1, 0)?;
+    let port = u16::try_from(port).ok().filter(|port| *port > 0);
+    let port = port.ok_or_else(|| {
+        let given = call.arg(1).python_str();
+        format!("port is {given} and has to be from 1 to 65535")
+    })?;
+    let qos = call.integer(4, 0)?;
+    let qos = MqttQos::of(qos).ok_or_else(|| format!("qos is {qos} and has to be 0, 1 or 2"))?;
+    let timeout_s = call.number(6, 0.5)?;
+    if !(timeout_s.is_finite() && timeout_s > 0.0) {
+        return Err(format!(
+            "timeout is {timeout_s} and has to be a number of seconds above 0"
+        ));
+    }
+    let username = match call.arg(7) {
+        value if value.is_null() => None,
+        _ => Some(call.text(7)?.to_owned()),
+    };
+    let password = match call.arg(8) {
+        value if value.is_null() => None,
+        value => Some(sealed(value, "password")?),
+    };
+    Ok(MqttMessage {
+        host: call.text(0)?.to_owned(),
+        port,
+        tls: call.boolean(10, port == TLS_PORT)?,
+        username,
+        password,
+        topic: call.text(2)?.to_owned(),
+        payload: call.text(3)?.to_owned(),
+        qos,
+        retain: call.boolean(5, false)?,
+        timeout_s,
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+    use watchkeeper_contract::effect::Sealed;
+
+    use super::super::super::Value;
+    use super::super::super::tests::bench::Bench;
+    use super::{Effect, Kind, MqttQos};
+
+    fn step(more: &Json) -> Json {
+        let mut step = json!({
+            "type": "mqtt_writer_sink@v1", "host": "broker.example", "port": 1883, "topic": "yard/count",
+            "message": "$inputs.text"
+        });
+        for (key, value) in more.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        step
+    }
+
+    #[test]
+    fn a_message_is_handed_over_with_its_password_as_a_name() {
+        let step =
+            step(&json!({"qos": 1, "retain": true, "username": "gate", "password": "$inputs.key"}));
+        let mut bench = Bench::new(step, &[("text", Kind::Text), ("key", Kind::Secret)]);
+        let out = bench
+            .feed(&[
+                ("text", "3".into()),
+                ("key", Value::Secret("BROKER".into())),
+            ])
+            .unwrap();
+        assert_eq!(out["error_status"], false, "{out}");
+        let [Effect::Mqtt(message)] = bench.effects() else {
+            panic!("one message expected");
+        };
+        assert_eq!(
+            (&*message.payload, message.qos),
+            ("3", MqttQos::AtLeastOnce)
+        );
+        assert_eq!(message.password, Some(Sealed::Secret("BROKER".to_owned())));
+        assert!(message.retain && !message.tls);
+    }
+
+    #[test]
+    fn tls_goes_by_the_port_unless_the_step_says_it() {
+        for (more, tls) in [
+            (json!({"port": 8883}), true),
+            (json!({"port": 8883, "tls": false}), false),
+            (json!({"port": 11883, "tls": true}), true),
+        ] {
+            let mut bench = Bench::new(step(&more), &[("text", Kind::Text)]);
+            bench.feed(&[("text", "3".into())]).unwrap();
+            let [Effect::Mqtt(message)] = bench.effects() else {
+                panic!("one message expected");
+            };
+            assert_eq!(message.tls, tls, "{more}");
+        }
+    }
+
+    #[test]
+    fn what_no_broker_takes_is_said_in_the_outputs_or_fails_where_that_is_asked_for() {
+        for (more, part) in [
+            (json!({"topic": "yard/#"}), "topic"),
+            (json!({"password": "x"}), "username"),
+        ] {
+            let mut bench = Bench::new(step(&more), &[("text", Kind::Text)]);
+            let out = bench.feed(&[("text", "3".into())]).unwrap();
+            assert_eq!(out["error_status"], true);
+            assert!(out["message"].as_str().unwrap().contains(part), "{out}");
+            let mut strict = more.clone();
+            strict["fail_fast"] = true.into();
+            let mut bench = Bench::new(step(&strict), &[("text", Kind::Text)]);
+            let why = bench.feed(&[("text", "3".into())]).unwrap_err();
+            assert!(why.contains(part), "{why}");
+            assert!(bench.effects().is_empty());
+        }
+        for more in [json!({"port": 0}), json!({"qos": 3}), json!({"timeout": 0})] {
+            let mut refused = step(&more);
+            refused["message"] = "3".into();
+            let why = Bench::refusal(refused);
+            let key = more.as_object().unwrap().keys().next().unwrap();
+            assert!(why.contains(key), "{why}");
+        }
+    }
+}
