@@ -5,7 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use secrecy::SecretString;
 use serde_json::{Value, json};
+use url::Url;
 use watchkeeper_config::{
     AgentApiConfig, Backend, BrokerLayers, Config, ConfigError, LlmConfig, LoadRequest, MqttConfig,
     Origin, SecretSource, SinksConfig, load, redact,
@@ -201,7 +203,9 @@ fn shown(config: &Config) -> Value {
     if let Some(llm) = &config.llm {
         shown["llm"] = llm_section(llm);
     }
-    if let Some(section) = sinks_section(&config.sinks) {
+    let hidden = |_: &str, _: &SecretString| json!({"value": "***"});
+    let section = sinks_section(&config.sinks, |url| redact::uri(url.as_str()), hidden);
+    if let Some(section) = section {
         shown["sinks"] = section;
     }
     for source in &config.sources {
@@ -271,8 +275,13 @@ fn llm_section(llm: &LlmConfig) -> Value {
     section
 }
 
-/// The section `[sinks]`, without secrets; none where nothing may be done.
-fn sinks_section(sinks: &SinksConfig) -> Option<Value> {
+/// The section `[sinks]`; none where nothing may be done. How addresses are written and what stands for a secret that the configuration itself
+/// holds, by its name, is the caller's: neither belongs into every file.
+pub(super) fn sinks_section(
+    sinks: &SinksConfig,
+    address: impl Fn(&Url) -> String,
+    mut secret: impl FnMut(&str, &SecretString) -> Value,
+) -> Option<Value> {
     if sinks.hosts.is_empty() && sinks.folders.is_empty() && sinks.secrets.is_empty() {
         return None;
     }
@@ -290,12 +299,11 @@ fn sinks_section(sinks: &SinksConfig) -> Option<Value> {
         ("twilio_url", &sinks.twilio_url),
         ("s3_url", &sinks.s3_url),
     ] {
-        let url = url.as_ref().map(|url| redact::uri(url.as_str()));
-        set(&mut section, key, url);
+        set(&mut section, key, url.as_ref().map(&address));
     }
     for (name, source) in &sinks.secrets {
         section["secrets"][name] = match source {
-            SecretSource::Value(_) => json!({"value": "***"}),
+            SecretSource::Value(value) => secret(name, value),
             SecretSource::File(path) => json!({"file": absolute(path)}),
             SecretSource::Variable(variable) => json!({"variable": variable}),
             SecretSource::Credential(credential) => json!({"credential": credential}),

@@ -22,7 +22,7 @@ pub enum Exit {
     NoRuntime,
     /// The source failed: no frames could be had from it.
     Source,
-    /// Watched to the end, but the broker that was asked for did not take every event.
+    /// Watched to the end, but the broker that was asked for did not take every event, or not everything was done that the workflow wanted done outside.
     Undelivered,
 }
 
@@ -69,7 +69,8 @@ impl Exit {
                 "The source failed: refused, unreachable, wrong password, or it broke off while it was read."
             }
             Self::Undelivered => {
-                "`run --mqtt`: everything was watched and printed, but the broker was never reached or did not acknowledge every event."
+                "`run`: everything was watched and printed, but the broker of `--mqtt` was never reached or did not acknowledge every event, or \
+                 something that the workflow wanted done outside, and `[sinks]` allows, could not be done."
             }
         }
     }

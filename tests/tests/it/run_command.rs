@@ -1,10 +1,14 @@
 //! What `watchkeeper run` promises, asked of the real command with both daemons on the built-in scene: an exact end, every
 //! event before the summary, mistakes told with the right exit code.
 
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
-use watchkeeper_tests::daemons::{program, run_json};
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use watchkeeper_tests::daemons::{json_lines, program, run_json};
+use watchkeeper_tests::hooks::{Answer, Hooks};
 
 fn new_events(lines: &[Value]) -> u64 {
     let new = |line: &&Value| line["type"] == "event" && line["phase"] == "new";
@@ -71,5 +75,107 @@ fn a_broker_that_is_not_there_is_told_and_changes_the_exit_code() -> anyhow::Res
     assert_eq!(code, 5, "{errors}");
     assert!(errors.contains(&nobody), "{errors}");
     assert_eq!(lines.last().expect("a summary")["type"], "summary");
+    Ok(())
+}
+
+/// What nobody but the server may see.
+const SECRET: &str = "tok-5f1c2a9e-hush";
+
+/// A watch whose workflow makes a request each second, on a box that allows the host `allowed`: the exit code, what was printed, what was complained.
+fn run_with_webhook(
+    folder: &Path,
+    url: &str,
+    allowed: &str,
+) -> anyhow::Result<(Option<i32>, Vec<Value>, String)> {
+    let workflow = json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "motion"},
+            {"type": "roboflow_core/environment_secrets_store@v1", "name": "secrets", "variables_storing_secrets": ["HOOK", "FILED"]},
+            {"type": "roboflow_core/property_definition@v1", "name": "count", "data": "$steps.model.predictions", "operations": [{"type": "SequenceLength"}]},
+            {"type": "roboflow_core/webhook_sink@v1", "name": "sink", "url": url, "method": "POST",
+             "json_payload": {"seen": "$steps.count.output"},
+             "headers": {"authorization": "$steps.secrets.hook", "x-filed": "$steps.secrets.filed"},
+             "cooldown_seconds": 1, "request_timeout": 2}
+        ],
+        "outputs": [{"type": "JsonField", "name": "error", "selector": "$steps.sink.error_status"}]
+    });
+    fs::write(folder.join("watch.json"), workflow.to_string())?;
+    fs::write(folder.join("filed"), "filed-0815\n")?;
+    let config = format!(
+        "[sinks]\nhosts = [{allowed:?}]\nsecrets.HOOK = {{ value = {SECRET:?} }}\nsecrets.FILED = {{ file = \"filed\" }}\n"
+    );
+    fs::write(folder.join("box.toml"), config)?;
+    let out = Command::new(program("watchkeeper")?)
+        .args([
+            "--config",
+            "box.toml",
+            "run",
+            "demo:",
+            "--workflow",
+            "watch.json",
+        ])
+        .args(["--for", "4", "--json", "--keep-state", "kept"])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()?;
+    let errors = String::from_utf8(out.stderr)?;
+    Ok((out.status.code(), json_lines(&out.stdout)?, errors))
+}
+
+#[test]
+fn what_a_workflow_wants_done_outside_is_done_before_a_run_ends_and_its_secrets_stand_in_no_file()
+-> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let server = Hooks::start()?;
+    // The last ones are still being tried when the scene ends.
+    server.script([Answer::Status(503, String::new())]);
+    let host = server.address().to_string();
+    let (code, lines, errors) = run_with_webhook(folder.path(), &server.url("/in"), &host)?;
+    ensure!(code == Some(0), "{code:?}: {errors}");
+    let keys = server.keys();
+    ensure!(keys.len() >= 4, "{} requests: {errors}", keys.len());
+    for request in server.requests() {
+        assert_eq!(request.header("authorization"), SECRET);
+        assert_eq!(request.header("x-filed"), "filed-0815");
+    }
+    assert_eq!(lines.last().context("a summary")?["type"], "summary");
+    let found = Command::new("grep")
+        .args(["-r", "-l", SECRET, "kept"])
+        .current_dir(folder.path())
+        .output()?;
+    ensure!(
+        found.stdout.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&found.stdout)
+    );
+    Ok(())
+}
+
+#[test]
+fn what_is_not_allowed_or_fails_for_good_is_told_at_the_end_of_a_run() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let server = Hooks::start()?;
+    let (code, lines, errors) =
+        run_with_webhook(folder.path(), &server.url("/in"), "other.example")?;
+    ensure!(code == Some(0), "{code:?}: {errors}");
+    let told = |line: &Value| {
+        let said = line["message"].as_str().unwrap_or_default();
+        line["type"] == "note" && said.contains("refused") && said.contains("[sinks]")
+    };
+    ensure!(lines.iter().any(told), "{lines:?}");
+    ensure!(server.requests().is_empty(), "{:?}", server.requests());
+
+    let folder = tempfile::tempdir()?;
+    server.script([Answer::Status(404, String::new())]);
+    let host = server.address().to_string();
+    let (code, lines, errors) = run_with_webhook(folder.path(), &server.url("/in"), &host)?;
+    ensure!(code == Some(5), "{code:?}: {errors}");
+    ensure!(
+        errors.contains("step sink") && errors.contains("404"),
+        "{errors}"
+    );
+    assert_eq!(lines.last().context("a summary")?["type"], "summary");
     Ok(())
 }

@@ -25,12 +25,12 @@ const LAST_LINES: usize = 8;
 enum Hearing<'p> {
     /// Its log, or nobody.
     Nobody,
-    /// This command, which may also tell it the broker's password.
-    Us(Option<&'p SecretString>),
+    /// This command, which also tells it these secrets, by the names of variables.
+    Us(&'p [(String, SecretString)]),
 }
 
 /// The variable of the broker's password.
-fn password_variable() -> String {
+pub(super) fn password_variable() -> String {
     format!("{}MQTT__PASSWORD", watchkeeper_config::ENV_PREFIX)
 }
 
@@ -56,17 +56,17 @@ impl Program {
             .map(|(program, _)| program)
     }
 
-    /// Like [`Self::start`], for one whose standard output is read here. It is told the broker's password by a variable,
-    /// which other users can't read, as they can arguments; no file holds it.
+    /// Like [`Self::start`], for one whose standard output is read here. It is told secrets by variables, which other users can't
+    /// read, as they can arguments; no file holds them.
     pub(super) fn start_heard(
         name: &'static str,
         program: &Path,
         args: &[&std::ffi::OsStr],
         log_dir: &Path,
         verbose: bool,
-        password: Option<&SecretString>,
+        secrets: &[(String, SecretString)],
     ) -> Result<(Self, Option<ChildStdout>), Failure> {
-        let hearing = Hearing::Us(password);
+        let hearing = Hearing::Us(secrets);
         Self::spawn(name, program, args, log_dir, verbose, hearing)
     }
 
@@ -107,10 +107,10 @@ impl Program {
                 command.stdout(Stdio::null()).stderr(Stdio::inherit());
             }
         }
-        if let Hearing::Us(password) = hearing {
+        if let Hearing::Us(secrets) = hearing {
             command.stdout(Stdio::piped());
-            if let Some(password) = password {
-                command.env(password_variable(), password.expose_secret());
+            for (variable, secret) in secrets {
+                command.env(variable, secret.expose_secret());
             }
         }
         let mut child = command.spawn().map_err(|e| cannot("start", e))?;

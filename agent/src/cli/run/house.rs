@@ -1,7 +1,7 @@
 //! The temporary house a run lives in: a state folder, a configuration, and the daemons in it.
 //!
 //! Owns their order: the runtime first, the agent once there is something to follow, the agent's end before the runtime's. Invariants: no daemon outlives
-//! the run, however that ends; nothing but a folder that a person named is left behind; a password is told the agent by its environment and stands in no file.
+//! the run, however that ends; nothing but a folder that a person named is left behind; a password and a secret that the configuration holds are told the agent by its environment and stand in no file.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -14,15 +14,20 @@ use watchkeeper_config::Config;
 use watchkeeper_contract::health::Health;
 use watchkeeper_store::Options;
 
-use super::children::{Program, find, free_port};
+use super::children::{Program, find, free_port, password_variable};
 use super::delivery::Delivery;
-use crate::cli::configuration::{RUN_SITE, absolute, inference_section, mqtt_section};
+use super::errands;
+use crate::cli::configuration::{
+    RUN_SITE, absolute, inference_section, mqtt_section, sinks_section,
+};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::output::Output;
 use crate::runtime_client::RuntimeClient;
 
 /// Beginning of the name of a temporary state folder; the process follows.
 const TEMPORARY: &str = "watchkeeper-run-";
+/// Beginning of the variables by which the agent is told secrets; no key of the configuration is meant by them.
+const SECRET: &str = "WATCHKEEPER_RUN_SECRET_";
 /// How long the runtime may take to answer.
 const START: Duration = Duration::from_secs(30);
 
@@ -93,8 +98,15 @@ impl House {
                 }
             },
         };
-        let has_broker = broker.is_some();
-        let file = write_config(&dir, config, broker)?;
+        let mut secrets = Vec::new();
+        let sinks = sinks_section(&config.sinks, ToString::to_string, |_, secret| {
+            let variable = format!("{SECRET}{}", secrets.len());
+            secrets.push((variable.clone(), secret.clone()));
+            json!({"variable": variable})
+        });
+        // It publishes what happens, and does what the workflow wants done outside.
+        let has_errand = broker.is_some() || sinks.is_some();
+        let file = write_config(&dir, config, broker, sinks)?;
         let args = [
             OsStr::new("--config"),
             file.as_os_str(),
@@ -110,8 +122,9 @@ impl House {
         let client = RuntimeClient::new(dir.join("runtime.sock"))?;
         let health = wait_until_up(&client, &mut runtime).await?;
         // Once there is something to follow, or the first it would say is that the runtime is down.
-        if has_broker {
-            let password = named.and_then(|mqtt| mqtt.password.as_ref());
+        if has_errand {
+            let password = named.and_then(|mqtt| mqtt.password.clone());
+            secrets.extend(password.map(|password| (password_variable(), password)));
             let agent = find("watchkeeper-agent").map(|program| {
                 let args = [&args[..], &["--report", "--clear-at-end"].map(OsStr::new)].concat();
                 Program::start_heard(
@@ -120,7 +133,7 @@ impl House {
                     &args,
                     &dir,
                     verbose,
-                    password,
+                    &secrets,
                 )
             });
             match agent {
@@ -171,8 +184,9 @@ impl House {
     }
 
     /// Stops the daemons, the agent first, and removes the state unless it is kept. Answers what a broker that a person
-    /// named did not take.
+    /// named did not take, or what the workflow wanted done and nobody did.
     pub(super) async fn close(mut self, out: &Output) -> Option<Failure> {
+        let undone = errands::settle(&self.client, &self.health.effects, out).await;
         let last = match &mut self.delivery {
             Some(delivery) => {
                 let last = self.client.health().await.map(|health| health.last_seq);
@@ -198,10 +212,11 @@ impl House {
                 }
             }
         }
-        match &mut self.delivery {
+        let undelivered = match &mut self.delivery {
             Some(delivery) => delivery.verdict(last).await,
             None => None,
-        }
+        };
+        undelivered.or(undone)
     }
 }
 
@@ -300,8 +315,13 @@ fn start_broker(dir: &Path, verbose: bool) -> Result<(Program, u16), Failure> {
     ))
 }
 
-/// Writes the configuration of the run: the box's own engine and models, everything else in the state folder.
-fn write_config(dir: &Path, config: &Config, broker: Option<Value>) -> Result<PathBuf, Failure> {
+/// Writes the configuration of the run: the box's own engine, models and `[sinks]`, everything else in the state folder.
+fn write_config(
+    dir: &Path,
+    config: &Config,
+    broker: Option<Value>,
+    sinks: Option<Value>,
+) -> Result<PathBuf, Failure> {
     let library = config.inference.ort_library.as_deref().map(absolute);
     let inference = inference_section(config, library.as_deref());
     let mut file = json!({
@@ -322,6 +342,9 @@ fn write_config(dir: &Path, config: &Config, broker: Option<Value>) -> Result<Pa
     }
     if let Some(broker) = broker {
         file["mqtt"] = broker;
+    }
+    if let Some(sinks) = sinks {
+        file["sinks"] = sinks;
     }
     let path = dir.join("watchkeeper.toml");
     let text = toml::to_string(&file).map_err(|e| {

@@ -7,6 +7,7 @@ mod broker;
 mod children;
 mod delivery;
 mod drawing;
+mod errands;
 mod follow;
 mod house;
 mod request;
