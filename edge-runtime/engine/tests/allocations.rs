@@ -106,6 +106,58 @@ fn with_numbers(tracker: &str) -> Json {
     definition
 }
 
+/// The same with decisions that fall one way and the other, and with steps behind them that count, time and make numbers.
+fn with_decisions(tracker: &str) -> Json {
+    let mut definition = counting(tracker);
+    let length = |name: &str, of: &str| {
+        json!({"type": "roboflow_core/property_definition@v1", "name": name, "data": of,
+            "operations": [{"type": "SequenceLength"}]})
+    };
+    let zone = |name: &str| {
+        json!({"type": "roboflow_core/time_in_zone@v3", "name": name, "image": "$inputs.image",
+            "detections": "$steps.tracker.tracked_detections",
+            "zone": [[0, 0], [640, 0], [640, 720], [0, 720]]})
+    };
+    let more_than = |name: &str, least: u32| {
+        json!({"type": "StatementGroup", "statements": [{
+            "type": "BinaryStatement",
+            "left_operand": {"type": "DynamicOperand", "operand_name": name},
+            "comparator": {"type": "(Number) >"},
+            "right_operand": {"type": "StaticOperand", "value": least}
+        }]})
+    };
+    let steps = definition["steps"].as_array_mut().unwrap();
+    steps.push(length("people", "$steps.tracker.tracked_detections"));
+    steps.push(length("inside", "$steps.zone.timed_detections"));
+    // Open while somebody is in the zone, and then a line is counted and a zone timed behind it.
+    steps.push(
+        json!({"type": "roboflow_core/continue_if@v1", "name": "some", "condition_statement": more_than("n", 1),
+            "evaluation_parameters": {"n": "$steps.inside.output", "all": "$steps.tracker.tracked_detections"},
+            "next_steps": ["$steps.left", "$steps.again"]}),
+    );
+    steps.push(zone("left"));
+    steps.push(length("again", "$steps.zone.timed_detections"));
+    // Once in half a second.
+    steps.push(
+        json!({"type": "roboflow_core/rate_limiter@v1", "name": "seldom", "cooldown_seconds": 0.5,
+            "depends_on": "$steps.people.output", "next_steps": ["$steps.slow"]}),
+    );
+    steps.push(zone("slow"));
+    // Whenever somebody crosses the line.
+    steps.push(
+        json!({"type": "roboflow_core/delta_filter@v1", "name": "changed", "image": "$inputs.image",
+            "value": "$steps.line.count_in", "next_steps": ["$steps.crossing"]}),
+    );
+    steps.push(length("crossing", "$steps.tracker.tracked_detections"));
+    // By how many are inside, each way with a zone of its own.
+    steps.push(
+        json!({"type": "roboflow_core/switch_case@v1", "name": "switch", "value": "$steps.inside.output",
+            "cases": {"1": "$steps.one", "2": "$steps.two"}, "default_next_steps": ["$steps.many"]}),
+    );
+    steps.extend(["one", "two", "many"].map(zone));
+    definition
+}
+
 /// There is no model in these workflows.
 struct Nothing;
 
@@ -118,6 +170,14 @@ impl Host for Nothing {
 /// Goes through the frames three times, one frame each thirtieth of a second; the most that any frame of the last time
 /// asked for, in allocations, and what all of them asked for together.
 fn most_allocations(definition: &Json, frames: &[Detections]) -> (u64, u64) {
+    let (most, all, _) = allocations(definition, frames);
+    (most, all)
+}
+
+/// The same, and how many steps were held back of all that there were.
+fn allocations(definition: &Json, frames: &[Detections]) -> (u64, u64, [usize; 2]) {
+    let steps = definition["steps"].as_array().unwrap().len();
+    let (mut skipped, mut ran) = (0, 0);
     let compiled = compile(definition, &BTreeMap::new()).unwrap();
     let predictions = compiled.slot("$inputs.predictions").unwrap();
     let crossed = compiled.slot("$steps.line.count_in").unwrap();
@@ -139,7 +199,9 @@ fn most_allocations(definition: &Json, frames: &[Detections]) -> (u64, u64) {
         let now = Duration::from_secs_f64(time_s);
         let info = measure(|| {
             let report = run.run(image, &batches, now, &mut Nothing);
-            assert!(report.errors.is_empty() && report.skipped.is_empty());
+            assert!(report.errors.is_empty());
+            skipped += report.skipped.len();
+            ran += steps - report.skipped.len();
         });
         if number as usize > 2 * frames.len() {
             most = most.max(info.count_total);
@@ -150,7 +212,7 @@ fn most_allocations(definition: &Json, frames: &[Detections]) -> (u64, u64) {
         run.number(crossed).unwrap() > 1.0,
         "nobody crossed the line"
     );
-    (most, all)
+    (most, all, [skipped, skipped + ran])
 }
 
 const TRACKERS: [&str; 2] = ["roboflow_core/byte_tracker@v3", "watchkeeper/tracker@v1"];
@@ -174,6 +236,19 @@ fn neither_do_numbers_made_of_what_they_give() {
     let frames: Vec<Detections> = (0..1200).map(|frame| crowd(10, frame)).collect();
     for tracker in TRACKERS {
         let (most, all) = most_allocations(&with_numbers(tracker), &frames);
+        assert_eq!(most, 0, "{tracker}: {all} in 1200 frames");
+    }
+}
+
+#[test]
+fn neither_do_decisions_whichever_way_they_fall() {
+    let frames: Vec<Detections> = (0..1200).map(|frame| crowd(10, frame)).collect();
+    for tracker in TRACKERS {
+        let (most, all, [skipped, steps]) = allocations(&with_decisions(tracker), &frames);
+        assert!(
+            skipped * 10 > steps && skipped * 2 < steps,
+            "{skipped} of {steps} steps were held back: the decisions fall one way only"
+        );
         assert_eq!(most, 0, "{tracker}: {all} in 1200 frames");
     }
 }

@@ -77,8 +77,10 @@ impl Print {
                     self.output(plan.steps.iter().map(place), done);
                 }
             },
-            Source::List(items) => items.iter().for_each(|s| self.source(s, plan, done)),
-            Source::Dict(entries) => entries.iter().for_each(|(_, s)| self.source(s, plan, done)),
+            Source::List(items, _) => items.iter().for_each(|s| self.source(s, plan, done)),
+            Source::Dict(entries, _) => {
+                entries.iter().for_each(|(_, s)| self.source(s, plan, done))
+            }
         }
     }
 

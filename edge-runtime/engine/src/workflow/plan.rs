@@ -62,6 +62,8 @@ pub(crate) struct PlanStep {
     /// Its outputs, the first of which has the slot `first_slot`.
     pub(crate) outputs: Vec<StepOutput>,
     pub(crate) args: Vec<Source>,
+    /// How many of these, and of what is in them, are lists and dictionaries that are made for each element.
+    pub(crate) bundles: usize,
     /// Depth at which it runs.
     pub(crate) exec: usize,
     /// What tells how many elements there are at each level; absent for a scalar step.
@@ -87,8 +89,10 @@ pub(crate) enum ShapeOf {
 pub(crate) enum Source {
     Const(Value),
     Slot(usize),
-    List(Vec<Source>),
-    Dict(Vec<(Arc<str>, Source)>),
+    /// Items, and which of the step's bundles they are put into.
+    List(Vec<Source>, usize),
+    /// Entries, and which of the step's bundles they are put into.
+    Dict(Vec<(Arc<str>, Source)>, usize),
 }
 
 #[derive(Debug)]
@@ -281,7 +285,9 @@ fn plan_step(
     slots: &[SlotInfo],
 ) -> PlanStep {
     let exec = flow.exec.len();
-    let args: Vec<Source> = step.args.iter().map(|a| source(a, slot_of)).collect();
+    let mut bundles = 0;
+    let args = step.args.iter();
+    let args: Vec<Source> = args.map(|a| source(a, slot_of, &mut bundles)).collect();
     let gates: Vec<(usize, usize)> = flow
         .gates
         .iter()
@@ -326,6 +332,7 @@ fn plan_step(
         literals: step.literals.clone(),
         outputs: step.outputs.clone(),
         args,
+        bundles,
         exec,
         shape,
         first_slot,
@@ -336,17 +343,26 @@ fn plan_step(
     }
 }
 
-fn source(arg: &Arg, slot_of: &dyn Fn(&Selector) -> Option<usize>) -> Source {
+/// Whatever is in a bundle has a higher number than the bundle.
+fn source(arg: &Arg, slot_of: &dyn Fn(&Selector) -> Option<usize>, bundles: &mut usize) -> Source {
+    let mut bundle = || {
+        *bundles += 1;
+        *bundles - 1
+    };
     match arg {
         Arg::Literal(value) => Source::Const(value.clone()),
         Arg::Ref(selector) => slot_of(selector).map_or(Source::Const(Value::Null), Source::Slot),
-        Arg::List(items) => Source::List(items.iter().map(|a| source(a, slot_of)).collect()),
-        Arg::Dict(items) => Source::Dict(
-            items
-                .iter()
-                .map(|(key, a)| (Arc::clone(key), source(a, slot_of)))
-                .collect(),
-        ),
+        Arg::List(items) => {
+            let number = bundle();
+            let items = items.iter().map(|a| source(a, slot_of, bundles));
+            Source::List(items.collect(), number)
+        }
+        Arg::Dict(items) => {
+            let number = bundle();
+            let items = items.iter();
+            let items = items.map(|(key, a)| (Arc::clone(key), source(a, slot_of, bundles)));
+            Source::Dict(items.collect(), number)
+        }
         Arg::Steps(_) | Arg::Cases(_) => Source::Const(Value::Null),
     }
 }
@@ -468,7 +484,7 @@ impl Compiled {
                 .get(*slot)
                 .filter(|i| matches!(i.what, InputType::Parameter { .. }))
                 .map(|i| &i.value),
-            Source::List(_) | Source::Dict(_) => None,
+            Source::List(..) | Source::Dict(..) => None,
         }
     }
 

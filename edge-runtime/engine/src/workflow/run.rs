@@ -5,8 +5,9 @@
 //!
 //! Memory is used again. Outputs of the last frame stay in their slots until their step runs again. [`Execution::release`]
 //! first drops, from the last step backwards, those that another slot or a caller also holds; a step then finds its own
-//! former output in [`Call::spare`], and [`Call::blank`] empties it for the new one if nobody else holds it. So a steady
-//! workflow allocates nothing.
+//! former output in [`Call::spare`], and [`Call::blank`] empties it for the new one if nobody else holds it. A step that a
+//! decision holds back keeps the memory of its detections, emptied, until it goes on. Lists and dictionaries that are made of
+//! values for a call are filled anew ([`Bundles`]). So a steady workflow allocates nothing, whichever way its decisions fall.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,8 +41,9 @@ pub struct StepFailure {
 pub struct RunReport {
     /// Steps that failed, each element by itself.
     pub errors: Vec<StepFailure>,
-    /// Steps that ran on no element, because a decision or a missing input kept them from it.
-    pub skipped: Vec<Arc<str>>,
+    /// Steps that ran on no element, because a decision or a missing input kept them from it. The list is used again for the
+    /// next run by whoever has let go of the report by then.
+    pub skipped: Arc<Vec<Arc<str>>>,
 }
 
 /// What a batch run gives to one input.
@@ -58,6 +60,10 @@ pub struct Execution {
     pub(super) plan: Arc<Plan>,
     pub(super) blocks: Vec<Box<dyn Instance>>,
     pub(super) memory: Memory,
+    /// Those of each step.
+    bundles: Vec<Bundles>,
+    /// What the last report says was skipped.
+    skipped: Arc<Vec<Arc<str>>>,
 }
 
 /// Everything that a run writes.
@@ -67,6 +73,8 @@ pub(super) struct Memory {
     args: Vec<Value>,
     out: Vec<Value>,
     spare: Vec<Value>,
+    /// Of each slot, the memory of detections whose step is held back.
+    dormant: Vec<Option<Arc<Detections>>>,
     flags: Vec<bool>,
     index: Vec<usize>,
     batch: usize,
@@ -109,6 +117,7 @@ impl Execution {
             args: Vec::new(),
             out: Vec::new(),
             spare: Vec::new(),
+            dormant: vec![None; plan.slots.len()],
             flags: Vec::new(),
             index: Vec::new(),
             batch: 0,
@@ -119,10 +128,13 @@ impl Execution {
             shared: Shared::default(),
             now: Duration::ZERO,
         };
+        let bundles = plan.steps.iter().map(|s| Bundles::of(s.bundles)).collect();
         Self {
             plan,
             blocks,
             memory,
+            bundles,
+            skipped: Arc::default(),
         }
     }
 
@@ -272,18 +284,26 @@ impl Execution {
     }
 
     fn steps(&mut self, now: Duration, host: &mut dyn Host) -> RunReport {
-        let mut report = RunReport::default();
+        let mut errors = Vec::new();
+        // Somebody may keep an earlier report, and then its list is theirs.
+        if Arc::get_mut(&mut self.skipped).is_none() {
+            self.skipped = Arc::default();
+        }
+        let held_back = Arc::make_mut(&mut self.skipped);
+        held_back.clear();
         self.memory.now = now;
         let plan = Arc::clone(&self.plan);
-        for (step, block) in plan.steps.iter().zip(&mut self.blocks) {
+        let blocks = self.blocks.iter_mut().zip(&mut self.bundles);
+        for (step, (block, bundles)) in plan.steps.iter().zip(blocks) {
             let mut visit = Visit {
                 plan: &plan,
                 step,
                 block: block.as_mut(),
                 memory: &mut self.memory,
+                bundles,
                 now,
                 host,
-                failures: &mut report.errors,
+                failures: &mut errors,
                 calls: 0,
                 left: 0,
                 counting: step.manifest.whole_batch,
@@ -294,10 +314,13 @@ impl Execution {
             }
             visit.level(0);
             if visit.calls == 0 {
-                report.skipped.push(Arc::clone(&step.name));
+                held_back.push(Arc::clone(&step.name));
             }
         }
-        report
+        RunReport {
+            errors,
+            skipped: Arc::clone(&self.skipped),
+        }
     }
 
     /// What is in a slot after the last run; of a batch, its first element.
@@ -431,12 +454,72 @@ fn spread(input: &RuntimeInput, size: usize) -> Vec<Value> {
     }
 }
 
+/// The lists and dictionaries that one step is handed, made of values for each element anew.
+///
+/// Between two calls they hold no value that somebody else gave, so that whoever made it finds that it is free again; the keys
+/// of a dictionary, which are always the same, stay.
+#[derive(Debug, Default)]
+struct Bundles(Vec<Value>);
+
+impl Bundles {
+    fn of(count: usize) -> Self {
+        Self(vec![Value::Null; count])
+    }
+
+    fn take(&mut self, number: usize) -> Value {
+        self.0
+            .get_mut(number)
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// An empty list that nobody else holds.
+    fn list(&mut self, number: usize) -> Arc<Vec<Value>> {
+        // Nobody else holds what was emptied: `empty` drops what somebody does.
+        match self.take(number) {
+            Value::List(list) => list,
+            _ => Arc::default(),
+        }
+    }
+
+    /// A dictionary that nobody else holds, with the keys that it had, if any, and no values.
+    fn dict(&mut self, number: usize) -> Arc<BTreeMap<Arc<str>, Value>> {
+        match self.take(number) {
+            Value::Dict(dict) => dict,
+            _ => Arc::default(),
+        }
+    }
+
+    fn keep(&mut self, number: usize, bundle: Value) {
+        if let Some(place) = self.0.get_mut(number) {
+            *place = bundle;
+        }
+    }
+
+    /// Empties all of them, those that hold others first. What a block keeps is the block's from now on.
+    fn empty(&mut self) {
+        for bundle in &mut self.0 {
+            let is_free = match bundle {
+                Value::List(list) => Arc::get_mut(list).map(Vec::clear).is_some(),
+                Value::Dict(dict) => Arc::get_mut(dict)
+                    .map(|dict| dict.values_mut().for_each(|value| *value = Value::Null))
+                    .is_some(),
+                _ => true,
+            };
+            if !is_free {
+                *bundle = Value::Null;
+            }
+        }
+    }
+}
+
 /// One step being run on all its elements.
 struct Visit<'a> {
     plan: &'a Plan,
     step: &'a PlanStep,
     block: &'a mut dyn Instance,
     memory: &'a mut Memory,
+    bundles: &'a mut Bundles,
     now: Duration,
     host: &'a mut dyn Host,
     failures: &'a mut Vec<StepFailure>,
@@ -489,10 +572,15 @@ impl Visit<'_> {
         let ready = self.gated() && self.gather();
         if self.counting {
             self.left += usize::from(ready);
+            self.put_away();
             return;
         }
         self.take_spares();
+        if !ready {
+            self.lay_down();
+        }
         let done = ready && self.call();
+        self.put_away();
         let Memory {
             slots,
             branches,
@@ -521,18 +609,38 @@ impl Visit<'_> {
         }
     }
 
-    /// Takes what the outputs were in the last run, for their memory.
+    /// Takes what the outputs were in the last run, for their memory, or what was laid down since.
     fn take_spares(&mut self) {
         let Memory {
             slots,
             spare,
+            dormant,
             index,
             ..
         } = &mut *self.memory;
         spare.clear();
-        let outputs = slots.iter_mut().skip(self.step.first_slot);
+        let first = self.step.first_slot;
+        let outputs = slots.iter_mut().zip(dormant).skip(first);
         let outputs = outputs.take(self.step.outputs.len());
-        spare.extend(outputs.map(|tree| tree.take(index).unwrap_or_default()));
+        spare.extend(outputs.map(|(tree, dormant)| match tree.take(index) {
+            Some(value) => value,
+            None => dormant.take().map_or(Value::Null, Value::Detections),
+        }));
+    }
+
+    /// Lays the memory of detections down until the step goes on. What was in it is gone: it may hold masks and more, for which
+    /// nobody asks for as long as that takes. A picture is let go, as it may be the decoder's.
+    fn lay_down(&mut self) {
+        let Memory { spare, dormant, .. } = &mut *self.memory;
+        let dormant = dormant.iter_mut().skip(self.step.first_slot);
+        for (value, place) in spare.drain(..).zip(dormant) {
+            if let Value::Detections(mut all) = value
+                && let Some(own) = Arc::get_mut(&mut all)
+            {
+                own.boxes.clear();
+                *place = Some(all);
+            }
+        }
     }
 
     /// Whether every decision lets this element go on.
@@ -555,8 +663,10 @@ impl Visit<'_> {
     /// Collects the values of the properties; false when one is missing that must not be.
     fn gather(&mut self) -> bool {
         let mut args = std::mem::take(&mut self.memory.args);
+        let mut bundles = std::mem::take(&mut *self.bundles);
         args.clear();
-        let complete = self.step.args.iter().all(|source| match self.read(source) {
+        let mut sources = self.step.args.iter();
+        let complete = sources.all(|source| match self.read(source, &mut bundles) {
             Some(value) => {
                 args.push(value);
                 true
@@ -564,10 +674,17 @@ impl Visit<'_> {
             None => false,
         });
         self.memory.args = args;
+        *self.bundles = bundles;
         complete
     }
 
-    fn read(&self, source: &Source) -> Option<Value> {
+    /// Lets go of what was collected for a call. Whoever made these values may use their memory again in the next frame.
+    fn put_away(&mut self) {
+        self.memory.args.clear();
+        self.bundles.empty();
+    }
+
+    fn read(&self, source: &Source, bundles: &mut Bundles) -> Option<Value> {
         let lenient = self.step.manifest.accepts_empty;
         match source {
             Source::Const(value) => Some(value.clone()),
@@ -595,16 +712,32 @@ impl Visit<'_> {
                     found => found,
                 }
             }
-            Source::List(items) => items
-                .iter()
-                .map(|s| self.read(s))
-                .collect::<Option<Vec<_>>>()
-                .map(Value::list),
-            Source::Dict(items) => items
-                .iter()
-                .map(|(key, s)| Some((Arc::clone(key), self.read(s)?)))
-                .collect::<Option<BTreeMap<_, _>>>()
-                .map(|map| Value::Dict(Arc::new(map))),
+            Source::List(items, number) => {
+                let mut list = bundles.list(*number);
+                let place = Arc::get_mut(&mut list)?;
+                let complete = items.iter().all(|source| {
+                    let value = self.read(source, bundles);
+                    value.map(|value| place.push(value)).is_some()
+                });
+                bundles.keep(*number, Value::List(Arc::clone(&list)));
+                complete.then_some(Value::List(list))
+            }
+            Source::Dict(items, number) => {
+                let mut dict = bundles.dict(*number);
+                let place = Arc::get_mut(&mut dict)?;
+                let complete = items.iter().all(|(key, source)| {
+                    let Some(value) = self.read(source, bundles) else {
+                        return false;
+                    };
+                    match place.get_mut(key) {
+                        Some(before) => *before = value,
+                        None => drop(place.insert(Arc::clone(key), value)),
+                    }
+                    true
+                });
+                bundles.keep(*number, Value::Dict(Arc::clone(&dict)));
+                complete.then_some(Value::Dict(dict))
+            }
         }
     }
 
@@ -625,8 +758,6 @@ impl Visit<'_> {
             shared: &mut memory.shared,
             left: self.left,
         });
-        // Whoever made these values may use their memory again in the next frame.
-        memory.args.clear();
         memory.spare.clear();
         match result {
             Ok(()) => true,

@@ -1,8 +1,12 @@
 //! Lets one of several branches go on by a value.
 
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Property, Role, Shape};
+use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/switch_case@v1",
@@ -37,13 +41,60 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 struct Switch;
 
+/// Room for the digits of a whole number.
+#[derive(Default)]
+struct Digits {
+    bytes: [u8; 20],
+    used: usize,
+}
+
+impl fmt::Write for Digits {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let end = self.used + part.len();
+        let place = self.bytes.get_mut(self.used..end).ok_or(fmt::Error)?;
+        place.copy_from_slice(part.as_bytes());
+        self.used = end;
+        Ok(())
+    }
+}
+
+impl Digits {
+    fn text(&self) -> Option<&str> {
+        std::str::from_utf8(self.bytes.get(..self.used)?).ok()
+    }
+}
+
+/// The text by which the language compares a value; texts and whole numbers, by which switches are set frame after frame, take no memory.
+fn text_of<'a>(value: &'a Value, digits: &'a mut Digits) -> Cow<'a, str> {
+    match value {
+        Value::Text(text) => Cow::Borrowed(text),
+        Value::Null => Cow::Borrowed("None"),
+        Value::Bool(true) => Cow::Borrowed("True"),
+        Value::Bool(false) => Cow::Borrowed("False"),
+        Value::Int(number) if write!(digits, "{number}").is_ok() => digits
+            .text()
+            .map_or_else(|| Cow::Owned(number.to_string()), Cow::Borrowed),
+        other => Cow::Owned(other.python_str()),
+    }
+}
+
+fn same_but_for_capitals(a: &str, b: &str) -> bool {
+    if a.is_ascii() && b.is_ascii() {
+        a.eq_ignore_ascii_case(b)
+    } else {
+        // A letter may be written in another way at the end of a word.
+        a.to_lowercase() == b.to_lowercase()
+    }
+}
+
 impl Block for Switch {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let text = call.arg(0).python_str();
         let insensitive = call.boolean(2, false)?;
+        let mut digits = Digits::default();
+        let text = text_of(call.arg(0), &mut digits);
         let chosen = call.cases.iter().position(|key| {
             if insensitive {
-                key.to_lowercase() == text.to_lowercase()
+                same_but_for_capitals(key, &text)
             } else {
                 **key == *text
             }
@@ -51,5 +102,40 @@ impl Block for Switch {
         // The branch of the default comes after those of the keys.
         call.go_on(chosen.unwrap_or(call.cases.len()));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Digits, Value, same_but_for_capitals, text_of};
+
+    #[test]
+    fn a_value_is_compared_by_the_text_that_python_gives_it() {
+        for value in [
+            Value::Null,
+            true.into(),
+            false.into(),
+            Value::Int(0),
+            Value::Int(i64::MIN),
+            Value::Int(i64::MAX),
+            Value::Float(2.0),
+            "Truck".into(),
+            Value::list(vec![Value::Int(1), "a".into()]),
+        ] {
+            let mut digits = Digits::default();
+            assert_eq!(
+                text_of(&value, &mut digits),
+                value.python_str(),
+                "{value:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn capitals_are_those_of_any_script() {
+        for (a, b) in [("TRUCK", "truck"), ("Öl", "öL"), ("ΟΔΟΣ", "οδος")] {
+            assert!(same_but_for_capitals(a, b), "{a} {b}");
+        }
+        assert!(!same_but_for_capitals("truck", "trucks"));
     }
 }
