@@ -1,13 +1,14 @@
 //! One download, without the network: which bytes to ask for, what to do with those that come, when the file is good.
 //!
 //! ```text
-//! open ── rest() ──> the shell asks for `Range: bytes=offset-`, `If-Range: validator` ── start() ── accept()* ── finish()
+//! open ── rest() ──> the shell asks for `Range: bytes=offset-`, `If-Range: validator` ── start() ── accept()* ── check() ── place_all()
 //! ```
 //! Invariants: bytes go to `NAME.onnx.part`, which is kept when the connection breaks and continued next time; only bytes of
 //! the same file are continued, which the checksum proves afterwards, or the server's validator beforehand where no checksum
 //! is known; one process at a time writes a part; the final name appears by rename, after size and checksum were right and the bytes were synced; never more is written than the
 //! stated size, or [`MAX_BYTES`] where none is stated. A file of unknown checksum is only put in place when the caller
-//! trusts it, and its sum is written down so that a later change is noticed.
+//! trusts it, and its sum is written down so that a later change is noticed. The files of one model get their names together ([`place_all`]):
+//! whoever finds its network finds the others that belong to it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -299,11 +300,11 @@ impl Download {
         Ok(self.offset())
     }
 
-    /// Checks size and checksum, syncs, and puts the file in place.
+    /// Checks size and checksum. What is good waits under its part's name until it is [placed](place_all).
     ///
     /// # Errors
     /// [`DownloadError`]; the message says whether the part was kept.
-    pub fn finish(self) -> Result<Downloaded, DownloadError> {
+    pub fn check(self) -> Result<Checked, DownloadError> {
         let received = self.offset();
         if let Some(expected) = self.expected.filter(|expected| received < *expected) {
             return Err(DownloadError::TooShort {
@@ -333,14 +334,19 @@ impl Download {
                 expected,
             });
         }
-        put_in_place(&self.part, &self.plan.target, found).map_err(|source| self.failed(source))?;
-        self.note_validator(None)?;
-        Ok(Downloaded {
-            path: self.plan.target,
-            sha256: found,
-            bytes: received,
+        Ok(Checked {
+            download: self,
+            sum: found,
             known: wanted.is_some(),
         })
+    }
+
+    /// Checks the file and puts it in place by itself.
+    ///
+    /// # Errors
+    /// [`DownloadError`]; the message says whether the part was kept.
+    pub fn finish(self) -> Result<Downloaded, DownloadError> {
+        self.check()?.place()
     }
 
     fn limit(&self) -> u64 {
@@ -386,6 +392,69 @@ impl Download {
             limit: self.expected.unwrap_or(MAX_BYTES).min(self.limit()),
         }
     }
+}
+
+/// A file that is whole and good, and has not got its name yet. No other process writes it meanwhile.
+#[derive(Debug)]
+pub struct Checked {
+    download: Download,
+    sum: Sha256Sum,
+    known: bool,
+}
+
+impl Checked {
+    /// Syncs it and gives it its name.
+    fn place(self) -> Result<Downloaded, DownloadError> {
+        let Self {
+            download,
+            sum,
+            known,
+        } = self;
+        let bytes = download.offset();
+        put_in_place(&download.part, &download.plan.target, sum)
+            .map_err(|source| download.failed(source))?;
+        download.note_validator(None)?;
+        Ok(Downloaded {
+            path: download.plan.target,
+            sha256: sum,
+            bytes,
+            known,
+        })
+    }
+}
+
+/// Gives the files of one model their names, the network, which is at `network` or is the last of them, after all others. An earlier network loses
+/// its name first, so that none is ever found beside files of another version: what is cut off in between leaves a model that is not here, and
+/// files that the next pull need not fetch again.
+///
+/// # Errors
+/// [`DownloadError::Write`].
+pub fn place_all(checked: Vec<Checked>, network: &Path) -> Result<Vec<Downloaded>, DownloadError> {
+    if checked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let write = |done: io::Result<()>| match done {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(DownloadError::Write {
+            path: network.to_owned(),
+            source,
+        }),
+        done => Ok(done.is_ok()),
+    };
+    let is_new = checked
+        .iter()
+        .any(|file| file.download.plan.target == network);
+    let part = with_suffix(network, ".part");
+    let was_here = write(if is_new {
+        fs::remove_file(network)
+    } else {
+        fs::rename(network, &part)
+    })?;
+    let placed = checked.into_iter().map(Checked::place);
+    let placed = placed.collect::<Result<_, _>>()?;
+    if was_here && !is_new {
+        write(fs::rename(&part, network))?;
+    }
+    Ok(placed)
 }
 
 /// Syncs a finished file, renames it into place and writes its checksum down. A crash in between leaves a file for which nobody
@@ -456,6 +525,57 @@ mod tests {
         })?;
         download.accept(body)?;
         download.finish()
+    }
+
+    /// A download of a file of this name whose bytes are all here.
+    fn fetched(dir: &Path, file: &str, body: &[u8]) -> Checked {
+        let mut download = Download::open(PullPlan {
+            sha256: Some(sum(body)),
+            bytes: Some(body.len() as u64),
+            target: dir.join(file),
+            ..plan(dir)
+        })
+        .unwrap();
+        download.accept(body).unwrap();
+        download.check().unwrap()
+    }
+
+    #[test]
+    fn files_of_one_model_get_their_names_together_and_the_network_last() {
+        let dir = tempfile::tempdir().unwrap();
+        let network = dir.path().join("m.onnx");
+        let words = fetched(dir.path(), "words.onnx", b"words");
+        assert!(
+            !dir.path().join("words.onnx").exists(),
+            "not before all are good"
+        );
+        let both = vec![words, fetched(dir.path(), "m.onnx", BODY)];
+        let placed = place_all(both, &network).unwrap();
+        assert_eq!(placed.last().unwrap().path, network);
+        assert_eq!(fs::read(&network).unwrap(), BODY);
+        // A new vocabulary beside the network that stays.
+        let words = fetched(dir.path(), "words.onnx", b"other words");
+        place_all(vec![words], &network).unwrap();
+        assert_eq!(fs::read(&network).unwrap(), BODY);
+        assert_eq!(
+            fs::read(dir.path().join("words.onnx")).unwrap(),
+            b"other words"
+        );
+    }
+
+    #[test]
+    fn what_can_not_be_placed_leaves_no_network_beside_other_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let network = dir.path().join("m.onnx");
+        fs::write(&network, "of an earlier version").unwrap();
+        let words = fetched(dir.path(), "words.onnx", b"words");
+        // A folder that is not empty has the name: no rename succeeds.
+        fs::create_dir_all(dir.path().join("words.onnx/in the way")).unwrap();
+        let both = vec![words, fetched(dir.path(), "m.onnx", BODY)];
+        assert!(place_all(both, &network).is_err());
+        assert!(!network.exists());
+        // What was fetched is here for the next try.
+        assert_eq!(fs::read(dir.path().join("m.onnx.part")).unwrap(), BODY);
     }
 
     #[test]

@@ -21,7 +21,9 @@ pub mod raw;
 pub mod zoo;
 
 pub use digest::Sha256Sum;
-pub use download::{Download, DownloadError, Downloaded, PullPlan, Start, Trust};
+pub use download::{
+    Checked, Download, DownloadError, Downloaded, PullPlan, Start, Trust, place_all,
+};
 pub use manifest::Manifest;
 pub use raw::ManifestError;
 pub use zoo::{MOTION, Opens, PREFERRED, Resolved, Zoo, ZooError};

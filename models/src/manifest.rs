@@ -50,6 +50,10 @@ pub struct Part {
     pub file: String,
     /// Its checksum; absent where it is not a recorded fact.
     pub sha256: Option<Sha256Sum>,
+    /// Its size in bytes, where known.
+    pub bytes: Option<u64>,
+    /// Where it is published.
+    pub url: Option<String>,
 }
 
 /// The network of a model that makes numbers of texts, and what makes tokens of them.
@@ -88,6 +92,9 @@ pub struct LineNetwork {
     pub part: Part,
     /// The picture it wants.
     pub input: Input,
+    /// Where it takes pictures of other sizes: the longest side that it is given, in pixels. A picture then keeps its own size, but one whose shorter side
+    /// is below the input's is scaled up to that, and one that is too long is scaled down. Absent: each is fitted into the input.
+    pub widest: Option<u32>,
     /// Name of its output; empty: the file's first.
     pub outputs: Vec<String>,
     /// Likelihood from which on a pixel is text, `0.0..=1.0`.

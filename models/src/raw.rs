@@ -152,6 +152,8 @@ struct RawManifest {
 struct RawPart {
     file: String,
     sha256: Option<String>,
+    bytes: Option<u64>,
+    url: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -159,6 +161,8 @@ struct RawPart {
 struct RawText {
     file: String,
     sha256: Option<String>,
+    bytes: Option<u64>,
+    url: Option<String>,
     #[serde(default)]
     inputs: Vec<String>,
     output: Option<String>,
@@ -173,10 +177,13 @@ struct RawText {
 struct RawLines {
     file: String,
     sha256: Option<String>,
+    bytes: Option<u64>,
+    url: Option<String>,
     output: Option<String>,
     threshold: f32,
     confidence: f32,
     unclip: f32,
+    widest: Option<u32>,
     input: RawInput,
 }
 
@@ -517,7 +524,13 @@ fn check_names(
 }
 
 /// A file beside the network's. Its name is never a path, so that a manifest from anywhere reaches nothing outside its folder.
-fn check_part(key: &str, file: String, sha256: Option<String>, faults: &mut Faults) -> Part {
+fn check_part(key: &str, raw: RawPart, faults: &mut Faults) -> Part {
+    let RawPart {
+        file,
+        sha256,
+        bytes,
+        url,
+    } = raw;
     let good = (1..=128).contains(&file.len())
         && !file.starts_with('.')
         && file
@@ -536,7 +549,21 @@ fn check_part(key: &str, file: String, sha256: Option<String>, faults: &mut Faul
         }
         sum
     });
-    Part { file, sha256 }
+    if let Some(url) = &url {
+        check_url(&format!("{key}.url"), url, faults);
+    }
+    Part {
+        file,
+        sha256,
+        bytes,
+        url,
+    }
+}
+
+fn check_url(key: &str, text: &str, faults: &mut Faults) {
+    let good =
+        url::Url::parse(text).is_ok_and(|u| matches!(u.scheme(), "https" | "http") && u.has_host());
+    faults.need(good, key, text, "an http or https address");
 }
 
 fn check_text(raw: RawText, task: Option<Task>, faults: &mut Faults) -> Option<TextNetwork> {
@@ -584,17 +611,21 @@ fn check_text(raw: RawText, task: Option<Task>, faults: &mut Faults) -> Option<T
         );
     }
     Some(TextNetwork {
-        part: check_part("text", raw.file, raw.sha256, faults),
+        part: check_part(
+            "text",
+            RawPart {
+                file: raw.file,
+                sha256: raw.sha256,
+                bytes: raw.bytes,
+                url: raw.url,
+            },
+            faults,
+        ),
         inputs: raw.inputs,
         outputs: raw.output.into_iter().collect(),
         context: raw.context,
         fill: fill?,
-        vocabulary: check_part(
-            "text.vocabulary",
-            vocabulary.file,
-            vocabulary.sha256,
-            faults,
-        ),
+        vocabulary: check_part("text.vocabulary", vocabulary, faults),
         tokens,
     })
 }
@@ -622,9 +653,29 @@ fn check_lines(raw: RawLines, task: Option<Task>, faults: &mut Faults) -> Option
         raw.unclip,
         "0.0 to 4.0",
     );
+    let input = check_input("lines.input", &raw.input, faults)?;
+    if let Some(widest) = raw.widest {
+        let least = input.width.max(input.height);
+        faults.need(
+            (least..=MAX_SIDE).contains(&widest),
+            "lines.widest",
+            widest,
+            format!("{least} to {MAX_SIDE} pixels, as its input has {least}"),
+        );
+    }
     Some(LineNetwork {
-        part: check_part("lines", raw.file, raw.sha256, faults),
-        input: check_input("lines.input", &raw.input, faults)?,
+        part: check_part(
+            "lines",
+            RawPart {
+                file: raw.file,
+                sha256: raw.sha256,
+                bytes: raw.bytes,
+                url: raw.url,
+            },
+            faults,
+        ),
+        input,
+        widest: raw.widest,
         outputs: raw.output.into_iter().collect(),
         threshold: raw.threshold,
         confidence: raw.confidence,
@@ -671,9 +722,7 @@ fn check_files(raw: Vec<RawFile>, faults: &mut Faults) -> Vec<ModelFile> {
             sum
         });
         if let Some(text) = &file.url {
-            let good = url::Url::parse(text)
-                .is_ok_and(|u| matches!(u.scheme(), "https" | "http") && u.has_host());
-            faults.need(good, &key("url"), text, "an http or https address");
+            check_url(&key("url"), text, faults);
         }
         if file.url.is_none() && sha256.is_none() {
             faults.add(key("url"), "absent", "a url, a sha256 or both");
@@ -1196,6 +1245,7 @@ mod tests {
             ("threshold = 0.3", "threshold = 30.0", "`lines.threshold`"),
             ("unclip = 1.6", "unclip = -1.0", "`lines.unclip`"),
             ("width = 736", "width = 0", "`lines.input.width`"),
+            ("widest = 1920", "widest = 700", "`lines.widest`"),
             ("file = \"ch_PP", "file = \"/etc/ch_PP", "`lines.file`"),
             ("confidence = 0.5\nstands", "stands", "`confidence`"),
         ] {

@@ -244,6 +244,14 @@ pub enum ZooError {
         /// Which model.
         name: String,
     },
+    /// Nobody publishes a file that belongs to the model besides its network.
+    #[error("nobody publishes {path}, which belongs to `{name}`; put it there and pull again")]
+    PartNotPublished {
+        /// Which model.
+        name: String,
+        /// Where it is looked for.
+        path: PathBuf,
+    },
     /// A name that can't be a file's.
     #[error("`{name}` can't name a model, allowed: 1 to 64 of a-z, 0-9, `-`, `_` and `.`")]
     BadName {
@@ -530,9 +538,12 @@ impl Zoo {
         })
     }
 
-    /// What to fetch for this model: a file with a known checksum before one without. `mirror` is the address of a folder
-    /// that holds `NAME.onnx` for every model an integrator offers; it takes the place of every published address, and what
-    /// comes from it has to be the file that would have been fetched from there.
+    /// What to fetch for this model, its network last: of that a file with a known checksum before one without. `mirror` is the address of a folder
+    /// that holds `NAME.onnx`, and the other files under their names, for every model an integrator offers; it takes the place of every published
+    /// address, and what comes from it has to be the file that would have been fetched from there. A checksum that the user has from elsewhere is that
+    /// of the network.
+    ///
+    /// A file that nobody publishes may be here already; it is left as it is where it is the one that is meant.
     ///
     /// # Errors
     /// [`ZooError`]: no such model, no folder, or no published file.
@@ -541,36 +552,63 @@ impl Zoo {
         name: &str,
         trust: Trust,
         mirror: Option<&str>,
-    ) -> Result<PullPlan, ZooError> {
+    ) -> Result<Vec<PullPlan>, ZooError> {
         if name == MOTION {
             return Err(ZooError::BuiltIn);
         }
         let manifest = self.entries.get(name).ok_or_else(|| self.unknown(name))?;
         // Into our own folder, also where another one has it: what is there need not be what was asked for.
         let folder = self.dirs.first().ok_or(ZooError::NoFolder)?;
-        let target = folder.join(format!("{name}.onnx"));
+        let mirrored =
+            |file: &str| mirror.map(|mirror| format!("{}/{file}", mirror.trim_end_matches('/')));
         let file = manifest
             .files
             .iter()
             .filter(|f| f.url.is_some() || mirror.is_some())
             .min_by_key(|f| f.sha256.is_none());
-        let url = match mirror {
-            Some(folder) => Some(format!("{}/{name}.onnx", folder.trim_end_matches('/'))),
-            None => file.and_then(|f| f.url.clone()),
-        };
+        let network = format!("{name}.onnx");
+        let url = mirrored(&network).or_else(|| file.and_then(|f| f.url.clone()));
         let Some(url) = url else {
             return Err(ZooError::NotPublished {
                 name: name.to_owned(),
             });
         };
-        Ok(PullPlan {
+        let mut plans = Vec::new();
+        for part in manifest.parts() {
+            let target = folder.join(&part.file);
+            let Some(url) = mirrored(&part.file).or_else(|| part.url.clone()) else {
+                if !target.is_file() {
+                    return Err(ZooError::PartNotPublished {
+                        name: name.to_owned(),
+                        path: target,
+                    });
+                }
+                let (found, _) =
+                    digest::of_file(&target).map_err(|source| unreadable(&target, source))?;
+                meant(manifest, part, &target, found)?;
+                continue;
+            };
+            plans.push(PullPlan {
+                name: name.to_owned(),
+                url,
+                sha256: part.sha256,
+                bytes: part.bytes,
+                trust: match trust {
+                    Trust::Sum(_) => Trust::KnownOnly,
+                    trust => trust,
+                },
+                target,
+            });
+        }
+        plans.push(PullPlan {
             name: name.to_owned(),
             url,
             sha256: file.and_then(|f| f.sha256),
             bytes: file.and_then(|f| f.bytes),
             trust,
-            target,
-        })
+            target: folder.join(network),
+        });
+        Ok(plans)
     }
 
     /// Copies a local file into the first models folder and answers the name it has there. The manifest is, in this order: the
@@ -960,8 +998,8 @@ mod tests {
         let zoo = Zoo::with_dirs([mine.clone(), box_s.clone()]);
         assert_eq!(zoo.resolve("a").unwrap().path, box_s.join("a.onnx"));
         assert_eq!(zoo.resolve("b").unwrap().path, mine.join("b.onnx"));
-        let plan = zoo.pull_plan("yolox-nano", Trust::KnownOnly, None).unwrap();
-        assert_eq!(plan.target, mine.join("yolox-nano.onnx"));
+        let plans = zoo.pull_plan("yolox-nano", Trust::KnownOnly, None).unwrap();
+        assert_eq!(plans[0].target, mine.join("yolox-nano.onnx"));
         let listed = zoo.list();
         let a = listed.iter().find(|model| model.name == "a").unwrap();
         assert!(matches!(&a.state, ModelState::Present { path } if path.ends_with("box/a.onnx")));
@@ -1205,12 +1243,40 @@ mod tests {
     }
 
     #[test]
+    fn a_pull_has_every_file_of_a_model_and_the_network_last() {
+        let dir = tempfile::tempdir().unwrap();
+        let zoo = Zoo::with_dir(dir.path());
+        let mirror = Some("http://mirror/models/");
+        let sum = Trust::Sum("0".repeat(64).parse().unwrap());
+        let plans = zoo.pull_plan("pp-ocr-v4", sum, mirror).unwrap();
+        let urls: Vec<_> = plans.iter().map(|plan| plan.url.as_str()).collect();
+        assert_eq!(
+            urls,
+            [
+                "http://mirror/models/ch_PP-OCRv4_det_infer.onnx",
+                "http://mirror/models/pp-ocr-v4.onnx"
+            ]
+        );
+        assert!(
+            plans
+                .iter()
+                .all(|plan| plan.sha256.is_some() && plan.bytes.is_some())
+        );
+        assert_eq!(plans[0].trust, Trust::KnownOnly, "the sum is the network's");
+        let clip = zoo
+            .pull_plan("clip-vit-b-32", Trust::FirstUse, mirror)
+            .unwrap();
+        assert_eq!(clip.len(), 3);
+        assert_eq!(clip[2].target, dir.path().join("clip-vit-b-32.onnx"));
+    }
+
+    #[test]
     fn pull_prefers_a_file_whose_checksum_is_known() {
         let zoo = Zoo::with_dir("models");
-        let plan = zoo.pull_plan("yolox-nano", Trust::KnownOnly, None).unwrap();
-        assert!(plan.sha256.is_some());
-        let plan = zoo.pull_plan("yolox-s", Trust::KnownOnly, None).unwrap();
-        assert!(plan.sha256.is_none() && plan.url.contains("0.1.1rc0"));
+        let plans = zoo.pull_plan("yolox-nano", Trust::KnownOnly, None).unwrap();
+        assert!(plans.len() == 1 && plans[0].sha256.is_some());
+        let plans = zoo.pull_plan("yolox-s", Trust::KnownOnly, None).unwrap();
+        assert!(plans[0].sha256.is_none() && plans[0].url.contains("0.1.1rc0"));
         let none = zoo.pull_plan("yolov8n", Trust::KnownOnly, None);
         assert!(matches!(none, Err(ZooError::NotPublished { .. })));
     }

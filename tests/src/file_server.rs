@@ -1,4 +1,4 @@
-//! An HTTP server of one file that breaks off, lies and refuses on command.
+//! An HTTP server of a few files that breaks off, lies and refuses on command.
 //!
 //! Speaks plain sockets, because a well-behaved HTTP library can't be brought to lie. Invariant: every request is answered
 //! by the next [`Answer`] of the script, by [`Answer::Good`] when the script is used up, and nothing listens any more
@@ -63,6 +63,8 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     body: Arc<Vec<u8>>,
+    /// Files by their names that are others than `body`.
+    others: BTreeMap<String, Arc<Vec<u8>>>,
     etag: Option<String>,
     script: VecDeque<Answer>,
     requests: Vec<Request>,
@@ -83,6 +85,7 @@ impl FileServer {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 body: Arc::new(body),
+                others: BTreeMap::new(),
                 etag: etag.map(|etag| format!("\"{etag}\"")),
                 script: VecDeque::new(),
                 requests: Vec::new(),
@@ -102,6 +105,12 @@ impl FileServer {
     /// Answers the next requests like this.
     pub fn script(&self, answers: impl IntoIterator<Item = Answer>) {
         self.shared.state().script = answers.into_iter().collect();
+    }
+
+    /// Serves this file under its name, whatever the others are.
+    pub fn put(&self, name: &str, body: Vec<u8>) {
+        let mut state = self.shared.state();
+        state.others.insert(name.to_owned(), Arc::new(body));
     }
 
     /// Serves another file from now on.
@@ -126,7 +135,9 @@ fn serve(stream: &TcpStream, shared: &Shared, closed: &Closed) -> anyhow::Result
         let mut state = shared.state();
         let answer = state.script.pop_front().unwrap_or(Answer::Good);
         state.requests.push(request.clone());
-        (state.body.clone(), state.etag.clone(), answer)
+        let name = request.target.rsplit('/').next().unwrap_or_default();
+        let body = state.others.get(name).unwrap_or(&state.body);
+        (Arc::clone(body), state.etag.clone(), answer)
     };
     let mut out = stream;
     let tag = etag

@@ -1,7 +1,7 @@
 //! `watchkeeper models`, and the HTTP half of a pull. The other half – resume, bounds, checksum, rename – is sans-IO in
 //! `watchkeeper-models`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -11,7 +11,9 @@ use serde_json::json;
 use watchkeeper_config::ModelsConfig;
 use watchkeeper_contract::model::ModelState;
 use watchkeeper_models::zoo::{Against, Verified};
-use watchkeeper_models::{Download, Downloaded, MOTION, Manifest, PullPlan, Start, Trust, Zoo};
+use watchkeeper_models::{
+    Checked, Download, Downloaded, MOTION, Manifest, PullPlan, Start, Trust, Zoo, place_all,
+};
 
 use super::args::ModelAction;
 use super::exit::{Exit, Failure};
@@ -48,16 +50,28 @@ pub(super) async fn run(
                 (true, None) => Trust::FirstUse,
                 (false, None) => Trust::KnownOnly,
             };
-            let plan = zoo
+            let plans = zoo
                 .pull_plan(&name, trust, config.mirror.as_deref())
                 .map_err(bad_input)?;
-            let done = pull(plan, out).await?;
-            let value = json!({"model": name, "file": done.path, "sha256": done.sha256.to_string(), "bytes": done.bytes});
+            let done = pull(plans, out).await?;
+            let told = |file: &Downloaded| json!({"file": file.path, "sha256": file.sha256.to_string(), "bytes": file.bytes});
+            let Some((network, parts)) = done.split_last() else {
+                return Ok(());
+            };
+            let mut value = told(network);
+            value["model"] = json!(name);
+            if !parts.is_empty() {
+                value["parts"] = parts.iter().map(told).collect();
+            }
             out.both(&value, || {
+                let besides = parts
+                    .iter()
+                    .map(|part| format!("\nwith {}, sha256 {}", part.path.display(), part.sha256));
                 format!(
-                    "{name} is in {}, sha256 {}",
-                    done.path.display(),
-                    done.sha256
+                    "{name} is in {}, sha256 {}{}",
+                    network.path.display(),
+                    network.sha256,
+                    besides.collect::<String>()
                 )
             });
         }
@@ -203,8 +217,8 @@ fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
     }
 }
 
-/// Fetches one file, continuing after interruptions.
-async fn pull(plan: PullPlan, out: &Output) -> Result<Downloaded, Failure> {
+/// Fetches the files of one model, its network last, and gives them their names when all of them are good.
+async fn pull(plans: Vec<PullPlan>, out: &Output) -> Result<Vec<Downloaded>, Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure::new(Exit::Failed, e.to_string());
     let client = reqwest::Client::builder()
         .read_timeout(SILENCE)
@@ -212,27 +226,59 @@ async fn pull(plan: PullPlan, out: &Output) -> Result<Downloaded, Failure> {
         .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(|e| failed(&e))?;
-    if let Some(here) = Download::already(&plan).map_err(|e| failed(&e))? {
+    let Some(network) = plans.last().cloned() else {
+        return Ok(Vec::new());
+    };
+    let targets: Vec<PathBuf> = plans.iter().map(|plan| plan.target.clone()).collect();
+    let (mut done, mut checked) = (Vec::new(), Vec::new());
+    for plan in plans {
+        match Download::already(&plan).map_err(|e| failed(&e))? {
+            Some(here) => done.push(here),
+            None => checked.push(fetch(&client, plan, out).await?),
+        }
+    }
+    if checked.is_empty() {
         out.note(format!(
             "{} is here already; nothing was fetched",
-            plan.name
+            network.name
         ));
-        return Ok(here);
     }
+    done.extend(place_all(checked, &network.target).map_err(|e| failed(&e))?);
+    done.sort_by_key(|file| targets.iter().position(|target| *target == file.path));
+    Ok(done)
+}
+
+/// What a bar says of a download: the model, and which file where that is not its network.
+fn title(plan: &PullPlan) -> String {
+    let file = plan
+        .target
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
+    if file == format!("{}.onnx", plan.name) {
+        plan.name.clone()
+    } else {
+        format!("{}: {file}", plan.name)
+    }
+}
+
+/// Fetches one file, continuing after interruptions.
+async fn fetch(client: &reqwest::Client, plan: PullPlan, out: &Output) -> Result<Checked, Failure> {
+    let failed = |e: &dyn std::fmt::Display| Failure::new(Exit::Failed, e.to_string());
     let mut attempt = 1;
     loop {
         let mut download = Download::open(plan.clone()).map_err(|e| failed(&e))?;
         let bar = out.byte_bar(download.expected());
-        bar.set_message(plan.name.clone());
+        bar.set_message(title(&plan));
         bar.set_position(download.offset());
         let transferred = if download.is_complete() {
             Ok(())
         } else {
-            transfer(&client, &plan.url, &mut download, &bar).await
+            transfer(client, &plan.url, &mut download, &bar).await
         };
         out.end_live_line();
         match transferred {
-            Ok(()) => return download.finish().map_err(|e| failed(&e)),
+            Ok(()) => return download.check().map_err(|e| failed(&e)),
             Err(Interrupted::Final(failure)) => return Err(failure),
             Err(Interrupted::Passing(why)) if attempt < ATTEMPTS => {
                 out.note(format!("{why}; continuing"));

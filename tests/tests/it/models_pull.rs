@@ -94,6 +94,52 @@ impl Shelf {
         self.has_the_file(&self.body)
     }
 
+    /// Rewrites the manifest of the tiny reader so that both its networks are this server's, and answers their bytes by name.
+    fn reader(&self) -> anyhow::Result<[(&'static str, Vec<u8>); 2]> {
+        const LINES: &str = "own-lines.onnx";
+        let bright = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("models/bright-page.toml");
+        let mut manifest: toml::Table = fs::read_to_string(bright)?.parse()?;
+        manifest.insert("name".to_owned(), OWN.into());
+        let described = |file: &str, bytes: &[u8]| -> anyhow::Result<toml::Table> {
+            let mut table = toml::Table::new();
+            let url = format!("{}/{file}", self.server.folder());
+            table.insert("url".to_owned(), url.into());
+            table.insert("sha256".to_owned(), sum(bytes)?.into());
+            table.insert("bytes".to_owned(), i64::try_from(bytes.len())?.into());
+            Ok(table)
+        };
+        let lines = body(7);
+        self.server.put(LINES, lines.clone());
+        let network = described("own.onnx", &self.body)?;
+        manifest.insert("file".to_owned(), vec![toml::Value::Table(network)].into());
+        let part = manifest
+            .get_mut("lines")
+            .and_then(toml::Value::as_table_mut);
+        let part = part.context("the reader finds lines")?;
+        part.insert("file".to_owned(), LINES.into());
+        part.extend(described(LINES, &lines)?);
+        fs::write(self.path("own.toml"), manifest.to_string())?;
+        Ok([("own.onnx", self.body.clone()), (LINES, lines)])
+    }
+
+    /// Whether exactly these files are in place, whole.
+    fn holds(&self, files: &[(&str, Vec<u8>)]) -> anyhow::Result<()> {
+        for (name, body) in files {
+            ensure!(
+                fs::read(self.path(name))? == *body,
+                "{name} is another file"
+            );
+        }
+        let mut wanted: Vec<String> = files
+            .iter()
+            .flat_map(|(name, _)| [(*name).to_owned(), format!("{name}.sha256")])
+            .chain(["own.toml".to_owned()])
+            .collect();
+        wanted.sort();
+        ensure!(self.names() == wanted, "{:?}", self.names());
+        Ok(())
+    }
+
     fn has_the_file(&self, body: &[u8]) -> anyhow::Result<()> {
         ensure!(fs::read(self.path("own.onnx"))? == body, "another file");
         let recorded = fs::read_to_string(self.path("own.onnx.sha256"))?;
@@ -269,6 +315,76 @@ fn a_pull_that_was_killed_goes_on_and_a_second_one_beside_it_is_refused() -> any
         .first()
         .and_then(|r| r.headers.get("range").cloned());
     assert_eq!(range.as_deref(), Some("bytes=200000-"));
+    Ok(())
+}
+
+#[test]
+fn a_model_of_several_files_is_fetched_whole_and_each_of_them_is_continued() -> anyhow::Result<()> {
+    let shelf = Shelf::new(true, Some("v1"))?;
+    let files = shelf.reader()?;
+    // The first file breaks off, the second too, and goes no further.
+    shelf.server.script([
+        Answer::CutAfter(100_000),
+        Answer::Good,
+        Answer::CutAfter(50_000),
+        Answer::Status(500),
+        Answer::Status(500),
+        Answer::Status(500),
+    ]);
+    shelf.fails(&[OWN], &["own.onnx", "run the command again"])?;
+    ensure!(
+        !shelf.path("own-lines.onnx").exists(),
+        "one without the other"
+    );
+    drop(shelf.server.requests());
+    let out = shelf.pull(&[OWN])?;
+    ensure!(out.status.success(), "{out:?}");
+    shelf.holds(&files)?;
+    let requests = shelf.server.requests();
+    let [only] = &requests[..] else {
+        anyhow::bail!("{requests:?}");
+    };
+    let range = only.headers.get("range").map(String::as_str);
+    assert_eq!(
+        (&*only.target, range),
+        ("/models/own.onnx", Some("bytes=50000-"))
+    );
+    // What is here is not fetched again, and a file that is gone comes back by itself.
+    fs::remove_file(shelf.path("own-lines.onnx"))?;
+    let out = shelf.pull(&[OWN])?;
+    ensure!(out.status.success(), "{out:?}");
+    shelf.holds(&files)?;
+    let targets: Vec<_> = shelf
+        .server
+        .requests()
+        .into_iter()
+        .map(|r| r.target)
+        .collect();
+    assert_eq!(targets, ["/models/own-lines.onnx"]);
+    Ok(())
+}
+
+#[test]
+fn of_a_model_one_of_whose_files_is_another_nothing_is_in_place() -> anyhow::Result<()> {
+    let shelf = Shelf::new(true, None)?;
+    shelf.reader()?;
+    shelf.server.put("own-lines.onnx", body(8));
+    shelf.fails(&[OWN], &["own-lines.onnx", "sha256", "expected"])?;
+    assert_eq!(shelf.names(), ["own.toml"]);
+    // The other way round: the part is good, the network is not.
+    let files = shelf.reader()?;
+    shelf.server.replace(body(9), "v2");
+    shelf.fails(&[OWN], &["own.onnx", "expected"])?;
+    ensure!(
+        !shelf.path("own-lines.onnx").exists(),
+        "one without the other"
+    );
+    shelf.server.replace(shelf.body.clone(), "v3");
+    let out = shelf.pull(&[OWN, "--json"])?;
+    ensure!(out.status.success(), "{out:?}");
+    shelf.holds(&files)?;
+    let said: serde_json::Value = serde_json::from_slice(&out.stdout)?;
+    assert_eq!(said["parts"][0]["sha256"], sum(&files[1].1)?);
     Ok(())
 }
 
