@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use watchkeeper_models::Manifest;
-use watchkeeper_models::manifest::{DecodeKind, Fit, Input, LineNetwork};
+use watchkeeper_models::manifest::{DecodeKind, Fit, Input, Layout, LineNetwork};
 use watchkeeper_vision::frame::{Frame, Picture};
 use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::imaging::warp::Perspective;
@@ -31,7 +31,7 @@ const STEP: u32 = 32;
 /// A line of text, and what it says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadLine {
-    /// What it says; never nothing.
+    /// What it says; never nothing, and without blanks at its ends.
     pub text: String,
     /// The upright box around it, in pixels of the picture.
     pub bbox: BBox,
@@ -52,9 +52,62 @@ pub struct TextReader {
 
 #[derive(Debug)]
 struct Finder {
+    /// As the manifest has it.
+    base: LineNetwork,
+    /// The same with the input for the pictures that come at present.
     network: LineNetwork,
     look: Look,
+    shared: SharedNetwork,
     found: Vec<Line>,
+}
+
+impl Finder {
+    fn new(model: &str, base: LineNetwork, shared: SharedNetwork) -> Self {
+        Self {
+            network: base.clone(),
+            look: Look::new(model, base.input.clone(), Arc::clone(&shared)),
+            base,
+            shared,
+            found: Vec::new(),
+        }
+    }
+
+    /// Gets ready for pictures of this size. Only one size is kept ready: a camera's pictures have one, and an input takes 25 MB for full HD.
+    fn expect(&mut self, model: &str, picture: &Picture) {
+        let input = seen_as(&self.base, picture.width, picture.height);
+        if input != self.network.input {
+            self.look = Look::new(model, input.clone(), Arc::clone(&self.shared));
+            self.network.input = input;
+        }
+    }
+}
+
+/// The input in which a network that finds lines sees a picture of this size.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "sides in pixels, no longer than the widest"
+)]
+fn seen_as(lines: &LineNetwork, width: u32, height: u32) -> Input {
+    let input = &lines.input;
+    let Some(widest) = lines.widest.filter(|_| width > 0 && height > 0) else {
+        return input.clone();
+    };
+    let least = f64::from(input.width.min(input.height));
+    let (width, height) = (f64::from(width), f64::from(height));
+    let scale = (least / width.min(height)).max(1.0);
+    let scale = scale.min(f64::from(widest) / width.max(height));
+    // Such networks halve their input five times; what a side gains or loses by that is too little to squeeze letters.
+    let side = |pixels: f64| {
+        let steps = (pixels * scale / f64::from(STEP)).round() as u32;
+        steps.clamp(1, (widest / STEP).max(1)) * STEP
+    };
+    Input {
+        width: side(width),
+        height: side(height),
+        fit: Fit::Stretch,
+        ..input.clone()
+    }
 }
 
 /// What the file of a network that reads has to be.
@@ -63,8 +116,8 @@ pub(super) fn signature(manifest: &Manifest) -> Signature<'_> {
     if widest(manifest).is_some() {
         let mut axes = input_shape(&manifest.input).map(Some);
         let width = match manifest.input.layout {
-            watchkeeper_models::manifest::Layout::Nchw => 3,
-            watchkeeper_models::manifest::Layout::Nhwc => 2,
+            Layout::Nchw => 3,
+            Layout::Nhwc => 2,
         };
         axes[width] = None;
         signature.inputs = vec![Wanted::axes(axes)];
@@ -74,9 +127,17 @@ pub(super) fn signature(manifest: &Manifest) -> Signature<'_> {
 
 /// What the file of a network that finds lines has to be.
 pub(super) fn lines_signature<'a>(manifest: &'a Manifest, lines: &'a LineNetwork) -> Signature<'a> {
+    let mut axes = input_shape(&lines.input).map(Some);
+    if lines.widest.is_some() {
+        let sides = match lines.input.layout {
+            Layout::Nchw => [2, 3],
+            Layout::Nhwc => [1, 2],
+        };
+        sides.iter().for_each(|side| axes[*side] = None);
+    }
     Signature {
         manifest: &manifest.name,
-        inputs: vec![Wanted::axes(input_shape(&lines.input).map(Some))],
+        inputs: vec![Wanted::axes(axes)],
         outputs: &lines.outputs,
     }
 }
@@ -103,7 +164,7 @@ pub(super) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result
     Ok(())
 }
 
-/// Runs a network that finds lines once.
+/// Runs a network that finds lines once, and on a picture of another size too where it takes others.
 ///
 /// # Errors
 /// [`Rehearsal`], one clause.
@@ -111,14 +172,22 @@ pub(super) fn rehearse_lines(
     network: &mut dyn Network,
     lines: &LineNetwork,
 ) -> Result<(), Rehearsal> {
-    let shape = input_shape(&lines.input);
-    let grey = vec![0.5; shape.iter().product()];
-    let mut decoded = Ok(());
-    let ran = network.infer(&[Feed::floats(&shape, &grey)], &mut |outputs| {
-        decoded = lines::decode(lines, outputs, &mut Vec::new());
-    });
-    ran.map_err(Rehearsal::Run)?;
-    decoded.map_err(Rehearsal::Outputs)
+    let mut tried = lines.clone();
+    let other = lines
+        .widest
+        .map(|_| seen_as(lines, lines.input.width, lines.input.height + STEP));
+    for input in std::iter::once(lines.input.clone()).chain(other) {
+        tried.input = input;
+        let shape = input_shape(&tried.input);
+        let grey = vec![0.5; shape.iter().product()];
+        let mut decoded = Ok(());
+        let ran = network.infer(&[Feed::floats(&shape, &grey)], &mut |outputs| {
+            decoded = lines::decode(&tried, outputs, &mut Vec::new());
+        });
+        ran.map_err(Rehearsal::Run)?;
+        decoded.map_err(Rehearsal::Outputs)?;
+    }
+    Ok(())
 }
 
 fn widest(manifest: &Manifest) -> Option<u32> {
@@ -149,11 +218,7 @@ impl TextReader {
         lines: Option<(LineNetwork, SharedNetwork)>,
     ) -> Self {
         let backend = network.enter().backend();
-        let finder = lines.map(|(lines, network)| Finder {
-            look: Look::new(&manifest.name, lines.input.clone(), network),
-            network: lines,
-            found: Vec::new(),
-        });
+        let finder = lines.map(|(lines, network)| Finder::new(&manifest.name, lines, network));
         Self {
             info: DetectorInfo::of(&manifest, backend),
             manifest,
@@ -179,6 +244,7 @@ impl TextReader {
                 corner(0.0, 1.0),
             ]]);
         };
+        finder.expect(&self.manifest.name, picture);
         let (network, found) = (&finder.network, &mut finder.found);
         let (place, took) = finder.look.at(picture, &[], &mut |outputs| {
             lines::decode(network, outputs, found)
@@ -311,10 +377,11 @@ impl Detector for TextReader {
                 continue;
             };
             let reading = self.line(line, &mut times)?;
-            let says = reading.confidence >= self.manifest.confidence;
-            if says && !reading.text.trim().is_empty() {
+            // What is around a line is read as blanks now and then.
+            let text = reading.text.trim();
+            if reading.confidence >= self.manifest.confidence && !text.is_empty() {
                 out.push(ReadLine {
-                    text: reading.text,
+                    text: text.to_owned(),
                     bbox: bbox.clip(f64::from(rgb.width), f64::from(rgb.height)),
                     confidence: reading.confidence,
                 });
@@ -336,6 +403,24 @@ mod tests {
             Point::new(x + width, y + height),
             Point::new(x, y + height),
         ]
+    }
+
+    #[test]
+    fn a_picture_keeps_its_size_within_bounds_and_small_ones_grow() {
+        let zoo = include_str!("../../../models/zoo/pp-ocr-v4.toml");
+        let manifest = Manifest::parse(std::path::Path::new("ocr.toml"), zoo).unwrap();
+        let mut lines = manifest.lines.unwrap();
+        let size = |lines: &LineNetwork, width, height| {
+            let input = seen_as(lines, width, height);
+            [input.width, input.height]
+        };
+        assert_eq!(size(&lines, 1920, 1080), [1920, 1088]);
+        assert_eq!(size(&lines, 960, 540), [1312, 736]);
+        assert_eq!(size(&lines, 3840, 2160), [1920, 1088]);
+        assert_eq!(size(&lines, 10, 4000), [32, 1920]);
+        assert_eq!(size(&lines, 1, 1), [736, 736]);
+        lines.widest = None;
+        assert_eq!(seen_as(&lines, 1920, 1080), lines.input);
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod mqtt_tls;
 mod outage;
 mod plain_bench;
 mod plain_words;
+mod reading;
 mod rtsp_variants;
 mod rules_document;
 mod run_command;
