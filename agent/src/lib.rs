@@ -9,7 +9,7 @@
 //!   waits to be sent, [`command`] what comes back, [`opinion`] what a model thinks of an event that the box is unsure of, [`channel`] tells people of events, [`sinks`] does what workflows
 //!   want done outside;
 //! - conversations: [`assistant`] turns plain words into proposals and carries out none by itself; [`setter`] has a model with tools work on what the
-//!   rules did not understand; [`dialogue`] is the shell around both, for the command [`cli`] and for the daemon's [`api`];
+//!   rules did not understand, by a [`blueprint`] that the [`coordinator`] chose; [`dialogue`] is the shell around both, for the command [`cli`] and for the daemon's [`api`];
 //! - both: [`runtime_client`] speaks the contract, [`language`] opens the way to a model of language, [`backoff`], [`clock`], [`seldom`], [`service`],
 //!   [`one_line`] and [`wording`] are small parts.
 
@@ -17,11 +17,13 @@ pub mod agent;
 pub mod api;
 pub mod assistant;
 pub mod backoff;
+pub mod blueprint;
 pub mod broker;
 pub mod channel;
 pub mod cli;
 pub mod clock;
 pub mod command;
+pub mod coordinator;
 pub mod dialogue;
 pub mod language;
 pub mod mqtt;

@@ -23,6 +23,7 @@ use super::{Agent, Identity, LEDGER_EVERY, Watchdog};
 use crate::api;
 use crate::api::conversations::{OpensModel, Shop};
 use crate::assistant::trace::Trace;
+use crate::blueprint::Shelf;
 use crate::channel;
 use crate::clock::wall_now;
 use crate::command::{self, CommandBoard, Refusals, Replies};
@@ -237,6 +238,7 @@ impl Agent {
                 folder: folder.clone(),
                 runtime: runtime.clone(),
                 trace: Trace::new(&setup.state_dir.join(TRACE_FOLDER), "agent"),
+                shelf: Shelf::of(&setup.state_dir.join(TRACE_FOLDER)),
                 time: opinions.time,
             })
         });

@@ -606,7 +606,7 @@ async fn understand(
         assist.attach(&name, picture)?;
     }
     let understood = if message.think {
-        assist.think(&message.text).await
+        assist.think(&message.text, None).await
     } else {
         assist.hear(&message.text).await
     };

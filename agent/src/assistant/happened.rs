@@ -28,6 +28,7 @@ pub struct Search {
     end: u64,
     pages: usize,
     found: Vec<Event>,
+    moments: Vec<Timestamp>,
     number: u64,
     over: bool,
 }
@@ -37,6 +38,8 @@ pub struct Search {
 pub struct Happened {
     /// The newest of the events, the oldest first.
     pub events: Vec<Event>,
+    /// When each of all of them happened, newest first, where its clock was not unset: at most as many as records are looked at.
+    pub moments: Vec<Timestamp>,
     /// How many there are in all.
     pub number: u64,
     /// The journal goes back further than was looked.
@@ -53,6 +56,7 @@ impl Search {
             end: last.0,
             pages: 0,
             found: Vec::new(),
+            moments: Vec::new(),
             number: 0,
             over: false,
         }
@@ -89,6 +93,9 @@ impl Search {
             }
             if self.is_wanted(&event) {
                 self.number += 1;
+                if event.at.quality != TimeQuality::Unsynced {
+                    self.moments.extend(time(&event));
+                }
                 if self.found.len() < MAX_SHOWN && !self.wanted.only_number {
                     self.found.push(*event);
                 }
@@ -134,6 +141,7 @@ impl Search {
         self.found.reverse();
         Happened {
             events: self.found,
+            moments: self.moments,
             number: self.number,
             cut: !self.over && self.end > self.floor,
         }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use super::run::shape::{NamedLine, NamedZone};
+use crate::blueprint::Name;
 
 /// Headless edge vision: watches cameras, decides, remembers, reports.
 #[derive(Debug, Parser)]
@@ -79,6 +80,8 @@ pub enum Command {
     Chat,
     /// Print what was asked in plain words, proposed, confirmed and done, and what the agent asked a model about doubtful events.
     Trace(TraceArgs),
+    /// List, show, create, change, copy and delete blueprints: which jobs a model of language has here, and what each may use and spend.
+    Blueprints(BlueprintArgs),
     /// List, fetch, check and add models.
     Models {
         /// What to do [default: list].
@@ -291,15 +294,69 @@ pub struct AskArgs {
     /// Leave the rules aside and let the configured model of language look, write a workflow and propose it.
     #[arg(long)]
     pub think: bool,
+    /// Leave the rules aside and let the configured model of language work on it by this blueprint.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["think", "yes"])]
+    pub blueprint: Option<String>,
     /// A picture that the request is about, JPEG or PNG. It goes to the configured model of language.
     #[arg(long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
     /// Say yes to a proposal that was shown before. One that would mean something else by now is shown anew and not carried out.
-    #[arg(long, value_name = "ID", conflicts_with_all = ["text", "yes", "think", "image"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["text", "yes", "think", "blueprint", "image"])]
     pub confirm: Option<String>,
     /// Understand it as if it were said then, such as 2026-03-28T21:10:00+01:00: for trying what a time in a request means.
     #[arg(long, value_name = "TIME", hide = true)]
     pub at: Option<Timestamp>,
+}
+
+/// Flags of `blueprints`.
+#[derive(Debug, Clone, Args)]
+pub struct BlueprintArgs {
+    /// What to do [default: list].
+    #[command(subcommand)]
+    pub action: Option<BlueprintAction>,
+    /// Those of the agent (second opinions, its API) in the box's state folder, and not those of your own `ask` and `chat`.
+    #[arg(long, global = true)]
+    pub agent: bool,
+}
+
+/// What to do with blueprints.
+#[derive(Debug, Clone, Subcommand)]
+pub enum BlueprintAction {
+    /// List them, the built-in ones too.
+    List,
+    /// Print one, as its file is written.
+    Show {
+        /// Name.
+        name: String,
+    },
+    /// Create one from a file.
+    Create {
+        /// Name.
+        name: Name,
+        /// The file; `-` is standard input.
+        #[arg(long, value_name = "FILE")]
+        from: PathBuf,
+    },
+    /// Change one, in the editor of EDITOR where nothing else gives the text. A built-in one gets a file in its place.
+    Update {
+        /// Name.
+        name: Name,
+        /// The file with the new text; `-` is standard input, which is taken too where it is no terminal.
+        #[arg(long, value_name = "FILE")]
+        from: Option<PathBuf>,
+    },
+    /// Copy one to another name.
+    Duplicate {
+        /// Name.
+        name: Name,
+        /// Name of the copy.
+        new: Name,
+    },
+    /// Delete the file of one. The built-in ones stay.
+    Delete {
+        /// Name.
+        name: Name,
+    },
 }
 
 /// Flags of `trace`.

@@ -52,8 +52,8 @@ struct Ask<'o> {
 
 impl Ask<'_> {
     async fn request(&mut self, text: &str, args: &AskArgs) -> Result<(), Failure> {
-        let (reply, here) = if args.think {
-            self.assist.think(text).await?
+        let (reply, here) = if args.think || args.blueprint.is_some() {
+            self.assist.think(text, args.blueprint.as_deref()).await?
         } else {
             self.assist.hear(text).await?
         };

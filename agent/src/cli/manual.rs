@@ -148,8 +148,8 @@ watch, count, line, zone, stay, hours, cool-down, confidence, change, stop, paus
 - Zones and lines of pipelines that run are places with a name: a zone `loading_bay` on camera `dock` is \"the loading bay\". Two of the same name and different shape are not.
 - A camera of which no picture was seen yet is opened for a moment where a request needs the size of its picture.
 - What the rules do not understand goes to the model of language, where `[llm]` names one. First a small one puts it into words that the rules read; that is taken where nothing is left out.
-  Else a larger one works with tools: it looks at the cameras, writes a workflow, sees it drawn on the real picture, tries it on moving ones and proposes it. `ask --think`, and `/think` in
-  the chat, go there at once; `--image FILE` and `/image FILE` give it a picture. What it does is shown while it works, with what it cost at the end.
+  Else that call says by which blueprint ([blueprints.md](blueprints.md)) a model works on it with tools: a question is answered by one that can only look; to set something up a larger one looks at the
+  cameras, writes a workflow, sees it drawn on the real picture, tries it on moving ones and proposes it. `ask --think`, and `/think` in the chat, go there at once, `ask --blueprint NAME` to the one that you name; `--image FILE` and `/image FILE` give it a picture. What it does is shown while it works, with what it cost at the end.
 - A model changes nothing. Its proposal is shown with its own sentence, with what the definition *really* is (made by the box), with the preview, what the dry run gave and the difference to
   what runs; it waits for the same yes, and `--yes` does not take it. Whatever keeps the model away is one sentence, and the rules go on. A command that was ended in the middle goes on
   where it was when the same words are said within an hour; nothing is done twice.
@@ -165,7 +165,7 @@ In the chat a line that ends in `\\` goes on in the next one, the tabulator comp
 With `--json` the chat reads a line and prints objects with a `type`: `proposal`, `done`, `dropped`, `question`, `answer`, `cameras`, `pipelines`, `status`, `events`, `notes`, `remembered`,
 `note`, `step` (what a model does: `thought`, `action`, `failure`, `plan`), `said` (its words beside a proposal), `failure` (with the exit code that `ask` would have).
 
-`$XDG_STATE_HOME/watchkeeper` (`~/.local/state/watchkeeper`) holds the proposals that wait (16 at most), the notes, the previews (40 at most), requests that a model works on, the history of the chat and the trace: what was asked, proposed, confirmed
+`$XDG_STATE_HOME/watchkeeper` (`~/.local/state/watchkeeper`) holds the proposals that wait (16 at most), the notes, the previews (40 at most), your blueprints, requests that a model works on, the history of the chat and the trace: what was asked, proposed, confirmed
 and done, without passwords, in two files of 1 MiB at most. `watchkeeper trace` prints it. Only its owner can look into the folder.
 ";
 

@@ -2,11 +2,12 @@
 //!
 //! Map: [`args`] is what a person types, [`exit`] what a script gets back, `output` the only place that writes;
 //! `run` is the whole house for one watch, `remote` asks a runtime that is there, `ask` and `chat` do so in plain words (by [`crate::dialogue`], of
-//! which `showing` is what a person reads; `trace` shows what came of it, `state_folder` is where a person's own state lies), the rest works
+//! which `showing` is what a person reads; `trace` shows what came of it, `blueprints` says what a model may do there, `state_folder` is where a person's own state lies), the rest works
 //! without one.
 
 pub mod args;
 mod ask;
+mod blueprints;
 mod chat;
 mod configuration;
 mod doctor;
@@ -92,6 +93,7 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
         }
         Command::Broker { port } => return broker(port),
         Command::Trace(args) => return trace::run(args, &global, out),
+        Command::Blueprints(args) => return blueprints::run(args, &global, out),
         other => other,
     };
     let config = match &command {
@@ -133,6 +135,7 @@ async fn online(
         | Command::Completions { .. }
         | Command::Man { .. }
         | Command::Trace(_)
+        | Command::Blueprints(_)
         | Command::Broker { .. } => Ok(()),
     }
 }

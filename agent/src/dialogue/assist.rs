@@ -23,8 +23,8 @@ use watchkeeper_plain::intent::Look;
 use watchkeeper_plain::{Change, Missing, Plain, Question};
 
 use super::rewording::{Said, Unsaid, reword};
-use super::setting_up::{Request, SettingUp};
 use super::told::{Teller, Told};
+use super::working::{Request, Working};
 use crate::assistant::conversation::{Conversation, Reply, Shown};
 use crate::assistant::difference::Difference;
 use crate::assistant::made::words;
@@ -32,9 +32,12 @@ use crate::assistant::offer::Offer;
 use crate::assistant::situation::Situation;
 use crate::assistant::trace::Trace;
 use crate::assistant::waiting::{By, Waiting, WaitingError};
+use crate::blueprint::shelf::Listed;
+use crate::blueprint::{Flaw, Job, Shelf, flaw};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::now;
 use crate::clock::wall_now;
+use crate::coordinator::{self, Chooser, NotHere, Routed};
 use crate::runtime_client::{ClientError, RuntimeClient};
 use crate::setter::ahead::Ahead;
 use crate::setter::gate::Channel;
@@ -215,16 +218,27 @@ impl Assist {
         Ok((reply, here))
     }
 
-    /// Has a model work on a request without asking the rules.
+    /// Has a model work on a request without asking the rules: by the blueprint of this name, else by that of the set-up.
     ///
     /// # Errors
-    /// When the runtime or the model is no help.
-    pub async fn think(&mut self, text: &str) -> Result<(Reply, Situation), Failure> {
+    /// When there is no such blueprint, or the runtime or the model is no help.
+    pub async fn think(
+        &mut self,
+        text: &str,
+        blueprint: Option<&str>,
+    ) -> Result<(Reply, Situation), Failure> {
+        let routed = match blueprint {
+            Some(name) => self.named(name)?,
+            None => {
+                let shelf = self.shelf();
+                coordinator::set_up(&shelf, Chooser::Person).map_err(at_fault)?
+            }
+        };
         let here = self.situation().await?;
         self.note("request", || json!({"text": text, "think": true}));
         let client = self.language()?;
         let attached = std::mem::take(&mut self.attached);
-        let reply = self.set_up(&client, text, attached, &here).await;
+        let reply = self.work(&client, text, attached, routed, &here).await;
         let reply = reply.map_err(|why| Failure::new(Exit::Failed, why))?;
         self.by_model = true;
         self.trace_reply(&reply);
@@ -280,22 +294,33 @@ impl Assist {
             }
         };
         let mut reworded = None;
+        let shelf = self.shelf();
+        let mut routed = coordinator::set_up(&shelf, Chooser::Pictures).map_err(at_fault)?;
         if attached.is_empty() {
-            match reword(&client, text, &here.scene(&here.now)).await {
+            let jobs = coordinator::choices(&shelf);
+            routed.by = Chooser::Nobody;
+            match reword(&client, text, &here.scene(&here.now), &jobs).await {
+                Ok(said) if said.reworded.request.is_empty() => {
+                    routed = coordinator::chosen(&said.reworded.job, &shelf).map_err(at_fault)?;
+                    self.note("not_reworded", || {
+                        json!({
+                            "sentence": "the model has no words for it that the rules understand", "model": said.model,
+                            "usd": said.cost.dollars(), "job": said.reworded.job,
+                        })
+                    });
+                }
                 Ok(said) => {
+                    routed = coordinator::chosen(&said.reworded.job, &shelf).map_err(at_fault)?;
                     let before = self.conversation.clone();
                     let reply = self.by_rules(&said.reworded.request, here, true).await?;
-                    let is_whole = said.reworded.left_out.is_empty()
-                        && match &reply {
-                            Reply::Offer(offer) => offer.is_whole(),
-                            Reply::Look(_) | Reply::Ask(_) => true,
-                            _ => false,
-                        };
+                    let left_out = &said.reworded.left_out;
+                    let is_whole = coordinator::takes(routed.blueprint.job, left_out, &reply);
                     self.tell_reworded(&said, is_whole);
                     if is_whole {
                         return Ok(Some(reply));
                     }
-                    if matches!(reply, Reply::Offer(_)) {
+                    let is_set_up = routed.blueprint.job == Job::SetUp;
+                    if is_set_up && matches!(reply, Reply::Offer(_)) {
                         reworded = Some((said, reply, self.conversation.clone()));
                     }
                     self.conversation = before;
@@ -309,7 +334,7 @@ impl Assist {
                 }
             }
         }
-        match self.set_up(&client, text, attached, here).await {
+        match self.work(&client, text, attached, routed, here).await {
             Ok(reply) => Ok(Some(reply)),
             Err(why) => {
                 self.no_help(&why);
@@ -359,15 +384,45 @@ impl Assist {
         }
     }
 
-    /// Has a model look around, write a workflow, see it and propose it.
-    async fn set_up(
+    /// The blueprints there are. What is wrong with one is told, and takes no other away.
+    fn shelf(&self) -> Vec<Listed> {
+        let Ok(home) = &self.parts.home else {
+            return Shelf::built_in();
+        };
+        match Shelf::of(home).list() {
+            Ok((all, _)) => {
+                for trouble in all.iter().filter_map(Listed::trouble) {
+                    self.note("damaged_blueprint", || json!({"sentence": trouble}));
+                    self.say(&trouble);
+                }
+                all
+            }
+            Err(error) => {
+                self.say(&format!("{error}; the built-in blueprints serve"));
+                Shelf::built_in()
+            }
+        }
+    }
+
+    /// The blueprint that a person named.
+    fn named(&self, name: &str) -> Result<Routed, Failure> {
+        let home = self.parts.home.as_ref();
+        let home = home.map_err(|why| Failure::new(Exit::Failed, why.clone()))?;
+        let listed = Shelf::of(home).get(name).map_err(NotHere::from);
+        let routed = listed.and_then(coordinator::named);
+        routed.map_err(|why| Failure::input(why.to_string()))
+    }
+
+    /// Has a model work on a request by a blueprint.
+    async fn work(
         &mut self,
         client: &Client,
         text: &str,
         attached: Vec<(String, Bytes)>,
+        routed: Routed,
         here: &Situation,
     ) -> Result<Reply, String> {
-        let setting_up = SettingUp {
+        let working = Working {
             client,
             runtime: &self.parts.client,
             preferred: self.parts.preferred.clone(),
@@ -377,11 +432,12 @@ impl Assist {
         };
         let request = Request {
             text,
+            routed,
             channel: self.parts.channel,
             attached,
             earlier: self.earlier.iter().cloned().collect(),
         };
-        let (end, ahead) = setting_up.run(request).await?;
+        let (end, ahead) = working.run(request).await?;
         self.unsettled = Some(ahead);
         match end {
             End::Answer { text } => Ok(self.conversation.answer(text)),
@@ -822,6 +878,11 @@ async fn look_at(client: RuntimeClient, camera: SourceId) {
     if let Err(error) = client.source_frame(&camera).await {
         tracing::debug!(%camera, %error, "no picture came");
     }
+}
+
+/// A blueprint of this build that can't be read.
+fn at_fault(flaws: Vec<Flaw>) -> Failure {
+    Failure::new(Exit::Failed, flaw::sentence(&flaws))
 }
 
 fn unkept(error: MemoryError) -> Failure {

@@ -1,7 +1,7 @@
 //! The shell around the assistant, for whoever speaks with it: a person at a terminal ([`crate::cli`]), a program over HTTP ([`crate::api`]).
 //!
 //! Map: [`assist`] asks the runtime how things are, has a text heard, tells what came of it and carries out what was confirmed; [`rewording`] and
-//! [`setting_up`] are the two ways in which a model helps; [`told`] is what is said meanwhile, in the form that programs read.
+//! [`working`] are the two ways in which a model helps, [`crate::coordinator`] chooses; [`told`] is what is said meanwhile, in the form that programs read.
 //!
 //! Invariants:
 //! - the only requests that change what the box does are made by [`Assist::tell`](assist::Assist::tell), for an offer that a yes was said to;
@@ -9,5 +9,5 @@
 
 pub mod assist;
 pub mod rewording;
-pub mod setting_up;
 pub mod told;
+pub mod working;

@@ -1,6 +1,6 @@
-//! One call of a small model that puts what was not understood into words that are.
+//! One call of a small model that puts what was not understood into words that are, and says who is to work on it otherwise.
 //!
-//! It comes before the loop with tools ([`super::setting_up`]): a request in another language or in unusual words is then one call of the smallest
+//! It comes before the loop with tools ([`super::working`]): a request in another language or in unusual words is then one call of the smallest
 //! model, where the loop takes four and more of a larger one, with the instructions and pictures in each.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, JobSpec};
 use watchkeeper_plain::Scene;
 
-use crate::assistant::reword::{self, NoRewording, Reworded};
+use crate::assistant::reword::{self, Choice, NoRewording, Reworded};
 
 /// Time for one rewording: a person waits for it.
 const TIME: Duration = Duration::from_secs(30);
@@ -42,12 +42,17 @@ pub enum Unsaid {
     Talk(#[from] watchkeeper_llm::conversation::ConversationError),
 }
 
-/// Asks the model to put `text` into other words.
+/// Asks the model to put `text` into other words, and to choose one of `jobs`.
 ///
 /// # Errors
 /// When nothing came of it.
-pub async fn reword(client: &Client, text: &str, scene: &Scene) -> Result<Said, Unsaid> {
-    let talk = reword::talk(text, scene)?;
+pub async fn reword(
+    client: &Client,
+    text: &str,
+    scene: &Scene,
+    jobs: &[Choice],
+) -> Result<Said, Unsaid> {
+    let talk = reword::talk(text, scene, jobs)?;
     let mut job = client.begin(JobSpec {
         name: "reword".to_owned(),
         tier: Tier::Small,

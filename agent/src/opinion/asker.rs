@@ -1,4 +1,5 @@
-//! Asks a model about one event: fetches the picture, shows it to the small model and, where that is in doubt, to a larger one.
+//! Asks a model about one event: fetches the picture, shows it to the small model and, where that is in doubt, to a larger one; as the blueprint of
+//! the triage has it.
 //!
 //! Invariants: nothing here holds up the agent's loop: it runs as a task of its own, with what may block on threads for that; whatever keeps an answer away is one sentence. The budget
 //! is asked before each attempt, by `watchkeeper_llm`.
@@ -20,8 +21,10 @@ use watchkeeper_store::Store;
 
 use super::{Answer, Case, Opinion, talk, verdict};
 use crate::assistant::trace::Trace;
+use crate::blueprint::{self, Blueprint, Shelf, Size};
 use crate::language::Way;
 use crate::runtime_client::RuntimeClient;
+use crate::setter::prompt::own;
 
 /// Asks.
 #[derive(Debug)]
@@ -36,6 +39,8 @@ pub struct Asker {
     pub runtime: RuntimeClient,
     /// What was asked and what came of it.
     pub trace: Trace,
+    /// Where the blueprint of the job is.
+    pub shelf: Shelf,
     /// Time that one model has.
     pub time: Duration,
 }
@@ -71,8 +76,13 @@ impl Asker {
             asker.way.client(&asker.folder, books)
         })
         .await?;
-        let small = self.job(&client, case, Tier::Small, Detail::Glance);
-        let Look { said, model, cost } = self.look(small, case, &file).await;
+        let blueprint = self.blueprint().await?;
+        let first = match blueprint.model {
+            Size::Small => Detail::Glance,
+            Size::Large => Detail::Work,
+        };
+        let first = self.job(&client, case, blueprint.model.tier(), first);
+        let Look { said, model, cost } = self.look(first, case, &file, &blueprint).await;
         let opinion = said?;
         let first = Answer {
             opinion,
@@ -81,10 +91,11 @@ impl Asker {
         };
         let larger = self.job(&client, case, Tier::Medium, Detail::Work);
         // Where money is to be saved, or only one model is configured, there is no larger one.
-        if !first.opinion.is_doubtful() || larger.model().id == first.model {
+        let is_all = blueprint.steps < 2 || first.cost >= blueprint.cost;
+        if !first.opinion.is_doubtful() || larger.model().id == first.model || is_all {
             return Ok(first);
         }
-        let Look { said, model, cost } = self.look(larger, case, &file).await;
+        let Look { said, model, cost } = self.look(larger, case, &file, &blueprint).await;
         let cost = first.cost + cost;
         let doubt = json!({
             "sentence": format!("{} is in doubt, so {model} is asked", first.model),
@@ -102,9 +113,21 @@ impl Asker {
         })
     }
 
+    /// The blueprint of the job, read anew for each event: a person may have changed it.
+    async fn blueprint(&self) -> Result<Blueprint, String> {
+        let shelf = self.shelf.clone();
+        let (blueprint, trouble) = blocking(move || shelf.serving(blueprint::Job::Triage)).await?;
+        if let Some(trouble) = trouble {
+            tracing::warn!("{trouble}");
+            self.noted("damaged_blueprint", json!({"sentence": trouble}))
+                .await;
+        }
+        Ok(blueprint)
+    }
+
     fn job(&self, client: &Client, case: &Case, tier: Tier, detail: Detail) -> Job {
         client.begin(JobSpec {
-            name: format!("verdict/{}", case.event.id),
+            name: format!("{}/{}", blueprint::Job::Triage.name(), case.event.id),
             tier,
             detail,
             time: self.time,
@@ -112,8 +135,8 @@ impl Asker {
     }
 
     /// Shows the picture to the model of this job.
-    async fn look(&self, mut job: Job, case: &Case, file: &Bytes) -> Look {
-        let said = self.show(&mut job, case, file).await;
+    async fn look(&self, mut job: Job, case: &Case, file: &Bytes, by: &Blueprint) -> Look {
+        let said = self.show(&mut job, case, file, by).await;
         let (_, cost) = job.spent();
         Look {
             said,
@@ -123,13 +146,19 @@ impl Asker {
     }
 
     /// Every attempt stands in the trace afterwards, with its end.
-    async fn show(&self, job: &mut Job, case: &Case, file: &Bytes) -> Result<Opinion, String> {
+    async fn show(
+        &self,
+        job: &mut Job,
+        case: &Case,
+        file: &Bytes,
+        by: &Blueprint,
+    ) -> Result<Opinion, String> {
         let (model, detail) = (job.model(), job.detail());
         let sees = model.image_tier;
         let sees = sees.ok_or_else(|| format!("the model {} takes no pictures", model.id))?;
         let file = file.clone();
         let prepared = blocking(move || prepare(&file, sees, detail)).await?;
-        let talk = talk::talk(case, prepared.picture)?;
+        let talk = talk::talk(case, prepared.picture, own(by))?;
         let mut again = Vec::new();
         let mut shown = |progress: Progress<'_>| {
             if let Progress::Again { fault, .. } = progress {
@@ -144,7 +173,7 @@ impl Asker {
         }
         let (usage, cost) = job.spent();
         let mut particulars = json!({
-            "event": event, "model": model, "usd": cost.dollars(), "tokens": usage.total(),
+            "event": event, "model": model, "usd": cost.dollars(), "tokens": usage.total(), "blueprint": by.name,
         });
         match reply {
             Ok(reply) => {

@@ -3,7 +3,8 @@
 //! The conversation is a new one for each event and each model. It begins with a call of `get_event` that the harness makes in the model's place, and the event is its result: text
 //! and picture from outside stand in the result of a tool and nowhere else, which is where providers train their models to take no orders from.
 //!
-//! Invariants: the instructions are the same bytes for every event, so that a cache can keep them, and hold nothing from outside; `get_event` is the only tool, it changes
+//! Invariants: the instructions are the same bytes for every event, so that a cache can keep them, and hold nothing from outside (behind them stands
+//! what the owner's blueprint adds); `get_event` is the only tool, it changes
 //! nothing, and no second call of it is run.
 
 use serde_json::{Value, json};
@@ -34,11 +35,11 @@ Answer with one JSON object and nothing else:
 
 const QUESTION: &str = "The box is unsure of an event. Get it, and give your opinion on it.";
 
-/// The conversation in which a model is asked about `case`, of which `picture` is the picture.
+/// The conversation in which a model is asked about `case`, of which `picture` is the picture. `own` is what the blueprint adds.
 ///
 /// # Errors
 /// A sentence; never, in a build that passed its tests.
-pub fn talk(case: &Case, picture: Picture) -> Result<Conversation, String> {
+pub fn talk(case: &Case, picture: Picture, own: Option<String>) -> Result<Conversation, String> {
     let schema =
         json!({"type": "object", "additionalProperties": false, "properties": {}, "required": []});
     let tool = Tool::new(
@@ -63,7 +64,8 @@ pub fn talk(case: &Case, picture: Picture) -> Result<Conversation, String> {
         is_error: false,
     };
     let build = || {
-        let mut talk = Conversation::new(vec![SYSTEM.to_owned()], vec![tool])?;
+        let system = std::iter::once(SYSTEM.to_owned()).chain(own).collect();
+        let mut talk = Conversation::new(system, vec![tool])?;
         talk.say(vec![QUESTION.into()])?;
         talk.pretend(vec![AssistantPart::Call(call)])?;
         talk.answer(vec![result])?;
@@ -132,7 +134,7 @@ mod tests {
         };
         rule.reason = HOSTILE.to_owned();
         rule.zone = Some(HOSTILE.to_owned());
-        let talk = talk(&Case::of(&event), picture()).unwrap();
+        let talk = talk(&Case::of(&event), picture(), None).unwrap();
         assert_eq!(talk.system(), [SYSTEM.to_owned()]);
         let tools: Vec<&str> = talk.tools().iter().map(Tool::name).collect();
         assert_eq!(tools, ["get_event"], "nothing to act with");
@@ -163,8 +165,16 @@ mod tests {
 
     #[test]
     fn the_beginning_of_every_conversation_is_the_same() {
-        let first = talk(&Case::of(&doubtful(1, 1, Severity::Info)), picture()).unwrap();
-        let other = talk(&Case::of(&doubtful(2, 9, Severity::Critical)), picture()).unwrap();
+        let own = || Some("Here dogs are let in.".to_owned());
+        let first = talk(&Case::of(&doubtful(1, 1, Severity::Info)), picture(), own()).unwrap();
+        let other = talk(
+            &Case::of(&doubtful(2, 9, Severity::Critical)),
+            picture(),
+            own(),
+        )
+        .unwrap();
+        assert_eq!(first.system().len(), 2);
+        assert_eq!(first.system()[0], SYSTEM);
         assert_eq!(first.system(), other.system());
         assert_eq!(first.tools(), other.tools());
         assert_eq!(first.turns()[..2], other.turns()[..2]);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::tool::Registered;
+use super::brief::Brief;
 use super::turn::{Head, PATIENCE_S, Record, Turn};
 use crate::assistant::waiting::make_private;
 
@@ -130,7 +130,7 @@ impl Ahead {
         request: &str,
         socket: &str,
         now: Timestamp,
-        tools: &Registered,
+        brief: &Brief,
     ) -> Result<Left, AheadError> {
         let mut left = Left::default();
         let Ok(entries) = fs::read_dir(folder) else {
@@ -164,9 +164,10 @@ impl Ahead {
                 && head.request == request
                 && head.socket == socket
                 && (0..=PATIENCE_S).contains(&age)
-                && ahead.says_the_same(tools);
+                && head.blueprint == brief.blueprint.name.as_str()
+                && ahead.says_the_same(brief);
             if fits {
-                for record in ahead.turn.resumed(tools) {
+                for record in ahead.turn.resumed(&brief.tools) {
                     ahead.note(record)?;
                 }
                 left.same = Some(ahead);
@@ -179,10 +180,10 @@ impl Ahead {
     }
 
     /// Whether this version would begin with the same instructions and tools.
-    fn says_the_same(&self, tools: &Registered) -> bool {
+    fn says_the_same(&self, brief: &Brief) -> bool {
         let talk = self.turn.talk();
-        let same_tools = tools.told().is_ok_and(|told| told == talk.tools());
-        talk.system() == [super::prompt::instructions()] && same_tools
+        let same_tools = brief.tools.told().is_ok_and(|told| told == talk.tools());
+        talk.system() == brief.system && same_tools
     }
 
     /// The turn in a file, as far as its records make sense. What stands behind is cut off.
@@ -224,21 +225,16 @@ impl Ahead {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use super::super::gate::Channel;
     use super::super::prompt::FIRST_CALL;
     use super::super::turn::Next;
-    use super::super::turn::testing::{begins, begun, came, nothing, says};
+    use super::super::turn::testing::{begins, begun, brief, came, nothing, says};
     use super::*;
 
     const WORDS: &str = "count the goats";
 
-    fn tools() -> Registered {
-        Registered::of(Channel::Ask)
-    }
-
     fn left(folder: &Path, request: &str, at_s: i64) -> Left {
         let now = Timestamp::from_second(at_s).unwrap();
-        Ahead::left(folder, request, "/run/a.sock", now, &tools()).unwrap()
+        Ahead::left(folder, request, "/run/a.sock", now, &brief()).unwrap()
     }
 
     /// A turn in which a note is about to be written.
@@ -286,7 +282,7 @@ mod tests {
         }
         drop(noting(dir.path()));
         let now = Timestamp::from_second(60).unwrap();
-        let other = Ahead::left(dir.path(), WORDS, "/run/b.sock", now, &tools()).unwrap();
+        let other = Ahead::left(dir.path(), WORDS, "/run/b.sock", now, &brief()).unwrap();
         assert_eq!(other.closed.len(), 1);
     }
 

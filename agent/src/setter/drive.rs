@@ -16,11 +16,11 @@ use watchkeeper_llm::{Ask, Job};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::ahead::{Ahead, AheadError};
+use super::brief::Brief;
 use super::facts::Fact;
-use super::gate::Channel;
 use super::hands::Hands;
-use super::tool::{Given, Outcome, Registered};
-use super::turn::{End, MAX_ASKS, Next, Record, refusal};
+use super::tool::{Given, Outcome};
+use super::turn::{End, Next, Record, refusal};
 use crate::assistant::trace::Trace;
 
 /// Most tokens of one answer. A workflow of twenty steps takes some 2,000.
@@ -84,10 +84,8 @@ impl Stopped {
 pub struct Driver<'d> {
     /// The way to the box.
     pub hands: &'d Hands,
-    /// The tools.
-    pub tools: &'d Registered,
-    /// Which way the request came in.
-    pub channel: Channel,
+    /// What it works by.
+    pub brief: &'d Brief,
     /// Where it is traced; `None`: nowhere.
     pub trace: Option<&'d Trace>,
 }
@@ -162,7 +160,8 @@ impl Driver<'_> {
         };
         self.note("model", || json!({
             "turn": ahead.turn.head().id, "model": reply.model, "stop": reply.stop, "usd": cost.dollars(),
-            "tokens": reply.usage.total(), "nth": ahead.turn.spent().asks + 1, "of_most": MAX_ASKS,
+            "tokens": reply.usage.total(), "nth": ahead.turn.spent().asks + 1, "of_most": ahead.turn.head().steps,
+            "blueprint": ahead.turn.head().blueprint,
         }));
         for part in &reply.turn.parts {
             let (what, text) = match part {
@@ -199,7 +198,9 @@ impl Driver<'_> {
         seen: &mut (dyn FnMut(Seen<'_>) + Send),
     ) -> Result<(), Stopped> {
         let id = ahead.turn.head().id.clone();
-        let permit = ahead.turn.permit(call, self.tools, self.channel);
+        let permit = ahead
+            .turn
+            .permit(call, &self.brief.tools, self.brief.channel);
         self.note("gate", || {
             let tool = permit.as_ref().ok();
             json!({

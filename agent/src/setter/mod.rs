@@ -1,7 +1,8 @@
 //! A model of language sets up what the rules did not understand: it looks around, writes a workflow, sees it on the real picture, tries it, and
-//! proposes it. Nothing it does changes what the box does.
+//! proposes it. With fewer tools and other instructions the same loop answers questions and keeps the archive ([`crate::blueprint`]). Nothing it does
+//! changes what the box does.
 //!
-//! Map: [`turn`] is the state of one request, from its first look to its end; [`facts`] what the tools have left in it; [`gate`] who may use what;
+//! Map: [`brief`] is what a blueprint comes to on a channel, [`turn`] is the state of one request, from its first look to its end; [`facts`] what the tools have left in it; [`gate`] who may use what;
 //! [`prompt`] what the model is told, [`geometry`] what a place in a picture is worth, [`drawn`] the workflow that shows a workflow. They are
 //! sans-IO. [`ahead`] is the file that a turn is written to before it goes on, [`hands`] the way to the box, [`tool`] the tools, one file each,
 //! and [`drive`] the loop that has them all work together.
@@ -16,6 +17,7 @@
 //! Not here: what a call costs and whether it may be made (`watchkeeper-llm`), the yes, and who shows what ([`crate::cli`]).
 
 pub mod ahead;
+pub mod brief;
 pub mod drawn;
 pub mod drive;
 pub mod facts;

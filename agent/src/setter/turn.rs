@@ -7,7 +7,8 @@
 //! - a call is run only after its [`Record::Begins`], and gets exactly one [`Record::Came`]; one that had begun when the process died is run again only
 //!   where it only looks ([`Turn::resumed`]);
 //! - calls of an answer that did not stop for them are never run;
-//! - it ends: after [`MAX_ASKS`] calls of the model, the last of which may not use a tool.
+//! - it ends: after as many calls of the model as its blueprint allows, at most [`MAX_ASKS`], the last of which may not use a tool; or after the call
+//!   by which its money was spent.
 //!
 //! Sans-IO. Not here: who writes the records, who asks the model, who runs a tool.
 
@@ -45,6 +46,24 @@ pub struct Head {
     pub at: Timestamp,
     /// Socket of the runtime that it is about.
     pub socket: String,
+    /// Name of the blueprint that it is done by.
+    #[serde(default = "before_blueprints")]
+    pub blueprint: String,
+    /// Most calls of the model, as the blueprint had them when it began.
+    #[serde(default = "most_asks")]
+    pub steps: u32,
+    /// No further call is made once this was spent; `None`: the limits of the box alone count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
+}
+
+/// What every turn was before there were blueprints: a file of such a one may be gone on with.
+fn before_blueprints() -> String {
+    crate::blueprint::Job::SetUp.name().to_owned()
+}
+
+const fn most_asks() -> u32 {
+    MAX_ASKS
 }
 
 /// What happened, as it is written down before anything is done about it.
@@ -335,12 +354,19 @@ impl Turn {
         if let Some(open) = self.open.iter().find(|open| open.result.is_none()) {
             return Next::Run(open.call.clone());
         }
+        let most = self.head.steps.clamp(1, MAX_ASKS);
+        let may_ask = self.spent.asks < most && !self.is_spent();
         match &self.stop {
-            Some(Stop::Pause) | None if self.spent.asks < MAX_ASKS => Next::Ask {
-                last: self.spent.asks + 1 == MAX_ASKS,
+            Some(Stop::Pause) | None if may_ask => Next::Ask {
+                last: self.spent.asks + 1 == most,
             },
             Some(_) | None => Next::End(self.conclusion()),
         }
+    }
+
+    /// Whether the money of its blueprint is gone.
+    fn is_spent(&self) -> bool {
+        self.head.cost.is_some_and(|most| self.spent.cost >= most)
     }
 
     /// What all of it comes to.
@@ -350,7 +376,15 @@ impl Turn {
             let made = Box::new(made);
             return End::Proposal { made, text };
         }
+        // What was said before calls that led to nothing more is no answer.
+        let is_cut = self.stop.is_none() && self.is_spent();
         match text.as_str() {
+            _ if is_cut => End::Nothing {
+                why: format!(
+                    "{} was spent on it, which is as much as the blueprint {} allows for one request",
+                    self.spent.cost, self.head.blueprint
+                ),
+            },
             "" => End::Nothing {
                 why: "the model came to no answer".to_owned(),
             },
@@ -461,8 +495,10 @@ pub(crate) mod testing {
     use watchkeeper_llm::conversation::AssistantPart;
     use watchkeeper_llm::raw_json::RawJson;
 
+    use super::super::brief::Brief;
     use super::super::prompt::{self, FIRST_CALL};
     use super::*;
+    use crate::blueprint::{Job, built_in};
 
     pub(crate) fn head(request: &str) -> Head {
         Head {
@@ -470,11 +506,19 @@ pub(crate) mod testing {
             request: request.to_owned(),
             at: Timestamp::UNIX_EPOCH,
             socket: "/run/a.sock".to_owned(),
+            blueprint: "set-up".to_owned(),
+            steps: MAX_ASKS,
+            cost: None,
         }
     }
 
+    /// What the built-in blueprint of a set-up comes to.
+    pub(crate) fn brief() -> Brief {
+        Brief::new(built_in::of(Job::SetUp).unwrap(), Channel::Ask)
+    }
+
     pub(crate) fn begun(request: &str) -> Record {
-        let talk = prompt::talk(request, &Registered::of(Channel::Ask)).unwrap();
+        let talk = prompt::talk(request, &brief()).unwrap();
         Record::Begun {
             format: FORMAT,
             head: head(request),
@@ -569,12 +613,12 @@ mod tests {
 
     use super::super::facts::ModelWords;
     use super::super::prompt::FIRST_CALL;
-    use super::testing::{began_names, begins, begun, came, looked, nothing, says};
+    use super::testing::{began_names, begins, begun, came, head, looked, nothing, says};
     use super::*;
     use crate::assistant::made::MadeChange;
 
     fn tools() -> Registered {
-        Registered::of(Channel::Chat)
+        Registered::of(Channel::Chat, crate::blueprint::Job::SetUp.tools())
     }
 
     fn stop() -> Fact {
@@ -717,6 +761,57 @@ mod tests {
             }
         }
         assert_eq!(asks, MAX_ASKS);
+    }
+
+    #[test]
+    fn it_ends_when_its_blueprint_allows_no_more_calls_or_no_more_money() {
+        let begin = |change: &dyn Fn(&mut Head)| {
+            let Record::Begun {
+                format,
+                mut head,
+                talk,
+            } = begun("x")
+            else {
+                panic!("a beginning");
+            };
+            change(&mut head);
+            let mut turn = Turn::begin(Record::Begun { format, head, talk }).unwrap();
+            turn.take(begins(FIRST_CALL)).unwrap();
+            turn.take(came(FIRST_CALL, Vec::new())).unwrap();
+            turn
+        };
+        let step = |turn: &mut Turn, id: &str| {
+            turn.take(says("so", &[(id, "list_cameras", nothing())]))
+                .unwrap();
+            turn.take(begins(id)).unwrap();
+            turn.take(came(id, Vec::new())).unwrap();
+        };
+        let mut short = begin(&|head| head.steps = 2);
+        assert_eq!(short.next(), Next::Ask { last: false });
+        step(&mut short, "a");
+        assert_eq!(short.next(), Next::Ask { last: true });
+        // Each answer costs 5.
+        let mut poor = begin(&|head| head.cost = Some(Money(6)));
+        step(&mut poor, "a");
+        assert_eq!(poor.next(), Next::Ask { last: false });
+        step(&mut poor, "b");
+        let Next::End(End::Nothing { why }) = poor.next() else {
+            panic!("{:?}", poor.next());
+        };
+        assert!(why.contains("blueprint set-up"), "{why}");
+        // An answer that came with the last of the money is one.
+        let mut just = begin(&|head| head.cost = Some(Money(5)));
+        just.take(says("There are none.", &[])).unwrap();
+        assert!(matches!(just.next(), Next::End(End::Answer { .. })));
+    }
+
+    #[test]
+    fn a_turn_of_a_version_without_blueprints_is_a_set_up() {
+        let mut old = serde_json::to_value(head("x")).unwrap();
+        for member in ["blueprint", "steps"] {
+            old.as_object_mut().unwrap().remove(member);
+        }
+        assert_eq!(serde_json::from_value::<Head>(old).unwrap(), head("x"));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! its own.
 
 mod address;
+mod blueprint;
 mod config;
 mod contract;
 mod decoders;
@@ -38,6 +39,7 @@ pub struct Target {
 /// Every target, by name.
 pub const TARGETS: &[Target] = &[
     target("address", address::address),
+    target("blueprint", blueprint::blueprint),
     target("config", config::config),
     target("contract", contract::contract),
     target("decoders", decoders::decoders),

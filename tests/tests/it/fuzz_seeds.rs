@@ -133,6 +133,7 @@ macro_rules! replay {
 
 replay! {
     addresses_are_read_or_refused_and_never_show_a_password: "address",
+    a_blueprint_is_below_the_ceiling_of_its_job_or_refused_with_a_remedy: "blueprint",
     configurations_are_right_or_refused_with_reasons: "config",
     documents_of_the_contract_do_not_drift: "contract",
     outputs_of_any_network_become_boxes_in_the_picture_or_an_error: "decoders",

@@ -5,6 +5,7 @@ mod agent_api;
 mod api_document;
 mod bad_input;
 mod bare_box;
+mod blueprints;
 mod capture_http;
 mod capture_rtsp;
 mod channels;

@@ -304,7 +304,7 @@ pub(super) struct Call {
     /// When.
     #[schema(value_type = String)]
     at: Timestamp,
-    /// What for, such as `setup/01J…`, `reword` or `verdict/01J…`.
+    /// What for, such as `set-up/01J…`, `reword` or `triage/01J…`.
     job: String,
     /// The model.
     model: String,

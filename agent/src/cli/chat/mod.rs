@@ -177,7 +177,7 @@ impl Chat<'_> {
 
     async fn think(&mut self, text: &str) -> Result<(), Failure> {
         let before = self.assist.conversation.shown().cloned();
-        let (reply, here) = self.assist.think(text).await?;
+        let (reply, here) = self.assist.think(text, None).await?;
         self.assist.tell(before.as_ref(), reply, &here).await
     }
 }

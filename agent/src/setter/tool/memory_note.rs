@@ -46,7 +46,7 @@ fn note(given: Given<'_>) -> Result<Outcome, String> {
     };
     let entry = Entry {
         camera,
-        tags: Tag::new("setup").into_iter().collect(),
+        tags: Tag::new(&given.head.blueprint).into_iter().collect(),
         // In its conversation stood what cameras and people named: it may have been made to say this.
         ..Entry::new(
             Kind::Observation,

@@ -1,4 +1,4 @@
-//! The tools of a model that sets up a watch, one file each.
+//! The tools of a model that sets up a watch, answers a question or keeps the archive, one file each.
 //!
 //! Two tiers: what there is is listed in few words ([`list_workflow_blocks`]), and told in full for one thing at a time ([`get_block_details`]), so that
 //! two hundred blocks cost nothing before they are wanted.
@@ -10,6 +10,7 @@ mod dry_run_workflow;
 mod get_block_details;
 mod get_snapshot;
 mod infer_image;
+mod keep_pattern;
 mod list_available_models;
 mod list_cameras;
 mod list_streams;
@@ -149,7 +150,7 @@ impl From<Result<Self, String>> for Outcome {
 }
 
 /// Every tool, in the order in which a model is told of them. A change of it empties every provider's cache.
-const ALL: [&Tool; 18] = [
+const ALL: [&Tool; 19] = [
     &look_around::TOOL,
     &list_cameras::TOOL,
     &get_snapshot::TOOL,
@@ -167,18 +168,21 @@ const ALL: [&Tool; 18] = [
     &query_events::TOOL,
     &memory_search::TOOL,
     &memory_note::TOOL,
+    &keep_pattern::TOOL,
     &update_plan::TOOL,
 ];
 
-/// The tools that a channel has.
+/// The tools that a job has on a channel.
 #[derive(Debug, Clone)]
 pub struct Registered(Vec<&'static Tool>);
 
 impl Registered {
-    /// Those of `channel`. What it may never use it isn't told of.
+    /// Those of `wanted` that `channel` may use. What may never be used a model isn't told of.
     #[must_use]
-    pub fn of(channel: Channel) -> Self {
-        let may = |tool: &&&'static Tool| super::gate::allows(channel, tool.effect).is_ok();
+    pub fn of(channel: Channel, wanted: &[&str]) -> Self {
+        let may = |tool: &&&'static Tool| {
+            wanted.contains(&tool.name) && super::gate::allows(channel, tool.effect).is_ok()
+        };
         Self(ALL.iter().filter(may).copied().collect())
     }
 
@@ -224,7 +228,8 @@ mod tests {
 
     #[test]
     fn every_tool_can_be_told_to_every_provider_and_says_what_it_is_for() {
-        let told = Registered::of(Channel::Ask).told();
+        let names: Vec<&str> = ALL.iter().map(|tool| tool.name).collect();
+        let told = Registered::of(Channel::Ask, &names).told();
         let told = told.unwrap_or_default();
         assert_eq!(told.len(), ALL.len());
         for tool in ALL {
@@ -236,7 +241,8 @@ mod tests {
 
     #[test]
     fn where_nobody_can_say_yes_there_is_nothing_to_put_up() {
-        let tools = Registered::of(Channel::Unattended);
+        let names: Vec<&str> = ALL.iter().map(|tool| tool.name).collect();
+        let tools = Registered::of(Channel::Unattended, &names);
         for tool in ALL {
             let is_there = tools.find(tool.name).is_some();
             assert_eq!(is_there, tool.effect == Effect::Read, "{}", tool.name);

@@ -1,4 +1,4 @@
-//! The shell around [`crate::setter`]: begins or resumes the turn, tells what the model does, notes what was learned.
+//! The shell around [`crate::setter`]: has a model work on a request by a blueprint. It begins or resumes the turn, tells what the model does, notes what was learned.
 //!
 //! Invariant: nothing here changes what the box does; what comes of a turn is a proposal that waits, or words.
 
@@ -10,7 +10,6 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use ulid::Ulid;
-use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::conversation::ToolCall;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, JobSpec};
@@ -20,13 +19,14 @@ use super::told::{Step, Teller, Told};
 use crate::assistant::made::words;
 use crate::assistant::trace::Trace;
 use crate::clock::wall_now;
+use crate::coordinator::Routed;
 use crate::runtime_client::RuntimeClient;
 use crate::setter::ahead::Ahead;
+use crate::setter::brief::Brief;
 use crate::setter::drive::{Driver, Seen};
 use crate::setter::gate::Channel;
 use crate::setter::hands::{Hands, MEMORY, open_memory};
 use crate::setter::prompt;
-use crate::setter::tool::Registered;
 use crate::setter::turn::{End, FORMAT, Head, Record};
 use crate::wording::{counted, cut};
 
@@ -46,6 +46,8 @@ const SHOWN: usize = 200;
 pub struct Request<'r> {
     /// The person's words.
     pub text: &'r str,
+    /// Who is to work on them, and who chose that.
+    pub routed: Routed,
     /// Which way they came in.
     pub channel: Channel,
     /// Pictures that came with them.
@@ -54,8 +56,8 @@ pub struct Request<'r> {
     pub earlier: Value,
 }
 
-/// Who sets up.
-pub struct SettingUp<'s> {
+/// Who has a model work.
+pub struct Working<'s> {
     /// The way to the model.
     pub client: &'s Client,
     /// The runtime.
@@ -70,28 +72,30 @@ pub struct SettingUp<'s> {
     pub out: Arc<dyn Teller>,
 }
 
-impl std::fmt::Debug for SettingUp<'_> {
+impl std::fmt::Debug for Working<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SettingUp")
+        f.debug_struct("Working")
             .field("folder", &self.folder)
             .finish_non_exhaustive()
     }
 }
 
-impl SettingUp<'_> {
+impl Working<'_> {
     /// Has the model work on a request. What it came to is handed over with its file, which the caller forgets when it has shown it.
     ///
     /// # Errors
     /// A sentence, when nothing came of it.
     pub async fn run(&self, request: Request<'_>) -> Result<(End, Ahead), String> {
-        let tools = Registered::of(request.channel);
+        let Routed { blueprint, by } = request.routed;
+        let brief = Brief::new(blueprint, request.channel);
+        let blueprint = &brief.blueprint;
         let turns = self.folder.join(match request.channel {
             Channel::Remote => REMOTE_TURNS,
             Channel::Ask | Channel::Chat | Channel::Local | Channel::Unattended => TURNS,
         });
         let socket = self.runtime.socket().display().to_string();
         let now = Timestamp::now();
-        let left = Ahead::left(&turns, request.text, &socket, now, &tools);
+        let left = Ahead::left(&turns, request.text, &socket, now, &brief);
         let left = left.map_err(|e| e.to_string())?;
         for head in &left.closed {
             self.note("broken_off", json!({"turn": head.id, "text": head.request}));
@@ -115,8 +119,11 @@ impl SettingUp<'_> {
                     request: request.text.to_owned(),
                     at: now,
                     socket,
+                    blueprint: blueprint.name.to_string(),
+                    steps: blueprint.steps,
+                    cost: Some(blueprint.cost),
                 };
-                let talk = Box::new(prompt::talk(request.text, &tools)?);
+                let talk = Box::new(prompt::talk(request.text, &brief)?);
                 let first = Record::Begun {
                     format: FORMAT,
                     head,
@@ -125,9 +132,13 @@ impl SettingUp<'_> {
                 Ahead::begin(&turns, first).map_err(|e| e.to_string())?
             }
         };
+        self.note("blueprint", json!({
+            "turn": ahead.turn.head().id, "blueprint": blueprint.name, "job": blueprint.job, "chosen_by": by,
+            "sentence": format!("{} works on it (job {})", blueprint.name, blueprint.job.name()),
+        }));
         let mut job = self.client.begin(JobSpec {
-            name: format!("setup/{}", ahead.turn.head().id),
-            tier: Tier::Medium,
+            name: format!("{}/{}", blueprint.name, ahead.turn.head().id),
+            tier: blueprint.model.tier(),
             detail: Detail::Work,
             time: TIME,
         });
@@ -143,8 +154,7 @@ impl SettingUp<'_> {
         };
         let driver = Driver {
             hands: &hands,
-            tools: &tools,
-            channel: request.channel,
+            brief: &brief,
             trace: self.trace,
         };
         let came = driver
@@ -154,7 +164,7 @@ impl SettingUp<'_> {
         self.cost(&ahead);
         match came {
             Ok(end) => {
-                self.reflect(&hands, &ahead, &end);
+                self.reflect(&hands, &ahead, &end, &brief);
                 Ok((end, ahead))
             }
             Err(stopped) => {
@@ -207,22 +217,24 @@ impl SettingUp<'_> {
             return;
         }
         let sentence = format!(
-            "{}: {} of the model, {} of tools, {} tokens ({} from the cache), {}",
+            "{}: {} of the model, {} of tools, {} tokens ({} from the cache), {} (blueprint {})",
             words(ahead.turn.model()),
             counted(u64::from(spent.asks), "call"),
             counted(u64::from(spent.runs), "call"),
             spent.usage.total(),
             spent.usage.cache_read,
             spent.cost,
+            ahead.turn.head().blueprint,
         );
         self.note("cost", json!({
             "turn": ahead.turn.head().id, "sentence": sentence, "usd": spent.cost.dollars(), "tokens": spent.usage.total(),
+            "blueprint": ahead.turn.head().blueprint,
         }));
         self.say(&sentence);
     }
 
     /// Keeps what was learned, in fixed sentences: names that were checked, and numbers.
-    fn reflect(&self, hands: &Hands, ahead: &Ahead, end: &End) {
+    fn reflect(&self, hands: &Hands, ahead: &Ahead, end: &End, brief: &Brief) {
         let turn = &ahead.turn;
         let came = match end {
             End::Answer { .. } => "an answer".to_owned(),
@@ -234,7 +246,7 @@ impl SettingUp<'_> {
         };
         let failed = turn.failed().iter();
         let failed: Vec<String> = failed
-            .filter(|(name, _)| Registered::of(Channel::Ask).find(name).is_some())
+            .filter(|(name, _)| brief.tools.find(name).is_some())
             .map(|(name, times)| format!("{name} {times} times"))
             .collect();
         let failed = match failed.as_slice() {
@@ -242,7 +254,8 @@ impl SettingUp<'_> {
             failed => format!("failed on the way: {}", failed.join(", ")),
         };
         let sentence = format!(
-            "A request that the rules did not understand came to {came} after {} calls of the model and {} of tools; {failed}.",
+            "A request that the blueprint {} worked on came to {came} after {} calls of the model and {} of tools; {failed}.",
+            brief.blueprint.name,
             turn.spent().asks,
             turn.spent().runs
         );
@@ -257,7 +270,9 @@ impl SettingUp<'_> {
             .map_err(|e| e.to_string())
             .and_then(|words| {
                 let entry = Entry {
-                    tags: Tag::new("setup").into_iter().collect(),
+                    tags: Tag::new(brief.blueprint.name.as_str())
+                        .into_iter()
+                        .collect(),
                     ..Entry::new(Kind::Lesson, Origin::Agent, words)
                 };
                 let mut memory = open_memory(folder)?;

@@ -1,0 +1,73 @@
+//! The name of a blueprint.
+//!
+//! Invariant: it is the name of a file in one folder and nothing else, and one word of a trace.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Longest name, in characters.
+pub const MAX_NAME: usize = 32;
+
+/// Text that is no name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is not a name of a blueprint; use 1 to {MAX_NAME} of a-z, 0-9 and '-', with a letter first"
+)]
+pub struct BadName(pub String);
+
+/// The name of a blueprint.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Name(String);
+
+impl Name {
+    /// Checks `value` and wraps it.
+    ///
+    /// # Errors
+    /// [`BadName`] when it is empty, too long or holds another character.
+    pub fn new(value: &str) -> Result<Self, BadName> {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let begins = value.starts_with(|c: char| c.is_ascii_lowercase());
+        if begins && value.len() <= MAX_NAME && value.chars().all(fits) {
+            Ok(Self(value.to_owned()))
+        } else {
+            Err(BadName(value.chars().take(80).collect()))
+        }
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::str::FromStr for Name {
+    type Err = BadName;
+
+    fn from_str(value: &str) -> Result<Self, BadName> {
+        Self::new(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_can_be_no_path_and_no_flag() {
+        for good in ["set-up", "a", "night-2"] {
+            assert!(Name::new(good).is_ok(), "{good}");
+        }
+        let long = "a".repeat(MAX_NAME + 1);
+        for bad in ["", "-a", "../a", "a/b", "A", "a.md", "2a", long.as_str()] {
+            assert!(Name::new(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! The text of a blueprint → a blueprint, or everything that is wrong with it.
+//!
+//! ```text
+//! +++
+//! job = "question"
+//! when = "Somebody asks about the loading dock."
+//! tools = ["look_around", "query_events"]
+//! model = "small"
+//!
+//! [limits]
+//! steps = 4
+//! cost_usd = 0.02
+//! +++
+//! Answer in Polish. The dock is on camera dock; deliveries come before ten.
+//! ```
+//!
+//! Between the lines of `+++` stands TOML, behind them what the model is told besides.
+
+use toml::{Table, Value};
+use watchkeeper_llm::money::Money;
+
+use super::{Blueprint, Flaw, Job, MAX_BYTES, MAX_INSTRUCTIONS, MAX_WHEN, Name, Size, built_in};
+
+const FENCE: &str = "+++";
+const KEYS: [&str; 5] = ["job", "when", "tools", "model", "limits"];
+const LIMITS: [&str; 2] = ["steps", "cost_usd"];
+
+/// Reads the blueprint `name` from the text of its file.
+///
+/// # Errors
+/// With everything that is wrong, at least one.
+pub fn read(name: &Name, text: &str) -> Result<Blueprint, Vec<Flaw>> {
+    let (front, body) = split(text).map_err(|flaw| vec![flaw])?;
+    let table: Table = front.parse().map_err(|e: toml::de::Error| {
+        // The reader's own words, without the drawing of the line.
+        let remedy = "mend that line, or begin anew from `watchkeeper blueprints show NAME`";
+        vec![Flaw::new("front matter", "", e.message(), remedy)]
+    })?;
+    let mut reader = Reader { flaws: Vec::new() };
+    let read = reader.blueprint(name, &table, body);
+    match read {
+        Some(blueprint) if reader.flaws.is_empty() => Ok(blueprint),
+        _ => Err(reader.flaws),
+    }
+}
+
+/// The front matter and what stands behind it.
+fn split(text: &str) -> Result<(&str, &str), Flaw> {
+    if text.len() > MAX_BYTES {
+        let (found, most) = (
+            format!("{} bytes", text.len()),
+            format!("write at most {MAX_BYTES} bytes"),
+        );
+        return Err(Flaw::new("file", found, "it is too large", &most));
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let fenced = || {
+        let rest = text.trim_start().strip_prefix(FENCE)?;
+        let rest = rest.strip_prefix('\r').unwrap_or(rest).strip_prefix('\n')?;
+        let mut at = 0;
+        for line in rest.split_inclusive('\n') {
+            if line.trim_end() == FENCE {
+                return Some((rest.get(..at)?, rest.get(at + line.len()..)?));
+            }
+            at += line.len();
+        }
+        None
+    };
+    fenced().ok_or_else(|| {
+        Flaw::new(
+            "front matter",
+            "",
+            "it does not begin with a line +++, the fields, and another line +++",
+            "begin with both lines, as `watchkeeper blueprints show question` has them",
+        )
+    })
+}
+
+struct Reader {
+    flaws: Vec<Flaw>,
+}
+
+impl Reader {
+    fn flaw(&mut self, flaw: Flaw) {
+        self.flaws.push(flaw);
+    }
+
+    /// `None` where the job is not known, without which nothing else can be judged.
+    fn blueprint(&mut self, name: &Name, table: &Table, body: &str) -> Option<Blueprint> {
+        self.known(table, "", &KEYS);
+        let job = self.job(name, table.get("job"))?;
+        let empty = Table::new();
+        let limits = match table.get("limits") {
+            None => &empty,
+            Some(Value::Table(limits)) => limits,
+            Some(other) => {
+                self.flaw(Flaw::new(
+                    "limits",
+                    other,
+                    "it is no table",
+                    "write a section [limits]",
+                ));
+                &empty
+            }
+        };
+        self.known(limits, "limits.", &LIMITS);
+        Some(Blueprint {
+            name: name.clone(),
+            job,
+            when: self.when(table.get("when")),
+            instructions: self.instructions(body),
+            tools: self.tools(job, table.get("tools")),
+            model: self.model(table.get("model")),
+            steps: self.steps(job, limits.get("steps")),
+            cost: self.cost(job, limits.get("cost_usd")),
+        })
+    }
+
+    fn known(&mut self, table: &Table, before: &str, known: &[&'static str]) {
+        for (key, value) in table {
+            if !known.contains(&key.as_str()) {
+                let remedy = format!("leave it out; there are: {}", known.join(", "));
+                let flaw = Flaw::new(
+                    &format!("{before}{key}"),
+                    value,
+                    "there is no such field",
+                    &remedy,
+                );
+                self.flaw(flaw.near(key, known.iter().copied()));
+            }
+        }
+    }
+
+    fn job(&mut self, name: &Name, value: Option<&Value>) -> Option<Job> {
+        let names = Job::ALL.map(Job::name);
+        let remedy = format!("write one of {}", names.join(", "));
+        let Some(value) = value else {
+            self.flaw(Flaw::new("job", "", "it is missing", &remedy));
+            return None;
+        };
+        let Some(job) = value.as_str().and_then(Job::named) else {
+            let flaw = Flaw::new("job", value, "there is no such job", &remedy);
+            let written = value.as_str().unwrap_or_default();
+            self.flaw(flaw.near(written, names));
+            return None;
+        };
+        if let Some(own) = built_in::job_of(name)
+            && own != job
+        {
+            let remedy = format!(
+                "write job = {:?}, or give the blueprint another name",
+                own.name()
+            );
+            let problem = format!("the built-in blueprint {name} is of another job");
+            self.flaw(Flaw::new("job", value, &problem, &remedy));
+        }
+        Some(job)
+    }
+
+    fn when(&mut self, value: Option<&Value>) -> String {
+        let remedy = format!(
+            "say in one line of at most {MAX_WHEN} characters when this is the right one: a model that routes reads it"
+        );
+        let Some(value) = value else {
+            self.flaw(Flaw::new("when", "", "it is missing", &remedy));
+            return String::new();
+        };
+        let text = value.as_str().map(str::trim).unwrap_or_default();
+        let fits = (1..=MAX_WHEN).contains(&text.chars().count());
+        if !fits || text.chars().any(char::is_control) {
+            self.flaw(Flaw::new("when", value, "it is no such line", &remedy));
+        }
+        text.to_owned()
+    }
+
+    fn instructions(&mut self, body: &str) -> String {
+        let text = body.trim().replace("\r\n", "\n");
+        if text.len() > MAX_INSTRUCTIONS {
+            let found = format!("{} bytes", text.len());
+            let remedy =
+                format!("write at most {MAX_INSTRUCTIONS}: a model reads them at each call");
+            self.flaw(Flaw::new(
+                "instructions",
+                found,
+                "they are too long",
+                &remedy,
+            ));
+        }
+        let hidden = |c: char| c.is_control() && c != '\n' && c != '\t';
+        if text.contains(hidden) {
+            let remedy = "take control characters out";
+            self.flaw(Flaw::new(
+                "instructions",
+                "",
+                "there is something in them that can't be seen",
+                remedy,
+            ));
+        }
+        text
+    }
+
+    fn tools(&mut self, job: Job, value: Option<&Value>) -> Vec<&'static str> {
+        let all = job.tools();
+        let Some(value) = value else {
+            return all.to_vec();
+        };
+        let there = format!("the job {} may have: {}", job.name(), all.join(", "));
+        let Some(wanted) = value.as_array() else {
+            self.flaw(Flaw::new("tools", value, "it is no list of names", &there));
+            return Vec::new();
+        };
+        for wanted in wanted {
+            let name = wanted.as_str().unwrap_or_default();
+            if !all.contains(&name) {
+                let flaw = Flaw::new(
+                    "tools",
+                    wanted,
+                    "it is no tool of this job, which a blueprint can't widen",
+                    &there,
+                );
+                self.flaw(flaw.near(name, all.iter().copied()));
+            }
+        }
+        let is_wanted = |name: &str| wanted.iter().any(|w| w.as_str() == Some(name));
+        if !is_wanted(job.first()) {
+            let remedy = format!("add {:?}", job.first());
+            self.flaw(Flaw::new(
+                "tools",
+                "",
+                &format!("{} is missing, with which the job begins", job.first()),
+                &remedy,
+            ));
+        }
+        all.iter().copied().filter(|name| is_wanted(name)).collect()
+    }
+
+    fn model(&mut self, value: Option<&Value>) -> Size {
+        match value.map(Value::as_str) {
+            None | Some(Some("small")) => Size::Small,
+            Some(Some("large")) => Size::Large,
+            Some(other) => {
+                let remedy = "write \"small\" (llm.model) or \"large\" (llm.larger_model)";
+                let found = other.unwrap_or("no text");
+                let flaw = Flaw::new(
+                    "model",
+                    format!("{found:?}"),
+                    "there is no such size",
+                    remedy,
+                );
+                self.flaw(flaw.near(found, ["small", "large"]));
+                Size::Small
+            }
+        }
+    }
+
+    fn steps(&mut self, job: Job, value: Option<&Value>) -> u32 {
+        let most = job.most_steps();
+        let Some(value) = value else {
+            return most;
+        };
+        let steps = value.as_integer().and_then(|n| u32::try_from(n).ok());
+        match steps {
+            Some(steps) if (1..=most).contains(&steps) => steps,
+            _ => {
+                let remedy = format!("write a whole number from 1 to {most}: calls of the model");
+                self.flaw(Flaw::new(
+                    "limits.steps",
+                    value,
+                    "the job has no such bound",
+                    &remedy,
+                ));
+                most
+            }
+        }
+    }
+
+    fn cost(&mut self, job: Job, value: Option<&Value>) -> Money {
+        let most = job.most_cost();
+        let Some(value) = value else {
+            return most;
+        };
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "an amount of dollars is small, and one that is not is refused"
+        )]
+        let dollars = value
+            .as_float()
+            .or_else(|| value.as_integer().map(|n| n as f64));
+        match dollars.and_then(Money::from_dollars) {
+            Some(cost) if cost > Money::ZERO && cost <= most => cost,
+            _ => {
+                let remedy = format!(
+                    "write an amount of US dollars above 0 and up to {:.2}",
+                    most.dollars()
+                );
+                self.flaw(Flaw::new(
+                    "limits.cost_usd",
+                    value,
+                    "the job has no such bound",
+                    &remedy,
+                ));
+                most
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn name(name: &str) -> Name {
+        Name::new(name).unwrap()
+    }
+
+    fn flaws(front: &str, body: &str) -> Vec<String> {
+        let text = format!("+++\n{front}\n+++\n{body}");
+        let flaws = read(&name("dock"), &text).unwrap_err();
+        flaws.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_is_left_out_is_the_jobs_own() {
+        let text =
+            "+++\njob = \"question\"\nwhen = \"About the dock.\"\n+++\n\nAnswer in Polish.\n";
+        let read = read(&name("dock"), text).unwrap();
+        assert_eq!(read.tools, Job::Question.tools());
+        assert_eq!((read.steps, read.cost), (12, Job::Question.most_cost()));
+        assert_eq!(
+            (read.model, read.instructions.as_str()),
+            (Size::Small, "Answer in Polish.")
+        );
+    }
+
+    #[test]
+    fn tools_keep_the_order_of_the_job_so_that_caches_hold() {
+        let text = "+++\njob = \"question\"\nwhen = \"x\"\ntools = [\"query_events\", \"look_around\"]\n+++";
+        let read = read(&name("dock"), text).unwrap();
+        assert_eq!(read.tools, ["look_around", "query_events"]);
+    }
+
+    #[test]
+    fn a_blueprint_can_only_narrow() {
+        let wider = flaws(
+            "job = \"question\"\nwhen = \"x\"\ntools = [\"look_around\", \"propose_deployment\", \"query_event\"]\n[limits]\nsteps = 13\ncost_usd = 1.5",
+            "",
+        );
+        assert_eq!(wider.len(), 4, "{wider:#?}");
+        assert!(wider[0].contains("propose_deployment") && wider[0].contains("can't widen"));
+        assert!(wider[1].contains("did you mean query_events?"));
+        assert!(wider[2].contains("limits.steps = 13") && wider[2].contains("1 to 12"));
+        assert!(wider[3].contains("limits.cost_usd = 1.5") && wider[3].contains("up to 1.00"));
+        let blind = flaws("job = \"archive\"\nwhen = \"x\"\ntools = []", "");
+        assert!(blind[0].contains("look_around is missing"), "{blind:?}");
+    }
+
+    #[test]
+    fn every_flaw_names_field_value_and_remedy() {
+        let all = flaws(
+            "job = \"question\"\nwhen = \"\"\nmodle = \"small\"\nmodel = \"huge\"\nlimits = 3",
+            &"x".repeat(MAX_INSTRUCTIONS + 1),
+        );
+        for (field, remedy) in [
+            ("modle", "did you mean model?"),
+            ("limits = 3", "[limits]"),
+            ("when = \"\"", "one line"),
+            ("instructions = 2001 bytes", "at most 2000"),
+            ("model = \"huge\"", "llm.larger_model"),
+        ] {
+            let found = all.iter().find(|flaw| flaw.starts_with(field));
+            assert!(
+                found.is_some_and(|flaw| flaw.contains(remedy)),
+                "{field}: {all:#?}"
+            );
+        }
+        assert!(flaws("job = \"qestion\"\nwhen = \"x\"", "")[0].contains("did you mean question?"));
+        assert!(flaws("when = \"x\"", "")[0].contains("job: it is missing"));
+        assert!(flaws("job = ", "")[0].starts_with("front matter"));
+        for text in ["", "job", "+++\njob = \"question\"\n", "+++"] {
+            let flaws = read(&name("dock"), text).unwrap_err();
+            assert!(flaws[0].to_string().contains("another line +++"), "{text}");
+        }
+        let long = format!("+++\n+++\n{}", "x".repeat(MAX_BYTES));
+        assert!(
+            read(&name("dock"), &long).unwrap_err()[0]
+                .to_string()
+                .contains("too large")
+        );
+    }
+
+    #[test]
+    fn a_file_that_takes_the_place_of_a_built_in_one_keeps_its_job() {
+        let text = built_in::text(Job::Question);
+        let flaws = read(&name("triage"), text).unwrap_err();
+        assert!(
+            flaws
+                .iter()
+                .any(|f| f.to_string().contains("job = \"triage\"")),
+            "{flaws:?}"
+        );
+        assert!(read(&name("other"), text).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_read_is_below_the_ceiling_of_its_job(text in "(?s).{0,200}", steps in any::<i64>(), cost in any::<f64>(), tools in prop::collection::vec("[a-z_]{1,20}", 0..4)) {
+            let _whatever = read(&name("dock"), &text);
+            let front = format!("+++\njob = \"archive\"\nwhen = \"x\"\ntools = {tools:?}\n[limits]\nsteps = {steps}\ncost_usd = {cost:?}\n+++\n{text}");
+            if let Ok(read) = read(&name("dock"), &front) {
+                prop_assert!(read.tools.iter().all(|tool| Job::Archive.tools().contains(tool)));
+                prop_assert!(read.steps >= 1 && read.steps <= Job::Archive.most_steps());
+                prop_assert!(read.cost <= Job::Archive.most_cost());
+                prop_assert!(read.instructions.len() <= MAX_INSTRUCTIONS);
+            }
+        }
+    }
+}
