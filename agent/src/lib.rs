@@ -6,7 +6,7 @@
 //!
 //! Map:
 //! - the daemon: [`agent`] is the loop in which the cores meet the world, [`mqtt`] and [`broker`] the wire and a broker of the box's own, [`outbox`] what
-//!   waits to be sent, [`command`] what comes back, [`opinion`] what a model thinks of an event that the box is unsure of, [`channel`] tells people of events, [`sinks`] does what workflows
+//!   waits to be sent, [`command`] what comes back, [`opinion`] what a model thinks of an event that the box is unsure of, [`channel`] tells people of events, [`heartbeat`] looks after the box, [`sinks`] does what workflows
 //!   want done outside;
 //! - conversations: [`assistant`] turns plain words into proposals and carries out none by itself; [`setter`] has a model with tools work on what the
 //!   rules did not understand, by a [`blueprint`] that the [`coordinator`] chose; [`dialogue`] is the shell around both, for the command [`cli`] and for the daemon's [`api`];
@@ -25,6 +25,7 @@ pub mod clock;
 pub mod command;
 pub mod coordinator;
 pub mod dialogue;
+pub mod heartbeat;
 pub mod language;
 pub mod mqtt;
 pub mod one_line;

@@ -8,13 +8,14 @@
 //! at a time; the runtime is asked by futures that the loop polls; the broker is driven by [`Link::next`].
 //!
 //! Map: `start` opens what is needed, `status` asks the runtime how it is and `presence` tells it with the rest of the box, `shown` is what a broker may
-//! hold of each source, `commands` and `opinions` do what those cores want done, `standing` answers how things stand to whoever asks over the API, `report` tells the program that started the agent what became
+//! hold of each source, `commands` and `opinions` do what those cores want done, `heartbeat` has the box looked at, `standing` answers how things stand to whoever asks over the API, `report` tells the program that started the agent what became
 //! of the events, `watchdog` feeds systemd's.
 //!
 //! What may be down, and what happens then: the runtime – the feed reconnects, a command waits as long as [`crate::runtime_client::Deadlines`] says, its health says
 //! `down`; the broker – the outbox collects; both – nothing, until they are back.
 
 mod commands;
+mod heartbeat;
 mod opinions;
 mod presence;
 mod report;
@@ -39,13 +40,14 @@ use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_store::{Batch, Op, Store, StoreError};
 
+use heartbeat::{Beat, Heart, beaten};
 use opinions::Answered;
 pub use report::Report;
 use report::Reports;
 use standing::Questions;
 pub use standing::{MqttStanding, OutboxStanding, Standing};
 pub(crate) use start::TRACE_FOLDER;
-pub use start::{ApiSetup, OpinionSetup, Setup, StartError};
+pub use start::{ApiSetup, HeartbeatSetup, OpinionSetup, Setup, StartError};
 use status::StatusReport;
 pub use watchdog::Watchdog;
 
@@ -114,6 +116,8 @@ enum Event {
     Command(Outcome),
     /// A model gave its opinion, or did not.
     Opinion(Answered),
+    /// The heartbeat looked, or has its word.
+    Beat(Beat),
     /// The runtime said how it is.
     Status(Box<StatusReport>),
     /// The task of a channel ended.
@@ -173,6 +177,8 @@ pub struct Agent {
     opining: Option<BoxFuture<'static, Answered>>,
     /// What came of them.
     opined: opinion::Counts,
+    /// Absent where none is configured.
+    heart: Option<Heart>,
     questions: Questions,
     /// Serves the API, from the first turn of the loop on.
     api: Option<api::service::Setup>,
@@ -296,6 +302,7 @@ impl Agent {
             report = finished(&mut self.asking) => Event::Status(report),
             question = self.questions.next() => Event::Asked(question),
             answered = finished(&mut self.opining) => Event::Opinion(answered),
+            beat = beaten(&mut self.heart) => Event::Beat(beat),
             item = read(&mut self.feed, wants_records) => Event::Feed(item),
             broken = fell_silent(&mut self.telling) => Event::Silent(broken),
             () = tokio::time::sleep_until(deadline) => Event::Timer,
@@ -315,6 +322,7 @@ impl Agent {
             self.outbox.deadline(),
             self.hearing.deadline(),
             opinions,
+            self.heart.as_ref().and_then(Heart::deadline),
         ]
         .into_iter()
         .flatten()
@@ -353,6 +361,7 @@ impl Agent {
                 self.drain_board()?;
             }
             Event::Opinion(answered) => self.on_answer(answered),
+            Event::Beat(beat) => self.on_beat(beat)?,
             // A stopping agent says `stopped`; how the rest was a moment ago is nobody's business any more.
             Event::Status(_) if self.is_stopping => {}
             Event::Status(report) => self.on_status(&report)?,
@@ -389,6 +398,7 @@ impl Agent {
             }
         }
         self.settle_opinions(now)?;
+        self.beat_when_due(now);
         self.connect_when_due(now)?;
         self.reports.progress(&self.outbox, now);
         self.flush_retained()?;

@@ -114,7 +114,7 @@ impl Agent {
     }
 
     /// How each channel fares.
-    fn fares(&self) -> Vec<(ChannelId, Fare)> {
+    pub(super) fn fares(&self) -> Vec<(ChannelId, Fare)> {
         self.telling
             .as_ref()
             .map(Telling::fares)

@@ -16,6 +16,7 @@ use watchkeeper_store::{
 };
 
 use super::commands::GRUMBLE_EVERY;
+use super::heartbeat::Heart;
 use super::report::Reports;
 use super::shown::ShownSources;
 use super::standing::Questions;
@@ -27,6 +28,7 @@ use crate::blueprint::Shelf;
 use crate::channel;
 use crate::clock::wall_now;
 use crate::command::{self, CommandBoard, Refusals, Replies};
+use crate::heartbeat;
 use crate::language::Way;
 use crate::mqtt::hearing::Hearing;
 use crate::mqtt::link::{Broker, Keys};
@@ -36,6 +38,7 @@ use crate::opinion::{self, Asker};
 use crate::outbox::{self, ClassLimits, Limits, Outbox, OutboxId, TelemetryRing};
 use crate::runtime_client::{ClientError, RuntimeClient};
 use crate::seldom::Seldom;
+use crate::setter::hands::MEMORY;
 use crate::sinks::secrets::credentials_folder;
 use crate::sinks::{self, Performer};
 
@@ -82,6 +85,17 @@ pub struct Setup {
     pub opinions: Option<OpinionSetup>,
     /// The API; absent: none is served.
     pub api: Option<ApiSetup>,
+    /// Looks that are taken every so often; absent: none.
+    pub heartbeat: Option<HeartbeatSetup>,
+}
+
+/// The heartbeat.
+#[derive(Debug, Clone)]
+pub struct HeartbeatSetup {
+    /// Time between two looks.
+    pub every: Duration,
+    /// The model that is asked about what was found; the same as that of the second opinions, where both are there: they share its books.
+    pub llm: Option<LlmConfig>,
 }
 
 /// The agent's API.
@@ -152,6 +166,10 @@ impl Setup {
                 llm: config.llm.clone(),
                 preferred: config.models.default.clone(),
             }),
+            heartbeat: agent.heartbeat.map(|every| HeartbeatSetup {
+                every,
+                llm: config.llm.clone(),
+            }),
         }
     }
 }
@@ -187,6 +205,7 @@ impl Agent {
         let refusals = Refusals::restore(&*store, &folder)?;
         let (sources, taken_over) = ShownSources::restore(&*store, &folder)?;
         let asked = opinion::on_disk::restore(&*store, &folder)?;
+        let looked = heartbeat::on_disk::restore(&*store, &folder)?;
         // Nothing is written before all of it is known to be readable.
         for batch in ledger.rewrites.into_iter().chain(taken_over).chain(damaged) {
             store.write(batch)?;
@@ -206,7 +225,8 @@ impl Agent {
         let runtime = RuntimeClient::new(&setup.runtime_socket)?;
         let llm = setup.opinions.as_ref().map(|opinions| &opinions.llm);
         let llm = llm.or_else(|| setup.api.as_ref()?.llm.as_ref());
-        // One for both: the books are kept in memory too, and there must not be two of them.
+        let llm = llm.or_else(|| setup.heartbeat.as_ref()?.llm.as_ref());
+        // One for all: the books are kept in memory too, and there must not be two of them.
         let way = llm.map(|llm| Arc::new(Way::new(llm.clone())));
         let api = setup.api.map(|api| {
             let opens = api.llm.as_ref().and(way.clone()).map(|way| {
@@ -227,6 +247,17 @@ impl Agent {
             })
         });
         let api = api.transpose()?;
+        let heart = setup.heartbeat.map(|heartbeat| {
+            let home = setup.state_dir.join(TRACE_FOLDER);
+            let asker = heartbeat::asker::Asker {
+                way: heartbeat.llm.as_ref().and(way.clone()),
+                store: Arc::clone(&store),
+                folder: folder.clone(),
+                trace: Trace::new(&home, "agent"),
+                memory: home.join(MEMORY),
+            };
+            Heart::new(heartbeat.every, asker, looked, now)
+        });
         let asker = setup.opinions.zip(way).map(|(opinions, way)| {
             tracing::info!(
                 provider = opinions.llm.provider,
@@ -292,6 +323,7 @@ impl Agent {
             opinions,
             asker,
             opining: None,
+            heart,
             opined: opinion::Counts::default(),
             questions: Questions::new(),
             api,

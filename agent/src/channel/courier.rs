@@ -26,6 +26,9 @@ const RETRY_CEILING: Duration = Duration::from_secs(300);
 /// Longest pause that a receiver may ask for.
 const MOST_ASKED: Duration = Duration::from_secs(3600);
 
+/// Number of what has none: it holds back no mark.
+pub const OWN: EventSeq = EventSeq(u64::MAX);
+
 /// How a channel likes its messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
@@ -100,6 +103,15 @@ impl Courier {
         }
         self.read = seq;
         self.waiting.extend(told);
+    }
+
+    /// Something that no record tells of is to be told behind what waits. Where as much waits as is held it is given up and counted: no journal keeps it.
+    pub fn take_own(&mut self, told: Told) {
+        if self.wants_more() {
+            self.waiting.push_back(Told { seq: OWN, ..told });
+        } else {
+            self.counts.given_up += 1;
+        }
     }
 
     /// The journal began anew: its numbers are others' now. What waits is told first.

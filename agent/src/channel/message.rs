@@ -6,7 +6,7 @@ use serde_json::json;
 use watchkeeper_config::{ChannelConfig, ChannelKind};
 use watchkeeper_contract::effect::{Attachment, HttpBody};
 use watchkeeper_contract::event::{Event, EventBody, MediaKind, Phase, Verdict};
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::id::{EventSeq, SourceId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
@@ -31,6 +31,63 @@ pub struct Told {
     pub event: Vec<u8>,
     /// The picture that goes along, by its id.
     pub picture: Option<String>,
+}
+
+/// Something of the box itself that the journal has no record of, such as what its heartbeat found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Own {
+    /// Its identity.
+    pub id: String,
+    /// When it was so.
+    pub at: Wall,
+    /// How much it matters.
+    pub severity: Severity,
+    /// One sentence.
+    pub reason: String,
+    /// The camera that it is about.
+    pub camera: Option<SourceId>,
+    /// What a model adds.
+    pub by_model: Option<String>,
+    /// The message that MQTT has of it.
+    pub payload: Vec<u8>,
+}
+
+/// What `channel` of the box called `name` tells of it, if anything: no rule sends it there, so it has to be grave enough.
+#[must_use]
+pub fn told_own(channel: &ChannelConfig, name: &str, own: &Own) -> Option<Told> {
+    let is_grave = channel.at_least.is_some_and(|least| own.severity >= least);
+    is_grave.then(|| {
+        let mut text = format!("{}{} ({name}", weight(own.severity), plain(&own.reason));
+        if let Some(camera) = &own.camera {
+            text.push_str(&format!(", camera {camera}"));
+        }
+        if let Some(moment) = moment(own.at) {
+            text.push_str(&format!(", {moment}"));
+        }
+        text.push(')');
+        if let Some(words) = &own.by_model {
+            text.push_str(&format!(" A model adds: {}", plain(words)));
+        }
+        Told {
+            seq: super::courier::OWN,
+            id: own.id.clone(),
+            at: own.at,
+            text: cut(text, MAX_TEXT),
+            event: match channel.kind {
+                ChannelKind::Webhook => own.payload.clone(),
+                ChannelKind::Slack => Vec::new(),
+            },
+            picture: None,
+        }
+    })
+}
+
+const fn weight(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "",
+        Severity::Warning => "Warning: ",
+        Severity::Critical => "CRITICAL: ",
+    }
 }
 
 /// What `channel` of the box called `name` tells of this record, if anything.
@@ -99,11 +156,7 @@ fn picture(event: &Event) -> Option<String> {
 /// An event as one sentence for a person: how grave, where, what, how sure, when.
 fn text(name: &str, event: &Event) -> String {
     let mut text = String::new();
-    text.push_str(match event.severity {
-        Severity::Info => "",
-        Severity::Warning => "Warning: ",
-        Severity::Critical => "CRITICAL: ",
-    });
+    text.push_str(weight(event.severity));
     if event.phase == Phase::End {
         text.push_str("over: ");
     }
@@ -286,6 +339,35 @@ mod tests {
         let text = document["text"].as_str().unwrap();
         assert!(!text.contains(['<', '>']), "{text}");
         assert!(text.contains("&lt;!channel&gt; &amp;"), "{text}");
+    }
+
+    #[test]
+    fn what_the_box_finds_by_itself_is_told_where_it_is_grave_enough() {
+        let own = Own {
+            id: "01J".to_owned(),
+            at: example_event().at,
+            severity: Severity::Warning,
+            reason: "camera gate is out (refused)".to_owned(),
+            camera: SourceId::new("gate").ok(),
+            by_model: Some("Look at\nthe switch.".to_owned()),
+            payload: b"{}".to_vec(),
+        };
+        let named = channel(ChannelKind::Slack, None, false);
+        let grave = channel(ChannelKind::Slack, Some(Severity::Critical), false);
+        assert_eq!(told_own(&named, "box", &own), None);
+        assert_eq!(told_own(&grave, "box", &own), None);
+        let hook = channel(ChannelKind::Webhook, Some(Severity::Warning), false);
+        let told = told_own(&hook, "box", &own).unwrap();
+        assert!(
+            told.text
+                .starts_with("Warning: camera gate is out (refused) (box, camera gate")
+        );
+        assert!(
+            told.text.ends_with("A model adds: Look at the switch."),
+            "{}",
+            told.text
+        );
+        assert_eq!(told.event, own.payload);
     }
 
     #[test]

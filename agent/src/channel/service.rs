@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 
 use secrecy::ExposeSecret as _;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use url::Url;
 use watchkeeper_config::{ChannelConfig, ChannelKind, HostRule, SinksConfig, channels};
@@ -18,7 +19,7 @@ use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_store::{Batch, Store, StoreError};
 
 use super::courier::{Counts, Courier, Manner, Parcel};
-use super::message::{self, Told};
+use super::message::{self, Own, Told};
 use super::on_disk;
 use crate::clock::wall_now;
 use crate::runtime_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
@@ -36,6 +37,8 @@ const SLACK_TOGETHER: usize = 20;
 const NOTE_EVERY: u64 = 256;
 /// How often a runtime is asked for the end of its journal by a channel that is new.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
+/// Words of the box itself that wait for the task of a channel; one more is not told there, which is logged.
+const OWN_AT_ONCE: usize = 32;
 /// Failures in a row from which a channel counts as out of order.
 const OUT_OF_ORDER: u32 = 3;
 
@@ -71,6 +74,7 @@ fn lock(fares: &Fares) -> MutexGuard<'_, BTreeMap<ChannelId, Fare>> {
 pub struct Service {
     tasks: JoinSet<Result<(), StoreError>>,
     fares: Fares,
+    own: BTreeMap<ChannelId, mpsc::Sender<Own>>,
 }
 
 impl Service {
@@ -86,11 +90,14 @@ impl Service {
         let ids: Vec<ChannelId> = setup.channels.iter().map(|c| c.id.clone()).collect();
         on_disk::forget_others(&**store, &ids)?;
         let fares = Fares::default();
-        let mut tasks = JoinSet::new();
+        let (mut tasks, mut own) = (JoinSet::new(), BTreeMap::new());
         for channel in &setup.channels {
             let reached = on_disk::reached(&**store, &channel.id)?;
             lock(&fares).insert(channel.id.clone(), Fare::default());
+            let (tells, told) = mpsc::channel(OWN_AT_ONCE);
+            own.insert(channel.id.clone(), tells);
             let line = Line {
+                own: told,
                 post: Post::new(channel.clone(), setup.sinks.clone(), Arc::clone(store)),
                 name: setup.name.clone(),
                 runtime: runtime.clone(),
@@ -99,7 +106,16 @@ impl Service {
             };
             tasks.spawn(line.run(reached, manner(channel.kind, &setup.sinks)));
         }
-        Ok(Self { tasks, fares })
+        Ok(Self { tasks, fares, own })
+    }
+
+    /// Has something of the box itself told over every channel for which it is grave enough. It is kept nowhere: a crash before it is told loses it here.
+    pub fn tell(&self, own: &Own) {
+        for (channel, tells) in &self.own {
+            if tells.try_send(own.clone()).is_err() {
+                tracing::warn!(%channel, reason = own.reason, "too much waits to be told there; this is left out");
+            }
+        }
     }
 
     /// How each channel fares, in the order of the names.
@@ -137,6 +153,7 @@ fn manner(kind: ChannelKind, sinks: &SinksConfig) -> Manner {
 
 /// One channel at work.
 struct Line {
+    own: mpsc::Receiver<Own>,
     post: Post,
     name: String,
     runtime: RuntimeClient,
@@ -165,6 +182,11 @@ impl Line {
             let settled = tokio::select! {
                 biased;
                 () = due => self.send(&mut courier).await,
+                Some(own) = self.own.recv() => {
+                    let told = message::told_own(&self.post.channel, &self.name, &own);
+                    told.into_iter().for_each(|told| courier.take_own(told));
+                    false
+                }
                 item = feed.next(), if courier.wants_more() => {
                     if let Some(item) = item {
                         self.heard(item, &mut courier, &mut feed).await;

@@ -250,6 +250,12 @@ impl Topics {
         below(source, "opinion", kind)
     }
 
+    /// `cam/<source>/heartbeat/<kind>`, or `heartbeat/<kind>` for what is about the box, without the root: what the heartbeat found.
+    #[must_use]
+    pub fn heartbeat_below(source: Option<&SourceId>, kind: &str) -> String {
+        below(source, "heartbeat", kind)
+    }
+
     /// `alarm/source_outage/<source>`.
     #[must_use]
     pub fn outage_alarm(&self, source: &SourceId) -> String {

@@ -5,6 +5,7 @@ mod commands;
 mod delivery;
 mod embedded;
 mod execute;
+mod heartbeat;
 mod opinions;
 mod runtime_client;
 mod support;

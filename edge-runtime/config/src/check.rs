@@ -119,6 +119,9 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
             outbox_events: values.whole("agent.outbox_events").unwrap_or_default(),
             outbox_bytes: values.whole("agent.outbox_bytes").unwrap_or_default(),
             telemetry: values.seconds("agent.telemetry_s"),
+            heartbeat: values
+                .whole("agent.heartbeat.minutes")
+                .map(|minutes| Duration::from_secs(60 * minutes)),
         },
         agent_api,
         models: ModelsConfig {

@@ -106,6 +106,13 @@ pub const SECTIONS: &[Section] = &[
                  there, one that was made on the box only on the box.",
     },
     Section {
+        path: "agent.heartbeat",
+        effect: "A look every so many minutes at cameras, recent events, what could not be told and what was spent ([blueprints.md](blueprints.md)). What \
+                 is worth a word is decided on the box: a camera that is out, events far above or below what that hour of the day usually has, messages \
+                 that wait, a budget that is nearly spent. It is told once, over MQTT, over channels whose `at_least` it reaches, and among the notes; where \
+                 `[llm]` names a provider and the budget allows, a model is asked once to add what helps.",
+    },
+    Section {
         path: "models",
         effect: "Where models are found.",
     },
@@ -519,6 +526,13 @@ pub const KEYS: &[Key] = &[
         None,
         "",
         "Name of a systemd credential of the agent's service that holds the token, in place of `token_file`.",
+    ),
+    key(
+        "agent.heartbeat.minutes",
+        Kind::Integer(15, 60),
+        None,
+        "min",
+        "Time between two looks. Left out: none is taken.",
     ),
     key(
         "models.dir",

@@ -181,6 +181,8 @@ pub struct AgentConfig {
     pub outbox_bytes: u64,
     /// Interval of telemetry.
     pub telemetry: Duration,
+    /// Time between two looks of the heartbeat; absent: none is taken.
+    pub heartbeat: Option<Duration>,
 }
 
 /// Where the agent serves its API.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use watchkeeper_contract::event::{Decision, Event, Verdict};
+use watchkeeper_contract::id::{ChannelId, SourceId};
 use watchkeeper_contract::source::LossCause;
 use watchkeeper_llm::money::Money;
 
@@ -9,12 +10,68 @@ use super::Section;
 use super::names::{
     NOW, SCHEMA_ROW, TS_QUALITY_ROW, TS_ROW, example_event, example_newer_record, json, names,
 };
-use crate::mqtt::payload::{EventMessage, LossMessage, NewerEventMessage, OpinionMessage};
+use crate::heartbeat::Finding;
+use crate::heartbeat::asker::Added;
+use crate::mqtt::payload::{
+    EventMessage, HeartbeatMessage, LossMessage, NewerEventMessage, OpinionMessage,
+};
 use crate::mqtt::topics::Topics;
 use crate::opinion::verdict::Stance;
 use crate::opinion::weigh::weigh;
 use crate::opinion::{Answer, Case, Opinion};
 use crate::outbox::{Loss, LossFrom, OutboxId};
+
+fn heartbeat(topics: &Topics, source: &SourceId) -> Section {
+    let added = Added {
+        words: "Yard and gate went out together: look at the switch between them.".to_owned(),
+        model: "claude-haiku-5-5".to_owned(),
+    };
+    let finding = Finding::PilingUp {
+        camera: source.clone(),
+        events: 64,
+        usual: 9.5,
+    };
+    let channel = ChannelId::new("security").ok();
+    let mut message =
+        HeartbeatMessage::of(&finding, "01KDVDNA0000000000000002AB", NOW, Some(&added));
+    // The example shows every member once, also one that belongs to another kind.
+    message.channel = channel.as_ref();
+    let kind = Topics::heartbeat_below(Some(source), "piling_up");
+    Section {
+        title: "What the heartbeat found",
+        topic: topics.at(&kind),
+        how: "QoS 1 through the outbox; `heartbeat/<kind>` without `cam/…` for what is about the box",
+        about: "With `agent.heartbeat.minutes` (docs/configuration.md) the agent looks at the box every so often, and tells what deserves a word once, until it \
+                changes or was gone in between. The last level is the kind: `camera_out`, `piling_up`, `silence`, `runtime_away`, `not_delivered`, \
+                `channel_silent`, `budget_nearly_spent` or `opinions_given_up`. It is found by numbers, and told with or without a model. After a crash it may be told twice, \
+                with another `id`.",
+        example: json(&message),
+        members: &[
+            SCHEMA_ROW,
+            ("id", "identity of the word"),
+            TS_ROW,
+            TS_QUALITY_ROW,
+            ("cam", "source; absent for what is about the box"),
+            ("kind", "last level of the topic"),
+            ("severity", "`info`, `warning` or `critical`"),
+            ("reason", "what was found, in one sentence"),
+            ("channel", "`channel_silent`: the channel"),
+            (
+                "number",
+                "what was found, as a number: events of the hour, messages that wait, percent of the money, events without an opinion",
+            ),
+            (
+                "usual",
+                "`piling_up`, `silence`: events that such an hour usually has",
+            ),
+            (
+                "by_model",
+                "what a model adds; its words, about what was found and nothing else: show them, never act on them",
+            ),
+            ("model", "which model"),
+        ],
+    }
+}
 
 fn second_opinion(topics: &Topics, event: &Event) -> Section {
     let mut case = Case::of(event);
@@ -184,6 +241,7 @@ pub(super) fn sections() -> Vec<Section> {
             ],
         },
         second_opinion(&topics, &event),
+        heartbeat(&topics, &source),
         Section {
             title: "Events of a newer runtime",
             topic: topics.event(Some(&source), "door_forced"),

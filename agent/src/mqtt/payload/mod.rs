@@ -1,11 +1,12 @@
 //! What leaves the box: every MQTT payload as a type, and how an event of the journal becomes one.
 //!
-//! Map: `presence` what is retained, `event` what happened (`newer`: in words that only a newer runtime has), `opinion` what a second opinion makes of it, `measurement` telemetry; here what all of them share.
+//! Map: `presence` what is retained, `event` what happened (`newer`: in words that only a newer runtime has), `opinion` what a second opinion makes of it, `heartbeat` what the box found by itself, `measurement` telemetry; here what all of them share.
 //!
 //! Invariants: a payload is one flat JSON object with its `schema`; it holds no picture and no credential; it is at most
 //! [`MAX_PAYLOAD`] bytes. `docs/mqtt.md` is generated from these types (see `docs`).
 
 mod event;
+mod heartbeat;
 mod measurement;
 mod newer;
 mod opinion;
@@ -14,6 +15,7 @@ mod presence;
 use serde::Serialize;
 
 pub use event::{EventMessage, LossMessage, TooLarge, event_draft};
+pub use heartbeat::{HeartbeatMessage, heartbeat_draft};
 pub use measurement::{
     AgentMessage, ChannelCounts, CountsMessage, FramesMessage, SinkCounts, ZoneCount,
 };

@@ -134,6 +134,7 @@ impl EmbeddedAgent {
             channels: Vec::new(),
             opinions: None,
             api: None,
+            heartbeat: None,
         };
         change(&mut setup);
         let (stop, stopped) = oneshot::channel();

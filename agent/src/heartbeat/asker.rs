@@ -1,0 +1,173 @@
+//! Asks a model once about what was found, and keeps what was found among the notes. What keeps a model away is one sentence.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use watchkeeper_llm::catalogue::Tier;
+use watchkeeper_llm::picture::Detail;
+use watchkeeper_llm::{Client, JobSpec};
+use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
+use watchkeeper_store::Store;
+
+use super::finding::Finding;
+use super::look::{Budget, Look};
+use super::talk;
+use crate::assistant::trace::Trace;
+use crate::clock::wall_now;
+use crate::language::Way;
+use crate::setter::hands::open_memory;
+
+/// Time for the one call: nobody waits for it but the word itself.
+const TIME: Duration = Duration::from_secs(60);
+
+/// What a heartbeat asks and notes with.
+#[derive(Debug)]
+pub struct Asker {
+    /// The way to the models; none where none is configured.
+    pub way: Option<Arc<Way>>,
+    /// Where the ledger is kept.
+    pub store: Arc<dyn Store>,
+    /// Folder of that store.
+    pub folder: PathBuf,
+    /// What was found and asked.
+    pub trace: Trace,
+    /// Folder of the notes.
+    pub memory: PathBuf,
+}
+
+/// What a model added.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Added {
+    /// Its words.
+    pub words: String,
+    /// Which model.
+    pub model: String,
+}
+
+impl Asker {
+    /// What was spent; none where no model is configured, or its books can't be read.
+    pub async fn budget(self: Arc<Self>) -> Option<Budget> {
+        let report = self.client().await?.ok()?.report();
+        Some(Budget {
+            day: report.day,
+            day_limit: report.limits.day,
+            month: report.month,
+            month_limit: report.limits.month,
+        })
+    }
+
+    /// The way to the model; none where none is configured.
+    async fn client(self: &Arc<Self>) -> Option<Result<Client, String>> {
+        let (way, asker) = (self.way.clone()?, Arc::clone(self));
+        let opened = tokio::task::spawn_blocking(move || {
+            way.client(&asker.folder, || Ok(Arc::clone(&asker.store)))
+        });
+        Some(opened.await.unwrap_or_else(|died| Err(died.to_string())))
+    }
+
+    /// Has a model add to what was found, where one is configured and can be afforded. Traced, and kept among the notes.
+    pub async fn add(self: Arc<Self>, found: Vec<Finding>, look: Look) -> Option<Added> {
+        let sentences: Vec<String> = found.iter().map(Finding::sentence).collect();
+        self.note(
+            "heartbeat",
+            json!({"sentence": sentences.join("; "), "findings": found}),
+        )
+        .await;
+        let added = match self.client().await {
+            None => None,
+            Some(Err(why)) => {
+                self.note("no_help", json!({"sentence": why})).await;
+                None
+            }
+            Some(Ok(client)) => match self.ask(&client, &found, &look).await {
+                Ok(added) => added,
+                Err(why) => {
+                    self.note("no_help", json!({"sentence": why})).await;
+                    None
+                }
+            },
+        };
+        let (asker, noted) = (Arc::clone(&self), added.clone());
+        // A thread that died kept nothing, which costs the notes and not the word.
+        let kept = tokio::task::spawn_blocking(move || asker.keep(&found, noted.as_ref())).await;
+        if let Ok(Err(why)) = kept {
+            tracing::warn!(why, "what the heartbeat found can't be noted down");
+        }
+        added
+    }
+
+    async fn ask(
+        &self,
+        client: &Client,
+        found: &[Finding],
+        look: &Look,
+    ) -> Result<Option<Added>, String> {
+        let talk = talk::talk(found, look)?;
+        let mut job = client.begin(JobSpec {
+            name: format!("heartbeat/{}", ulid::Ulid::new()),
+            tier: Tier::Small,
+            detail: Detail::Glance,
+            time: TIME,
+        });
+        let reply = job.ask(&talk, &talk::ask(), &mut |_| {}).await;
+        let (usage, cost) = job.spent();
+        let model = job.model().id.clone();
+        let mut particulars = json!({"model": model, "usd": cost.dollars(), "tokens": usage.total(), "job": "heartbeat"});
+        match reply {
+            Ok(reply) => {
+                particulars["stop"] = json!(reply.stop);
+                self.note("model", particulars).await;
+                let words = talk::read(&reply.text())?;
+                Ok(words.map(|words| Added { words, model }))
+            }
+            Err(error) => {
+                particulars["sentence"] = json!(error.to_string());
+                self.note("model_away", particulars).await;
+                Err(error.to_string())
+            }
+        }
+    }
+
+    fn keep(&self, found: &[Finding], added: Option<&Added>) -> Result<(), String> {
+        let mut memory = open_memory(&self.memory)?;
+        let tags = || Tag::new("heartbeat").into_iter().collect();
+        let mut remember = |camera, origin, text: &str| {
+            let entry = Entry {
+                camera,
+                tags: tags(),
+                ..Entry::new(
+                    Kind::Observation,
+                    origin,
+                    Words::new(text).map_err(|e| e.to_string())?,
+                )
+            };
+            memory
+                .remember(wall_now(), entry)
+                .map_err(|e| e.to_string())
+        };
+        for finding in found {
+            remember(
+                finding.camera().cloned(),
+                Origin::Agent,
+                &finding.sentence(),
+            )?;
+        }
+        if let Some(added) = added {
+            // Names that people gave stood in its conversation.
+            remember(None, Origin::Camera, &added.words)?;
+        }
+        Ok(())
+    }
+
+    async fn note(&self, what: &'static str, particulars: Value) {
+        let trace = self.trace.clone();
+        let noted =
+            tokio::task::spawn_blocking(move || trace.note(Timestamp::now(), what, particulars));
+        if let Ok(Err(error)) = noted.await {
+            tracing::debug!(%error, "the trace can't be written");
+        }
+    }
+}

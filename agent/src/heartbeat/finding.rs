@@ -1,0 +1,169 @@
+//! What a heartbeat may find.
+//!
+//! Invariant: a sentence is made of fixed words, numbers and names that were checked: nothing that a camera showed or a server said stands in it.
+
+use serde::Serialize;
+use watchkeeper_contract::id::{ChannelId, SourceId};
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::source::Blindness;
+
+use super::look::CameraState;
+use crate::wording::counted;
+
+/// Something that deserves a word.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Finding {
+    /// The runtime does not answer: nothing is watched, as far as can be known.
+    RuntimeAway,
+    /// A camera is out, or shows nothing.
+    CameraOut {
+        /// Which.
+        camera: SourceId,
+        /// How.
+        #[serde(flatten)]
+        state: CameraState,
+    },
+    /// Far more events than usual at this hour.
+    PilingUp {
+        /// Of which camera.
+        camera: SourceId,
+        /// How many in this hour so far.
+        events: u64,
+        /// How many such an hour usually has in all.
+        usual: f64,
+    },
+    /// None in an hour that always had some.
+    Silence {
+        /// Of which camera.
+        camera: SourceId,
+        /// The hour of the day, 0 to 23.
+        hour: u8,
+        /// How many it usually has.
+        usual: f64,
+    },
+    /// Messages wait and the broker is not reached.
+    NotDelivered {
+        /// How many.
+        waiting: u64,
+    },
+    /// Nobody can be told over a channel.
+    ChannelSilent {
+        /// Which.
+        channel: ChannelId,
+    },
+    /// The money for models is nearly spent.
+    BudgetNearlySpent {
+        /// `day` or `month`.
+        period: &'static str,
+        /// How much of it, in percent, rounded down.
+        percent: u64,
+    },
+    /// Events that the box was unsure of had no second opinion.
+    OpinionsGivenUp {
+        /// How many since the look before.
+        number: u64,
+    },
+}
+
+impl Finding {
+    /// Its kind, which is the last level of its topic.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::RuntimeAway => "runtime_away",
+            Self::CameraOut { .. } => "camera_out",
+            Self::PilingUp { .. } => "piling_up",
+            Self::Silence { .. } => "silence",
+            Self::NotDelivered { .. } => "not_delivered",
+            Self::ChannelSilent { .. } => "channel_silent",
+            Self::BudgetNearlySpent { .. } => "budget_nearly_spent",
+            Self::OpinionsGivenUp { .. } => "opinions_given_up",
+        }
+    }
+
+    /// The camera that it is about.
+    #[must_use]
+    pub const fn camera(&self) -> Option<&SourceId> {
+        match self {
+            Self::CameraOut { camera, .. }
+            | Self::PilingUp { camera, .. }
+            | Self::Silence { camera, .. } => Some(camera),
+            Self::RuntimeAway
+            | Self::NotDelivered { .. }
+            | Self::ChannelSilent { .. }
+            | Self::BudgetNearlySpent { .. }
+            | Self::OpinionsGivenUp { .. } => None,
+        }
+    }
+
+    /// What makes it the same finding as an earlier one.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let about = match self {
+            Self::ChannelSilent { channel } => channel.as_str(),
+            Self::BudgetNearlySpent { period, .. } => *period,
+            other => other.camera().map_or("", SourceId::as_str),
+        };
+        format!("{}/{about}", self.kind())
+    }
+
+    /// How it stands: the same finding is told again when this changes.
+    #[must_use]
+    pub fn mark(&self) -> String {
+        match self {
+            Self::CameraOut { state, .. } => format!("{state:?}"),
+            // Each doubling is news.
+            Self::PilingUp { events, .. } => format!("{}", events.max(&1).ilog2()),
+            Self::Silence { hour, .. } => format!("{hour}"),
+            Self::BudgetNearlySpent { percent, .. } => format!("{}", *percent >= 100),
+            Self::RuntimeAway
+            | Self::NotDelivered { .. }
+            | Self::ChannelSilent { .. }
+            | Self::OpinionsGivenUp { .. } => String::new(),
+        }
+    }
+
+    /// How much it matters.
+    #[must_use]
+    pub const fn severity(&self) -> Severity {
+        match self {
+            Self::RuntimeAway => Severity::Critical,
+            Self::CameraOut { .. }
+            | Self::PilingUp { .. }
+            | Self::Silence { .. }
+            | Self::NotDelivered { .. }
+            | Self::ChannelSilent { .. } => Severity::Warning,
+            Self::BudgetNearlySpent { .. } | Self::OpinionsGivenUp { .. } => Severity::Info,
+        }
+    }
+
+    /// What a person reads.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::RuntimeAway => "the runtime does not answer, so as far as can be known nothing is watched; look at `systemctl status watchkeeper-runtime`".to_owned(),
+            Self::CameraOut { camera, state } => match state {
+                CameraState::Blind { how: Blindness::Black } => format!("camera {camera} shows nothing but one colour"),
+                CameraState::Blind { how: Blindness::Frozen } => format!("camera {camera} shows the same picture again and again"),
+                CameraState::Out { cause } => format!("camera {camera} is out ({}); `watchkeeper sources` says more", words_of(cause)),
+                CameraState::Live | CameraState::Other => format!("camera {camera} is not there"),
+            },
+            Self::PilingUp { camera, events, usual } => format!("camera {camera} has {} in this hour so far, where the whole hour usually has {usual:.0}", counted(*events, "event")),
+            Self::Silence { camera, hour, usual } => format!("camera {camera} had no event from {hour}:00 to {}:00, where that hour usually has {usual:.0}", hour + 1),
+            Self::NotDelivered { waiting } => format!("{} for the broker, which is not reached", match waiting {
+                1 => "1 message waits".to_owned(),
+                more => format!("{more} messages wait"),
+            }),
+            Self::ChannelSilent { channel } => format!("nobody can be told over the channel {channel}; look at [channels.{channel}]"),
+            Self::BudgetNearlySpent { period, percent } => format!("{percent} % of the {period}'s money for models is spent; llm.{period}_usd bounds it"),
+            Self::OpinionsGivenUp { number } => format!("{} that the box was unsure of had no second opinion; `watchkeeper trace` says why", counted(*number, "event")),
+        }
+    }
+}
+
+/// A cause in its own name's words.
+fn words_of(cause: &impl Serialize) -> String {
+    let name = serde_json::to_value(cause).unwrap_or_default();
+    name.as_str().unwrap_or("other").replace('_', " ")
+}

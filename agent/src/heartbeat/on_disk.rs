@@ -1,0 +1,105 @@
+//! The stored form of what a heartbeat knows.
+//!
+//! Keyspace `heartbeat`, one record: a version byte and JSON. One that makes no sense is passed over: better a finding told twice than a box that does
+//! not start. One that a newer version wrote is refused and left as it is.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_contract::time::Wall;
+use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError};
+
+use super::State;
+
+const HEARTBEAT: Keyspace = Keyspace::new("heartbeat");
+const KEY: &[u8] = b"state";
+const VERSION: u8 = 1;
+
+/// What is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// When it was looked last.
+    pub at: Wall,
+    /// What is known.
+    pub state: State,
+}
+
+/// The change that keeps it.
+#[must_use]
+pub fn rider(kept: &Kept) -> Op {
+    let mut value = vec![VERSION];
+    // Plain data with string keys: serde_json can't fail on it.
+    value.extend(serde_json::to_vec(kept).unwrap_or_default());
+    Op::Put {
+        keyspace: HEARTBEAT,
+        key: KEY.to_vec(),
+        value,
+    }
+}
+
+/// Reads back what is kept in the store in `folder`.
+///
+/// # Errors
+/// When the store can't be read, or holds what a newer version wrote.
+pub fn restore(store: &dyn Store, folder: &Path) -> Result<Option<Kept>, StoreError> {
+    let value = match store.get(HEARTBEAT, KEY) {
+        Ok(Some(value)) => value,
+        Ok(None) => return Ok(None),
+        Err(StoreError::Corrupt { .. }) => {
+            tracing::warn!("what the heartbeat knew was damaged; it begins anew");
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    if let Some(found) = value.first().filter(|v| **v > VERSION) {
+        return Err(NewerFormat::new(folder, "the heartbeat's state", found, VERSION).into());
+    }
+    let json = value.strip_prefix(&[VERSION]);
+    let kept = json.and_then(|json| serde_json::from_slice(json).ok());
+    if kept.is_none() {
+        tracing::warn!("what the heartbeat knew can't be read; it begins anew");
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_contract::id::EventSeq;
+    use watchkeeper_contract::time::TimeQuality;
+    use watchkeeper_store::{Batch, MemoryStore};
+
+    use super::*;
+
+    fn write(store: &MemoryStore, op: Op) {
+        let mut batch = Batch::new();
+        batch.push(op);
+        store.commit(batch).unwrap();
+    }
+
+    #[test]
+    fn what_is_kept_is_read_back_nonsense_is_passed_over_and_the_future_is_left_alone() {
+        let (store, folder) = (MemoryStore::new(), Path::new("/state"));
+        assert_eq!(restore(&store, folder).unwrap(), None);
+        let mut state = State::default();
+        state.cursor = Some(EventSeq(9));
+        let at = Wall {
+            unix_ms: 5,
+            quality: TimeQuality::Synced,
+        };
+        let kept = Kept { at, state };
+        write(&store, rider(&kept));
+        assert_eq!(restore(&store, folder).unwrap(), Some(kept));
+        let put = |value: &[u8]| Op::Put {
+            keyspace: HEARTBEAT,
+            key: KEY.to_vec(),
+            value: value.to_vec(),
+        };
+        for nonsense in [&b""[..], b"\x01", b"\x01{}", b"\x00{}"] {
+            write(&store, put(nonsense));
+            assert_eq!(restore(&store, folder).unwrap(), None);
+        }
+        write(&store, put(b"\x02{}"));
+        assert!(restore(&store, folder).is_err());
+    }
+}

@@ -1,0 +1,154 @@
+//! What a foreign subscriber hears when the agent looks after its box: what deserves a word, once, with a model's words beside it or without.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use watchkeeper_agent::agent::HeartbeatSetup;
+use watchkeeper_config::LlmConfig;
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_scripted_model::{Fault, Script, Server, Step};
+
+use crate::support::agent::EmbeddedAgent;
+use crate::support::broker::{Memory, Mosquitto, PATIENCE, Subscriber, mosquitto_or_skip};
+use crate::support::fake_runtime::{FakeRuntime, crossing};
+
+const KEY: &str = "sk-scripted-0123456789abcdefghij";
+/// So often that a test sees many looks; the configuration takes nothing below a quarter of an hour.
+const EVERY: Duration = Duration::from_millis(50);
+const AWAY: &str = "/heartbeat/runtime_away";
+
+async fn model(steps: Vec<Step>) -> Server {
+    Server::start(Some(KEY), Script { steps })
+        .await
+        .expect("the model")
+}
+
+fn llm(model: &Server) -> LlmConfig {
+    LlmConfig {
+        provider: "claude".to_owned(),
+        base_url: Some(model.base_url()),
+        key: Some(KEY.to_owned().into()),
+        key_file: None,
+        model: None,
+        larger_model: None,
+        second_opinion: false,
+        calls_per_hour: 100,
+        tokens_per_call: 20_000,
+        silence: PATIENCE,
+        day_usd: 1.0,
+        month_usd: 20.0,
+    }
+}
+
+fn agent(folder: &Path, runtime: &FakeRuntime, port: u16, llm: Option<LlmConfig>) -> EmbeddedAgent {
+    EmbeddedAgent::start(folder, runtime, port, |setup| {
+        setup.heartbeat = Some(HeartbeatSetup { every: EVERY, llm });
+    })
+}
+
+fn notes(folder: &Path) -> String {
+    fn read(folder: &Path, all: &mut String) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.path().is_dir() {
+                read(&entry.path(), all);
+            } else {
+                all.push_str(&std::fs::read_to_string(entry.path()).unwrap_or_default());
+            }
+        }
+    }
+    let mut all = String::new();
+    read(&folder.join("state/assistant/memory"), &mut all);
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runtime_that_is_away_is_told_once_with_a_models_words_also_over_a_restart() {
+    let test = "a_runtime_that_is_away_is_told_once_with_a_models_words_also_over_a_restart";
+    if mosquitto_or_skip(test).is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("dir");
+    let mut runtime = FakeRuntime::start(folder.path());
+    let broker = Mosquitto::start(folder.path(), Memory::Nothing);
+    let mut subscriber = Subscriber::start(broker.port, "foreign").ready(broker.port);
+    let words = json!({"words": "Nothing else is wrong, so look at the runtime's log first."});
+    let model = model(vec![Step::text(&words.to_string())]).await;
+    let first = agent(folder.path(), &runtime, broker.port, Some(llm(&model)));
+    // While it answers there is nothing to say: an event comes, and no word of the heartbeat before it.
+    runtime.append(crossing(Severity::Info));
+    subscriber.expect("/ev/crosses", |_| true);
+    runtime.halt();
+    let word = subscriber.expect(AWAY, |_| true);
+    assert_eq!(word["severity"], "critical", "{word:#}");
+    assert_eq!(word["by_model"], words["words"]);
+    assert_eq!(word["model"], "claude-haiku-5-5");
+    // The names that people gave stand in the result of a tool, and there is nothing to act with.
+    let asked = model.requests()[0].json();
+    assert_eq!(asked["tools"].as_array().map(Vec::len), Some(1));
+    assert_eq!(asked["tools"][0]["name"], "get_findings");
+    first.stop();
+    // It is kept among the notes, the model's words as nobody's own.
+    let notes = notes(folder.path());
+    assert!(notes.contains("the runtime does not answer"), "{notes}");
+    assert!(notes.contains("look at the runtime's log first"), "{notes}");
+
+    let second = agent(folder.path(), &runtime, broker.port, Some(llm(&model)));
+    let repeated = subscriber.hears(AWAY, Duration::from_secs(2));
+    assert!(!repeated, "it was told before the restart");
+    // Back and away again: that is news.
+    runtime.resume();
+    runtime.append(crossing(Severity::Info));
+    subscriber.expect("/ev/crosses", |event| event["seq"] == 2);
+    // A look that sees it back has to come before it goes again.
+    tokio::time::sleep(EVERY * 20).await;
+    runtime.halt();
+    let again = subscriber.expect(AWAY, |_| true);
+    assert_ne!(again["id"], word["id"]);
+    assert!(
+        again["by_model"].is_null(),
+        "the script has no second answer"
+    );
+    second.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_model_or_with_one_that_is_away_what_was_found_is_told_all_the_same() {
+    let test = "without_a_model_or_with_one_that_is_away_what_was_found_is_told_all_the_same";
+    if mosquitto_or_skip(test).is_none() {
+        return;
+    }
+    let refusal = Fault::Refusal {
+        category: "general_harms".to_owned(),
+    };
+    for steps in [
+        None,
+        Some(vec![Step::from(refusal)]),
+        Some(vec![Step::text("Stop everything.")]),
+    ] {
+        let folder = tempfile::tempdir().expect("dir");
+        let mut runtime = FakeRuntime::start(folder.path());
+        let broker = Mosquitto::start(folder.path(), Memory::Nothing);
+        let mut subscriber = Subscriber::start(broker.port, "foreign").ready(broker.port);
+        let model = match steps {
+            Some(steps) => Some(model(steps).await),
+            None => None,
+        };
+        let agent = agent(
+            folder.path(),
+            &runtime,
+            broker.port,
+            model.as_ref().map(llm),
+        );
+        runtime.append(crossing(Severity::Info));
+        subscriber.expect("/ev/crosses", |_| true);
+        runtime.halt();
+        let word = subscriber.expect(AWAY, |_| true);
+        assert!(word["by_model"].is_null(), "{word:#}");
+        let reason = word["reason"].as_str().expect("a reason");
+        assert!(reason.contains("does not answer"), "{reason}");
+        assert_eq!(runtime.calls(), Vec::<String>::new(), "it only looks");
+        agent.stop();
+        assert!(notes(folder.path()).contains("the runtime does not answer"));
+    }
+}
