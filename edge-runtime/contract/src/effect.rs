@@ -376,7 +376,10 @@ mod as_base64 {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
-    use super::{Attachment, Effect, MAX_MQTT_PAYLOAD, MqttMessage, MqttQos, Sealed, SlackMessage};
+    use super::{
+        Attachment, Effect, MAX_MQTT_PAYLOAD, MAX_MQTT_TOPIC, MqttMessage, MqttQos, Sealed,
+        SlackMessage,
+    };
 
     fn message() -> Effect {
         Effect::Slack(SlackMessage {
