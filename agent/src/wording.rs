@@ -24,9 +24,24 @@ pub fn cut(mut text: String, most: usize) -> String {
     text
 }
 
+/// The size of a file, in decimal units.
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        ..100_000 => format!("{} kB", bytes.div_ceil(1000)),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_small_file_is_told_in_smaller_units() {
+        let told = [1, 46_200, 99_999, 100_000, 1_250_000].map(size);
+        assert_eq!(told, ["1 kB", "47 kB", "100 kB", "0.1 MB", "1.2 MB"]);
+    }
 
     #[test]
     fn one_is_no_plural_and_words_are_told_apart() {

@@ -231,7 +231,9 @@ fn live(
     }
     let told = losses.iter().flat_map(|loss| loss.events(&stamp()));
     let told: Vec<Event> = told.collect();
-    let ends = journal.ends(&stamp(), &|event| guard.is_open(event));
+    let ends = journal.ends(&stamp(), &|event| guard.is_open(event), &|clip| {
+        media.found_clip(clip)
+    });
     if !ends.is_empty() {
         tracing::info!(count = ends.len(), "open when the last run died; ended now");
     }
@@ -245,6 +247,7 @@ fn live(
     let manager = Arc::new(Manager::new(Parts {
         journal: Arc::clone(&journal),
         recorder: recorder.clone(),
+        media: Arc::clone(&media),
         models: Models::new(config),
         metrics: Arc::clone(&metrics),
         recordings,

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -59,6 +59,13 @@ impl Thread {
         self.join(patience)
     }
 
+    /// Whether it has ended; nobody waits.
+    pub fn is_over(&self) -> bool {
+        let running = self.running.lock();
+        let ended = running.as_ref().map(|thread| thread.ended.try_recv());
+        ended.is_none_or(|said| said == Err(TryRecvError::Disconnected))
+    }
+
     /// Waits until it has ended, at most for `patience`. False when it still runs; it may be asked again.
     pub fn join(&self, patience: Duration) -> bool {
         let mut running = self.running.lock();
@@ -95,8 +102,10 @@ mod tests {
         let thread = thread.unwrap();
         assert!(!thread.join(Duration::from_millis(1)));
         assert!(!thread.join_once(LONG), "it is waited for no more");
+        assert!(!thread.is_over());
         drop(release);
         assert!(thread.join(LONG));
+        assert!(thread.is_over());
         assert!(thread.join(Duration::ZERO), "it stays ended");
     }
 

@@ -4,7 +4,7 @@
 
 use jiff::{Timestamp, Zoned};
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
-use watchkeeper_contract::rule::{CountBound, CrossDirection, Schedule, Severity};
+use watchkeeper_contract::rule::{ClipSpec, CountBound, CrossDirection, Schedule, Severity};
 
 use crate::scene::Shape;
 
@@ -63,6 +63,8 @@ pub struct WatchFor {
     pub severity: Severity,
     /// Channels by which people are told.
     pub notify: Vec<ChannelId>,
+    /// The clip that each event keeps.
+    pub clip: Option<ClipSpec>,
     /// Ends after this many seconds.
     pub stop_after_s: Option<f64>,
 }

@@ -261,6 +261,7 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
                 gates: Gates::default(),
                 second_opinion_may_lower: false,
                 notify: watch.notify.clone(),
+                clip: watch.clip,
             });
         }
     }
@@ -313,6 +314,13 @@ fn sentence(watch: &WatchFor) -> String {
     text.push_str(&hours(&watch.schedules));
     if watch.cooldown_s > 0.0 {
         text.push_str(&format!(", then quiet for {}", seconds(watch.cooldown_s)));
+    }
+    if let Some(clip) = watch.clip {
+        text.push_str(&format!(
+            ", with a clip from {} before to {} after it began",
+            seconds(clip.before_s),
+            seconds(clip.after_s)
+        ));
     }
     if !watch.notify.is_empty() {
         let channels: Vec<String> = watch.notify.iter().map(|c| format!("#{c}")).collect();

@@ -227,6 +227,12 @@ fn rule(rule: &RuleSpec) -> String {
     if let Some(hours) = &rule.schedule {
         told.push_str(&format!(", {} to {}", hours.from, hours.to));
     }
+    if let Some(clip) = rule.clip {
+        told.push_str(&format!(
+            ", with a clip from {} s before to {} s after",
+            clip.before_s, clip.after_s
+        ));
+    }
     if !rule.notify.is_empty() {
         let channels: Vec<String> = rule.notify.iter().map(|c| format!("#{c}")).collect();
         told.push_str(&format!(", told to {}", channels.join(" and ")));

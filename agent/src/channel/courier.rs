@@ -224,7 +224,7 @@ mod tests {
             at: wall(at_ms),
             text: String::new(),
             event: Vec::new(),
-            picture: None,
+            attached: None,
         }
     }
 

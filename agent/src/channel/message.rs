@@ -5,13 +5,16 @@
 use serde_json::json;
 use watchkeeper_config::{ChannelConfig, ChannelKind};
 use watchkeeper_contract::effect::{Attachment, HttpBody};
-use watchkeeper_contract::event::{Event, EventBody, MediaKind, Phase, Verdict};
+use watchkeeper_contract::event::{Clip, ClipState, Event, EventBody, MediaKind, Phase, Verdict};
 use watchkeeper_contract::id::{EventSeq, SourceId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use crate::mqtt::payload::event_draft;
-use crate::wording::cut;
+use crate::wording::{cut, size};
+
+/// Largest clip that goes along, in bytes; of a larger one is told where it lies.
+const MOST_ATTACHED: u64 = 8 << 20;
 
 /// Longest text about one event, in characters.
 const MAX_TEXT: usize = 500;
@@ -29,8 +32,17 @@ pub struct Told {
     pub text: String,
     /// The message that MQTT has of it; empty where the channel tells only texts.
     pub event: Vec<u8>,
-    /// The picture that goes along, by its id.
-    pub picture: Option<String>,
+    /// What goes along.
+    pub attached: Option<Attached>,
+}
+
+/// A file that goes along with a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attached {
+    /// What it is called in the message: `picture` or `clip`.
+    pub name: &'static str,
+    /// Its id.
+    pub id: String,
 }
 
 /// Something of the box itself that the journal has no record of, such as what its heartbeat found.
@@ -77,7 +89,7 @@ pub fn told_own(channel: &ChannelConfig, name: &str, own: &Own) -> Option<Told> 
                 ChannelKind::Webhook => own.payload.clone(),
                 ChannelKind::Slack => Vec::new(),
             },
-            picture: None,
+            attached: None,
         }
     })
 }
@@ -96,6 +108,8 @@ pub fn told(channel: &ChannelConfig, name: &str, event: &Event) -> Option<Told> 
     let is_wanted = match event.phase {
         Phase::New => true,
         Phase::Update => false,
+        // Who was told that it began is told what there is to see of it.
+        Phase::Clip => event.clip.is_some(),
         Phase::End => channel.ends && has_lasted(event),
     };
     let is_named = match &event.body {
@@ -110,13 +124,13 @@ pub fn told(channel: &ChannelConfig, name: &str, event: &Event) -> Option<Told> 
     if !is_wanted || !(is_named || is_grave) {
         return None;
     }
-    let (payload, picture) = match channel.kind {
+    let (payload, attached) = match channel.kind {
         // One that is too large even without its evidence is told by its text.
         ChannelKind::Webhook => (
             event_draft(event)
                 .map(|draft| draft.payload)
                 .unwrap_or_default(),
-            picture(event).filter(|_| channel.pictures),
+            attached(event).filter(|_| channel.pictures),
         ),
         ChannelKind::Slack => (Vec::new(), None),
     };
@@ -126,7 +140,7 @@ pub fn told(channel: &ChannelConfig, name: &str, event: &Event) -> Option<Told> 
         at: event.at,
         text: text(name, event),
         event: payload,
-        picture,
+        attached,
     })
 }
 
@@ -144,13 +158,41 @@ fn word(phase: Phase) -> &'static str {
         Phase::New => "new",
         Phase::Update => "update",
         Phase::End => "end",
+        Phase::Clip => "clip",
     }
 }
 
-/// The picture with what was drawn on it, else the plain one.
-fn picture(event: &Event) -> Option<String> {
+/// The clip of a record that is about one, where it is not too large; else the picture with what was drawn on it, or the plain one.
+fn attached(event: &Event) -> Option<Attached> {
+    if event.phase == Phase::Clip {
+        let clip = event.clip.as_ref()?;
+        let is_small =
+            matches!(clip.state, ClipState::Kept { bytes, .. } if bytes <= MOST_ATTACHED);
+        return is_small.then(|| Attached {
+            name: "clip",
+            id: clip.id.clone(),
+        });
+    }
     let drawn = event.media.iter().find(|m| m.kind == MediaKind::Annotated);
-    drawn.or(event.media.first()).map(|m| m.id.clone())
+    drawn.or(event.media.first()).map(|m| Attached {
+        name: "picture",
+        id: m.id.clone(),
+    })
+}
+
+/// What a record about a clip says of it.
+fn of_clip(clip: &Clip) -> String {
+    match &clip.state {
+        ClipState::Filming => String::new(),
+        ClipState::Kept { bytes, .. } => format!(
+            "clip of {:.0} s, {}, on the box as {} (watchkeeper media {} -o FILE): ",
+            clip.before_s + clip.after_s,
+            size(*bytes),
+            clip.id,
+            clip.id
+        ),
+        ClipState::Lost { message } => format!("its clip is lost, {}: ", plain(message)),
+    }
 }
 
 /// An event as one sentence for a person: how grave, where, what, how sure, when.
@@ -159,6 +201,9 @@ fn text(name: &str, event: &Event) -> String {
     text.push_str(weight(event.severity));
     if event.phase == Phase::End {
         text.push_str("over: ");
+    }
+    if let (Phase::Clip, Some(clip)) = (event.phase, &event.clip) {
+        text.push_str(&of_clip(clip));
     }
     let reason = match &event.body {
         EventBody::Rule(rule) => &rule.reason,
@@ -206,9 +251,13 @@ fn plain(text: &str) -> String {
     text.chars().map(char).collect()
 }
 
-/// What is sent of these, and their picture where there is one.
+/// What is sent of these, and the file that goes along where there is one, with its name.
 #[must_use]
-pub fn body(kind: ChannelKind, told: &[Told], picture: Option<Vec<u8>>) -> HttpBody {
+pub fn body(
+    kind: ChannelKind,
+    told: &[Told],
+    attached: Option<(&'static str, Vec<u8>)>,
+) -> HttpBody {
     let texts: Vec<&str> = told.iter().map(|t| t.text.as_str()).collect();
     let text = texts.join("\n");
     match kind {
@@ -221,13 +270,13 @@ pub fn body(kind: ChannelKind, told: &[Told], picture: Option<Vec<u8>>) -> HttpB
                 let event = String::from_utf8_lossy(&t.event).into_owned();
                 ("event".to_owned(), event)
             }));
-            let file = |bytes| Attachment {
-                name: "picture".to_owned(),
+            let file = |(name, bytes): (&str, _)| Attachment {
+                name: name.to_owned(),
                 bytes,
             };
             HttpBody::Form {
                 fields,
-                files: picture.into_iter().map(file).collect(),
+                files: attached.into_iter().map(file).collect(),
             }
         }
     }
@@ -375,13 +424,55 @@ mod tests {
         let channel = channel(ChannelKind::Webhook, None, false);
         let event = event(Phase::New, Severity::Info, &["security"]);
         let told = told(&channel, "box", &event).unwrap();
-        assert_eq!(told.picture, picture(&event));
-        let sent = body(ChannelKind::Webhook, &[told], Some(vec![0xff]));
+        assert_eq!(told.attached, attached(&event));
+        let file = Some(("picture", vec![0xff]));
+        let sent = body(ChannelKind::Webhook, &[told], file);
         let HttpBody::Form { fields, files } = sent else {
             panic!("a form");
         };
         let message: serde_json::Value = serde_json::from_str(&fields[1].1).unwrap();
         assert_eq!(message["id"], event.id.to_string());
         assert_eq!(files[0].name, "picture");
+    }
+
+    #[test]
+    fn a_clip_is_told_to_whom_its_event_was_and_goes_along_where_it_is_small() {
+        let webhook = channel(ChannelKind::Webhook, None, false);
+        let slack = channel(ChannelKind::Slack, None, false);
+        let record = |state| {
+            let mut event = event(Phase::Clip, Severity::Info, &["security"]);
+            if let Some(clip) = &mut event.clip {
+                clip.state = state;
+            }
+            event
+        };
+        let kept = |bytes| {
+            record(ClipState::Kept {
+                content_type: "video/mp4".to_owned(),
+                bytes,
+                sha256: "00".to_owned(),
+            })
+        };
+        let small = told(&webhook, "box", &kept(1_200_000)).unwrap();
+        assert!(small.id.ends_with("-clip"), "{}", small.id);
+        let attached = small.attached.as_ref().unwrap();
+        assert_eq!(attached.name, "clip");
+        for text in [&small.text, &told(&slack, "box", &kept(1)).unwrap().text] {
+            assert!(
+                text.contains("clip of 15 s") && text.contains(&attached.id),
+                "{text}"
+            );
+        }
+        let large = told(&webhook, "box", &kept(MOST_ATTACHED + 1)).unwrap();
+        assert_eq!(large.attached, None);
+        let message = "the disk is full".to_owned();
+        let lost = told(&slack, "box", &record(ClipState::Lost { message })).unwrap();
+        assert!(
+            lost.text.contains("its clip is lost, the disk is full"),
+            "{}",
+            lost.text
+        );
+        let nobody = event(Phase::Clip, Severity::Info, &[]);
+        assert_eq!(told(&slack, "box", &nobody), None);
     }
 }

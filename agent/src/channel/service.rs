@@ -256,11 +256,11 @@ impl Line {
     async fn send(&mut self, courier: &mut Courier) -> bool {
         let before = courier.counts();
         if let Some(parcel) = courier.parcel(wall_now()) {
-            let picture = match parcel.with_picture {
-                true => self.picture(&parcel.told).await,
+            let attached = match parcel.with_picture {
+                true => self.attached(&parcel.told).await,
                 false => None,
             };
-            let sent = self.post.send(&parcel, picture).await;
+            let sent = self.post.send(&parcel, attached).await;
             self.learn(courier, sent);
         }
         let counts = courier.counts();
@@ -304,11 +304,12 @@ impl Line {
         }
     }
 
-    /// The picture of an event that is told by itself; one that is gone is not waited for.
-    async fn picture(&self, told: &[Told]) -> Option<Vec<u8>> {
+    /// The picture or clip of an event that is told by itself; one that is gone is not waited for.
+    async fn attached(&self, told: &[Told]) -> Option<(&'static str, Vec<u8>)> {
         let [one] = told else { return None };
-        let bytes = self.runtime.media(one.picture.as_deref()?).await;
-        bytes.ok().map(Vec::from)
+        let attached = one.attached.as_ref()?;
+        let bytes = self.runtime.media(&attached.id).await.ok()?;
+        Some((attached.name, Vec::from(bytes)))
     }
 }
 
@@ -333,7 +334,11 @@ impl Post {
         }
     }
 
-    async fn send(&mut self, parcel: &Parcel, picture: Option<Vec<u8>>) -> Result<(), Fault> {
+    async fn send(
+        &mut self,
+        parcel: &Parcel,
+        attached: Option<(&'static str, Vec<u8>)>,
+    ) -> Result<(), Fault> {
         let kind = self.channel.kind;
         let (url, performer) = self.way()?;
         let call = HttpCall {
@@ -341,7 +346,7 @@ impl Post {
             method: HttpMethod::Post,
             query: Vec::new(),
             headers: BTreeMap::new(),
-            body: message::body(kind, &parcel.told, picture),
+            body: message::body(kind, &parcel.told, attached),
             timeout_s: REQUEST_S,
         };
         // One that is told with others is known by the first of them: they are told together again, unless more has happened.

@@ -4,7 +4,7 @@
 
 use futures_util::StreamExt;
 use serde_json::json;
-use watchkeeper_contract::event::{Event, EventBody, Phase, RuleEvent, Verdict};
+use watchkeeper_contract::event::{Clip, ClipState, Event, EventBody, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
@@ -13,6 +13,7 @@ use super::exit::{Exit, Failure};
 use super::output::Output;
 use crate::dialogue::told::event as object;
 use crate::runtime_client::{FeedItem, JournalRecord, NewerRecord, RuntimeClient};
+use crate::wording::size;
 
 /// Records that one request checks.
 const VERIFY_PAGE: u32 = 1000;
@@ -69,6 +70,10 @@ pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
     };
     let text = match (&event.body, event.phase) {
         (_, Phase::Update) => return None,
+        (EventBody::Rule(rule), Phase::Clip) => {
+            format!("{}: {}", rule.rule, clip(event.clip.as_ref()?))
+        }
+        (_, Phase::Clip) => return None,
         (EventBody::Rule(rule), Phase::New) => {
             format!("{}: {}  [{}]", rule.rule, rule.reason, decision(event))
         }
@@ -113,6 +118,21 @@ fn subject(rule: &RuleEvent) -> String {
         ([track], Some(label)) => format!("{label} #{track} "),
         ([track], None) => format!("#{track} "),
         _ => String::new(),
+    }
+}
+
+/// What became of a clip, and how to get it.
+fn clip(clip: &Clip) -> String {
+    match &clip.state {
+        ClipState::Filming => "a clip is being filmed".to_owned(),
+        ClipState::Kept { bytes, .. } => format!(
+            "a clip of {:.1} s, {:.1} s of it before the event, {}: watchkeeper media {} -o FILE",
+            clip.before_s + clip.after_s,
+            clip.before_s,
+            size(*bytes),
+            clip.id
+        ),
+        ClipState::Lost { message } => format!("its clip is lost: {message}"),
     }
 }
 

@@ -237,7 +237,8 @@ impl Queue {
     /// Whether a record means anything here: one of a case, or one that asks for an opinion.
     #[must_use]
     pub fn wants(&self, event: &Event) -> bool {
-        let asks = event.decision.verdict == Verdict::Escalate && event.phase != Phase::End;
+        let is_over = matches!(event.phase, Phase::End | Phase::Clip);
+        let asks = event.decision.verdict == Verdict::Escalate && !is_over;
         let is_rule = matches!(event.body, EventBody::Rule(_));
         self.slots.contains_key(&event.id)
             || (self.is_on && asks && is_rule && !self.done.contains(&event.id))

@@ -43,7 +43,7 @@ const RULES: &str = r#"
 Rules (what to tell; they name steps of the workflow and never repeat coordinates):
 {"name":"in","when":{"kind":"crosses","line":"LINE STEP","direction":"in"},"classes":["person"],"cooldown_s":0,"severity":"info"}
 Other "when": {"kind":"appears","detections":"$steps.tracker.tracked_detections"}, {"kind":"enters","zone":"ZONE STEP"}, {"kind":"leaves","zone":"ZONE STEP"}, {"kind":"stays","zone":"ZONE STEP","for_s":120}, {"kind":"count","detections":"$steps.tracker.tracked_detections","bound":{"over":5},"for_s":10}, {"kind":"value","value":"$steps.NAME.output","test":{"over":3},"for_s":0}.
-direction: in, out, any. severity: info, warning, critical. Optional: "schedule":{"days":["mon"],"from":"22:00","to":"06:00"} in local time, "confidence":{"min":0.5,"max":1}, "notify":["NAME"] to tell people over one of the channels that look_around lists."#;
+direction: in, out, any. severity: info, warning, critical. Optional: "schedule":{"days":["mon"],"from":"22:00","to":"06:00"} in local time, "confidence":{"min":0.5,"max":1}, "clip":{"before_s":5,"after_s":10} to keep a clip of each event beside its pictures (which it has anyway), "notify":["NAME"] to tell people over one of the channels that look_around lists."#;
 
 const QUESTION: &str = r#"You answer questions about a box with cameras. A rule-based reader did not understand the question. You look at what the box knows and what its cameras show, and answer the person.
 

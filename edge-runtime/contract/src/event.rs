@@ -13,7 +13,8 @@ pub const EVENT_SCHEMA: u16 = 1;
 /// Most records of the journal that one request answers or checks.
 pub const MAX_PAGE: u32 = 1000;
 
-/// One record of the journal. An event has one `new`, any number of `update` and one `end`, all with the same id.
+/// One record of the journal. An event has one `new`, any number of `update` and one `end`, all with the same id; where its `new` announces a clip,
+/// also one `clip`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Event {
@@ -48,6 +49,9 @@ pub struct Event {
     /// Pictures that were kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Media>,
+    /// The clip that its rule keeps: announced by `new`, complete or lost by `clip`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<Clip>,
     /// SHA-256 (hex) over this record without this field and the hash of its predecessor; set when it is appended.
     pub hash: String,
 }
@@ -63,6 +67,8 @@ pub enum Phase {
     Update,
     /// It is over. An event without duration (a crossing) is one `new` followed at once by its `end`.
     End,
+    /// Its clip is complete, or lost. It says nothing new about the event itself, and may come after its `end`.
+    Clip,
 }
 
 /// What happened.
@@ -258,4 +264,47 @@ pub enum MediaKind {
     Clean,
     /// The frame with boxes, lines and zones drawn.
     Annotated,
+}
+
+/// The clip of an event: what the camera showed from some seconds before it until some seconds after it began. Events that follow each other closely may
+/// share one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Clip {
+    /// Id under `/v1/media/{id}`, which has it once it is kept.
+    pub id: String,
+    /// When its first picture arrived.
+    pub start: Wall,
+    /// When its last picture arrived; absent while it is filmed, and where nobody is left who knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Wall>,
+    /// Seconds of it before the event, by the source's time: those that there were, which can be fewer than the rule asks for.
+    pub before_s: f64,
+    /// Seconds of it after the event began: those that the rule asks for while it is filmed, then those that it has.
+    pub after_s: f64,
+    /// How far it is.
+    pub state: ClipState,
+}
+
+/// How far a clip is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ClipState {
+    /// It is being filmed; a record `clip` of the same event tells what became of it.
+    Filming,
+    /// It can be fetched.
+    Kept {
+        /// MIME type: `video/mp4`, or `video/webm` on a box that has no encoder for MP4.
+        content_type: String,
+        /// Size in bytes.
+        bytes: u64,
+        /// SHA-256 of the file, hex.
+        sha256: String,
+    },
+    /// There is none.
+    Lost {
+        /// One sentence: why.
+        message: String,
+    },
 }

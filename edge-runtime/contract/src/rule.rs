@@ -42,6 +42,44 @@ pub struct RuleSpec {
     /// Channels of the configuration (`[channels.NAME]`) by which people are told of its events, whatever their severity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<ChannelId>,
+    /// The clip that its events keep beside their pictures; absent means none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<ClipSpec>,
+}
+
+/// From when to when a clip goes, around the moment at which an event begins, by the source's time. Both together are 1 to 120 seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ClipSpec {
+    /// Seconds before the event, 0 to 30. Default 5.
+    pub before_s: f64,
+    /// Seconds after it began, whether it goes on or not. Default 10.
+    pub after_s: f64,
+}
+
+impl ClipSpec {
+    /// Most seconds before the event.
+    pub const MOST_BEFORE_S: f64 = 30.0;
+    /// Least seconds of a clip.
+    pub const LEAST_S: f64 = 1.0;
+    /// Most seconds of a clip.
+    pub const MOST_S: f64 = 120.0;
+
+    /// Its length in seconds.
+    #[must_use]
+    pub fn length_s(&self) -> f64 {
+        self.before_s + self.after_s
+    }
+}
+
+impl Default for ClipSpec {
+    fn default() -> Self {
+        Self {
+            before_s: 5.0,
+            after_s: 10.0,
+        }
+    }
 }
 
 /// What has to happen.

@@ -5,7 +5,7 @@
 //! It shows tampering by somebody who can't recompute the chain from there on, and accidents; it is not a signature.
 //! `watchkeeper events verify` checks it, through [`Journal::verify_after`](super::Journal::verify_after).
 
-use std::fmt;
+use std::{fmt, io};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -24,6 +24,21 @@ impl Hash {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// Of all that `from` still has.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn of_all(from: &mut impl io::Read) -> io::Result<Self> {
+        let mut digest = Sha256::new();
+        let mut piece = vec![0; 1 << 16];
+        loop {
+            match from.read(&mut piece)? {
+                0 => return Ok(Self(digest.finalize().into())),
+                read => digest.update(&piece[..read]),
+            }
+        }
     }
 
     /// Reads 64 hex digits.

@@ -94,6 +94,7 @@ impl Loss {
                 },
                 evidence: Vec::new(),
                 media: Vec::new(),
+                clip: None,
                 hash: String::new(),
             })
             .collect()

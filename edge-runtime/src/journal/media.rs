@@ -1,23 +1,26 @@
-//! Kept pictures: files under `<state>/media/<yyyy-mm-dd>/<id>.jpg`.
+//! Kept pictures and clips: files under `<state>/media/<yyyy-mm-dd>/<id>.<extension>`.
 //!
 //! Invariants:
 //! - a picture is on stable storage, under its final name, before [`MediaStore::put`] returns – so before the event
 //!   that names it is appended;
+//! - a clip is written under a name that begins with a dot, which nobody is served, and gets its final name when all of it is on stable storage
+//!   ([`MediaStore::keep_clip`]); what a crash leaves of one is removed at the next start;
 //! - an id is a ULID and its folder follows from the ULID's own time, so no id can name a file outside;
 //! - ids rise in the order in which pictures were kept, over restarts and whatever the clock does: after a clock that
 //!   went back they follow the last one, so an id's time is not when the picture was taken (the event says that);
-//! - the pictures never take more than the bound, and don't grow on a nearly full disk: those that were kept first go
-//!   first.
+//! - pictures and clips together never take more than the bound, and don't grow on a nearly full disk: those that were kept first go
+//!   first. A clip that is being written is no part of that yet; it is begun only where the disk has room for the longest one beside what has to
+//!   stay free, and takes no more than [`MediaStore::most_of_a_clip`].
 
-use std::collections::VecDeque;
-use std::fs;
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use ulid::Ulid;
 use watchkeeper_board::storage::{StorageError, space};
-use watchkeeper_contract::event::{Media, MediaKind};
+use watchkeeper_contract::event::{ClipState, Media, MediaKind};
 use watchkeeper_store::durable;
 
 use super::Hash;
@@ -25,14 +28,80 @@ use super::Hash;
 /// MIME type of every kept picture.
 pub const CONTENT_TYPE: &str = "image/jpeg";
 
-/// Why a picture can't be kept or shown.
+/// Most bytes of one clip.
+const MOST_OF_A_CLIP: u64 = 32 << 20;
+
+/// One clip takes no more than one part in so many of the bound, so that it leaves most of what is kept.
+const SHARE_OF_A_CLIP: u64 = 4;
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    Jpeg,
+    Mp4,
+    Webm,
+}
+
+impl Form {
+    const ALL: [Self; 3] = [Self::Jpeg, Self::Mp4, Self::Webm];
+
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Jpeg => "jpg",
+            Self::Mp4 => "mp4",
+            Self::Webm => "webm",
+        }
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Jpeg => CONTENT_TYPE,
+            Self::Mp4 => "video/mp4",
+            Self::Webm => "video/webm",
+        }
+    }
+
+    fn of(extension: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|form| form.extension() == extension)
+    }
+}
+
+/// A clip that is going to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewClip {
+    /// Its id, which it has once it is kept.
+    pub id: String,
+    /// Where it is to be written; another extension of a video will do.
+    pub path: PathBuf,
+}
+
+/// Why a picture or clip can't be kept or shown.
 #[derive(Debug, thiserror::Error)]
 pub enum MediaError {
-    /// No such picture, or no longer.
-    #[error("there is no picture {id:?}; it may have been dropped to make room")]
+    /// No such picture or clip, or no longer.
+    #[error("there is no picture or clip {id:?}; it may have been dropped to make room")]
     NotFound {
         /// The id as it was asked for.
         id: String,
+    },
+    /// It is a clip that is being filmed.
+    #[error(
+        "the clip {id:?} is still being filmed; a record `clip` of its event tells when it is there"
+    )]
+    NotYet {
+        /// The id as it was asked for.
+        id: String,
+    },
+    /// What was written is no clip of ours.
+    #[error(
+        "a clip of {bytes} bytes is not kept, {most} are the most; raise media.max_bytes or shorten the clip"
+    )]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+        /// What one may have.
+        most: u64,
     },
     /// The disk is full.
     #[error("the disk of {path} is full ({free} bytes free); free some space")]
@@ -81,14 +150,35 @@ pub struct MediaStore {
 /// Kept pictures, oldest first.
 #[derive(Debug, Default)]
 struct Index {
-    files: VecDeque<(Ulid, u64)>,
+    files: VecDeque<Kept>,
+    /// Clips that are being written.
+    filming: BTreeSet<Ulid>,
     bytes: u64,
     dropped: u64,
     /// The last id that was given.
     last: Ulid,
 }
 
+/// A kept file. The order is that of the ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Kept {
+    id: Ulid,
+    form: Form,
+    bytes: u64,
+}
+
 impl Index {
+    fn find(&self, id: Ulid) -> Option<Kept> {
+        let at = self.files.partition_point(|kept| kept.id < id);
+        self.files.get(at).copied().filter(|kept| kept.id == id)
+    }
+
+    fn insert(&mut self, kept: Kept) {
+        let at = self.files.partition_point(|other| *other < kept);
+        self.files.insert(at, kept);
+        self.bytes += kept.bytes;
+    }
+
     /// An id greater than every one before it, with the clock's time where that allows it.
     fn next_id(&mut self, unix_ms: i64) -> Ulid {
         // A clock before 1970 is as wrong as one that says 1970.
@@ -121,11 +211,11 @@ impl MediaStore {
                 let file = file.map_err(io_at(&day))?;
                 let name = file.file_name();
                 let name = name.to_string_lossy();
-                if name.ends_with(".tmp") {
+                if name.starts_with('.') || name.ends_with(".tmp") {
                     fs::remove_file(file.path()).map_err(io_at(&file.path()))?;
-                } else if let Some(id) = name.strip_suffix(".jpg").and_then(|id| parse(id).ok()) {
+                } else if let Some((id, form)) = named(&name) {
                     let bytes = file.metadata().map_err(io_at(&file.path()))?.len();
-                    files.push((id, bytes));
+                    files.push(Kept { id, form, bytes });
                 }
             }
         }
@@ -134,9 +224,10 @@ impl MediaStore {
             root,
             limits,
             index: Mutex::new(Index {
-                bytes: files.iter().map(|(_, bytes)| bytes).sum(),
-                last: files.last().map_or(Ulid::nil(), |(id, _)| *id),
+                bytes: files.iter().map(|kept| kept.bytes).sum(),
+                last: files.last().map_or(Ulid::nil(), |kept| kept.id),
                 files: files.into(),
+                filming: BTreeSet::new(),
                 dropped: 0,
             }),
         };
@@ -144,7 +235,7 @@ impl MediaStore {
         Ok(store)
     }
 
-    /// Where the pictures are.
+    /// Where the files are.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.root
@@ -159,19 +250,12 @@ impl MediaStore {
         self.make_room(bytes);
         self.find_room(bytes)?;
         let id = self.index.lock().next_id(unix_ms);
-        let path = self.path_of(id);
-        let folder = path.parent().unwrap_or(&self.root);
-        if !folder.is_dir() {
-            fs::create_dir_all(folder).map_err(io_at(folder))?;
-            durable::sync_folder(&self.root).map_err(io_at(&self.root))?;
-        }
+        self.make_folder(id)?;
+        let form = Form::Jpeg;
+        let path = self.path_of(id, form);
         // Opening removes the half picture that a pulled plug may leave.
         durable::replace(&path, jpeg).map_err(io_at(&path))?;
-
-        let mut index = self.index.lock();
-        let at = index.files.partition_point(|(other, _)| *other < id);
-        index.files.insert(at, (id, bytes));
-        index.bytes += bytes;
+        self.index.lock().insert(Kept { id, form, bytes });
         Ok(Media {
             id: id.to_string(),
             kind,
@@ -181,12 +265,135 @@ impl MediaStore {
         })
     }
 
-    /// File of the picture `id`.
+    /// Most bytes that one clip may take.
+    #[must_use]
+    pub fn most_of_a_clip(&self) -> u64 {
+        MOST_OF_A_CLIP.min(self.limits.max_bytes / SHARE_OF_A_CLIP)
+    }
+
+    /// Whether a clip that is being written may go on: the disk has more free than has to stay so.
+    #[must_use]
+    pub fn has_room_to_film(&self) -> bool {
+        space(&self.root).is_ok_and(|disk| disk.free > self.limits.min_free_bytes)
+    }
+
+    /// An id and a place for a clip whose event began at `unix_ms`. Until it is kept or given up it counts as being filmed.
     ///
     /// # Errors
-    /// [`MediaError::NotFound`] when `id` is not one of ours or the picture is gone.
+    /// When the disk has no room for it or refuses.
+    pub fn begin_clip(&self, unix_ms: i64) -> Result<NewClip, MediaError> {
+        let free = space(&self.root)
+            .map_err(|StorageError { path, source }| MediaError::Io { path, source })?
+            .free;
+        let most = self.most_of_a_clip();
+        if free < self.limits.min_free_bytes.saturating_add(most) {
+            let path = self.root.clone();
+            return Err(MediaError::Full { path, free });
+        }
+        let id = {
+            let mut index = self.index.lock();
+            let id = index.next_id(unix_ms);
+            // From here on nobody takes its folder away.
+            index.filming.insert(id);
+            id
+        };
+        if let Err(error) = self.make_folder(id) {
+            self.index.lock().filming.remove(&id);
+            return Err(error);
+        }
+        let name = format!(".{id}.{}", Form::Mp4.extension());
+        Ok(NewClip {
+            id: id.to_string(),
+            path: self.folder_of(id).join(name),
+        })
+    }
+
+    /// Keeps the clip that was written at `written`; durable on return. Older pictures and clips give way.
+    ///
+    /// # Errors
+    /// When it is no clip of ours, is too large, or the disk refuses. Nothing of it is left then.
+    pub fn keep_clip(&self, id: &str, written: &Path) -> Result<ClipState, MediaError> {
+        let kept = self.take_over(id, written);
+        if kept.is_err() {
+            self.give_up_clip(id, written);
+        }
+        kept
+    }
+
+    fn take_over(&self, id: &str, written: &Path) -> Result<ClipState, MediaError> {
+        let ulid = parse(id)?;
+        let extension = written.extension().and_then(|e| e.to_str());
+        let form = extension.and_then(Form::of);
+        let form = form.ok_or_else(|| MediaError::NotFound { id: shown(id) })?;
+        let mut file = File::open(written).map_err(io_at(written))?;
+        let bytes = file.metadata().map_err(io_at(written))?.len();
+        // What is written between two looks at its size is on top.
+        let most = 2 * self.most_of_a_clip();
+        if bytes > most {
+            return Err(MediaError::TooLarge { bytes, most });
+        }
+        let sha256 = Hash::of_all(&mut file).map_err(io_at(written))?.to_string();
+        file.sync_all().map_err(io_at(written))?;
+        self.make_room(bytes);
+        let path = self.path_of(ulid, form);
+        fs::rename(written, &path).map_err(io_at(&path))?;
+        let folder = self.folder_of(ulid);
+        durable::sync_folder(&folder).map_err(io_at(&folder))?;
+        let mut index = self.index.lock();
+        index.filming.remove(&ulid);
+        let id = ulid;
+        index.insert(Kept { id, form, bytes });
+        let content_type = form.content_type().to_owned();
+        Ok(ClipState::Kept {
+            content_type,
+            bytes,
+            sha256,
+        })
+    }
+
+    /// Nothing comes of a clip: what there is of it at `written` goes.
+    pub fn give_up_clip(&self, id: &str, written: &Path) {
+        if let Ok(id) = parse(id) {
+            self.index.lock().filming.remove(&id);
+        }
+        match fs::remove_file(written) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %written.display(), %error, "half a clip is not removed");
+            }
+            _ => {}
+        }
+    }
+
+    /// What became of a clip that was being filmed when the last run of the runtime ended.
+    #[must_use]
+    pub fn found_clip(&self, id: &str) -> Option<ClipState> {
+        let kept = self.kept(id).ok()?;
+        let path = self.path_of(kept.id, kept.form);
+        let sha256 = Hash::of_all(&mut File::open(path).ok()?).ok()?.to_string();
+        Some(ClipState::Kept {
+            content_type: kept.form.content_type().to_owned(),
+            bytes: kept.bytes,
+            sha256,
+        })
+    }
+
+    fn kept(&self, id: &str) -> Result<Kept, MediaError> {
+        let ulid = parse(id)?;
+        let index = self.index.lock();
+        if index.filming.contains(&ulid) {
+            return Err(MediaError::NotYet { id: shown(id) });
+        }
+        let kept = index.find(ulid);
+        kept.ok_or_else(|| MediaError::NotFound { id: shown(id) })
+    }
+
+    /// File of the picture or clip `id`.
+    ///
+    /// # Errors
+    /// [`MediaError::NotFound`] when `id` is not one of ours or it is gone, [`MediaError::NotYet`] while it is filmed.
     pub fn path(&self, id: &str) -> Result<PathBuf, MediaError> {
-        let path = self.path_of(parse(id)?);
+        let kept = self.kept(id)?;
+        let path = self.path_of(kept.id, kept.form);
         if path.is_file() {
             Ok(path)
         } else {
@@ -194,40 +401,64 @@ impl MediaStore {
         }
     }
 
-    /// The picture `id`.
+    /// The picture or clip `id`.
     ///
     /// # Errors
-    /// [`MediaError::NotFound`] when `id` is not one of ours or the picture is gone; others when it can't be read.
+    /// [`MediaError::NotFound`] when `id` is not one of ours or it is gone, [`MediaError::NotYet`] while it is filmed; others when it can't be read.
     pub fn read(&self, id: &str) -> Result<Vec<u8>, MediaError> {
-        let path = self.path_of(parse(id)?);
+        let kept = self.kept(id)?;
+        let path = self.path_of(kept.id, kept.form);
         fs::read(&path).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => MediaError::NotFound { id: shown(id) },
             _ => MediaError::Io { path, source },
         })
     }
 
-    /// Bytes of all kept pictures.
+    /// MIME type of the picture or clip `id`.
+    ///
+    /// # Errors
+    /// As [`Self::path`].
+    pub fn content_type(&self, id: &str) -> Result<&'static str, MediaError> {
+        Ok(self.kept(id)?.form.content_type())
+    }
+
+    /// Bytes of all kept pictures and clips.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.index.lock().bytes
     }
 
-    /// Pictures dropped since the start to make room.
+    /// Pictures and clips dropped since the start to make room.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.index.lock().dropped
     }
 
-    fn path_of(&self, id: Ulid) -> PathBuf {
+    /// Sees to it that the folder of `id` is there.
+    fn make_folder(&self, id: Ulid) -> Result<(), MediaError> {
+        let folder = self.folder_of(id);
+        if !folder.is_dir() {
+            fs::create_dir_all(&folder).map_err(io_at(&folder))?;
+            durable::sync_folder(&self.root).map_err(io_at(&self.root))?;
+        }
+        Ok(())
+    }
+
+    fn path_of(&self, id: Ulid, form: Form) -> PathBuf {
+        let name = format!("{id}.{}", form.extension());
+        self.folder_of(id).join(name)
+    }
+
+    fn folder_of(&self, id: Ulid) -> PathBuf {
         let ms = i64::try_from(id.timestamp_ms()).unwrap_or(0);
         let day = jiff::Timestamp::from_millisecond(ms)
             .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
             .to_zoned(jiff::tz::TimeZone::UTC)
             .date();
-        self.root.join(day.to_string()).join(format!("{id}.jpg"))
+        self.root.join(day.to_string())
     }
 
-    /// Drops the oldest pictures until `bytes` are given back, or none is left. Answers what was given.
+    /// Drops the oldest pictures and clips until `bytes` are given back, or none is left. Answers what was given.
     pub fn give(&self, bytes: u64) -> u64 {
         let mut index = self.index.lock();
         let mut given = 0;
@@ -250,19 +481,18 @@ impl MediaStore {
 
     /// Drops the oldest picture and says how large it was. A file that can't be removed is logged and forgotten.
     fn drop_oldest(&self, index: &mut Index) -> Option<u64> {
-        let (id, bytes) = index.files.pop_front()?;
+        let Kept { id, form, bytes } = index.files.pop_front()?;
         index.bytes -= bytes;
         index.dropped += 1;
-        let path = self.path_of(id);
+        let path = self.path_of(id, form);
         if let Err(error) = fs::remove_file(&path) {
             tracing::warn!(path = %path.display(), %error, "picture not removed");
         }
-        let next_day = index.files.front().map(|(next, _)| self.path_of(*next));
-        let folder = path.parent();
-        if let Some(folder) = folder
-            && next_day.as_deref().and_then(Path::parent) != Some(folder)
-            && let Err(error) = fs::remove_dir(folder)
-        {
+        let folder = self.folder_of(id);
+        let mut others = index.files.front().map(|next| next.id).into_iter();
+        let is_used = others.any(|other| self.folder_of(other) == folder)
+            || index.filming.iter().any(|id| self.folder_of(*id) == folder);
+        if !is_used && let Err(error) = fs::remove_dir(&folder) {
             tracing::debug!(path = %folder.display(), %error, "folder of a past day stays");
         }
         Some(bytes)
@@ -284,6 +514,12 @@ impl MediaStore {
             free,
         })
     }
+}
+
+/// Whose file this is the name of.
+fn named(name: &str) -> Option<(Ulid, Form)> {
+    let (id, extension) = name.split_once('.')?;
+    Some((parse(id).ok()?, Form::of(extension)?))
 }
 
 fn parse(id: &str) -> Result<Ulid, MediaError> {
@@ -419,6 +655,79 @@ mod tests {
         let refused = store.put(MediaKind::Clean, NOV_21, b"1234").unwrap_err();
         assert!(matches!(refused, MediaError::Full { .. }), "{refused}");
         assert!(store.path(&second.id).is_ok(), "nothing goes for nothing");
+    }
+
+    #[test]
+    fn a_clip_is_served_when_it_is_whole_and_counts_like_pictures() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path(), 1000);
+        let first = store.put(MediaKind::Clean, NOV_21, &[1; 300]).unwrap().id;
+        let clip = store.begin_clip(NOV_21 + 1).unwrap();
+        fs::write(&clip.path, [2; 240]).unwrap();
+        for refused in [store.read(&clip.id).err(), store.path(&clip.id).err()] {
+            assert!(matches!(refused, Some(MediaError::NotYet { .. })));
+        }
+        let second = store.put(MediaKind::Clean, NOV_21 + 2, &[3; 500]).unwrap();
+        let kept = store.keep_clip(&clip.id, &clip.path).unwrap();
+        // The oldest went for it, and it lies in the order in which it was begun.
+        assert!(store.read(&first).is_err());
+        assert_eq!(store.bytes(), 740);
+        assert_eq!(store.content_type(&clip.id).unwrap(), "video/mp4");
+        let ClipState::Kept { bytes, sha256, .. } = &kept else {
+            panic!("{kept:?}");
+        };
+        assert_eq!((*bytes, sha256), (240, &Hash::of(&[2; 240]).to_string()));
+
+        let again = open(dir.path(), 1000);
+        assert_eq!(again.found_clip(&clip.id), Some(kept));
+        assert_eq!(again.read(&clip.id).unwrap(), [2; 240]);
+        again.put(MediaKind::Clean, NOV_21 + 3, &[4; 300]).unwrap();
+        assert!(again.read(&clip.id).is_err() && again.read(&second.id).is_ok());
+    }
+
+    #[test]
+    fn half_a_clip_is_nothing_after_a_crash_and_nothing_when_it_is_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path(), 1000);
+        let clips: Vec<NewClip> = (0..3)
+            .map(|n| store.begin_clip(NOV_21 + n).unwrap())
+            .collect();
+        for clip in &clips {
+            fs::write(&clip.path, [2; 100]).unwrap();
+        }
+        store.give_up_clip(&clips[0].id, &clips[0].path);
+        assert!(!clips[0].path.exists());
+        assert!(matches!(
+            store.read(&clips[0].id),
+            Err(MediaError::NotFound { .. })
+        ));
+        fs::write(&clips[1].path, [2; 501]).unwrap();
+        let refused = store.keep_clip(&clips[1].id, &clips[1].path).unwrap_err();
+        assert!(matches!(
+            refused,
+            MediaError::TooLarge {
+                bytes: 501,
+                most: 500
+            }
+        ));
+        assert!(!clips[1].path.exists());
+
+        let again = open(dir.path(), 1000);
+        assert!(!clips[2].path.exists());
+        assert_eq!((again.found_clip(&clips[2].id), again.bytes()), (None, 0));
+    }
+
+    #[test]
+    fn a_clip_is_begun_only_where_there_is_room_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let limits = MediaLimits {
+            max_bytes: 1000,
+            min_free_bytes: u64::MAX - 100,
+        };
+        let store = MediaStore::open(dir.path(), limits).unwrap();
+        let refused = store.begin_clip(NOV_21).unwrap_err();
+        assert!(matches!(refused, MediaError::Full { .. }), "{refused}");
+        assert!(!store.has_room_to_film());
     }
 
     #[test]

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use watchkeeper_contract::event::{ChainBreak, ChainReport, Event, Phase};
+use watchkeeper_contract::event::{ChainBreak, ChainReport, ClipState, Event, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_store::{
     BadRecord, Batch, Keyspace, NewerFormat, OpenOutcome, Options, SledStore, Store, StoreError,
@@ -251,10 +251,16 @@ impl Journal {
     }
 
     /// Records that end what was begun and not ended when the journal was opened, oldest first, to be appended before
-    /// anything new. `stamp` says who ends them; its id is not used. What `goes_on` somebody else goes on with, and ends. Given once.
+    /// anything new. `stamp` says who ends them; its id is not used. What `goes_on` somebody else goes on with, and ends. `clip` says what there is
+    /// of a clip that was being filmed. Given once.
     #[must_use]
-    pub fn ends(&self, stamp: &Stamp, goes_on: &dyn Fn(EventId) -> bool) -> Vec<Event> {
-        std::mem::take(&mut *self.unended.lock()).ends(stamp, goes_on)
+    pub fn ends(
+        &self,
+        stamp: &Stamp,
+        goes_on: &dyn Fn(EventId) -> bool,
+        clip: &dyn Fn(&str) -> Option<ClipState>,
+    ) -> Vec<Event> {
+        std::mem::take(&mut *self.unended.lock()).ends(stamp, goes_on, clip)
     }
 
     /// Appends `events` in this order: gives each its number and hash, and returns them when they are durable.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use proptest::prelude::*;
-use watchkeeper_contract::event::{Decision, EVENT_SCHEMA, EventBody, Phase, Verdict};
+use watchkeeper_contract::event::{Clip, Decision, EVENT_SCHEMA, EventBody, Phase, Verdict};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::{TimeQuality, Wall};
@@ -42,6 +42,7 @@ fn event(severity: Severity) -> Event {
         },
         evidence: Vec::new(),
         media: Vec::new(),
+        clip: None,
         hash: String::new(),
     }
 }
@@ -257,14 +258,75 @@ fn what_was_left_open_is_ended_once_and_is_known_from_opening_without_another_re
     let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
     store.reads.blow_at(1);
     let goes_on = |id| id == held.id;
-    let ends = journal.ends(&stamp, &goes_on);
+    let none = |_: &str| None;
+    let ends = journal.ends(&stamp, &goes_on, &none);
     let [end, no_longer_held] = &ends[..] else {
         panic!("{ends:?}");
     };
     assert_eq!((end.id, end.phase), (open.id, Phase::End));
     assert_eq!(no_longer_held.id, forgotten.id);
     assert_eq!((end.boot_id.as_str(), end.at), ("next", stamp.at));
-    assert_eq!(journal.ends(&stamp, &goes_on), []);
+    assert_eq!(journal.ends(&stamp, &goes_on, &none), []);
+}
+
+#[test]
+fn a_clip_that_was_being_filmed_is_told_of_once_also_after_the_end_of_its_event() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let stamp = Stamp {
+        boot_id: "next".to_owned(),
+        mono_ms: 0,
+        at: event(Severity::Info).at,
+        id: EventId(ulid::Ulid::new()),
+    };
+    let filmed = |id: &str| Event {
+        clip: Some(Clip {
+            id: id.to_owned(),
+            start: stamp.at,
+            end: None,
+            before_s: 5.0,
+            after_s: 10.0,
+            state: ClipState::Filming,
+        }),
+        ..event(Severity::Info)
+    };
+    let (half, whole, told) = (filmed("half"), filmed("whole"), filmed("told"));
+    let later = |event: &Event, phase| Event {
+        phase,
+        clip: None,
+        ..event.clone()
+    };
+    let mut records = vec![half.clone(), whole.clone(), told.clone()];
+    records.extend([&half, &whole, &told].map(|event| later(event, Phase::End)));
+    records.push(later(&told, Phase::Clip));
+    over(Arc::clone(&store) as _, dir.path(), Limits::default())
+        .append(records)
+        .unwrap();
+
+    let kept = ClipState::Kept {
+        content_type: "video/mp4".to_owned(),
+        bytes: 9,
+        sha256: "00".to_owned(),
+    };
+    let found = |id: &str| (id == "whole").then(|| kept.clone());
+    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    let ends = journal.ends(&stamp, &|_| false, &found);
+    let [first, second] = &ends[..] else {
+        panic!("{ends:?}");
+    };
+    assert_eq!((first.id, first.phase), (half.id, Phase::Clip));
+    let clip = first.clip.as_ref().unwrap();
+    let ClipState::Lost { message } = &clip.state else {
+        panic!("{clip:?}");
+    };
+    assert!(message.contains("the runtime ended"), "{message}");
+    assert_eq!((second.id, second.phase), (whole.id, Phase::Clip));
+    assert_eq!(second.clip.as_ref().unwrap().state, kept);
+
+    journal.append(ends).unwrap();
+    drop(journal);
+    let journal = over(store as _, dir.path(), Limits::default());
+    assert_eq!(journal.ends(&stamp, &|_| false, &found), []);
 }
 
 #[test]

@@ -45,6 +45,7 @@ use crate::capture::source::SourceHandle;
 use crate::effects::Effects;
 use crate::guard::GuardFile;
 use crate::journal::Journal;
+use crate::journal::media::MediaStore;
 use crate::server::metrics::Metrics;
 
 /// Most sources of one box.
@@ -63,6 +64,8 @@ pub struct Parts {
     pub journal: Arc<Journal>,
     /// Where events go first.
     pub recorder: Recorder,
+    /// Where pictures and clips of events are kept.
+    pub media: Arc<MediaStore>,
     /// Loads models.
     pub models: Models,
     /// Counters.

@@ -10,12 +10,13 @@
 //! - [`recorder`]: the one thread that makes events durable, with their pictures, in order; [`refused`]: what becomes of
 //!   events that the journal refuses; [`room`]: who gives way to them on a full disk;
 //! - [`states`]: what pipelines remember over a restart of the process;
-//! - [`recordings`]: where annotated videos go, and how much of them is kept;
+//! - [`recordings`]: where annotated videos go, and how much of them is kept; [`clips`]: what events keep of the moments before and after them;
 //! - [`manager`]: every source and pipeline of this box, and what the API may ask of them.
 //!
 //! Invariants: an event is handed to the recorder before the frame after it is taken; a full recorder makes cameras
 //! drop frames and files wait, it never loses an event; a pipeline that fails takes no other one with it.
 
+mod clips;
 mod deployed;
 pub mod detectors;
 pub mod gate;

@@ -41,6 +41,8 @@ pub struct FrameOutcome {
     pub processed: bool,
     /// Whether no frame after this one is wanted: the seconds that were asked for are over.
     pub is_last: bool,
+    /// Source time of the frame.
+    pub at: Duration,
     /// What happened to events.
     pub changes: Vec<Change>,
     /// The frame as it came, to be converted by whoever needs it.
@@ -177,6 +179,12 @@ impl Run {
         &self.rule_names
     }
 
+    /// Seconds before an event that its rules want in clips; absent where none wants one.
+    #[must_use]
+    pub fn pre_roll_s(&self) -> Option<f64> {
+        self.rules.pre_roll_s()
+    }
+
     /// What was asked for and can't happen; what depends on the picture is known from the first frame on.
     #[must_use]
     pub fn warnings(&self) -> &[PipelineWarning] {
@@ -202,6 +210,7 @@ impl Run {
             return FrameOutcome {
                 processed: false,
                 is_last: place != Place::Within,
+                at: now,
                 changes: Vec::new(),
                 clean,
                 annotated: None,
@@ -290,6 +299,7 @@ impl Run {
         FrameOutcome {
             processed: true,
             is_last: place != Place::Within,
+            at: now,
             changes,
             clean,
             annotated: self.execution.output_image(),

@@ -25,6 +25,7 @@ use watchkeeper_engine::heuristics::Change;
 use watchkeeper_engine::workflow::{Pixels, RgbPixels};
 use watchkeeper_vision::frame::Frame;
 
+use super::clips::Clips;
 use super::pixels::{fitted, to_image};
 use super::recorder::{Flushed, Pictures, Recorder};
 use super::recordings::Recording;
@@ -33,6 +34,7 @@ use super::screen::{self, Screen};
 use super::states::{Keeper, Kept, PipelineMemory};
 use crate::capture::mailbox::{FrameReceiver, Leave, Recv};
 use crate::clock;
+use crate::journal::media::MediaStore;
 use crate::media::video::VideoWriter;
 use crate::server::metrics::Metrics;
 use crate::thread::Thread;
@@ -87,6 +89,8 @@ pub struct Services {
     pub sources: Arc<dyn Subscribe>,
     /// Where events go.
     pub recorder: Recorder,
+    /// Where clips of events go.
+    pub media: Arc<MediaStore>,
     /// Counters.
     pub metrics: Arc<Metrics>,
     /// Identity of this run of the runtime.
@@ -260,6 +264,10 @@ impl Worker {
         });
         let window = Arc::clone(&shared.window);
         let stopping = services.stopping;
+        let clips = run.pre_roll_s().map(|pre_roll_s| {
+            let (media, recorder) = (Arc::clone(&services.media), services.recorder.clone());
+            Clips::new(pre_roll_s, media, recorder, services.started)
+        });
         let body = Body {
             spec: spec.clone(),
             shared: Arc::clone(&shared),
@@ -268,6 +276,7 @@ impl Worker {
             published: None,
             services,
             video: None,
+            clips,
             screen: Screen::new(spec.id.clone(), spec.show, window),
             recording,
         };
@@ -510,6 +519,16 @@ enum End {
     Stopped,
 }
 
+/// When and in which pictures something happened.
+#[derive(Debug, Clone, Copy)]
+struct Moment<'f> {
+    pictures: &'f Pictures,
+    /// Source time.
+    at: Duration,
+    /// Whether a camera shows it now.
+    is_live: bool,
+}
+
 struct Body {
     spec: PipelineSpec,
     shared: Arc<Shared>,
@@ -519,6 +538,8 @@ struct Body {
     published: Option<Instant>,
     services: Services,
     video: Option<VideoWriter>,
+    /// The clips of its events, where a rule wants them.
+    clips: Option<Clips>,
     screen: Screen,
     /// Where the parts of the annotated video go; each pause ends one.
     recording: Option<Recording>,
@@ -581,7 +602,7 @@ impl Body {
         if let Some(recording) = &mut self.recording {
             recording.end();
         }
-        self.end_of_video();
+        self.end_of_films();
         self.publish();
         self.screen.close();
         self.flush()
@@ -615,7 +636,7 @@ impl Body {
                 return end;
             }
             self.remember();
-            self.end_of_video();
+            self.end_of_films();
             if *self.shared.wish.lock() == Wish::Pause && !self.flush() {
                 tracing::warn!(pipeline = %self.spec.id, "paused with events that are not durable");
             }
@@ -714,7 +735,11 @@ impl Body {
                         return Some(End::TimeOver);
                     }
                 }
-                Recv::Timeout => {}
+                Recv::Timeout => {
+                    if let Some(clips) = &mut self.clips {
+                        clips.idle(Instant::now());
+                    }
+                }
                 Recv::Ended => return Some(End::SourceEnded),
                 Recv::Failed { message, .. } => {
                     *self.shared.lost_source.lock() = Some(Instant::now());
@@ -732,11 +757,15 @@ impl Body {
         let outcome = self
             .run
             .process(frame, clock::local(frame.wall), &mut new_id);
-        let is_last = outcome.is_last;
+        let (is_last, at) = (outcome.is_last, outcome.at);
+        let handing = Instant::now();
+        if let Some(clips) = &mut self.clips {
+            clips.see(frame, at);
+        }
         if !outcome.processed {
+            self.pass(at);
             return is_last;
         }
-        let handing = Instant::now();
         let FrameOutcome {
             changes,
             clean,
@@ -746,7 +775,13 @@ impl Body {
             ..
         } = outcome;
         let pictures = Pictures { clean, annotated };
-        self.hand_over(changes, Some(&pictures));
+        let moment = Moment {
+            pictures: &pictures,
+            at,
+            is_live: !frame.recorded,
+        };
+        self.hand_over(changes, Some(moment));
+        self.pass(at);
         self.draw(frame, &pictures);
         *self.shared.latest.lock() = Latest {
             clean: Some(pictures.clean),
@@ -782,14 +817,23 @@ impl Body {
         is_last
     }
 
-    fn hand_over(&mut self, changes: Vec<Change>, pictures: Option<&Pictures>) {
+    /// Completes the clips that have all they want.
+    fn pass(&mut self, at: Duration) {
+        if let Some(clips) = &mut self.clips {
+            clips.pass(at);
+        }
+    }
+
+    fn hand_over(&mut self, changes: Vec<Change>, moment: Option<Moment<'_>>) {
         for change in changes {
             if change.phase == Phase::New {
                 self.services.metrics.event(change.decision.verdict);
             }
-            let with = (change.phase == Phase::New)
-                .then(|| pictures.cloned())
-                .flatten();
+            let moment = moment.filter(|_| change.phase == Phase::New);
+            let clip = moment.zip(change.clip).and_then(|(moment, wanted)| {
+                let clips = self.clips.as_mut()?;
+                Some(clips.begin(wanted, moment.at, moment.is_live))
+            });
             let draft = Event {
                 schema: EVENT_SCHEMA,
                 id: change.id,
@@ -805,15 +849,34 @@ impl Body {
                 decision: change.decision,
                 evidence: change.evidence,
                 media: Vec::new(),
+                clip,
                 hash: String::new(),
             };
-            if self.services.recorder.record(draft, with) {
+            // Told of its clip once it is on its way itself: the journal has the beginning first.
+            let filmed = draft.clip.is_some().then(|| draft.clone());
+            let pictures = moment.map(|moment| moment.pictures.clone());
+            if self.services.recorder.record(draft, pictures) {
+                if let (Some(filmed), Some(moment), Some(clips)) = (filmed, moment, &mut self.clips)
+                {
+                    clips.tell(filmed, moment.at);
+                }
                 if change.phase == Phase::New {
                     self.shared.status.lock().events += 1;
                 }
             } else {
                 tracing::error!(pipeline = %self.spec.id, "the recorder has stopped; an event is lost");
             }
+        }
+    }
+
+    /// Completes what is being filmed: clips, and the annotated video.
+    fn end_of_films(&mut self) {
+        if let Some(clips) = &mut self.clips {
+            clips.close();
+        }
+        self.end_of_video();
+        if let Some(clips) = &mut self.clips {
+            clips.wait();
         }
     }
 

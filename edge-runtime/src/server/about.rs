@@ -8,7 +8,7 @@ use watchkeeper_contract::health::Health;
 use watchkeeper_http::Refusal;
 
 use super::{App, metrics, openapi};
-use crate::journal::media;
+use crate::journal::media::{self, MediaError};
 
 /// A picture that changes with every request.
 pub(super) fn jpeg(bytes: Vec<u8>) -> Response {
@@ -22,18 +22,20 @@ pub(super) fn jpeg(bytes: Vec<u8>) -> Response {
         .into_response()
 }
 
-/// A kept picture. It never changes; it goes when room is needed.
+/// A kept picture, or the clip of an event once it is kept. It never changes; it goes when room is needed.
 #[utoipa::path(get, path = "/media/{id}", tag = "events",
     params(("id" = String, Path, description = "Id from an event or a snapshot")),
-    responses((status = 200, content_type = "image/jpeg", body = [u8])))]
+    responses((status = 200, content(([u8] = "image/jpeg"), ([u8] = "video/mp4"), ([u8] = "video/webm")))))]
 pub(super) async fn media(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
-    let bytes = app.attempt(move |r| r.media().read(&id)).await?;
+    let (content_type, bytes) = app
+        .attempt(move |r| Ok::<_, MediaError>((r.media().content_type(&id)?, r.media().read(&id)?)))
+        .await?;
     Ok((
         [
-            (CONTENT_TYPE, media::CONTENT_TYPE),
+            (CONTENT_TYPE, content_type),
             (CACHE_CONTROL, "private, immutable, max-age=86400"),
         ],
         bytes,

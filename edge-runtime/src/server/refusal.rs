@@ -24,7 +24,10 @@ impl From<MediaError> for Refusal {
     fn from(error: MediaError) -> Self {
         let (status, code) = match error {
             MediaError::NotFound { .. } => (StatusCode::NOT_FOUND, ProblemCode::NotFound),
-            MediaError::Full { .. } => (StatusCode::INSUFFICIENT_STORAGE, ProblemCode::Storage),
+            MediaError::NotYet { .. } => (StatusCode::CONFLICT, ProblemCode::NotReady),
+            MediaError::TooLarge { .. } | MediaError::Full { .. } => {
+                (StatusCode::INSUFFICIENT_STORAGE, ProblemCode::Storage)
+            }
             MediaError::Io { .. } => (StatusCode::INTERNAL_SERVER_ERROR, ProblemCode::Storage),
         };
         Self::new(status, code, error.to_string())

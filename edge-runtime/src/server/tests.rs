@@ -451,6 +451,7 @@ fn event() -> Event {
         },
         evidence: Vec::new(),
         media: Vec::new(),
+        clip: None,
         hash: String::new(),
     }
 }

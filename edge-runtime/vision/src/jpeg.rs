@@ -93,20 +93,7 @@ impl Factors {
 pub fn to_rgb(picture: &Picture) -> Result<RgbImage, JpegError> {
     let (width, height) = (picture.width as usize, picture.height as usize);
     let (half_w, half_h) = (width.div_ceil(2), height.div_ceil(2));
-    let plane = |index: usize, bytes: usize, rows: usize| {
-        let plane = picture.planes.plane(index);
-        // The last row may be shorter than the stride, but not than the picture.
-        let needed = rows.saturating_sub(1) * plane.stride + bytes;
-        if rows == 0 || (plane.stride >= bytes && plane.data.len() >= needed) {
-            Ok(plane)
-        } else {
-            Err(JpegError::ShortPlane {
-                plane: index,
-                width: picture.width,
-                height: picture.height,
-            })
-        }
-    };
+    let plane = |index, bytes, rows| plane(picture, index, bytes, rows);
     let mut rgb = RgbImage::new(picture.width, picture.height);
     if width == 0 || height == 0 {
         return Ok(rgb);
@@ -146,7 +133,28 @@ pub fn to_rgb(picture: &Picture) -> Result<RgbImage, JpegError> {
     Ok(rgb)
 }
 
-fn row(plane: Plane<'_>, y: usize, bytes: usize) -> &[u8] {
+/// Plane `index` of a picture, which has so many rows of so many bytes.
+pub(super) fn plane(
+    picture: &Picture,
+    index: usize,
+    bytes: usize,
+    rows: usize,
+) -> Result<Plane<'_>, JpegError> {
+    let plane = picture.planes.plane(index);
+    // The last row may be shorter than the stride, but not than the picture.
+    let needed = rows.saturating_sub(1) * plane.stride + bytes;
+    if rows == 0 || (plane.stride >= bytes && plane.data.len() >= needed) {
+        Ok(plane)
+    } else {
+        Err(JpegError::ShortPlane {
+            plane: index,
+            width: picture.width,
+            height: picture.height,
+        })
+    }
+}
+
+pub(super) fn row(plane: Plane<'_>, y: usize, bytes: usize) -> &[u8] {
     &plane.data[y * plane.stride..][..bytes]
 }
 

@@ -15,4 +15,5 @@ pub mod mask;
 pub mod numbers;
 pub mod outline;
 pub mod rgb;
+pub mod shrink;
 pub mod track;

@@ -548,6 +548,12 @@ impl<'s> Reader<'s> {
             json!({"severity": severity, "name": rule.name}),
         );
         node.is("snapshot", json!({}));
+        if let Some(clip) = rule.clip {
+            node.is(
+                "clip",
+                json!({"pre_roll_s": clip.before_s, "duration_s": clip.length_s()}),
+            );
+        }
         if rule.gates.escalate < rule.gates.review {
             node.is(
                 "escalate",

@@ -9,6 +9,7 @@ mod blueprints;
 mod capture_http;
 mod capture_rtsp;
 mod channels;
+mod clips;
 mod counting_on;
 mod counts;
 mod decoders;

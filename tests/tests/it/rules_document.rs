@@ -67,6 +67,7 @@ cooldown_s = 600.0
 severity = \"critical\"
 gates = { act = 0.95, record = 0.85, review = 0.70, escalate = 0.50 }
 notify = [\"security\"]
+clip = { before_s = 5.0, after_s = 15.0 }
 ";
 
 fn workflow() -> Value {
@@ -222,6 +223,7 @@ declare. `rules = []` says that there shall be none: then the pipeline counts, b
         ("schedule", "Schedule"),
         ("confidence", "Band"),
         ("gates", "Gates"),
+        ("clip", "ClipSpec"),
     ] {
         put(
             &mut out,
@@ -321,6 +323,20 @@ while after somebody entered. When a visit began stands in the results (`enter_s
 Events of `crosses`, `enters` and `leaves` begin and end at once. The others begin (`new`) when their condition holds and end (`end`)
 when it does not any more; the two records have the same id. `cooldown_s` keeps a rule from beginning another event too soon;
 the next one says how many were held back.
+
+## Clips
+
+A rule with `clip` keeps, beside the pictures of each event, what the camera showed around its beginning. The record `new` names the clip by its id and says how
+much there is from before; a record `clip` of the same event, which can come after its `end`, says that it is `kept` or `lost`, and why. Then
+`GET /v1/media/{id}` or `watchkeeper media ID -o FILE` has it: MP4 (WebM where the box has no encoder for that), at most 640 pixels wide or high, with at most
+ten of the frames a second that the pipeline took, and without sound.
+
+What was before the event waits in memory as small JPEGs: at most 30 seconds and 16 MiB for each pipeline with such a rule. Where that is full the oldest go, and
+the clip begins later. Nothing is kept in memory where no rule asks for clips, and what was seen before a pause is no part of a clip after it.
+Events that follow each other closely share a clip, as long as it has all that each asks for and is no longer than two minutes; at most four clips of a pipeline are
+written at the same time. A clip ends early when its pipeline is paused or ends, when a camera shows nothing for ten seconds longer than it should have, at 32 MiB, and on a full disk: then it is
+kept with what it has. It lies beside the pictures, and goes as they do, the oldest first (`media.max_bytes`). Over a channel it follows its event as a message of its own: attached where the
+channel sends pictures and it has at most 8 MiB, else by its id.
 ",
     );
     out

@@ -1,9 +1,13 @@
 //! The verbs of a request: that it watches or counts, what happens in the picture, what is wanted of an event.
 //!
-//! Invariant: a word that was used is marked, so that no other phrase takes it; what nobody here can do is noted, never dropped.
+//! Invariant: a word that was used is marked, so that no other phrase takes it; what nobody here can do is asked about or noted, never dropped.
 
+use watchkeeper_contract::rule::ClipSpec;
+
+use super::amounts::seconds;
+use crate::answer::Missing;
 use crate::lexicon::Lexicon;
-use crate::need::Notes;
+use crate::need::{Need, Notes};
 use crate::reader::Reader;
 
 /// Whether a verb of watching and one of counting stood there; all of them are used.
@@ -20,24 +24,113 @@ pub(super) fn verbs(r: &mut Reader, lexicon: &Lexicon) -> (bool, bool) {
     (told, counted)
 }
 
-/// What is wanted of an event. A picture is kept anyway; what nobody here can do is noted. Whether anything was wanted.
-pub(super) fn wishes(r: &mut Reader, notes: &mut Notes) -> bool {
-    let clip = r.take_all(&[
-        "save|record|keep|store|take? a|the? clip|clips|video|recording that|which? starts|begins <d> before|earlier",
-        "save|record|keep|store|take? a|the? clip|clips with <d> of? pre-roll",
-        "save|record|keep|store a|the? clip|clips|video|recording",
-        "clip|clips",
-    ]);
-    if clip {
-        notes
-            .not_possible
-            .push("Clips can't be kept by a rule yet; each event keeps two pictures.".to_owned());
-    }
+/// What is wanted of an event.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Wishes {
+    /// Whether anything was wanted, be it only the picture that is kept anyway.
+    pub(super) any: bool,
+    /// The clip that is to be kept.
+    pub(super) clip: Option<ClipSpec>,
+}
+
+/// What is wanted of an event. A picture is kept anyway.
+pub(super) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> {
+    let clip = clip(r, notes)?;
     let still = r.take_all(&[
         "save|take|keep|store|with|plus|and a|the still|snapshot|photo|stills|snapshots|picture",
         "save|take|keep|store|with|plus|and still|snapshot|stills|snapshots",
+        "snapshot|snapshots|stills",
     ]);
-    clip || still
+    Ok(Wishes {
+        any: clip.is_some() || still,
+        clip,
+    })
+}
+
+/// The clip that is asked for: how long before the event it begins, how long it goes on, or how long it is.
+fn clip(r: &mut Reader, notes: &mut Notes) -> Result<Option<ClipSpec>, Need> {
+    const KEEP: &str = "save|record|keep|store|take|send?";
+    const CLIP: &str = "clip|clips|video|recording";
+    let said = |patterns: &[&str]| -> Vec<String> {
+        let whole = patterns.iter().map(|rest| {
+            let rest = rest.replace("CLIP", CLIP);
+            format!("{KEEP} me? a|the? {rest}")
+        });
+        whole.collect()
+    };
+    let mut take = |patterns: &[&str]| {
+        let patterns = said(patterns);
+        let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+        r.take(&patterns)
+    };
+    const EVENT: &str = "it|that|this|the? event|happens?";
+    let both = [
+        format!("CLIP from|of|with? <d> before {EVENT} and|to|until|till <d> after|afterwards {EVENT}"),
+        "CLIP that|which? starts|begins|starting|beginning <d> before|earlier and|to|until ends|ending|goes? <d> after|afterwards|later it?".to_owned(),
+    ];
+    let before = [
+        format!("CLIP that|which? starts|begins|starting|beginning <d> before|earlier {EVENT}"),
+        "CLIP with|and|including? a? <d> of? pre-roll|preroll|lead-in".to_owned(),
+        format!("CLIP from|of|with <d> before|earlier {EVENT}"),
+    ];
+    let refs = |patterns: &[String]| {
+        patterns
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    let (both, before) = (refs(&both), refs(&before));
+    let usual = ClipSpec::default();
+    let mut assumed = None;
+    let clip = if let Some(found) = take(&both.lines().collect::<Vec<_>>()) {
+        ClipSpec {
+            before_s: found.value(0),
+            after_s: found.value(1),
+        }
+    } else if let Some(found) = take(&before.lines().collect::<Vec<_>>()) {
+        assumed = Some(format!(
+            "How long the clip goes on was not said: {} after it began.",
+            seconds(usual.after_s)
+        ));
+        ClipSpec {
+            before_s: found.value(0),
+            ..usual
+        }
+    } else if let Some(found) = take(&["<d> long? CLIP", "CLIP of|with <d>"]) {
+        let before_s = usual.before_s.min(found.value(0) / 2.0);
+        assumed = Some(format!(
+            "The clip begins {} before, as that was not said.",
+            seconds(before_s)
+        ));
+        ClipSpec {
+            before_s,
+            after_s: found.value(0) - before_s,
+        }
+    } else if take(&["CLIP"]).is_some() {
+        assumed = Some(format!(
+            "How long the clip is was not said: from {} before to {} after it began.",
+            seconds(usual.before_s),
+            seconds(usual.after_s)
+        ));
+        usual
+    } else {
+        return Ok(None);
+    };
+    let (most_before, most) = (ClipSpec::MOST_BEFORE_S, ClipSpec::MOST_S);
+    if clip.before_s > most_before || !(ClipSpec::LEAST_S..=most).contains(&clip.length_s()) {
+        let text = format!(
+            "A clip begins {} before the event at most, and is {} to {} long. Please ask again with a shorter one.",
+            seconds(most_before),
+            seconds(ClipSpec::LEAST_S),
+            seconds(most)
+        );
+        return Err(Need::new(Missing::Meaning, text));
+    }
+    notes.assumed.extend(assumed);
+    // What is said of it besides.
+    while r.take(&[&format!("a|the {CLIP}"), "clip|clips"]).is_some() {}
+    Ok(Some(clip))
 }
 
 /// What happens, by the words for it.

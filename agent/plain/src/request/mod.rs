@@ -63,10 +63,10 @@ pub(crate) fn watch(
     } else {
         Severity::Info
     };
-    let wished = wishes(&mut r, notes);
+    let wished = wishes(&mut r, notes)?;
     let (notify, is_sent) = channels(&mut r, scene, notes);
     let (told, counted) = verbs(&mut r, lexicon);
-    let told = told || wished || is_sent;
+    let told = told || wished.any || is_sent;
     let cameras = cameras_of(&mut r, scene, lexicon, before, notes)?;
     let known: Vec<_> = cameras.iter().filter_map(|id| scene.camera(id)).collect();
     let named = names::known_place(&mut r, &known).map(|(_, place)| place.clone());
@@ -200,6 +200,7 @@ pub(crate) fn watch(
         cooldown_s: spans.cooldown_s,
         severity,
         notify: notify.clone(),
+        clip: wished.clip,
         stop_after_s: spans.stop_after_s,
     };
     Ok(cameras.into_iter().map(watch).collect())

@@ -1,7 +1,7 @@
 //! What people say and what is understood by it.
 
 use watchkeeper_contract::rule::{
-    Condition, CountBound, CrossDirection, Schedule, Severity, Weekday,
+    ClipSpec, Condition, CountBound, CrossDirection, Schedule, Severity, Weekday,
 };
 use watchkeeper_plain::answer::{Answer, Change, Missing};
 use watchkeeper_plain::intent::Look;
@@ -323,7 +323,70 @@ fn words_that_were_not_understood_are_told_as_they_were_written() {
 fn what_is_understood_and_cannot_be_done_is_told() {
     let proposal = proposal("If a person appears at the gate, save a clip and send it to #lobby");
     let told = proposal.not_possible.join(" ");
-    assert!(told.contains("Clips") && told.contains("#lobby"), "{told}");
+    assert!(told.contains("#lobby"), "{told}");
+}
+
+#[test]
+fn a_clip_is_kept_by_every_rule_from_when_to_when_it_was_said() {
+    for (text, before_s, after_s) in [
+        (
+            "If a person appears at the gate, save a clip that starts five seconds before, plus a still, and send both to the security channel.",
+            5.0,
+            10.0,
+        ),
+        (
+            "Person at the gate -> clip with 8 s pre-roll + snapshot to #security.",
+            8.0,
+            10.0,
+        ),
+        (
+            "Record a clip from 3 seconds before to 20 seconds after when a person appears at the gate, tell #security",
+            3.0,
+            20.0,
+        ),
+        (
+            "When a person appears at the gate, keep a 20 second clip and tell #security",
+            5.0,
+            15.0,
+        ),
+        (
+            "When a person appears at the gate, save a clip of 4 seconds and tell #security",
+            2.0,
+            2.0,
+        ),
+        (
+            "save a clip when a person appears at the gate and send it to #security",
+            5.0,
+            10.0,
+        ),
+    ] {
+        let proposal = proposal(text);
+        assert_eq!(proposal.not_understood, [""; 0], "{text}");
+        assert_eq!(proposal.not_possible, [""; 0], "{text}");
+        let said = &proposal.understood;
+        assert!(
+            said.contains("with a clip from") && said.contains("#security"),
+            "{said}"
+        );
+        let rules = specs(&proposal).remove(0).rules.unwrap();
+        assert!(!rules.is_empty(), "{text}");
+        for rule in rules {
+            assert_eq!(rule.clip, Some(ClipSpec { before_s, after_s }), "{text}");
+        }
+    }
+    let plain = deployed("If a person appears at the gate, save a still and tell #security");
+    assert!(plain.rules.unwrap().iter().all(|rule| rule.clip.is_none()));
+}
+
+#[test]
+fn a_clip_that_is_too_long_is_asked_about_with_what_can_be() {
+    for text in [
+        "If a person appears at the gate, save a clip that starts one minute before",
+        "If a person appears at the gate, save a clip of five minutes",
+    ] {
+        let question = question(text, Missing::Meaning);
+        assert!(question.text.contains("30 seconds before") && question.text.contains("2 minutes"));
+    }
 }
 
 #[test]

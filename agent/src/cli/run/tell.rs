@@ -55,7 +55,7 @@ impl Teller {
             (EventBody::Rule(rule), phase) if self.gathers && rule.condition == "appears" => {
                 match phase {
                     Phase::New => self.appeared(event, rule, now),
-                    Phase::Update | Phase::End => Vec::new(),
+                    Phase::Update | Phase::End | Phase::Clip => Vec::new(),
                 }
             }
             _ => events::line(event, Clock::Source).into_iter().collect(),

@@ -173,7 +173,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ("schema", "version of the event"),
                 (
                     "id",
-                    "identity over the event's life: `new`, `update` and `end` share it (ULID)",
+                    "identity over the event's life: `new`, `update`, `end` and `clip` share it (ULID)",
                 ),
                 (
                     "seq",
@@ -186,7 +186,10 @@ pub(super) fn sections() -> Vec<Section> {
                 ("cam", "source"),
                 ("pipeline", "pipeline"),
                 ("kind", "last level of the topic"),
-                ("phase", "`new`, `update` or `end`"),
+                (
+                    "phase",
+                    "`new`, `update`, `end`, or `clip`: what became of its clip, which may come after its `end`",
+                ),
                 ("severity", "`info`, `warning` or `critical`"),
                 (
                     "reason",
@@ -231,6 +234,10 @@ pub(super) fn sections() -> Vec<Section> {
                     "pictures that were kept: on the box `watchkeeper media ID -o FILE`, or `GET /v1/media/{id}` (docs/api.md)",
                 ),
                 (
+                    "clip",
+                    "the clip that the rule keeps of it: in the record `new` its id and `filming`, in the record `clip` `kept` with its size, or `lost` and why; fetched as pictures are",
+                ),
+                (
                     "hash",
                     "SHA-256 over the journal record and its predecessor's",
                 ),
@@ -261,7 +268,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ),
                 (
                     "phase",
-                    "`new`, `update` or `end`; absent where it is another",
+                    "`new`, `update`, `end` or `clip`; absent where it is another",
                 ),
                 (
                     "severity",

@@ -4,7 +4,8 @@
 
 use serde_json::Value;
 use watchkeeper_contract::event::{
-    Decision, EVENT_SCHEMA, Event, EventBody, Evidence, Media, MediaKind, Phase, RuleEvent, Verdict,
+    Clip, ClipState, Decision, EVENT_SCHEMA, Event, EventBody, Evidence, Media, MediaKind, Phase,
+    RuleEvent, Verdict,
 };
 use watchkeeper_contract::id::{BoxId, EventId, EventSeq, PipelineId, SiteId, SourceId, TrackId};
 use watchkeeper_contract::rule::Severity;
@@ -88,6 +89,17 @@ pub(crate) fn example_event() -> Event {
             bytes: 81_022,
             sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".to_owned(),
         }],
+        clip: Some(Clip {
+            id: "01KDVDNA0000000000000001AA".to_owned(),
+            start: Wall {
+                unix_ms: NOW.unix_ms - 5_020,
+                ..NOW
+            },
+            end: None,
+            before_s: 5.02,
+            after_s: 10.0,
+            state: ClipState::Filming,
+        }),
         hash: "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752".to_owned(),
     }
 }
@@ -97,6 +109,7 @@ pub(super) fn example_newer_record() -> NewerRecord {
     let event = Event {
         evidence: vec![],
         media: vec![],
+        clip: None,
         ..example_event()
     };
     let mut record = json(&event);

@@ -4,7 +4,7 @@
 //! one level.
 
 use serde::Serialize;
-use watchkeeper_contract::event::{Decision, Event, EventBody, Evidence, Media, Phase};
+use watchkeeper_contract::event::{Clip, Decision, Event, EventBody, Evidence, Media, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId, TrackId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::LossCause;
@@ -104,6 +104,9 @@ pub struct EventMessage<'a> {
     /// Pictures, by reference.
     #[serde(skip_serializing_if = "<[Media]>::is_empty")]
     pub media: &'a [Media],
+    /// The clip, by reference.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<&'a Clip>,
     /// Hash of the journal record.
     pub hash: &'a str,
 }
@@ -146,6 +149,7 @@ impl<'a> EventMessage<'a> {
             decision: &event.decision,
             evidence: &event.evidence,
             media: &event.media,
+            clip: event.clip.as_ref(),
             hash: &event.hash,
         };
         match &event.body {

@@ -221,6 +221,8 @@ pub fn outage_alarm(event: &Event) -> Option<(&SourceId, Option<AlarmMessage>)> 
     };
     let source = event.source.as_ref()?;
     let alarm = match event.phase {
+        // It says nothing of the outage, which may be over.
+        Phase::Clip => return None,
         Phase::New | Phase::Update => Some(AlarmMessage {
             schema: SCHEMA,
             severity: event.severity,

@@ -420,6 +420,7 @@ pub(crate) fn crossing(severity: Severity) -> Event {
         },
         evidence: vec![],
         media: vec![],
+        clip: None,
         hash: "00".to_owned(),
     }
 }

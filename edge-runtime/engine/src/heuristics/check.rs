@@ -7,7 +7,7 @@ use std::fmt;
 
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::{
-    Condition, CountBound, CrossDirection, RuleSpec, Severity, ValueTest,
+    ClipSpec, Condition, CountBound, CrossDirection, RuleSpec, Severity, ValueTest,
 };
 
 use super::moment::{Need, NeedKind};
@@ -297,6 +297,9 @@ impl Compiler<'_> {
                 format!("names at most {MAX_CHANNELS} channels"),
             );
         }
+        if let Some(clip) = spec.clip {
+            self.clip(clip);
+        }
         let schedule = spec.schedule.as_ref()?;
         match Awake::new(schedule) {
             Ok(awake) => Some(awake),
@@ -313,6 +316,30 @@ impl Compiler<'_> {
                 );
                 None
             }
+        }
+    }
+
+    fn clip(&mut self, clip: ClipSpec) {
+        let (most_before, least, most) =
+            (ClipSpec::MOST_BEFORE_S, ClipSpec::LEAST_S, ClipSpec::MOST_S);
+        let is_before = (0.0..=most_before).contains(&clip.before_s);
+        if !is_before {
+            let message = format!(
+                "has to be a number of seconds from 0 to {most_before}; more is not kept in memory"
+            );
+            self.error("clip.before_s", clip.before_s, message);
+        }
+        self.seconds("clip.after_s", clip.after_s);
+        let length = clip.length_s();
+        if is_before
+            && clip.after_s.is_finite()
+            && clip.after_s >= 0.0
+            && !(least..=most).contains(&length)
+        {
+            let message = format!(
+                "has to be such that before_s and after_s together are {least} to {most} seconds; they are {length}"
+            );
+            self.error("clip.after_s", clip.after_s, message);
         }
     }
 

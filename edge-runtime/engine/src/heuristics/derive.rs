@@ -59,6 +59,7 @@ fn rule(name: String, when: Condition) -> RuleSpec {
         gates: Gates::default(),
         second_opinion_may_lower: false,
         notify: Vec::new(),
+        clip: None,
     }
 }
 

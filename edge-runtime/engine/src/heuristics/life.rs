@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::event::{Asks, Decision, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
-use watchkeeper_contract::rule::{Gates, RuleSpec, Severity};
+use watchkeeper_contract::rule::{ClipSpec, Gates, RuleSpec, Severity};
 
 use super::decide::decide;
 use super::evidence::Link;
@@ -96,6 +96,7 @@ pub(super) struct Desk {
     gates: Gates,
     may_lower: bool,
     notify: Vec<ChannelId>,
+    clip: Option<ClipSpec>,
     cooldown_s: f64,
     awake: Option<Awake>,
     /// When the latest event began, by track or for the whole rule.
@@ -112,6 +113,7 @@ impl Desk {
             gates: spec.gates,
             may_lower: spec.second_opinion_may_lower,
             notify: spec.notify.clone(),
+            clip: spec.clip,
             cooldown_s: spec.cooldown_s,
             awake,
             began: BTreeMap::new(),
@@ -282,6 +284,7 @@ impl Desk {
             event,
             decision: open.decision.clone(),
             evidence: chain.iter().map(Link::evidence).collect(),
+            clip: self.clip.filter(|_| phase == Phase::New),
         });
     }
 }

@@ -5,7 +5,7 @@
 
 use watchkeeper_contract::event::{Decision, Evidence, Phase, RuleEvent};
 use watchkeeper_contract::id::EventId;
-use watchkeeper_contract::rule::{Severity, Weekday};
+use watchkeeper_contract::rule::{ClipSpec, Severity, Weekday};
 use watchkeeper_vision::detections::Detections;
 
 /// When and where a frame was seen.
@@ -80,4 +80,6 @@ pub struct Change {
     pub decision: Decision,
     /// What the decision rests on.
     pub evidence: Vec<Evidence>,
+    /// The clip that is wanted of it; only where it begins.
+    pub clip: Option<ClipSpec>,
 }

@@ -21,6 +21,7 @@ pub struct RuleSet {
     groups: Vec<Vec<usize>>,
     histories: Vec<History>,
     rules: Vec<Rule>,
+    pre_roll_s: Option<f64>,
     clock: f64,
     grace: Grace,
     last_time_s: Option<f64>,
@@ -33,6 +34,8 @@ impl RuleSet {
     /// Everything that is wrong with any of them, with what would be accepted.
     pub fn new(specs: &[RuleSpec], facts: &WorkflowFacts<'_>) -> Result<Self, Vec<RuleError>> {
         let plan = compile(specs, facts)?;
+        let clips = specs.iter().filter_map(|spec| spec.clip);
+        let pre_roll_s = clips.map(|clip| clip.before_s).reduce(f64::max);
         let rules = plan
             .rules
             .into_iter()
@@ -42,6 +45,7 @@ impl RuleSet {
             histories: vec![History::default(); plan.groups.len()],
             groups: plan.groups,
             rules: rules.collect(),
+            pre_roll_s,
             clock: 0.0,
             grace: Grace::new(GRACE_S),
             last_time_s: None,
@@ -52,6 +56,12 @@ impl RuleSet {
     #[must_use]
     pub fn needs(&self) -> &[Need] {
         &self.needs
+    }
+
+    /// Seconds before an event that a rule wants in a clip, those of the rule that wants most; absent where none wants a clip.
+    #[must_use]
+    pub fn pre_roll_s(&self) -> Option<f64> {
+        self.pre_roll_s
     }
 
     /// Takes one frame: `inputs` in the order of [`needs`](Self::needs), those at the end that are not there count as

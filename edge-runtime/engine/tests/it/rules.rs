@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use watchkeeper_contract::event::{Asks, Phase, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
 use watchkeeper_contract::rule::{
-    Band, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity, ValueTest,
-    Weekday,
+    Band, ClipSpec, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity,
+    ValueTest, Weekday,
 };
 use watchkeeper_engine::heuristics::check::{MAX_CHANNELS, unknown_channels};
 use watchkeeper_engine::heuristics::{
@@ -60,6 +60,7 @@ fn rule(when: Condition) -> RuleSpec {
         gates: Gates::default(),
         second_opinion_may_lower: false,
         notify: Vec::new(),
+        clip: None,
     }
 }
 
@@ -746,6 +747,67 @@ fn a_channel_that_nobody_knows_is_named_with_the_one_that_may_be_meant() {
         ..rule(enters())
     };
     assert_eq!(errors(spec)[0].field, "rules[0].notify");
+}
+
+#[test]
+fn a_clip_is_asked_for_where_an_event_begins_and_nowhere_else() {
+    let clip = ClipSpec {
+        before_s: 8.0,
+        after_s: 4.0,
+    };
+    let specs = [
+        rule(appears()),
+        RuleSpec {
+            name: "filmed".into(),
+            clip: Some(clip),
+            ..rule(stays(2.0))
+        },
+    ];
+    let mut b = Bench::new(&specs);
+    assert_eq!(b.rules.pre_roll_s(), Some(8.0));
+    b.stand(3.0, 1);
+    b.finish();
+    let asked = b.changes.iter().map(|c| (&*c.event.rule, c.phase, c.clip));
+    let asked = asked.filter(|(.., clip)| clip.is_some());
+    assert_eq!(
+        asked.collect::<Vec<_>>(),
+        [("filmed", Phase::New, Some(clip))]
+    );
+    assert_eq!(Bench::new(&specs[..1]).rules.pre_roll_s(), None);
+}
+
+#[test]
+fn a_clip_that_can_not_be_kept_is_refused_with_what_can() {
+    let asked = |before_s, after_s| RuleSpec {
+        clip: Some(ClipSpec { before_s, after_s }),
+        ..rule(enters())
+    };
+    for (before_s, after_s) in [(0.0, 1.0), (5.0, 10.0), (30.0, 90.0), (1.0, 0.0)] {
+        assert!(RuleSet::new(&[asked(before_s, after_s)], &facts()).is_ok());
+    }
+    for (before_s, after_s, field, says) in [
+        (31.0, 5.0, "rules[0].clip.before_s", "from 0 to 30"),
+        (-1.0, 5.0, "rules[0].clip.before_s", "from 0 to 30"),
+        (f64::NAN, 5.0, "rules[0].clip.before_s", "from 0 to 30"),
+        (5.0, -1.0, "rules[0].clip.after_s", "0 or more"),
+        (5.0, f64::INFINITY, "rules[0].clip.after_s", "0 or more"),
+        (
+            30.0,
+            90.5,
+            "rules[0].clip.after_s",
+            "1 to 120 seconds; they are 120.5",
+        ),
+        (
+            0.0,
+            0.5,
+            "rules[0].clip.after_s",
+            "1 to 120 seconds; they are 0.5",
+        ),
+    ] {
+        let errors = errors(asked(before_s, after_s));
+        assert_eq!(errors[0].field, field, "{before_s} {after_s}");
+        assert!(errors[0].message.contains(says), "{}", errors[0]);
+    }
 }
 
 #[test]

@@ -152,6 +152,7 @@ pub(super) fn box_event(record: OutageRecord, boot_id: &str, started: Instant) -
         decision,
         evidence,
         media: Vec::new(),
+        clip: None,
         hash: String::new(),
     }
 }

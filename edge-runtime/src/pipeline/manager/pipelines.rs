@@ -418,6 +418,7 @@ impl Manager {
         let services = Services {
             sources: Arc::clone(&self.sources) as Arc<dyn Subscribe>,
             recorder: self.parts.recorder.clone(),
+            media: Arc::clone(&self.parts.media),
             metrics: Arc::clone(&self.parts.metrics),
             boot_id: Arc::clone(&self.parts.boot_id),
             started: self.parts.started,

@@ -50,7 +50,8 @@ fn manager_over(store: Arc<dyn Store>, state: &Path) -> Manager {
     };
     let recordings = Arc::new(Recordings::new(state, limits));
     let room = Room::new(state, Arc::clone(&recordings), Arc::clone(&media));
-    let (recorder, _) = Recorder::spawn(Arc::clone(&journal), media, Arc::new(room)).unwrap();
+    let (recorder, _) =
+        Recorder::spawn(Arc::clone(&journal), Arc::clone(&media), Arc::new(room)).unwrap();
     let config = config.unwrap();
     let effects = Effects::open(state, &config.sinks, effects::Limits::default());
     Manager::new(Parts {
@@ -58,6 +59,7 @@ fn manager_over(store: Arc<dyn Store>, state: &Path) -> Manager {
         channels: config.channels.iter().map(|c| c.id.clone()).collect(),
         journal,
         recorder,
+        media,
         models: Models::new(&config),
         metrics: Arc::new(Metrics::new()),
         recordings,

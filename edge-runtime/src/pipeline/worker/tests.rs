@@ -11,6 +11,7 @@ use super::*;
 use crate::capture::mailbox::testing::Camera;
 use crate::capture::source::{Deps, Source, SourceHandle};
 use crate::journal::Journal;
+use crate::journal::media::MediaLimits;
 use crate::media::video::tests::read_back;
 use crate::pipeline::detectors::Detectors;
 use crate::pipeline::host::DetectHost;
@@ -70,6 +71,7 @@ fn pipeline(
     let services = Services {
         sources: Arc::new(sources),
         recorder,
+        media: Arc::new(MediaStore::open(state, MediaLimits::default()).unwrap()),
         metrics: Arc::new(Metrics::new()),
         boot_id: Arc::from("boot"),
         started: Instant::now(),
@@ -252,7 +254,7 @@ fn a_fault_of_ours_ends_the_events_of_its_pipeline() {
         let event = event.event().unwrap();
         match event.phase {
             Phase::New => assert!(open.insert(event.id)),
-            Phase::Update => {}
+            Phase::Update | Phase::Clip => {}
             Phase::End => assert!(open.remove(&event.id)),
         }
     }

@@ -1,0 +1,269 @@
+//! Clips of scenes that are made up: what they hold, who shares one, and what is told of them.
+
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use std::path::Path;
+
+use watchkeeper_contract::event::{EVENT_SCHEMA, Event, EventBody, Phase};
+use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::time::TimeQuality;
+use watchkeeper_vision::frame::testing::rgb_frame;
+
+use super::*;
+use crate::journal::Journal;
+use crate::journal::media::MediaLimits;
+use crate::media::video::tests::read_back;
+use crate::pipeline::recorder::tests::recorder;
+use crate::pipeline::worker::new_id;
+
+/// One pipeline's clips over a journal and a folder.
+struct Bench {
+    clips: Clips,
+    journal: Arc<Journal>,
+    recorder: Recorder,
+    media: Arc<MediaStore>,
+    now: Duration,
+    _state: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new(pre_roll_s: f64) -> Self {
+        Self::with(pre_roll_s, MediaLimits::default())
+    }
+
+    fn with(pre_roll_s: f64, limits: MediaLimits) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let (recorder, journal) = recorder(state.path());
+        let media = Arc::new(MediaStore::open(&state.path().join("clips"), limits).unwrap());
+        let started = Instant::now();
+        let clips = Clips::new(pre_roll_s, Arc::clone(&media), recorder.clone(), started);
+        Self {
+            clips,
+            journal,
+            recorder,
+            media,
+            now: Duration::ZERO,
+            _state: state,
+        }
+    }
+
+    /// Ten frames a second for so long, of a picture that grows lighter.
+    fn show(&mut self, seconds: u64) {
+        for _ in 0..seconds * 10 {
+            self.now += Duration::from_millis(100);
+            let level = (self.now.as_millis() / 100 % 250) as u8;
+            let mut frame = rgb_frame(128, 72, [level; 3]);
+            frame.wall.unix_ms = i64::try_from(self.now.as_millis()).unwrap();
+            self.clips.see(&frame, self.now);
+            self.clips.pass(self.now);
+        }
+    }
+
+    /// Something happens in the last frame.
+    fn happens(&mut self, before_s: f64, after_s: f64) -> Event {
+        let wanted = ClipSpec { before_s, after_s };
+        let clip = self.clips.begin(wanted, self.now, false);
+        let event = event(clip);
+        self.recorder.record(event.clone(), None);
+        self.clips.tell(event.clone(), self.now);
+        event
+    }
+
+    /// What was told of the clip of `event`, once all are.
+    fn told(&mut self, event: &Event) -> Clip {
+        self.clips.close();
+        self.clips.wait();
+        let flushed = self.recorder.flush(None, Duration::from_secs(60));
+        assert_eq!(flushed, crate::pipeline::recorder::Flushed::Durable);
+        let page = self.journal.read_after(EventSeq(0), 100).unwrap();
+        let records = page.events.iter().map(|e| e.event().unwrap());
+        let of = records.filter(|e| e.id == event.id && e.phase == Phase::Clip);
+        let of: Vec<Event> = of.collect();
+        assert_eq!(of.len(), 1, "{of:?}");
+        of[0].clip.clone().unwrap()
+    }
+
+    fn path(&self, clip: &Clip) -> std::path::PathBuf {
+        self.media.path(&clip.id).unwrap()
+    }
+}
+
+fn event(clip: Clip) -> Event {
+    Event {
+        schema: EVENT_SCHEMA,
+        id: EventId(new_id().0),
+        seq: EventSeq(0),
+        boot_id: "boot".to_owned(),
+        mono_ms: 0,
+        at: Wall {
+            unix_ms: 0,
+            quality: TimeQuality::Synced,
+        },
+        phase: Phase::New,
+        source: None,
+        pipeline: None,
+        severity: Severity::Info,
+        body: EventBody::PipelineHeld {
+            message: String::new(),
+        },
+        decision: watchkeeper_contract::event::Decision {
+            verdict: watchkeeper_contract::event::Verdict::Act,
+            confidence: 1.0,
+            reason: String::new(),
+            asks: None,
+        },
+        evidence: Vec::new(),
+        media: Vec::new(),
+        clip: Some(clip),
+        hash: String::new(),
+    }
+}
+
+fn is_near(is: f64, wanted: f64) -> bool {
+    (is - wanted).abs() < 0.15
+}
+
+fn frames(path: &Path) -> usize {
+    read_back(path).0
+}
+
+#[test]
+fn a_clip_begins_before_its_event_and_can_be_played_to_its_end() {
+    let mut bench = Bench::new(5.0);
+    bench.show(20);
+    let event = bench.happens(5.0, 4.0);
+    let announced = event.clip.clone().unwrap();
+    assert_eq!(announced.state, ClipState::Filming);
+    assert!(is_near(announced.before_s, 5.0) && is_near(announced.after_s, 4.0));
+    assert_eq!(announced.start.unix_ms, 15_000);
+    assert!(
+        bench.media.read(&announced.id).is_err(),
+        "it is not there yet"
+    );
+    bench.show(10);
+    let clip = bench.told(&event);
+    assert_eq!((&clip.id, clip.start), (&announced.id, announced.start));
+    assert!(
+        is_near(clip.before_s, 5.0) && is_near(clip.after_s, 4.1),
+        "{clip:?}"
+    );
+    assert_eq!(clip.end.unwrap().unix_ms, 24_000);
+    let ClipState::Kept { bytes, .. } = clip.state else {
+        panic!("{clip:?}");
+    };
+    assert_eq!(bench.media.read(&clip.id).unwrap().len() as u64, bytes);
+    assert_eq!(frames(&bench.path(&clip)), 91);
+}
+
+#[test]
+fn what_was_not_seen_is_not_claimed() {
+    let mut bench = Bench::new(5.0);
+    bench.show(2);
+    let event = bench.happens(5.0, 60.0);
+    assert!(is_near(event.clip.as_ref().unwrap().before_s, 1.9));
+    bench.show(3);
+    // The pipeline ends.
+    let clip = bench.told(&event);
+    assert!(
+        is_near(clip.before_s, 1.9) && is_near(clip.after_s, 3.1),
+        "{clip:?}"
+    );
+    assert_eq!(frames(&bench.path(&clip)), 50);
+}
+
+#[test]
+fn events_that_follow_each_other_share_a_clip_that_has_all_of_each() {
+    let mut bench = Bench::new(5.0);
+    bench.show(10);
+    let first = bench.happens(5.0, 5.0);
+    bench.show(3);
+    let second = bench.happens(5.0, 5.0);
+    // One that wants more from before than the clip has got begins another one.
+    let mut other = Bench::new(10.0);
+    other.show(20);
+    let brief = other.happens(1.0, 5.0);
+    let long = other.happens(10.0, 5.0);
+    assert_ne!(brief.clip.unwrap().id, long.clip.unwrap().id);
+
+    bench.show(10);
+    let (one, two) = (bench.told(&first), bench.told(&second));
+    assert_eq!((&one.id, &one.state), (&two.id, &two.state));
+    assert!(
+        is_near(one.after_s, 8.1) && is_near(two.before_s, 8.0),
+        "{one:?} {two:?}"
+    );
+    assert!(is_near(two.after_s, 5.1));
+    assert_eq!(frames(&bench.path(&one)), 131);
+}
+
+#[test]
+fn no_clip_grows_past_its_bound_and_no_more_are_written_than_can_be() {
+    let mut bench = Bench::new(5.0);
+    bench.show(6);
+    let mut ids = std::collections::BTreeSet::new();
+    for _ in 0..4 {
+        // 105 seconds each: a clip has no room for the next one's end.
+        let event = bench.happens(5.0, 100.0);
+        ids.insert(event.clip.unwrap().id);
+        bench.show(20);
+    }
+    assert_eq!(ids.len(), 4);
+    let event = bench.happens(5.0, 100.0);
+    let ClipState::Lost { message } = event.clip.unwrap().state else {
+        panic!("a fifth one at once");
+    };
+    assert!(message.contains("cooldown_s"), "{message}");
+}
+
+#[test]
+fn on_a_full_disk_the_event_says_that_there_is_no_clip() {
+    let limits = MediaLimits {
+        min_free_bytes: u64::MAX / 2,
+        ..MediaLimits::default()
+    };
+    let mut bench = Bench::with(5.0, limits);
+    bench.show(1);
+    let event = bench.happens(5.0, 5.0);
+    let ClipState::Lost { message } = event.clip.unwrap().state else {
+        panic!("it is filmed");
+    };
+    assert!(message.contains("is full"), "{message}");
+}
+
+#[test]
+fn a_file_that_can_not_be_written_is_told_as_lost() {
+    let mut bench = Bench::new(5.0);
+    bench.show(6);
+    let folder = bench.media.folder().to_owned();
+    let event = bench.happens(5.0, 5.0);
+    // Nobody can make a file there any more, nor give one its name.
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::write(&folder, "not a folder").unwrap();
+    bench.show(6);
+    let clip = bench.told(&event);
+    assert!(matches!(clip.state, ClipState::Lost { .. }), "{clip:?}");
+}
+
+#[test]
+fn a_live_camera_that_falls_silent_does_not_keep_a_clip_open() {
+    let mut bench = Bench::new(5.0);
+    bench.show(6);
+    let wanted = ClipSpec {
+        before_s: 5.0,
+        after_s: 20.0,
+    };
+    let clip = bench.clips.begin(wanted, bench.now, true);
+    let event = event(clip);
+    bench.recorder.record(event.clone(), None);
+    bench.clips.tell(event.clone(), bench.now);
+    bench.clips.idle(Instant::now() + Duration::from_secs(29));
+    assert_eq!(bench.clips.filming.len(), 1);
+    bench.clips.idle(Instant::now() + Duration::from_secs(31));
+    assert_eq!(bench.clips.filming.len(), 0);
+    let clip = bench.told(&event);
+    assert!(
+        is_near(clip.before_s, 5.0) && is_near(clip.after_s, 0.1),
+        "{clip:?}"
+    );
+}
