@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use watchkeeper_config::Config;
 use watchkeeper_contract::event::{Media, MediaKind};
@@ -139,8 +140,12 @@ impl Runtime for Api {
         self.manager.create_pipeline(spec, replace)
     }
 
-    fn pause_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        self.manager.pause(id)
+    fn pause_pipeline(
+        &self,
+        id: &PipelineId,
+        until: Option<Timestamp>,
+    ) -> Result<PipelineStatus, Problem> {
+        self.manager.pause(id, until)
     }
 
     fn resume_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {

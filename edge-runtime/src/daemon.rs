@@ -27,6 +27,7 @@ use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{Journal, JournalError, Limits, Stamp};
 use crate::pipeline::manager::{Manager, Parts};
 use crate::pipeline::models::Models;
+use crate::pipeline::pauses::Pauses;
 use crate::pipeline::recorder::{DISK_FAILED, Flushed, Recorder};
 use crate::pipeline::recordings::{self, Recordings};
 use crate::pipeline::room::Room;
@@ -248,6 +249,7 @@ fn live(
         journal: Arc::clone(&journal),
         recorder: recorder.clone(),
         media: Arc::clone(&media),
+        pauses: Pauses::open(&config.state_dir),
         models: Models::new(config),
         metrics: Arc::clone(&metrics),
         recordings,
@@ -335,6 +337,8 @@ async fn serve(
     let mut turn: Option<tokio::task::JoinHandle<usize>> = None;
     // The look at the disk that the watchdog does not wait for: a disk may be slow.
     let mut look: Option<tokio::task::JoinHandle<()>> = None;
+    // The end of pauses, which may load models.
+    let mut resumed: Option<tokio::task::JoinHandle<()>> = None;
     loop {
         tokio::select! {
             () = stop.told() => break,
@@ -348,6 +352,7 @@ async fn serve(
                 }
             }
             Some(_) = async { Some(look.as_mut()?.await) }, if look.is_some() => look = None,
+            Some(_) = async { Some(resumed.as_mut()?.await) }, if resumed.is_some() => resumed = None,
             _ = beat.tick() => {
                 if turn.is_none() {
                     let manager = Arc::clone(&manager);
@@ -356,6 +361,10 @@ async fn serve(
                         manager.beat();
                         manager.troubles().len()
                     }));
+                }
+                if resumed.is_none() {
+                    let manager = Arc::clone(&manager);
+                    resumed = Some(tokio::task::spawn_blocking(move || manager.end_pauses()));
                 }
                 if look.is_none() {
                     let (room, journal) = (Arc::clone(&room), Arc::clone(&journal));

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is listed is computed from the two specifications, never from the words of the request.
 
+use jiff::Zoned;
 use serde::Serialize;
 use serde_json::Value;
 use watchkeeper_contract::id::{PipelineId, SourceId};
@@ -82,7 +83,9 @@ pub fn difference(change: &Change, situation: &Situation) -> Difference {
         (_, None) => Becomes::Missing,
         (Change::Replace(spec), Some(runs)) => compared(&runs.spec, spec),
         (Change::Stop(_), Some(_)) => Becomes::Gone,
-        (Change::Pause { .. }, Some(runs)) if runs.spec.paused => Becomes::Same,
+        (Change::Pause { until, .. }, Some(runs)) if is_paused(runs, until.as_ref()) => {
+            Becomes::Same
+        }
         (Change::Pause { .. }, Some(_)) => Becomes::Paused,
         (Change::Resume(_), Some(runs)) if goes(runs) => Becomes::Same,
         (Change::Resume(_), Some(_)) => Becomes::Resumed,
@@ -96,6 +99,11 @@ pub fn difference(change: &Change, situation: &Situation) -> Difference {
         source,
         becomes,
     }
+}
+
+/// Whether it is paused, and until the same moment.
+fn is_paused(status: &PipelineStatus, until: Option<&Zoned>) -> bool {
+    status.spec.paused && status.paused_until == until.map(Zoned::timestamp)
 }
 
 /// Whether nothing holds it: a pipeline can also rest because it failed or was held, and a resume lifts that.
@@ -250,6 +258,14 @@ mod tests {
         assert_eq!(lines(&resume, Some(&runs)), ["= p on gate is so already"]);
         runs.paused = true;
         assert_eq!(lines(&pause, Some(&runs)), ["= p on gate is so already"]);
+        let until_eight = Change::Pause {
+            pipeline: id.clone(),
+            until: "2026-03-29T06:00:00Z"
+                .parse::<jiff::Timestamp>()
+                .ok()
+                .map(|until| until.to_zoned(jiff::tz::TimeZone::UTC)),
+        };
+        assert_eq!(lines(&until_eight, Some(&runs)), ["~ p on gate pauses"]);
         assert_eq!(lines(&resume, Some(&runs)), ["~ p on gate goes on"]);
         assert_eq!(lines(&Change::Stop(id), None), ["! p is not there"]);
     }

@@ -6,6 +6,8 @@
 //! Invariants: what a person is shown of the changes is made of the specifications ([`really`]) and of the difference; the model's own sentence
 //! stands beside it, marked as the model's, so one that says another thing than it does is seen through.
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
@@ -47,6 +49,9 @@ pub enum MadeChange {
     Pause {
         /// Which.
         pipeline: PipelineId,
+        /// When it goes on by itself; absent: when somebody resumes it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
     },
     /// A pipeline goes on.
     Resume {
@@ -61,7 +66,7 @@ impl MadeChange {
     pub fn pipeline(&self) -> &PipelineId {
         match self {
             Self::Deploy { spec } | Self::Replace { spec } => &spec.id,
-            Self::Stop { pipeline } | Self::Pause { pipeline } | Self::Resume { pipeline } => {
+            Self::Stop { pipeline } | Self::Pause { pipeline, .. } | Self::Resume { pipeline } => {
                 pipeline
             }
         }
@@ -72,9 +77,9 @@ impl MadeChange {
             Self::Deploy { spec } => Change::Deploy(spec.clone()),
             Self::Replace { spec } => Change::Replace(spec.clone()),
             Self::Stop { pipeline } => Change::Stop(pipeline.clone()),
-            Self::Pause { pipeline } => Change::Pause {
+            Self::Pause { pipeline, until } => Change::Pause {
                 pipeline: pipeline.clone(),
-                until: None,
+                until: until.map(|until| until.to_zoned(TimeZone::system())),
             },
             Self::Resume { pipeline } => Change::Resume(pipeline.clone()),
         }
@@ -134,7 +139,15 @@ fn really(change: &MadeChange) -> String {
     match change {
         MadeChange::Deploy { spec } | MadeChange::Replace { spec } => pipeline(spec),
         MadeChange::Stop { pipeline } => format!("{pipeline} ends and is gone"),
-        MadeChange::Pause { pipeline } => format!("{pipeline} pauses until somebody resumes it"),
+        MadeChange::Pause { pipeline, until } => match until {
+            Some(until) => format!(
+                "{pipeline} pauses until {}",
+                until
+                    .to_zoned(TimeZone::system())
+                    .strftime("%Y-%m-%d %H:%M %:z")
+            ),
+            None => format!("{pipeline} pauses until somebody resumes it"),
+        },
         MadeChange::Resume { pipeline } => format!("{pipeline} goes on"),
     }
 }

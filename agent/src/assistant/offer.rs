@@ -91,15 +91,7 @@ impl Offer {
 
     /// What was understood and will not be as it was said, one sentence each.
     pub fn doubts(&self) -> impl Iterator<Item = String> {
-        let said = self.proposal.not_possible.iter().cloned();
-        let until = self.proposal.changes.iter().filter_map(|change| match change {
-            Change::Pause { pipeline, until: Some(until) } => Some(format!(
-                "Nothing resumes {pipeline} by itself at {}: it stays paused until somebody says \"resume {pipeline}\".",
-                until.strftime("%Y-%m-%d %H:%M")
-            )),
-            _ => None,
-        });
-        said.chain(until)
+        self.proposal.not_possible.iter().cloned()
     }
 
     /// What it is recognised by: made of all that it would do and say, and of what the pipelines that it is about are now. The way back from text is not

@@ -243,6 +243,9 @@ pub enum PipelineAction {
     Pause {
         /// Name.
         id: PipelineId,
+        /// When it goes on by itself, such as 2026-03-29T08:00:00+02:00; otherwise when it is resumed.
+        #[arg(long, value_name = "TIME")]
+        until: Option<Timestamp>,
     },
     /// Let a paused one go on.
     Resume {

@@ -183,9 +183,9 @@ pub(super) async fn pipelines(
             out.busy(format!("deploying {}", spec.id));
             client.put_pipeline(&spec).await?
         }
-        PipelineAction::Pause { id } => {
+        PipelineAction::Pause { id, until } => {
             out.busy(format!("pausing {id}"));
-            client.pause_pipeline(&id).await?
+            client.pause_pipeline(&id, until).await?
         }
         PipelineAction::Resume { id } => {
             out.busy(format!("resuming {id}"));
@@ -205,7 +205,10 @@ pub(crate) fn now(changed: &PipelineStatus) -> String {
         }
         state => pipeline_state(state),
     };
-    format!("pipeline {} is {state}", changed.spec.id)
+    let until = changed.paused_until.map_or_else(String::new, |until| {
+        format!(" until {}", local_time(until.as_millisecond()))
+    });
+    format!("pipeline {} is {state}{until}", changed.spec.id)
 }
 
 /// `watchkeeper frame`.

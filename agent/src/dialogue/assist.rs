@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::SourceState;
@@ -746,6 +746,16 @@ impl Assist {
         Ok(())
     }
 
+    /// A moment of a request by the box's clock. Where the request is taken to be said at another time, it is as long from now as it is from then.
+    fn by_the_clock(&self, moment: &Zoned) -> Timestamp {
+        let moment = moment.timestamp();
+        let shifted = self.at.and_then(|at| {
+            let from_then = moment.duration_since(at);
+            Timestamp::now().checked_add(from_then).ok()
+        });
+        shifted.unwrap_or(moment)
+    }
+
     async fn carry_out(
         &self,
         change: &Change,
@@ -755,7 +765,10 @@ impl Assist {
         let status = match change {
             Change::Deploy(spec) => client.create_pipeline(spec).await?,
             Change::Replace(spec) => client.put_pipeline(spec).await?,
-            Change::Pause { pipeline, .. } => client.pause_pipeline(pipeline).await?,
+            Change::Pause { pipeline, until } => {
+                let until = until.as_ref().map(|until| self.by_the_clock(until));
+                client.pause_pipeline(pipeline, until).await?
+            }
             Change::Resume(pipeline) => client.resume_pipeline(pipeline).await?,
             Change::Stop(pipeline) => {
                 client.delete_pipeline(pipeline).await?;

@@ -4,10 +4,11 @@
 //! means to ask twice.
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use reqwest::Method;
 use tokio::io::AsyncWrite;
 use watchkeeper_contract::id::PipelineId;
-use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
+use watchkeeper_contract::pipeline::{PauseRequest, PipelineResults, PipelineSpec, PipelineStatus};
 
 use super::{Call, ClientError, RuntimeClient};
 
@@ -60,12 +61,21 @@ impl RuntimeClient {
         .await
     }
 
-    /// Stops taking frames and keeps everything else (`POST /v1/pipelines/{id}/pause`).
+    /// Stops taking frames and keeps everything else, until then or until it is resumed (`POST /v1/pipelines/{id}/pause`).
     ///
     /// # Errors
     /// [`ClientError`], as every request.
-    pub async fn pause_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, ClientError> {
-        self.act(&["pipelines", id.as_str(), "pause"]).await
+    pub async fn pause_pipeline(
+        &self,
+        id: &PipelineId,
+        until: Option<Timestamp>,
+    ) -> Result<PipelineStatus, ClientError> {
+        let path = ["pipelines", id.as_str(), "pause"];
+        // A runtime of before knows no body there.
+        let body = until.map(|until| PauseRequest { until: Some(until) });
+        let deadline = self.deadlines.slow_answer;
+        self.json(Method::POST, Call::to(&path), body.as_ref(), deadline)
+            .await
     }
 
     /// Takes frames again (`POST /v1/pipelines/{id}/resume`).

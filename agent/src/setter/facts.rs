@@ -233,6 +233,7 @@ mod tests {
         Fact::Proposed {
             change: Box::new(MadeChange::Pause {
                 pipeline: PipelineId::new(id).unwrap(),
+                until: None,
             }),
             draft: None,
             words: ModelWords::default(),

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{PipelineId, SourceId, TrackId};
@@ -108,6 +109,10 @@ pub struct PipelineStatus {
     pub state: PipelineState,
     /// Since when.
     pub since: Wall,
+    /// When it goes on by itself, where it is paused and somebody said until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub paused_until: Option<Timestamp>,
     /// Model and back end in use, such as `yolox-nano on rten`, once loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detector: Option<String>,
@@ -125,6 +130,17 @@ pub struct PipelineStatus {
     pub window: Option<WindowState>,
     /// Numbers so far.
     pub results: PipelineResults,
+}
+
+/// How a pipeline is to be paused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PauseRequest {
+    /// When it goes on by itself: a moment of RFC 3339, such as `2026-03-29T08:00:00+02:00`. Absent: when somebody resumes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    pub until: Option<Timestamp>,
 }
 
 /// What became of the window of a pipeline with `show`. The pipeline goes on without it.

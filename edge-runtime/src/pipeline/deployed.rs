@@ -78,6 +78,7 @@ impl Deployed {
             spec: PipelineSpec::clone(spec),
             state,
             since,
+            paused_until: None,
             detector: None,
             rules: Vec::new(),
             note,

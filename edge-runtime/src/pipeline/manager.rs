@@ -35,6 +35,7 @@ use self::sources::Sources;
 use super::deployed::{Deployed, Idle};
 use super::models::Models;
 use super::outage::Outages;
+use super::pauses::Pauses;
 use super::recorder::Recorder;
 use super::recordings::Recordings;
 use super::states::States;
@@ -66,6 +67,8 @@ pub struct Parts {
     pub recorder: Recorder,
     /// Where pictures and clips of events are kept.
     pub media: Arc<MediaStore>,
+    /// Until when pipelines are paused.
+    pub pauses: Pauses,
     /// Loads models.
     pub models: Models,
     /// Counters.

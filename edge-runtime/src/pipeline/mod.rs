@@ -11,6 +11,7 @@
 //!   events that the journal refuses; [`room`]: who gives way to them on a full disk;
 //! - [`states`]: what pipelines remember over a restart of the process;
 //! - [`recordings`]: where annotated videos go, and how much of them is kept; [`clips`]: what events keep of the moments before and after them;
+//! - [`pauses`]: until when they are paused;
 //! - [`manager`]: every source and pipeline of this box, and what the API may ask of them.
 //!
 //! Invariants: an event is handed to the recorder before the frame after it is taken; a full recorder makes cameras
@@ -26,6 +27,7 @@ pub mod models;
 #[cfg(test)]
 mod motion_clips;
 pub mod outage;
+pub mod pauses;
 pub mod pixels;
 pub mod plan;
 pub mod reach;

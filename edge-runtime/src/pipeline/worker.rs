@@ -313,6 +313,7 @@ impl Worker {
             spec,
             state: status.state.clone(),
             since: status.since,
+            paused_until: None,
             detector: self.detector.clone(),
             rules: self.rules.clone(),
             note: self.rules.is_empty().then(|| NO_RULES.to_owned()),

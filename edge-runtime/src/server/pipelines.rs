@@ -12,13 +12,13 @@ use futures_util::stream;
 use serde::Deserialize;
 use tokio::io::AsyncReadExt;
 use watchkeeper_contract::id::PipelineId;
-use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
+use watchkeeper_contract::pipeline::{PauseRequest, PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::Refusal;
 use watchkeeper_http::body::{self, Named};
 
-use super::App;
 use super::about::jpeg;
+use super::{App, Runtime};
 
 /// Piece of a file that is held in memory while it is sent, in bytes.
 const PIECE: usize = 64 * 1024;
@@ -81,16 +81,23 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Stops taking frames and keeps counts, tracks and events as they are; holds over a restart. A recording that nobody watches any more begins
-/// again when it is resumed, and is counted again.
+/// Stops taking frames and keeps counts, tracks and events as they are; holds over a restart. With `until` it goes on by itself within ten seconds of that
+/// moment, also when the runtime was restarted meanwhile. A recording that nobody watches any more begins again when it is resumed, and is counted again.
 #[utoipa::path(post, path = "/pipelines/{id}/pause", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
+    request_body = Option<PauseRequest>,
     responses((status = 200, body = PipelineStatus)))]
 pub(super) async fn pause(
     State(app): State<App>,
     Named(id): Named<PipelineId>,
+    body: body::Body,
 ) -> Result<Json<PipelineStatus>, Refusal> {
-    Ok(Json(app.attempt(move |r| r.pause_pipeline(&id)).await?))
+    let PauseRequest { until } = match &body {
+        Ok(bytes) if bytes.is_empty() => PauseRequest::default(),
+        _ => body::read(body::json(body)?)?,
+    };
+    let work = move |r: &dyn Runtime| r.pause_pipeline(&id, until);
+    Ok(Json(app.attempt(work).await?))
 }
 
 /// Takes frames again. What was stopped, has failed or has ended begins anew.

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use watchkeeper_contract::event::Media;
 use watchkeeper_contract::health::Health;
@@ -68,7 +69,11 @@ pub trait Runtime: Send + Sync + 'static {
     ///
     /// # Errors
     /// When there is none of that name, or it can't be stored.
-    fn pause_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem>;
+    fn pause_pipeline(
+        &self,
+        id: &PipelineId,
+        until: Option<Timestamp>,
+    ) -> Result<PipelineStatus, Problem>;
 
     /// Takes frames again. What was stopped, has failed or has ended begins anew.
     ///

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use watchkeeper_config::{HostRule, SinksConfig};
@@ -125,13 +126,20 @@ impl Runtime for Little {
             note: None,
             warnings: Vec::new(),
             window: None,
+            paused_until: None,
             results: PipelineResults::default(),
         };
         pipelines.insert(spec.id, status.clone());
         Ok(status)
     }
-    fn pause_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        self.change(id, PipelineState::Paused)
+    fn pause_pipeline(
+        &self,
+        id: &PipelineId,
+        until: Option<Timestamp>,
+    ) -> Result<PipelineStatus, Problem> {
+        let mut status = self.change(id, PipelineState::Paused)?;
+        status.paused_until = until;
+        Ok(status)
     }
     fn resume_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
         self.change(id, PipelineState::Running)
@@ -512,6 +520,13 @@ async fn a_pipeline_goes_through_its_life() {
     );
     let paused = bench.ask("POST", "/v1/pipelines/people/pause", "").await;
     assert_eq!(paused.json()["state"]["state"], "paused");
+    let until = r#"{"until": "2026-03-29T08:00:00+02:00"}"#;
+    let paused = bench.ask("POST", "/v1/pipelines/people/pause", until).await;
+    assert_eq!(paused.json()["paused_until"], "2026-03-29T06:00:00Z");
+    for wrong in [r#"{"until": "at eight"}"#, r#"{"unti": 1}"#, "until eight"] {
+        let refused = bench.ask("POST", "/v1/pipelines/people/pause", wrong).await;
+        assert!((400..500).contains(&refused.status), "{wrong}");
+    }
     let resumed = bench.ask("POST", "/v1/pipelines/people/resume", "").await;
     assert_eq!(resumed.json()["state"]["state"], "running");
     assert_eq!(

@@ -113,6 +113,46 @@ fn a_proposal_with_a_time_that_is_reckoned_from_now_is_confirmed_by_another_proc
 }
 
 #[test]
+fn a_pause_until_a_moment_outlasts_the_runtime_and_ends_by_itself() -> anyhow::Result<()> {
+    let bench = Bench::new("[sources.street]\nuri = \"demo:\"\n")?;
+    let runtime = bench.runtime()?;
+    let (code, _, errors) = ask_json(&bench, &["--yes", COUNT])?;
+    assert_eq!(code, 0, "{errors}");
+    let (code, objects, errors) = ask_json(
+        &bench,
+        &[
+            "--yes",
+            "pause the street camera until eight tomorrow morning",
+        ],
+    )?;
+    assert_eq!(code, 0, "{errors}");
+    let of = |status: &Value| status["paused_until"].as_str().map(str::to_owned);
+    let until = of(&bench.get("/v1/pipelines")?[0]).context("until when")?;
+    let asked = objects[0]["changes"][0]["until"].as_str();
+    assert_eq!(asked, Some(until.as_str()), "{objects:#?}");
+
+    // A moment that comes while nobody is there, said as a program says it.
+    let id = bench.get("/v1/pipelines")?[0]["spec"]["id"].clone();
+    let path = format!("/v1/pipelines/{}", id.as_str().unwrap_or_default());
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(4);
+    let until = json!({"until": soon.to_string()});
+    let paused = bench.json("POST", &format!("{path}/pause"), Some(&until))?;
+    assert_eq!(paused["spec"]["paused"], true);
+    assert!(of(&paused).is_some(), "{paused}");
+    runtime.kill()?;
+    let runtime = bench.runtime()?;
+    wait_for("the end of the pause", || {
+        let status = bench.get(&path).ok()?;
+        (status["spec"]["paused"] == false && of(&status).is_none()).then_some(())
+    })?;
+    let (status, refused) = bench.request("POST", &format!("{path}/pause"), Some(&until))?;
+    let refused = String::from_utf8_lossy(&refused);
+    assert!(status == 422 && refused.contains("until"), "{refused}");
+    runtime.stop()?;
+    Ok(())
+}
+
+#[test]
 fn the_chat_asks_back_waits_for_the_yes_and_goes_on_after_a_failure() -> anyhow::Result<()> {
     let site = Site::new()?;
     let said = chat(

@@ -222,21 +222,18 @@ fn a_camera_that_nobody_has_seen_is_looked_at_before_a_question_is_asked() {
 }
 
 #[test]
-fn a_pause_with_an_end_says_that_nobody_ends_it() {
+fn a_pause_with_an_end_says_when_that_is() {
     let here = watched();
     let offer = offer(hear(
         &mut Conversation::default(),
         "pause gate until 8 tomorrow",
         &here,
     ));
-    assert!(!offer.is_whole());
+    assert!(offer.is_whole());
+    let lines = offer.lines().join("\n");
     assert!(
-        offer
-            .lines()
-            .join("\n")
-            .contains("stays paused until somebody says"),
-        "{:#?}",
-        offer.lines()
+        lines.contains("Until ") && lines.contains(" 08:00"),
+        "{lines}"
     );
 }
 

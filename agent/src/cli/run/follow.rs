@@ -389,7 +389,7 @@ async fn rest(
     bar: &ProgressBar,
 ) -> Result<PipelineStatus, Failure> {
     let (client, out) = (&house.client, printer.out);
-    let mut status = client.pause_pipeline(pipeline).await?;
+    let mut status = client.pause_pipeline(pipeline, None).await?;
     let deadline = Instant::now() + REST;
     while matches!(
         status.state,

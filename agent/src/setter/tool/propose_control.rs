@@ -1,6 +1,7 @@
 //! Puts the end, the pause or the going on of pipelines up for the person's yes.
 
 use futures_util::FutureExt as _;
+use jiff::{Timestamp, Zoned};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -18,6 +19,7 @@ pub(super) const TOOL: Tool = Tool {
         let properties = json!({
             "action": {"type": "string", "enum": ["stop", "pause", "resume"]},
             "pipelines": {"type": "array", "items": {"type": "string"}, "description": "their names"},
+            "until": text("pause only: when they go on by themselves, RFC 3339 with the offset of that moment (2026-03-29T08:00:00+02:00); leave out: when somebody resumes them"),
             "says": text("one sentence for the person"),
         });
         schema(&properties, &["action", "pipelines", "says"])
@@ -33,6 +35,8 @@ pub(super) const TOOL: Tool = Tool {
 struct Arguments {
     action: Action,
     pipelines: Vec<String>,
+    #[serde(default)]
+    until: Option<String>,
     says: String,
 }
 
@@ -44,19 +48,40 @@ enum Action {
     Resume,
 }
 
+/// The moment that a model wrote.
+fn moment(written: &str, now: &Zoned) -> Result<Timestamp, String> {
+    let at: Timestamp = written.parse().map_err(|e| {
+        format!("until {written:?} is no moment of RFC 3339 such as 2026-03-29T08:00:00+02:00: {e}")
+    })?;
+    if at <= now.timestamp() {
+        return Err(format!(
+            "until {written:?} is past; it is {} now",
+            now.strftime("%Y-%m-%dT%H:%M:%S%:z")
+        ));
+    }
+    Ok(at)
+}
+
 async fn propose(given: Given<'_>) -> Result<Outcome, String> {
     let arguments: Arguments = given.arguments()?;
     if arguments.pipelines.is_empty() {
         return Err("name at least one pipeline".to_owned());
     }
     let here = given.hands.situation().await?;
+    let until = match (&arguments.until, arguments.action) {
+        (None, _) => None,
+        (Some(until), Action::Pause) => Some(moment(until, &here.now)?),
+        (Some(_), Action::Stop | Action::Resume) => {
+            return Err("until is for a pause; leave it out".to_owned());
+        }
+    };
     let mut all = given.facts.changes();
     let mut facts = Vec::new();
     for name in &arguments.pipelines {
         let pipeline = Hands::pipeline(name, &here)?;
         let change = match arguments.action {
             Action::Stop => MadeChange::Stop { pipeline },
-            Action::Pause => MadeChange::Pause { pipeline },
+            Action::Pause => MadeChange::Pause { pipeline, until },
             Action::Resume => MadeChange::Resume { pipeline },
         };
         all.retain(|other| other.pipeline() != change.pipeline());

@@ -7,13 +7,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{
     PipelineResults, PipelineSpec, PipelineState, PipelineStatus,
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
-use watchkeeper_contract::time::Wall;
+use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_engine::deploy::SpecError;
 use watchkeeper_engine::heuristics::check;
 
@@ -93,6 +94,8 @@ impl Manager {
                 None => origin.to_owned(),
             });
         }
+        let until = self.parts.pauses.until(&status.spec.id);
+        status.paused_until = until.filter(|_| status.spec.paused);
         status
     }
 
@@ -140,6 +143,7 @@ impl Manager {
         let over = self.sections.lock().fingerprint(&spec.id);
         let specs = self.parts.journal.specs();
         specs.put(&spec, over.as_deref()).map_err(storage)?;
+        self.forget_pause(&spec.id);
         self.sections.lock().replace(&spec.id, true);
         self.release(&spec.id);
         if !exists {
@@ -204,12 +208,53 @@ impl Manager {
         answer
     }
 
-    /// Stops taking frames.
+    /// Stops taking frames, until then or until it is resumed.
     ///
     /// # Errors
-    /// [`Problem`] when there is no such pipeline or it can't run.
-    pub fn pause(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        self.set_paused(id, true)
+    /// [`Problem`] when there is no such pipeline, it can't run, or the moment is past.
+    pub fn pause(
+        &self,
+        id: &PipelineId,
+        until: Option<Timestamp>,
+    ) -> Result<PipelineStatus, Problem> {
+        let now = clock::wall();
+        if let Some(until) = until
+            && now.quality != TimeQuality::Unsynced
+            && until.as_millisecond() <= now.unix_ms
+        {
+            let text = format!(
+                "a pause until {until} would be over already, it is {} now; name a moment to come",
+                clock::utc(now.unix_ms)
+            );
+            let problem = Problem::new(422, ProblemCode::InvalidRequest, text);
+            return Err(problem.at("until", until.to_string()));
+        }
+        self.set_paused(id, Some(until))
+    }
+
+    /// Resumes what was paused until a moment that has come; to be called now and then.
+    pub fn end_pauses(&self) {
+        let quality = clock::wall().quality;
+        for id in self.parts.pauses.due(clock::now(), quality) {
+            let is_paused = self.handle(&id).is_ok_and(|d| d.status().spec.paused);
+            if !is_paused {
+                self.forget_pause(&id);
+                continue;
+            }
+            match self.resume(&id) {
+                Ok(_) => tracing::info!(pipeline = %id, "its pause is over"),
+                Err(problem) => {
+                    tracing::warn!(pipeline = %id, %problem, "its pause is over and it can't go on; tried again");
+                }
+            }
+        }
+    }
+
+    /// Nobody waits for the end of a pause any more.
+    fn forget_pause(&self, id: &PipelineId) {
+        if let Err(error) = self.parts.pauses.set(id, None) {
+            tracing::warn!(pipeline = %id, %error, "until when it was paused is not forgotten");
+        }
     }
 
     /// Takes frames again. What was stopped, is held, can't run, has failed or has ended is begun anew.
@@ -217,10 +262,18 @@ impl Manager {
     /// # Errors
     /// [`Problem`] when there is no such pipeline or it can't run.
     pub fn resume(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        self.set_paused(id, false)
+        let status = self.set_paused(id, None)?;
+        self.forget_pause(id);
+        Ok(status)
     }
 
-    fn set_paused(&self, id: &PipelineId, paused: bool) -> Result<PipelineStatus, Problem> {
+    /// Pauses it until some moment or for good, or (`None`) resumes it.
+    fn set_paused(
+        &self,
+        id: &PipelineId,
+        pause: Option<Option<Timestamp>>,
+    ) -> Result<PipelineStatus, Problem> {
+        let paused = pause.is_some();
         let _turn = self.turns.take(id);
         let deployed = self.handle(id)?;
         let mut spec = deployed.spec().clone();
@@ -231,6 +284,9 @@ impl Manager {
             Deployed::Running(_) | Deployed::Idle { .. } => return self.begin_anew(spec),
         };
         let change = self.changes.lock();
+        if let Some(until) = pause {
+            self.parts.pauses.set(id, until).map_err(storage)?;
+        }
         self.keep(&spec)?;
         if paused {
             worker.pause();
@@ -331,6 +387,7 @@ impl Manager {
         specs
             .delete::<PipelineSpec>(id, word.as_ref())
             .map_err(storage)?;
+        self.forget_pause(id);
         self.release(id);
         drop(change);
         self.end(id);

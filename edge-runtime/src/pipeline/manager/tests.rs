@@ -60,6 +60,7 @@ fn manager_over(store: Arc<dyn Store>, state: &Path) -> Manager {
         journal,
         recorder,
         media,
+        pauses: Pauses::open(state),
         models: Models::new(&config),
         metrics: Arc::new(Metrics::new()),
         recordings,
@@ -255,11 +256,42 @@ fn a_pause_of_a_pipeline_that_failed_holds_when_it_is_begun_anew() {
     manager.put_source(spec("gate", "/nowhere.mp4")).unwrap();
     let id = watch(&manager);
     until("the failure", || is_in(&manager, &id, "failed"));
-    manager.pause(&id).unwrap();
+    manager.pause(&id, None).unwrap();
     manager.put_source(spec("gate", "demo:?seconds=1")).unwrap();
     until("the pause", || is_in(&manager, &id, "paused"));
     manager.resume(&id).unwrap();
     until("the end", || is_in(&manager, &id, "ended"));
+}
+
+#[test]
+fn a_pause_ends_at_its_moment_and_not_where_somebody_was_quicker() {
+    let state = tempfile::tempdir().unwrap();
+    let manager = manager(state.path());
+    manager
+        .put_source(spec("gate", "demo:?seconds=600"))
+        .unwrap();
+    let id = watch(&manager);
+    let now = jiff::Timestamp::now();
+    let in_s = |s: i64| now + jiff::SignedDuration::from_secs(s);
+    let past = manager.pause(&id, Some(in_s(-60))).unwrap_err();
+    assert_eq!(past.field.as_deref(), Some("until"), "{past}");
+    let answered = manager.pause(&id, Some(in_s(3600))).unwrap();
+    assert_eq!(answered.paused_until, Some(in_s(3600)));
+    manager.end_pauses();
+    until("the pause", || is_in(&manager, &id, "paused"));
+    // The moment comes.
+    manager.parts().pauses.set(&id, Some(in_s(-1))).unwrap();
+    manager.end_pauses();
+    assert!(!manager.pipeline(&id).unwrap().spec.paused);
+    assert_eq!(manager.parts().pauses.until(&id), None);
+    // Whoever pauses it for good takes the moment back, and so does a resume.
+    manager.pause(&id, Some(in_s(3600))).unwrap();
+    manager.resume(&id).unwrap();
+    assert_eq!(manager.parts().pauses.until(&id), None);
+    manager.pause(&id, Some(in_s(3600))).unwrap();
+    let for_good = manager.pause(&id, None).unwrap();
+    assert_eq!(for_good.paused_until, None);
+    manager.shut_down(Instant::now() + Duration::from_secs(30));
 }
 
 #[test]
@@ -268,7 +300,7 @@ fn a_paused_pipeline_is_answered_as_paused_so_that_deploying_the_answer_does_not
     let manager = manager(state.path());
     manager.put_source(spec("gate", "demo:")).unwrap();
     let id = watch(&manager);
-    let answered = manager.pause(&id).unwrap();
+    let answered = manager.pause(&id, None).unwrap();
     assert_eq!(answered.state, PipelineState::Paused);
     assert!(answered.spec.paused);
     manager.create_pipeline(answered.spec, true).unwrap();
