@@ -31,6 +31,7 @@ pub mod scene;
 pub mod shape;
 pub mod templates;
 mod token;
+mod tongue;
 mod understand;
 pub mod watch;
 

@@ -16,6 +16,7 @@ use crate::request;
 use crate::scene::Scene;
 use crate::templates::Templates;
 use crate::token::{MAX_CHARS, tokens};
+use crate::tongue;
 
 /// A text that is too long to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +60,11 @@ impl Plain {
         if found > MAX_CHARS {
             return Err(TooLong { found });
         }
-        let requests = pieces::requests(&tokens(text), scene, &self.lexicon);
+        let tokens = tokens(text);
+        if tongue::is_german(&tokens) {
+            return Ok(unknown(Vec::new(), tongue::ONLY_ENGLISH.to_owned()));
+        }
+        let requests = pieces::requests(&tokens, scene, &self.lexicon);
         let ask = |need: Need| {
             Answer::Ask(Question {
                 about: need.about,

@@ -448,6 +448,26 @@ fn a_channel_that_is_none_is_told_with_those_that_there_are_and_a_name_alone_is_
 }
 
 #[test]
+fn german_is_answered_in_german_and_nothing_is_guessed() {
+    let scene = with_pipelines(&["dock", "gate"]);
+    for text in [
+        "Was ist denn da",
+        "Was ist gestern passiert?",
+        "Pausiere die Kamera am Tor bis morgen um acht Uhr.",
+        "Stop die Kamera am Tor bis morgen, bitte, und melde es mir",
+    ] {
+        let Answer::Unknown(unknown) = ask(text, &scene) else {
+            panic!("{text}");
+        };
+        assert!(unknown.text.contains("nur Englisch"), "{}", unknown.text);
+    }
+    assert!(matches!(
+        ask("what was seen at the gate yesterday?", &scene),
+        Answer::Look(_)
+    ));
+}
+
+#[test]
 fn everything_is_stopped_and_counted() {
     let scene = with_pipelines(&["dock", "gate", "yard"]);
     for text in [
