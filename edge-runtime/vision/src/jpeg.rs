@@ -134,7 +134,7 @@ pub fn to_rgb(picture: &Picture) -> Result<RgbImage, JpegError> {
 }
 
 /// Plane `index` of a picture, which has so many rows of so many bytes.
-pub(super) fn plane(
+pub(crate) fn plane(
     picture: &Picture,
     index: usize,
     bytes: usize,
@@ -154,7 +154,7 @@ pub(super) fn plane(
     }
 }
 
-pub(super) fn row(plane: Plane<'_>, y: usize, bytes: usize) -> &[u8] {
+pub(crate) fn row(plane: Plane<'_>, y: usize, bytes: usize) -> &[u8] {
     &plane.data[y * plane.stride..][..bytes]
 }
 
