@@ -251,7 +251,7 @@ fn a_damaged_blueprint_is_told_and_the_built_in_one_serves() -> anyhow::Result<(
 fn without_a_model_what_was_not_understood_is_said_plainly() -> anyhow::Result<()> {
     let bench = Bench::new(&format!("[sources.test]\nuri = {DEMO:?}\n"))?;
     let _runtime = bench.runtime()?;
-    let (code, _, errors) = ask_json(&bench, &["Und, war denn da was los vorhin?"])?;
+    let (code, _, errors) = ask_json(&bench, &["Could you whistle a tune for the swans?"])?;
     assert_eq!(code, 2);
     assert!(errors.contains("not understood"), "{errors}");
     let (code, _, errors) = ask_json(&bench, &["--blueprint", "question", "list the cameras"])?;
