@@ -153,15 +153,17 @@ impl Mosquitto {
         Ok(())
     }
 
-    /// Kills it.
+    /// Ends it by SIGTERM: it saves its sessions first. Killed, it would forget a subscriber of the last second, who then misses what is
+    /// published before it is back.
     ///
     /// # Errors
-    /// When it can't be waited for.
+    /// When it does not end.
     pub fn down(&mut self) -> anyhow::Result<()> {
-        match self.process.take() {
-            Some(process) => process.kill(),
-            None => Ok(()),
-        }
+        let Some(process) = self.process.take() else {
+            return Ok(());
+        };
+        process.terminate()?;
+        process.end().map(drop)
     }
 
     /// A foreign client that prints every message of `topic`, with its topic, into a file; its session persists.

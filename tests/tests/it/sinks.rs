@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use watchkeeper_tests::broker::{BrokerOptions, Mosquitto};
 use watchkeeper_tests::daemons::{Bench, wait_for, wait_up_to};
@@ -202,7 +202,8 @@ fn messages_for_a_broker_of_the_workflow_wait_while_it_is_away_and_then_all_arri
     let came = wait_up_to(LONG, "all messages at the subscriber", || {
         let came = subscriber.messages();
         (came.len() >= done).then_some(came)
-    })?;
+    })
+    .with_context(|| format!("{done} are done, {:?} came", subscriber.messages()))?;
     for (topic, text) in &came {
         ensure!(
             topic == "yard/count" && text.parse::<u32>().is_ok(),
