@@ -147,6 +147,7 @@ async fn an_offer_opens_its_conversation_again_for_those_who_may_answer_it_and_a
         at: jiff::Timestamp::now(),
         mark: "m".to_owned(),
         made: None,
+        tried: Vec::new(),
     };
     let by = By {
         channel: Channel::Local,

@@ -28,6 +28,7 @@ use watchkeeper_plain::{Answer, Missing, Plain, Question, TooLong};
 use super::made::Made;
 use super::offer::Offer;
 use super::situation::Situation;
+use super::tried::Tried;
 
 /// For how long an offer waits, in seconds. What runs is compared anyway; this is for times in the request, such as `until 8`, that pass.
 pub const PATIENCE_S: i64 = 3600;
@@ -73,6 +74,9 @@ pub struct Shown {
     /// What a model proposed: it is not understood again, but taken as it was shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Made>,
+    /// What was seen when it was tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Tried>,
 }
 
 impl Shown {
@@ -84,6 +88,7 @@ impl Shown {
             at: offer.at.timestamp(),
             mark: offer.mark(),
             made: offer.made.clone(),
+            tried: offer.tried.clone(),
         }
     }
 
@@ -95,7 +100,11 @@ impl Shown {
             return Some(Offer::of_model(&self.request, &at, made.clone(), here));
         }
         match plain.understand(&self.request, &here.scene(&at)) {
-            Ok(Answer::Propose(proposal)) => Some(Offer::new(&self.request, &at, *proposal, here)),
+            Ok(Answer::Propose(proposal)) => {
+                let mut offer = Offer::new(&self.request, &at, *proposal, here);
+                offer.tried.clone_from(&self.tried);
+                Some(offer)
+            }
             Ok(Answer::Ask(_) | Answer::Look(_) | Answer::Unknown(_)) | Err(_) => None,
         }
     }
@@ -176,6 +185,13 @@ impl Conversation {
         match &self.waits {
             Waits::Yes(shown) => Some(shown),
             Waits::Nothing | Waits::Answer(_) => None,
+        }
+    }
+
+    /// What was seen when the offer that waits was tried.
+    pub fn tried(&mut self, seen: &[Tried]) {
+        if let Waits::Yes(shown) = &mut self.waits {
+            shown.tried = seen.to_vec();
         }
     }
 

@@ -1,7 +1,7 @@
 //! The assistant: requests in plain words → answers, and changes of what runs that a person has confirmed.
 //!
 //! Map: [`situation`] is what the runtime said of itself at one moment, [`conversation`] what is said back and what is waited for,
-//! [`offer`] a proposal as a person is shown it ([`made`] where a model wrote it), with the engine's [`checks`] and the [`difference`] to what runs, [`happened`] the search
+//! [`offer`] a proposal as a person is shown it ([`made`] where a model wrote it), with the engine's [`checks`], the [`difference`] to what runs and what was seen when it was [`tried`], [`happened`] the search
 //! in the journal, [`reword`] what a model of language is asked where nothing was understood, [`mod@counts`] the numbers, [`slash`] the short commands of the chat. They are sans-IO: time and answers of the runtime are arguments.
 //! [`waiting`] and [`trace`] are the two files that it keeps.
 //!
@@ -23,4 +23,5 @@ pub mod reword;
 pub mod situation;
 pub mod slash;
 pub mod trace;
+pub mod tried;
 pub mod waiting;

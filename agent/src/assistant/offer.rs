@@ -13,6 +13,7 @@ use super::checks::{Check, check};
 use super::difference::{Difference, difference};
 use super::made::Made;
 use super::situation::Situation;
+use super::tried::Tried;
 use crate::wording::quoted;
 
 /// An offer.
@@ -30,6 +31,8 @@ pub struct Offer {
     pub difference: Vec<Difference>,
     /// The model's proposal that this is; none where a person's own words were understood.
     pub made: Option<Made>,
+    /// What was seen when it was tried. It is not what the offer is recognised by: another day shows another scene.
+    pub tried: Vec<Tried>,
     /// What the pipelines that it is about are now.
     before: Vec<PipelineSpec>,
 }
@@ -57,6 +60,7 @@ impl Offer {
             difference,
             proposal,
             made: None,
+            tried: Vec::new(),
         }
     }
 
@@ -98,13 +102,22 @@ impl Offer {
     /// meant; XXH3 is for recognising, not against somebody who writes into the person's own folder.
     #[must_use]
     pub fn mark(&self) -> String {
-        let whole = json!({"offer": self.view(), "before": self.before});
+        let whole = json!({"offer": self.whole(), "before": self.before});
         format!("{:032x}", xxh3_128(whole.to_string().as_bytes()))
     }
 
     /// All of it for programs.
     #[must_use]
     pub fn view(&self) -> Value {
+        let mut view = self.whole();
+        if !self.tried.is_empty() {
+            view["tried"] = json!(self.tried);
+        }
+        view
+    }
+
+    /// All that it would do and says.
+    fn whole(&self) -> Value {
         let changes: Vec<ChangeView<'_>> =
             self.proposal.changes.iter().map(ChangeView::of).collect();
         let mut view = json!({
@@ -161,6 +174,7 @@ impl Offer {
             told("  wrong: ", check.errors.clone());
             told("  mind: ", check.warnings.clone());
         }
+        told("  ", self.tried.iter().flat_map(Tried::lines).collect());
         lines.push("What would be different:".to_owned());
         let difference = self.difference.iter().flat_map(Difference::lines);
         lines.extend(difference.map(|line| format!("  {line}")));

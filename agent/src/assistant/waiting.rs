@@ -309,6 +309,7 @@ mod tests {
             at: NOW,
             mark: "m".to_owned(),
             made: None,
+            tried: Vec::new(),
         }
     }
 

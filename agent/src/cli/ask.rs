@@ -30,6 +30,7 @@ pub(super) async fn run(
         out,
     };
     ask.assist.at = args.at;
+    ask.assist.tries = !args.yes;
     let text = args.text.join(" ");
     let ended = match &args.confirm {
         Some(id) => ask.confirm(id).await,

@@ -141,6 +141,9 @@ watch, count, line, zone, stay, hours, cool-down, confidence, change, stop, paus
 
 - What is looked up is answered at once. What would change something is a *proposal*: what was understood, what was taken for granted, what can't be done, which
   words were not understood, what the engine says to the workflow and its rules, and what would be different from what runs now. Nothing happens before a yes.
+- A proposal of the rules with a line or a zone is tried before it is shown: its places are drawn on the camera's picture (in a file, see below), and its rules look at four seconds of the camera. The proposal says what was
+  counted, which events there would have been and what failed. Where that speaks against the request one sentence says so: a place that is to become free was never empty, or is empty already; events came one after the other;
+  nothing was seen at all. Nothing of it is kept or deployed, and it takes 20 seconds at most. Where it can't be tried the proposal is shown all the same, with the reason. With `--yes` nothing is tried. In JSON it is `tried`.
 - The yes is `yes` in the chat, and `ask --confirm ID` within an hour after `ask`. The request is then understood again in what runs at that moment. Where something else
   would come of it, nothing is done, the proposal is shown as it is now, and `ask` ends with code 1. A proposal is carried out once.
 - `ask --yes` is for scripts: it does a request as a whole or, with code 2, not at all.
@@ -165,7 +168,7 @@ In the chat a line that ends in `\\` goes on in the next one, the tabulator comp
 With `--json` the chat reads a line and prints objects with a `type`: `proposal`, `done`, `dropped`, `question`, `answer`, `cameras`, `pipelines`, `status`, `events`, `notes`, `remembered`,
 `note`, `step` (what a model does: `thought`, `action`, `failure`, `plan`), `said` (its words beside a proposal), `failure` (with the exit code that `ask` would have).
 
-`$XDG_STATE_HOME/watchkeeper` (`~/.local/state/watchkeeper`) holds the proposals that wait (16 at most), the notes, the previews (40 at most), your blueprints, requests that a model works on, the history of the chat and the trace: what was asked, proposed, confirmed
+`$XDG_STATE_HOME/watchkeeper` (`~/.local/state/watchkeeper`) holds the proposals that wait (16 at most), the notes, the previews of proposals (40 at most), your blueprints, requests that a model works on, the history of the chat and the trace: what was asked, proposed, confirmed
 and done, without passwords, in two files of 1 MiB at most. `watchkeeper trace` prints it. Only its owner can look into the folder.
 ";
 

@@ -24,6 +24,7 @@ use watchkeeper_plain::{Change, Missing, Plain, Question};
 
 use super::rewording::{Said, Unsaid, reword};
 use super::told::{Teller, Told};
+use super::trying::Trying;
 use super::working::{Request, Working};
 use crate::assistant::conversation::{Conversation, Reply, Shown};
 use crate::assistant::difference::Difference;
@@ -99,6 +100,8 @@ pub struct Assist {
     pub by_model: bool,
     /// When requests are taken to be said; absent: now.
     pub at: Option<Timestamp>,
+    /// Whether what the rules propose is tried before it is shown. What is confirmed beforehand is not: nobody looks at it.
+    pub tries: bool,
     /// What was said and came of it, the oldest first.
     earlier: VecDeque<Value>,
     /// Pictures that the next request comes with.
@@ -144,6 +147,7 @@ impl Assist {
             plain,
             by_model: false,
             at: None,
+            tries: true,
             earlier: VecDeque::new(),
             attached: Vec::new(),
             unsettled: None,
@@ -192,6 +196,7 @@ impl Assist {
         let mut here = self.situation().await?;
         self.note("request", || json!({"text": text}));
         self.by_model = false;
+        let before = self.conversation.clone();
         let attached = std::mem::take(&mut self.attached);
         let mut by_model = None;
         if !attached.is_empty() {
@@ -213,9 +218,28 @@ impl Assist {
             self.by_model = true;
             reply = by_model;
         }
+        self.try_out(&mut reply, before, &here).await;
         self.trace_reply(&reply);
         self.keep_exchange(text, &reply);
         Ok((reply, here))
+    }
+
+    /// Has what the rules propose tried. `before` is the conversation as it was when the text was said: whoever gives up meanwhile is left in it, since nobody
+    /// was shown what it has come to.
+    async fn try_out(&mut self, reply: &mut Reply, before: Conversation, here: &Situation) {
+        let (Reply::Offer(offer) | Reply::Anew(offer)) = reply else {
+            return;
+        };
+        if !self.tries || offer.made.is_some() {
+            return;
+        }
+        let after = std::mem::replace(&mut self.conversation, before);
+        let home = self.parts.home.as_ref().ok();
+        let (client, out) = (self.parts.client.clone(), Arc::clone(&self.parts.out));
+        let trying = Trying::new(client, home, here, self.trace.as_ref(), out);
+        offer.tried = trying.run(offer).await;
+        self.conversation = after;
+        self.conversation.tried(&offer.tried);
     }
 
     /// Has a model work on a request without asking the rules: by the blueprint of this name, else by that of the set-up.

@@ -37,7 +37,7 @@ const TURNS: &str = "turns";
 /// The same of those that came over TCP: whoever shows the token goes on with none of those of the box, and hears of none.
 const REMOTE_TURNS: &str = "turns-remote";
 /// Folder of previews.
-const PICTURES: &str = "previews";
+pub(super) const PICTURES: &str = "previews";
 /// Longest line of what a model thinks or is told, in characters.
 const SHOWN: usize = 200;
 

@@ -1,4 +1,5 @@
-//! What a model of language is shown of a scripted box: a socket between the command and the runtime, at which two questions are answered by the script.
+//! What a model of language is shown of a scripted box, and the rules that try what they propose: a socket between the command and the runtime, at which two
+//! questions are answered by the script.
 //!
 //! The models of the box are stand-ins that see nothing, so a preview or a dry run of the runtime would show an empty scene. Here they are answered with
 //! what the script has: the preview by the engine on the camera's own picture, the dry run by the runtime's way of a frame ([`super::play`]). All else goes

@@ -2,7 +2,7 @@
 //! words of the task and is told yes.
 //!
 //! Cameras show the script drawn ([`super::drawn`]): its busiest moment, and some others where no model of language has to see the same twice. Models are
-//! stand-ins ([`super::stand_in`]), and what a model of language sees of them is the script ([`super::seeing`]). The person says yes to whatever is
+//! stand-ins ([`super::stand_in`]), and what a preview or a dry run sees of them is the script ([`super::seeing`]). The person says yes to whatever is
 //! proposed, and answers one kind of question: where a place is, which only somebody who sees the picture knows. The answer is the region of the scene
 //! whose name is most like the words, and the outcome says that it was needed.
 //!
@@ -56,8 +56,8 @@ pub struct Site<'t> {
     pub absent: Vec<String>,
     // What runs ends before the folder goes that it writes to: fields are dropped in their order.
     _runtime: Process,
-    /// Where the command finds the runtime, if not at its own socket.
-    seeing: Option<(PathBuf, Seeing)>,
+    /// Where the command finds the runtime, and what answers there.
+    seeing: (PathBuf, Seeing),
     _cameras: Vec<HttpCamera>,
     bench: Bench,
 }
@@ -92,19 +92,17 @@ impl<'t> Site<'t> {
         let cameras = scene.cameras.iter().map(|c| show(scene, &c.id, looks));
         let cameras = cameras.collect::<anyhow::Result<Vec<HttpCamera>>>()?;
         let runtime = bench.runtime()?;
-        let seeing = if looks {
-            let script = Script {
-                scene: scene.clone(),
-                models: models.clone(),
-                moment: scene.busiest(),
-                mirrors: task.inject.mirrored_preview,
-            };
-            let socket = bench.path("seen.sock");
-            let seeing = Seeing::start(&socket, &bench.socket(), script)?;
-            Some((socket, seeing))
-        } else {
-            None
+        let script = Script {
+            scene: scene.clone(),
+            models: models.clone(),
+            moment: scene.busiest(),
+            mirrors: task.inject.mirrored_preview,
         };
+        let socket = bench.path("seen.sock");
+        let seeing = (
+            socket.clone(),
+            Seeing::start(&socket, &bench.socket(), script)?,
+        );
         let site = Self {
             _runtime: runtime,
             task,
@@ -201,9 +199,7 @@ impl<'t> Site<'t> {
 
     fn command(&self) -> anyhow::Result<std::process::Command> {
         let mut command = person::command(&self.bench)?;
-        if let Some((socket, _)) = &self.seeing {
-            command.arg("--socket").arg(socket);
-        }
+        command.arg("--socket").arg(&self.seeing.0);
         let scene = &self.task.scene;
         if let Some(zone) = scene.zone_file()? {
             command.env("TZ", zone);
@@ -509,7 +505,7 @@ fn also(tool: &str, arguments: &Value) -> Vec<&'static str> {
     }
 }
 
-/// What was used, in order: the tools of a model; what the rules looked up; and what was done on the person's yes, by the names that checks have for it. A
+/// What was used, in order: the tools of a model; what the rules looked up and tried; and what was done on the person's yes, by the names that checks have for it. A
 /// proposal of the rules is compiled by the engine before it is shown, so it counts as validated.
 fn calls(trace: &[Value], before: &Pipelines) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
@@ -539,6 +535,8 @@ fn calls(trace: &[Value], before: &Pipelines) -> Vec<Call> {
                     call.failed = true;
                 }
             }
+            "previewed" => calls.push(Call::new(&["preview_workflow"], of.clone())),
+            "tried" => calls.push(Call::new(&["dry_run_workflow"], of.clone())),
             "look_up" => calls.extend(looked_up(text("text"))),
             "unsound" => {
                 let call = Call::new(&["validate_workflow"], Value::Null);

@@ -155,6 +155,12 @@ fn a_watch_is_asked_for_shown_confirmed_and_makes_events() -> anyhow::Result<()>
     let proposal = last(&said, "proposal")?;
     assert_eq!(proposal["difference"][0]["becomes"], "new");
     assert_eq!(proposal["not_understood"], json!([]));
+    let frames = &proposal["tried"][0]["seen"]["frames"];
+    assert!(frames.as_u64() > Some(1), "{proposal:#}");
+    let path = format!("/v1/proposals/{}", text(proposal, "id")?);
+    let details = site.api.json("GET", &path, None)?;
+    assert_eq!(details["offer"]["tried"], proposal["tried"]);
+    assert_eq!(details["changed"], false, "{details:#}");
     let end = last(&said, "end")?;
     assert_eq!(
         (&end["waits"]["for"], &end["by_model"]),

@@ -216,6 +216,6 @@ fn a_model_sees_the_script_corrects_what_was_turned_over_and_what_it_deploys_is_
 }
 
 /// Runs that pass, of twenty.
-const FLOOR: usize = 13;
+const FLOOR: usize = 15;
 /// Mutants that are turned down.
 const CAUGHT: usize = 104;

@@ -1,5 +1,8 @@
 //! The box is asked in plain words: the real command, the real runtime, the built-in scene. Nothing changes before the yes.
 
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{Bench, Process, wait_for};
@@ -71,6 +74,73 @@ fn a_sentence_is_proposed_confirmed_in_another_process_deployed_and_makes_events
     let (code, _, errors) = ask_json(&site.bench, &["--confirm", &id])?;
     assert_eq!(code, 2);
     assert!(errors.contains("ask again"), "{errors}");
+    Ok(())
+}
+
+#[test]
+fn what_is_proposed_is_drawn_and_tried_first_and_nothing_is_left_of_that() -> anyhow::Result<()> {
+    let site = Site::new()?;
+    let (code, objects, errors) = ask_json(&site.bench, &[TELL])?;
+    assert_eq!(code, 0, "{errors}");
+    let proposal = objects.first().context("a proposal")?;
+    let tried = &proposal["tried"][0];
+    assert_eq!(tried["camera"], "street", "{proposal:#}");
+    assert_eq!(tried["not_tried"], Value::Null, "{tried:#}");
+    assert!(tried["seen"]["frames"].as_u64() > Some(1), "{tried:#}");
+    let lines = tried["seen"]["lines"].as_object();
+    assert_eq!(lines.map(serde_json::Map::len), Some(1), "{tried:#}");
+    let picture = tried["picture"].as_str().context("a picture")?;
+    let drawn = std::fs::read(picture)?;
+    assert!(drawn.starts_with(&[0xff, 0xd8]), "{picture} is no JPEG");
+    assert!(site.pipelines()?.is_empty());
+    let events = site.bench.events()?;
+    let told = events.iter().filter(|e| e["body"]["kind"] == "rule");
+    assert_eq!(told.count(), 0, "{events:#?}");
+
+    let words = ask(&site.bench, &[TELL])?;
+    let words = String::from_utf8_lossy(&words.stdout).into_owned();
+    for part in ["drawn on the picture of street: ", "tried on street: "] {
+        assert!(words.contains(part), "{words}");
+    }
+    // What has no place is not tried, and a request that is confirmed beforehand is not held up.
+    let (_, objects, _) = ask_json(&site.bench, &["tell me when somebody appears"])?;
+    assert_eq!(objects[0]["tried"], Value::Null, "{objects:#?}");
+    let (code, objects, errors) = ask_json(&site.bench, &["--yes", COUNT])?;
+    assert_eq!(code, 0, "{errors}");
+    assert_eq!(objects[0]["tried"], Value::Null, "{objects:#?}");
+    Ok(())
+}
+
+#[test]
+fn a_runtime_that_can_not_try_now_costs_nobody_the_proposal() -> anyhow::Result<()> {
+    let bench = Bench::new("[sources.street]\nuri = \"demo:\"\npace = \"native\"\n")?;
+    let _runtime = bench.runtime()?;
+    // Somebody else tries something meanwhile, and the runtime tries one thing at a time.
+    let (_, objects, errors) = ask_json(&bench, &[TELL])?;
+    let spec = &objects.first().context(errors)?["changes"][0]["spec"];
+    let body = json!({"pipeline": spec, "seconds": 60.0}).to_string();
+    let mut busy = UnixStream::connect(bench.socket())?;
+    write!(
+        busy,
+        "POST /v1/workflows/dry-run HTTP/1.1\r\nHost: w\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    wait_for("the runtime to be busy", || {
+        let refused = bench.json("POST", "/v1/workflows/run", Some(&json!({})));
+        let why = refused.err()?.to_string();
+        why.contains("already").then_some(())
+    })?;
+    let (code, objects, errors) = ask_json(&bench, &[TELL])?;
+    assert_eq!(code, 0, "{errors}");
+    let proposal = objects.first().context("a proposal")?;
+    let tried = &proposal["tried"][0];
+    let why = tried["not_tried"].as_str().unwrap_or_default();
+    assert!(why.contains("already"), "{proposal:#}");
+    assert_eq!(tried["seen"], Value::Null);
+    let id = proposal["id"].as_str().context("an id")?;
+    let (code, objects, errors) = ask_json(&bench, &["--confirm", id])?;
+    assert_eq!(code, 0, "{errors}");
+    assert_eq!(types(&objects), ["done"], "{objects:#?}");
     Ok(())
 }
 

@@ -65,6 +65,30 @@ fn watched() -> Situation {
 }
 
 #[test]
+fn what_was_seen_in_a_trial_stays_with_the_offer_and_makes_no_other_one_of_it() {
+    let here = situation();
+    let mut talk = Conversation::default();
+    let shown = offer(hear(&mut talk, COUNT, &here));
+    let Some(Change::Deploy(spec)) = shown.proposal.changes.first() else {
+        panic!("{shown:#?}");
+    };
+    let tried = vec![Tried {
+        not_tried: Some("gate is away".to_owned()),
+        ..Tried::new(spec)
+    }];
+    talk.tried(&tried);
+    assert_eq!(talk.shown().unwrap().mark, shown.mark());
+    let applied = applied(hear(&mut talk, "yes", &here));
+    assert_eq!(applied.tried, tried);
+    assert!(
+        applied
+            .lines()
+            .join("\n")
+            .contains("not tried on gate: gate is away")
+    );
+}
+
+#[test]
 fn what_was_shown_is_what_is_applied_and_only_once() {
     let here = situation();
     let mut talk = Conversation::default();
