@@ -117,7 +117,7 @@ impl<'t> Trying<'t> {
         compiled: &Compiled,
         tried: &mut Tried,
     ) -> Result<(), String> {
-        self.is_away(spec)?;
+        self.is_there(spec)?;
         for _ in 0..LOOKS {
             let word = self.look(spec, compiled, tried).await?;
             if !matches!(word, Some(Word::Against(_))) {
@@ -127,8 +127,8 @@ impl<'t> Trying<'t> {
         Ok(())
     }
 
-    /// A camera that is known to be away is not waited for.
-    fn is_away(&self, spec: &PipelineSpec) -> Result<(), String> {
+    /// A camera that is known to be away is not waited for: the error says why it is.
+    fn is_there(&self, spec: &PipelineSpec) -> Result<(), String> {
         let mut sources = self.here.sources.iter();
         let camera = sources.find(|source| source.spec.id == spec.source);
         match camera.map(|camera| &camera.state) {
