@@ -7,37 +7,21 @@ use serde_json::json;
 use watchkeeper_agent::agent::HeartbeatSetup;
 use watchkeeper_config::LlmConfig;
 use watchkeeper_contract::rule::Severity;
-use watchkeeper_scripted_model::{Fault, Script, Server, Step};
+use watchkeeper_scripted_model::{Fault, Server, Step};
 
 use crate::support::agent::EmbeddedAgent;
-use crate::support::broker::{Memory, Mosquitto, PATIENCE, Subscriber, mosquitto_or_skip};
+use crate::support::broker::{Memory, Mosquitto, Subscriber, mosquitto_or_skip};
 use crate::support::fake_runtime::{FakeRuntime, crossing};
+use crate::support::model::{self, model};
 
-const KEY: &str = "sk-scripted-0123456789abcdefghij";
 /// So often that a test sees many looks; the configuration takes nothing below a quarter of an hour.
 const EVERY: Duration = Duration::from_millis(50);
 const AWAY: &str = "/heartbeat/runtime_away";
 
-async fn model(steps: Vec<Step>) -> Server {
-    Server::start(Some(KEY), Script { steps })
-        .await
-        .expect("the model")
-}
-
 fn llm(model: &Server) -> LlmConfig {
     LlmConfig {
-        provider: "claude".to_owned(),
-        base_url: Some(model.base_url()),
-        key: Some(KEY.to_owned().into()),
-        key_file: None,
-        model: None,
-        larger_model: None,
         second_opinion: false,
-        calls_per_hour: 100,
-        tokens_per_call: 20_000,
-        silence: PATIENCE,
-        day_usd: 1.0,
-        month_usd: 20.0,
+        ..model::llm(model)
     }
 }
 

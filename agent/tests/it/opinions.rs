@@ -7,16 +7,15 @@ use image::{ImageFormat, RgbImage};
 use serde_json::{Value, json};
 use watchkeeper_agent::agent::OpinionSetup;
 use watchkeeper_agent::clock::wall_now;
-use watchkeeper_config::LlmConfig;
 use watchkeeper_contract::event::{Asks, Decision, Event, EventBody, Media, MediaKind, Verdict};
 use watchkeeper_contract::rule::{Gates, Severity};
-use watchkeeper_scripted_model::{Fault, Script, Server, Step};
+use watchkeeper_scripted_model::{Fault, Server, Step};
 
 use crate::support::agent::{AgentProcess, EmbeddedAgent};
 use crate::support::broker::{Memory, Mosquitto, PATIENCE, Subscriber, mosquitto_or_skip};
 use crate::support::fake_runtime::{FakeRuntime, crossing};
+use crate::support::model::{KEY, llm, model};
 
-const KEY: &str = "sk-scripted-0123456789abcdefghij";
 const OPINION: &str = "/cam/gate/opinion/crosses";
 
 /// A box with a model beside it.
@@ -27,28 +26,6 @@ struct House {
     runtime: FakeRuntime,
     _broker: Mosquitto,
     _folder: tempfile::TempDir,
-}
-
-fn llm(model: &Server) -> LlmConfig {
-    LlmConfig {
-        provider: "claude".to_owned(),
-        base_url: Some(model.base_url()),
-        key: Some(KEY.to_owned().into()),
-        key_file: None,
-        model: None,
-        larger_model: None,
-        second_opinion: true,
-        calls_per_hour: 100,
-        tokens_per_call: 20_000,
-        silence: PATIENCE,
-        day_usd: 1.0,
-        month_usd: 20.0,
-    }
-}
-
-async fn model(steps: Vec<Step>) -> Server {
-    let script = Script { steps };
-    Server::start(Some(KEY), script).await.expect("the model")
 }
 
 fn picture() -> Vec<u8> {

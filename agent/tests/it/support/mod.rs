@@ -3,3 +3,4 @@
 pub(crate) mod agent;
 pub(crate) mod broker;
 pub(crate) mod fake_runtime;
+pub(crate) mod model;

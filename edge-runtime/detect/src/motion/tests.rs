@@ -5,8 +5,8 @@
 )]
 
 use super::*;
-use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, FrameId, OwnedPlanes, PixelFormat};
+use crate::testing;
+use watchkeeper_vision::frame::PixelFormat;
 
 const FPS: f64 = 12.5;
 
@@ -130,30 +130,17 @@ impl Scene {
             }
         }
         self.frame += 1;
-        let frame = Frame {
-            id: FrameId {
-                source: "street".parse().unwrap(),
-                seq: self.frame,
-            },
+        let mut frame = Frame {
             pts: Duration::from_secs_f64(self.frame as f64 / FPS),
-            arrived: Instant::now(),
-            wall: Wall {
-                unix_ms: 0,
-                quality: TimeQuality::Unsynced,
-            },
             fps: Some(FPS),
-            recorded: true,
-            picture: Picture {
-                width: self.width,
-                height: self.height,
-                format: self.format,
-                color: Colorimetry {
-                    matrix: ColorMatrix::Bt601,
-                    full_range: true,
-                },
-                planes: Arc::new(OwnedPlanes { planes }),
-            },
+            ..testing::frame(testing::picture(
+                self.width,
+                self.height,
+                self.format,
+                planes,
+            ))
         };
+        frame.id.seq = self.frame;
         self.detector
             .detect(&frame, &DetectParams::default(), &mut self.out)
             .unwrap();
@@ -418,30 +405,7 @@ fn change_of_size_starts_afresh() {
 fn empty_and_short_pictures_are_refused_and_the_next_is_taken() {
     let mut s = Scene::new(64, 48);
     s.rest(2);
-    let mut frame = Frame {
-        id: FrameId {
-            source: "street".parse().unwrap(),
-            seq: 1,
-        },
-        pts: Duration::ZERO,
-        arrived: Instant::now(),
-        wall: Wall {
-            unix_ms: 0,
-            quality: TimeQuality::Unsynced,
-        },
-        fps: None,
-        recorded: true,
-        picture: Picture {
-            width: 0,
-            height: 48,
-            format: PixelFormat::I420,
-            color: Colorimetry {
-                matrix: ColorMatrix::Bt601,
-                full_range: true,
-            },
-            planes: Arc::new(OwnedPlanes::default()),
-        },
-    };
+    let mut frame = testing::frame(testing::picture(0, 48, PixelFormat::I420, Vec::new()));
     let params = DetectParams::default();
     let mut out = Vec::new();
     let refused = s.detector.detect(&frame, &params, &mut out);
