@@ -113,22 +113,40 @@ pub(crate) enum End {
 
 /// Writes an answer in chunks; whether the connection can be used again.
 pub(crate) async fn write(stream: &mut TcpStream, answer: &Answer) -> anyhow::Result<bool> {
-    let mut head = format!(
-        "HTTP/1.1 {} Scripted\r\ntransfer-encoding: chunked\r\n",
-        answer.status
-    );
-    for (name, value) in &answer.headers {
+    write_head(stream, answer.status, &answer.headers).await?;
+    write_body(stream, answer).await
+}
+
+/// Writes the head of an answer whose body comes in chunks.
+pub(crate) async fn write_head(
+    stream: &mut TcpStream,
+    status: u16,
+    headers: &[(&'static str, String)],
+) -> anyhow::Result<()> {
+    let mut head = format!("HTTP/1.1 {status} Scripted\r\ntransfer-encoding: chunked\r\n");
+    for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     head.push_str("\r\n");
     stream.write_all(head.as_bytes()).await?;
     stream.flush().await?;
+    Ok(())
+}
+
+/// Writes one chunk of a body.
+pub(crate) async fn write_chunk(stream: &mut TcpStream, chunk: &[u8]) -> anyhow::Result<()> {
+    let framed = [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat();
+    stream.write_all(&framed).await?;
+    Ok(())
+}
+
+/// Writes the body and the end of an answer; whether the connection can be used again.
+pub(crate) async fn write_body(stream: &mut TcpStream, answer: &Answer) -> anyhow::Result<bool> {
     if answer.end == End::Reset {
         return Ok(false);
     }
     for chunk in answer.body.chunks(answer.chunk.max(1)) {
-        let framed = [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat();
-        stream.write_all(&framed).await?;
+        write_chunk(stream, chunk).await?;
     }
     stream.flush().await?;
     if answer.end == End::Stall {

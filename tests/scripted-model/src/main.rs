@@ -1,21 +1,25 @@
 //! `watchkeeper-scripted-model --port PORT --scenario FILE`: the scripted model as a program of its own, to be configured as a provider's base URL.
+//! With `--exchange DIR` each request that the scenario has no step for is put into DIR, and the answer is what is put there.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Parser;
-use watchkeeper_scripted_model::{Script, Server};
+use watchkeeper_scripted_model::{Script, Server, Settings};
 
-/// Plays a language model from a script, in Claude's protocol, on the loopback interface.
+/// Plays a language model from a script or through files, in the provider's own protocol, on the loopback interface.
 #[derive(Debug, Parser)]
 struct Args {
     /// Port to listen on; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
     /// JSON file with the steps: {"steps": [{"reply": {"text": "…"}}, {"fault": {"kind": "overloaded"}}]}.
-    #[arg(long)]
-    scenario: PathBuf,
+    #[arg(long, required_unless_present = "exchange")]
+    scenario: Option<PathBuf>,
+    /// Folder in which requests are put as NNNN.request.json, after the scenario's steps, and answers are waited for as NNNN.reply.json.
+    #[arg(long, value_name = "DIR")]
+    exchange: Option<PathBuf>,
     /// Key that is accepted; without it any is.
     #[arg(long)]
     key: Option<String>,
@@ -27,10 +31,17 @@ struct Args {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    let name = args.scenario.display();
-    let text = std::fs::read_to_string(&args.scenario).with_context(|| format!("{name}"))?;
-    let script: Script = serde_json::from_str(&text).with_context(|| format!("{name}"))?;
-    let server = Server::on(args.port, args.key.as_deref(), script).await?;
+    let script = match &args.scenario {
+        Some(path) => read(path)?,
+        None => Script::default(),
+    };
+    let server = Server::with(Settings {
+        port: args.port,
+        key: args.key,
+        script,
+        exchange: args.exchange,
+    })
+    .await?;
     if let Some(path) = &args.requests {
         let file = std::fs::File::create(path).with_context(|| path.display().to_string())?;
         server.note_in(file);
@@ -47,4 +58,10 @@ async fn main() -> anyhow::Result<()> {
         violations.len()
     );
     Ok(())
+}
+
+fn read(path: &Path) -> anyhow::Result<Script> {
+    let name = || path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(name)?;
+    serde_json::from_str(&text).with_context(name)
 }

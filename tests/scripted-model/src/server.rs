@@ -1,19 +1,40 @@
-//! The socket: takes requests, plays the script.
+//! The socket: takes requests, plays the script, and asks in the folder of exchange for what the script does not say.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use crate::claude::Claude;
+use crate::exchange::{Asked, Exchange};
 use crate::http::{self, Answer, End, Request};
+use crate::provider::{Form, Provider, Refused};
 use crate::script::{Script, Step};
+
+/// Silence after which whoever asked is shown that its connection lives.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// What a server is started with.
+#[derive(Debug, Default)]
+pub struct Settings {
+    /// Port of the loopback interface; 0: a free one.
+    pub port: u16,
+    /// The key that it accepts; absent: any and none.
+    pub key: Option<String>,
+    /// What it says first.
+    pub script: Script,
+    /// Where what the script does not say is asked for; absent: nowhere, and a request after its end breaks the contract.
+    pub exchange: Option<PathBuf>,
+}
 
 /// A model on a port of the loopback interface. It ends when it is dropped.
 #[derive(Debug)]
@@ -25,11 +46,22 @@ pub struct Server {
 
 #[derive(Debug)]
 struct Shared {
+    key: Option<String>,
     steps: VecDeque<Step>,
     requests: Vec<Request>,
     violations: Vec<String>,
     claude: Claude,
+    answered: u64,
     notes: Option<File>,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+enum Turn {
+    /// This, at once.
+    Answer(Answer),
+    /// What somebody puts into the folder of exchange.
+    Ask(Box<Asked>, Form),
 }
 
 impl Drop for Server {
@@ -44,21 +76,33 @@ impl Server {
     /// # Errors
     /// When no port can be opened.
     pub async fn start(key: Option<&str>, script: Script) -> anyhow::Result<Self> {
-        Self::on(0, key, script).await
+        let key = key.map(str::to_owned);
+        Self::with(Settings {
+            key,
+            script,
+            ..Settings::default()
+        })
+        .await
     }
 
-    /// Starts one on `port`.
+    /// Starts one.
     ///
     /// # Errors
-    /// When the port can't be opened.
-    pub async fn on(port: u16, key: Option<&str>, script: Script) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    /// When the port can't be opened, or the folder of exchange can't be used.
+    pub async fn with(settings: Settings) -> anyhow::Result<Self> {
+        let exchange = match &settings.exchange {
+            Some(folder) => Some(Arc::new(Exchange::open(folder)?)),
+            None => None,
+        };
+        let listener = TcpListener::bind(("127.0.0.1", settings.port)).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Mutex::new(Shared {
-            steps: script.steps.into(),
+            key: settings.key,
+            steps: settings.script.steps.into(),
             requests: Vec::new(),
             violations: Vec::new(),
-            claude: Claude::new(key.map(str::to_owned)),
+            claude: Claude::default(),
+            answered: 0,
             notes: None,
         }));
         let served = shared.clone();
@@ -67,7 +111,11 @@ impl Server {
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let served = served.clone();
-                connections.spawn(async move { serve(stream, &served).await });
+                let exchange = exchange.clone();
+                connections.spawn(async move {
+                    // A peer that breaks its connection is no concern of the script.
+                    let _ = serve(stream, &served, exchange.as_deref()).await;
+                });
                 while connections.try_join_next().is_some() {}
             }
         });
@@ -113,49 +161,144 @@ impl Server {
     }
 }
 
-/// Serves one connection until it ends. A peer that breaks it is no concern of the script.
-async fn serve(mut stream: TcpStream, shared: &Mutex<Shared>) {
+/// Serves one connection until it ends.
+async fn serve(
+    mut stream: TcpStream,
+    shared: &Mutex<Shared>,
+    exchange: Option<&Exchange>,
+) -> anyhow::Result<()> {
     let mut kept = Vec::new();
-    while let Ok(Some(request)) = http::read(&mut stream, &mut kept).await {
-        let answer = shared.lock().answer(request);
-        let again = http::write(&mut stream, &answer).await;
+    while let Some(request) = http::read(&mut stream, &mut kept).await? {
+        let turn = shared.lock().turn(&request, exchange.is_some());
+        let (answer, again) = match (turn, exchange) {
+            (Turn::Answer(answer), _) => {
+                shared.lock().note(&request, &answer);
+                let again = http::write(&mut stream, &answer).await;
+                (answer, again)
+            }
+            (Turn::Ask(asked, form), Some(exchange)) => {
+                let asking = Asking {
+                    request: &request,
+                    asked: &asked,
+                    form,
+                };
+                let answered = asking.answer(&mut stream, &mut kept, shared, exchange);
+                let Some((answer, again)) = answered.await? else {
+                    return Ok(());
+                };
+                (answer, again)
+            }
+            (Turn::Ask(..), None) => return Ok(()),
+        };
         if answer.end == End::Reset {
             // A reset and no orderly end.
             drop(stream.set_zero_linger());
         }
-        if !again.unwrap_or(false) {
-            return;
+        if !again? {
+            return Ok(());
         }
+    }
+    Ok(())
+}
+
+/// A request that waits for somebody's answer.
+struct Asking<'r> {
+    request: &'r Request,
+    asked: &'r Asked,
+    form: Form,
+}
+
+impl Asking<'_> {
+    /// Waits for the answer and writes it; `None` when whoever asked has gone.
+    async fn answer(
+        &self,
+        stream: &mut TcpStream,
+        kept: &mut Vec<u8>,
+        shared: &Mutex<Shared>,
+        exchange: &Exchange,
+    ) -> anyhow::Result<Option<(Answer, anyhow::Result<bool>)>> {
+        let number = exchange.put(self.asked)?;
+        let mut reply = std::pin::pin!(exchange.reply(number));
+        let mut is_begun = false;
+        let step = loop {
+            tokio::select! {
+                step = &mut reply => break step,
+                read = stream.read_buf(kept) => {
+                    if read.unwrap_or(0) == 0 {
+                        exchange.abandon(number);
+                        return Ok(None);
+                    }
+                }
+                () = tokio::time::sleep(SILENCE) => {
+                    if !is_begun {
+                        let headers = [("content-type", self.form.content_type().to_owned())];
+                        http::write_head(stream, 200, &headers).await?;
+                        is_begun = true;
+                    }
+                    http::write_chunk(stream, self.form.idle()).await?;
+                }
+            }
+        };
+        let answer = shared.lock().play(self.request, &step);
+        let again = if is_begun {
+            http::write_body(stream, &answer).await
+        } else {
+            http::write(stream, &answer).await
+        };
+        Ok(Some((answer, again)))
     }
 }
 
 impl Shared {
-    fn answer(&mut self, request: Request) -> Answer {
+    /// What becomes of a request; it is remembered.
+    fn turn(&mut self, request: &Request, can_ask: bool) -> Turn {
         self.requests.push(request.clone());
-        let answer = self.answer_to(&request);
-        if let Some(notes) = &mut self.notes
-            && let Err(error) = writeln!(notes, "{}", noted(&request, &answer))
-        {
-            self.violations
-                .push(format!("a request can't be noted: {error}"));
+        let key = self.key.clone();
+        let provider = self.provider(request);
+        if let Err(refused) = provider.check(request, key.as_deref()) {
+            let answer = provider.refusal(&refused);
+            if refused.is_violation {
+                self.violations.push(refused.message);
+            }
+            return Turn::Answer(answer);
         }
+        if let Some(step) = self.steps.pop_front() {
+            return Turn::Answer(self.played(request, &step));
+        }
+        let provider = self.provider(request);
+        if can_ask {
+            return Turn::Ask(Box::new(provider.asked(request)), provider.form(request));
+        }
+        let message = "the script is at its end";
+        let answer = provider.refusal(&Refused::new(500, "api_error", message));
+        self.violations.push(message.to_owned());
+        Turn::Answer(answer)
+    }
+
+    /// Plays what somebody answered, and notes it.
+    fn play(&mut self, request: &Request, step: &Step) -> Answer {
+        let answer = self.played(request, step);
+        self.note(request, &answer);
         answer
     }
 
-    fn answer_to(&mut self, request: &Request) -> Answer {
-        if let Err(refused) = self.claude.check(request) {
-            if refused.is_violation {
-                self.violations.push(refused.message.clone());
-            }
-            return refused.answer();
-        }
-        match self.steps.pop_front() {
-            Some(step) => self.claude.play(request, &step),
-            None => {
-                let message = "the script is at its end".to_owned();
-                self.violations.push(message.clone());
-                crate::claude::Refused::new(500, "api_error", message).answer()
-            }
+    fn played(&mut self, request: &Request, step: &Step) -> Answer {
+        self.answered += 1;
+        let number = self.answered;
+        self.provider(request).play(request, step, number)
+    }
+
+    /// Whose protocol a request is in.
+    fn provider(&mut self, _request: &Request) -> &mut dyn Provider {
+        &mut self.claude
+    }
+
+    fn note(&mut self, request: &Request, answer: &Answer) {
+        if let Some(notes) = &mut self.notes
+            && let Err(error) = writeln!(notes, "{}", noted(request, answer))
+        {
+            self.violations
+                .push(format!("a request can't be noted: {error}"));
         }
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Refused, list, text};
+use super::{list, text};
+use crate::provider::Refused;
 
 /// Checks the messages among themselves.
 pub(super) fn messages(messages: &[Value]) -> Result<(), Refused> {

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Refused, blocks, images, is_newest, list, schema, sign, text};
+use super::{blocks, images, is_newest, list, schema, sign, text};
 use crate::http::Request;
+use crate::provider::Refused;
 
 const MAX_REQUEST: usize = 32 << 20;
 const MAX_BREAKPOINTS: usize = 4;

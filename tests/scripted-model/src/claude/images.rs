@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use image::ImageReader;
 use serde_json::Value;
 
-use super::{Refused, text};
+use super::text;
+use crate::provider::Refused;
 
 const MAX_BASE64: usize = 10 << 20;
 const MAX_SIDE: u32 = 8_000;

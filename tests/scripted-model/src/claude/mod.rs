@@ -4,85 +4,47 @@ mod blocks;
 mod cache;
 mod contract;
 mod images;
+mod neutral;
 mod render;
 mod schema;
 mod sign;
 
 use serde_json::{Value, json};
 
+use crate::exchange::Asked;
 use crate::http::{Answer, Request};
+use crate::provider::{Form, Provider, Refused, plain};
 use crate::script::{Fault, Step};
 use cache::Cache;
 
-/// A refusal in the provider's words.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    status: u16,
-    kind: &'static str,
-    pub(crate) message: String,
-    /// Whether the request broke the contract; a wrong key does not.
-    pub(crate) is_violation: bool,
-}
-
-impl Refused {
-    pub(crate) fn new(status: u16, kind: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            kind,
-            message: message.into(),
-            is_violation: true,
-        }
-    }
-
-    /// 400 with this message.
-    fn bad(message: impl Into<String>) -> Self {
-        Self::new(400, "invalid_request_error", message)
-    }
-
-    pub(crate) fn answer(&self) -> Answer {
-        let error = json!({"type": self.kind, "message": self.message});
-        let body = json!({"type": "error", "error": error, "request_id": "req_scripted"});
-        plain(self.status, "application/json", body.to_string())
-    }
-}
-
-fn plain(status: u16, content_type: &str, body: String) -> Answer {
-    Answer {
-        status,
-        headers: vec![
-            ("content-type", content_type.to_owned()),
-            ("request-id", "req_scripted".to_owned()),
-        ],
-        body: body.into_bytes(),
-        chunk: 1 << 16,
-        ..Answer::default()
-    }
-}
-
-/// The provider: the key it accepts, what it said, what it has cached.
-#[derive(Debug)]
+/// The provider: what it has cached.
+#[derive(Debug, Default)]
 pub(crate) struct Claude {
-    key: Option<String>,
     cache: Cache,
-    answered: u64,
 }
 
-impl Claude {
-    pub(crate) fn new(key: Option<String>) -> Self {
-        Self {
-            key,
-            cache: Cache::default(),
-            answered: 0,
+impl Provider for Claude {
+    fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refused> {
+        contract::check(request, key)
+    }
+
+    fn refusal(&self, refused: &Refused) -> Answer {
+        answer_to(refused)
+    }
+
+    fn form(&self, request: &Request) -> Form {
+        if request.json().get("stream") == Some(&Value::Bool(true)) {
+            Form::Events
+        } else {
+            Form::Whole
         }
     }
 
-    /// Refuses what the provider would refuse.
-    pub(crate) fn check(&self, request: &Request) -> Result<(), Refused> {
-        contract::check(request, self.key.as_deref())
+    fn asked(&self, request: &Request) -> Asked {
+        neutral::asked(&request.json())
     }
 
-    /// The answer to a request that is in order.
-    pub(crate) fn play(&mut self, request: &Request, step: &Step) -> Answer {
+    fn play(&mut self, request: &Request, step: &Step, number: u64) -> Answer {
         let asked = request.json();
         match &step.fault {
             Some(Fault::RateLimited { retry_after }) => {
@@ -91,13 +53,15 @@ impl Claude {
                     "rate_limit_error",
                     "This request would exceed your rate limit.",
                 );
-                let mut answer = refused.answer();
+                let mut answer = answer_to(&refused);
                 answer
                     .headers
                     .extend(retry_after.clone().map(|after| ("retry-after", after)));
                 answer
             }
-            Some(Fault::Overloaded) => Refused::new(529, "overloaded_error", "Overloaded").answer(),
+            Some(Fault::Overloaded) => {
+                answer_to(&Refused::new(529, "overloaded_error", "Overloaded"))
+            }
             Some(Fault::Status {
                 status,
                 content_type,
@@ -107,12 +71,18 @@ impl Claude {
                 plain(*status, content_type, body.replace("{key}", key))
             }
             _ => {
-                self.answered += 1;
                 let usage = self.cache.account(&asked);
-                render::answer(&asked, step, &usage, self.answered)
+                render::answer(&asked, step, &usage, number, self.form(request))
             }
         }
     }
+}
+
+/// A refusal as the provider words it.
+fn answer_to(refused: &Refused) -> Answer {
+    let error = json!({"type": refused.kind, "message": refused.message});
+    let body = json!({"type": "error", "error": error, "request_id": "req_scripted"});
+    plain(refused.status, "application/json", body.to_string())
 }
 
 /// Whether a model of this id belongs to the newest family.

@@ -5,13 +5,20 @@ use serde_json::{Value, json};
 use super::cache::Prompt;
 use super::{list, sign, text};
 use crate::http::{Answer, End};
+use crate::provider::Form;
 use crate::script::{Fault, Step};
 
 /// Bytes of a chunk where the script does not say: odd, so that chunks end within lines and characters.
 const CHUNK: usize = 7;
 
 /// The answer to `asked`, the `number`-th of its server.
-pub(super) fn answer(asked: &Value, step: &Step, prompt: &Prompt, number: u64) -> Answer {
+pub(super) fn answer(
+    asked: &Value,
+    step: &Step,
+    prompt: &Prompt,
+    number: u64,
+    form: Form,
+) -> Answer {
     let content = content(asked, step, number);
     let stop = stop(step);
     let usage = usage(step, &content, prompt);
@@ -27,16 +34,14 @@ pub(super) fn answer(asked: &Value, step: &Step, prompt: &Prompt, number: u64) -
         "container": null,
         "usage": usage,
     });
-    let is_stream = asked.get("stream") == Some(&Value::Bool(true));
-    let (content_type, body) = if is_stream {
-        ("text/event-stream; charset=utf-8", events(&message, step))
-    } else {
-        ("application/json", whole(&message, step))
+    let body = match form {
+        Form::Events => events(&message, step),
+        Form::Whole => whole(&message, step),
     };
     Answer {
         status: 200,
         headers: vec![
-            ("content-type", content_type.to_owned()),
+            ("content-type", form.content_type().to_owned()),
             ("request-id", format!("req_{number:04}")),
             ("anthropic-ratelimit-requests-remaining", "49".to_owned()),
         ],

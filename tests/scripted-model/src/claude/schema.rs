@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Refused, text};
+use super::text;
+use crate::provider::Refused;
 
 const MAX_STRICT: usize = 20;
 const MAX_OPTIONAL: usize = 24;

@@ -6,7 +6,8 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::{Refused, list, text};
+use super::{list, text};
+use crate::provider::Refused;
 
 /// Stands for the provider's secret.
 const SECRET: &[u8] = b"scripted";

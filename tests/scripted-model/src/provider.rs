@@ -1,0 +1,92 @@
+//! What every provider's protocol here can do.
+
+use std::fmt::Debug;
+
+use crate::exchange::Asked;
+use crate::http::{Answer, Request};
+use crate::script::Step;
+
+/// A refusal, before it is put into the provider's words.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) status: u16,
+    /// The provider's word for the kind of fault.
+    pub(crate) kind: &'static str,
+    pub(crate) message: String,
+    /// Whether the request broke the contract; a wrong key does not.
+    pub(crate) is_violation: bool,
+}
+
+impl Refused {
+    pub(crate) fn new(status: u16, kind: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            kind,
+            message: message.into(),
+            is_violation: true,
+        }
+    }
+
+    /// 400 with this message, in Claude's words.
+    pub(crate) fn bad(message: impl Into<String>) -> Self {
+        Self::new(400, "invalid_request_error", message)
+    }
+}
+
+/// How an answer comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As one JSON document.
+    Whole,
+    /// As server-sent events.
+    Events,
+}
+
+impl Form {
+    pub(crate) const fn content_type(self) -> &'static str {
+        match self {
+            Self::Whole => "application/json",
+            Self::Events => "text/event-stream; charset=utf-8",
+        }
+    }
+
+    /// What may come before an answer and means nothing in it: while somebody thinks, a connection is not to look dead.
+    pub(crate) const fn idle(self) -> &'static [u8] {
+        match self {
+            Self::Whole => b"\n",
+            Self::Events => b": thinking\n\n",
+        }
+    }
+}
+
+/// One provider's protocol: what it refuses, and how it words what a step says.
+pub(crate) trait Provider: Debug + Send {
+    /// Refuses what the provider would refuse; `key` is the one that it accepts, where one is asked for.
+    fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refused>;
+
+    /// A refusal in the provider's words.
+    fn refusal(&self, refused: &Refused) -> Answer;
+
+    /// How the answer to a request that is in order comes.
+    fn form(&self, request: &Request) -> Form;
+
+    /// What a request that is in order asks, in words that belong to no provider.
+    fn asked(&self, request: &Request) -> Asked;
+
+    /// The answer to a request that is in order, the `number`-th that is answered.
+    fn play(&mut self, request: &Request, step: &Step, number: u64) -> Answer;
+}
+
+/// An answer without a stream.
+pub(crate) fn plain(status: u16, content_type: &str, body: String) -> Answer {
+    Answer {
+        status,
+        headers: vec![
+            ("content-type", content_type.to_owned()),
+            ("request-id", "req_scripted".to_owned()),
+        ],
+        body: body.into_bytes(),
+        chunk: 1 << 16,
+        ..Answer::default()
+    }
+}
