@@ -80,6 +80,7 @@ fn open(
         small: config.model.clone(),
         medium: config.larger_model.clone(),
         silence: config.silence,
+        patience: config.patience,
         ..Settings::new(&config.provider)
     };
     let parts = Parts {
@@ -123,6 +124,7 @@ mod tests {
             calls_per_hour: 7,
             tokens_per_call: 8_000,
             silence: Duration::from_secs(90),
+            patience: 1,
             day_usd: 0.5,
             month_usd: 3.0,
         }

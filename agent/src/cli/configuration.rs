@@ -260,7 +260,7 @@ fn api_section(api: &AgentApiConfig) -> Value {
 fn llm_section(llm: &LlmConfig) -> Value {
     let mut section = json!({
         "provider": llm.provider, "calls_per_hour": llm.calls_per_hour, "tokens_per_call": llm.tokens_per_call,
-        "silence_s": llm.silence.as_secs_f64(), "day_usd": llm.day_usd, "month_usd": llm.month_usd, "second_opinion": llm.second_opinion,
+        "silence_s": llm.silence.as_secs_f64(), "patience": llm.patience, "day_usd": llm.day_usd, "month_usd": llm.month_usd, "second_opinion": llm.second_opinion,
     });
     set(
         &mut section,

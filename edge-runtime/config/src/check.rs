@@ -581,6 +581,7 @@ fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<LlmConfig> 
         calls_per_hour: u32::try_from(whole("llm.calls_per_hour")).unwrap_or_default(),
         tokens_per_call: whole("llm.tokens_per_call"),
         silence: values.seconds("llm.silence_s"),
+        patience: u32::try_from(whole("llm.patience")).unwrap_or(1),
         day_usd: number("llm.day_usd"),
         month_usd: number("llm.month_usd"),
     })

@@ -631,6 +631,14 @@ pub const KEYS: &[Key] = &[
         "Longest silence before and within an answer; after it the call has failed and is made again. A large model on a slow machine of one's own may need more.",
     ),
     key(
+        "llm.patience",
+        Kind::Integer(1, 100),
+        Some("1"),
+        "times",
+        "How many times as long as usual a model may take for a whole job: 30 s for other words, 20 s for an opinion, a minute for a finding of the heartbeat, \
+         ten minutes for setting up a watch. A slow machine of one's own may need more.",
+    ),
+    key(
         "llm.day_usd",
         Kind::Number(0.0, 10_000.0),
         Some("1"),

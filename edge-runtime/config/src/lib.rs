@@ -228,6 +228,8 @@ pub struct LlmConfig {
     pub tokens_per_call: u64,
     /// Longest silence before and within an answer.
     pub silence: Duration,
+    /// How many times as long as usual a whole job may take.
+    pub patience: u32,
     /// Most money a day, in US dollars.
     pub day_usd: f64,
     /// Most money a month, in US dollars.

@@ -2,6 +2,9 @@
 
 use secrecy::{ExposeSecret as _, SecretString};
 
+/// How many times as long as usual a model may take. It may be one that somebody plays by hand; what a task allows is among its checks.
+const PATIENCE: u32 = 20;
+
 /// How a model is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Wire {
@@ -68,7 +71,7 @@ impl Agent {
                 url, model, wire, ..
             } => {
                 let mut section = format!(
-                    "[llm]\nprovider = {:?}\nbase_url = {url:?}\ncalls_per_hour = 10000\nday_usd = 1000\nmonth_usd = 10000\n",
+                    "[llm]\nprovider = {:?}\nbase_url = {url:?}\ncalls_per_hour = 10000\nsilence_s = 3600\npatience = {PATIENCE}\nday_usd = 1000\nmonth_usd = 10000\n",
                     wire.provider()
                 );
                 if let Some(model) = model {

@@ -47,6 +47,8 @@ pub struct Settings {
     pub connect: Duration,
     /// Longest silence within an answer.
     pub silence: Duration,
+    /// How many times as long as it asks for a job may take; 0 counts as 1.
+    pub patience: u32,
 }
 
 impl Settings {
@@ -63,6 +65,7 @@ impl Settings {
             breaker: BreakerRules::default(),
             connect: Duration::from_secs(10),
             silence: Duration::from_secs(90),
+            patience: 1,
         }
     }
 
@@ -103,6 +106,7 @@ struct Inner {
     breaker: Mutex<Breaker>,
     ledger: Arc<Ledger>,
     clock: Arc<dyn Clock>,
+    patience: u32,
 }
 
 impl Client {
@@ -145,14 +149,16 @@ impl Client {
             breaker: Mutex::new(Breaker::new(settings.breaker)),
             ledger: parts.ledger,
             clock: parts.clock,
+            patience: settings.patience.max(1),
             provider,
         })))
     }
 
     /// Begins a job. When money is to be saved it gets the next smaller model and less detail than it asks for.
     #[must_use]
-    pub fn begin(&self, spec: JobSpec) -> Job {
+    pub fn begin(&self, mut spec: JobSpec) -> Job {
         let inner = &self.0;
+        spec.time = spec.time.saturating_mul(inner.patience);
         let now = inner.clock.now();
         let economy = inner.ledger.economy(now, inner.clock.wall());
         let (tier, detail) = match economy {

@@ -158,6 +158,7 @@ mod tests {
             provider: "local".to_owned(),
             base_url: Some(format!("http://127.0.0.1:{port}")),
             silence: Duration::from_secs(1),
+            patience: 1,
             key: None,
             key_file: None,
             model: None,

@@ -27,6 +27,7 @@ pub(crate) fn llm(model: &Server) -> LlmConfig {
         calls_per_hour: 100,
         tokens_per_call: 20_000,
         silence: PATIENCE,
+        patience: 1,
         day_usd: 1.0,
         month_usd: 20.0,
     }
