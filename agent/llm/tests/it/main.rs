@@ -2,6 +2,7 @@
 
 mod budget;
 mod decoders;
+mod exchange;
 mod faults;
 mod golden;
 mod secrets;

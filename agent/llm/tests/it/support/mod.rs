@@ -123,6 +123,15 @@ impl Bench {
         let server = Server::start(Some(KEY), Script { steps })
             .await
             .expect("server");
+        Self::around(limits, server, change)
+    }
+
+    /// One over a server that somebody else started.
+    pub(crate) fn over(server: Server) -> Self {
+        Self::around(limits(), server, |_| {})
+    }
+
+    fn around(limits: Limits, server: Server, change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = settings(&server);
         change(&mut settings);
         let store: TestStore = Arc::new(FaultyStore::new(MemoryStore::new()));

@@ -1,0 +1,93 @@
+//! A model that somebody plays through files, asked by the real client: the same conversation as with a script.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use watchkeeper_llm::Ask;
+use watchkeeper_llm::catalogue::Tier;
+use watchkeeper_llm::{Conversation, Stop};
+use watchkeeper_scripted_model::{Script, Server, Settings};
+
+use crate::support::{Bench, KEY, ask, results, setup_talk};
+
+static ASK: Ask = Ask::new(4_000);
+
+/// Whoever plays the model: waits for a request, and puts this answer beside it.
+async fn answer(folder: &Path, number: u32, reply: &Value) -> Value {
+    let request = folder.join(format!("{number:04}.request.json"));
+    while !request.exists() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let asked = std::fs::read(request).expect("request");
+    let part = folder.join("part");
+    std::fs::write(&part, reply.to_string()).expect("reply");
+    std::fs::rename(&part, folder.join(format!("{number:04}.reply.json"))).expect("reply");
+    serde_json::from_slice(&asked).expect("JSON")
+}
+
+async fn play(how: &Ask) {
+    let folder = tempfile::tempdir().expect("folder");
+    let server = Server::with(Settings {
+        key: Some(KEY.to_owned()),
+        script: Script::default(),
+        exchange: Some(folder.path().to_owned()),
+        ..Settings::default()
+    });
+    let bench = Bench::over(server.await.expect("server"));
+    let mut job = bench.job(Tier::Medium);
+    let mut talk: Conversation = setup_talk();
+
+    let call = json!({"name": "get_snapshot", "arguments": {"camera": "dock"}});
+    let reply = json!({"thinking": "I look.", "text": "One moment.", "calls": [call]});
+    let (heard, asked) = tokio::join!(ask(&mut job, &talk, how), answer(folder.path(), 1, &reply));
+    let heard = heard.expect("answer");
+    assert_eq!(asked["known_messages"], 0);
+    assert_eq!(asked["protocol"], "claude");
+    assert_eq!(asked["messages"][0]["role"], "user");
+    assert!(
+        asked["tools"].as_array().is_some_and(|t| !t.is_empty()),
+        "{asked}"
+    );
+    assert_eq!(heard.text(), "One moment.");
+    assert_eq!(heard.stop, Stop::ToolUse);
+    talk.hear(&heard).expect("hear");
+    talk.answer(results(&talk, &["the dock is empty".into()]))
+        .expect("results");
+
+    let end = json!({"text": "It is empty."});
+    let (heard, asked) = tokio::join!(ask(&mut job, &talk, how), answer(folder.path(), 2, &end));
+    assert_eq!(asked["known_messages"], 1);
+    let said = &asked["messages"][1]["parts"];
+    assert_eq!(said[0]["thinking"], "I look.");
+    assert_eq!(said[2]["call"]["arguments"]["camera"], "dock");
+    let result = &asked["messages"][2]["parts"][0]["result"];
+    assert_eq!(result["id"], said[2]["call"]["id"]);
+    assert_eq!(result["parts"][0]["text"], "the dock is empty");
+    assert_eq!(heard.expect("answer").stop, Stop::End);
+    assert_eq!(bench.server.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn somebody_can_play_the_model_through_files() {
+    play(&ASK).await;
+}
+
+#[tokio::test]
+async fn also_where_answers_come_whole() {
+    play(&ASK.clone().whole()).await;
+}
+
+#[tokio::test]
+async fn what_breaks_the_contract_is_refused_and_never_seen_in_the_folder() {
+    let folder = tempfile::tempdir().expect("folder");
+    let server = Server::with(Settings {
+        key: Some("another".to_owned()),
+        exchange: Some(folder.path().to_owned()),
+        ..Settings::default()
+    });
+    let bench = Bench::over(server.await.expect("server"));
+    let mut job = bench.job(Tier::Medium);
+    assert!(ask(&mut job, &setup_talk(), &ASK).await.is_err());
+    assert!(!folder.path().join("0001.request.json").exists());
+}
