@@ -116,6 +116,7 @@ pub fn told(channel: &ChannelConfig, name: &str, event: &Event) -> Option<Told> 
         EventBody::Rule(rule) => rule.notify.contains(&channel.id),
         EventBody::SourceOutage { .. }
         | EventBody::PipelineHeld { .. }
+        | EventBody::StepFailing { .. }
         | EventBody::Loss { .. } => false,
     };
     let is_grave = channel
@@ -148,7 +149,9 @@ pub fn told(channel: &ChannelConfig, name: &str, event: &Event) -> Option<Told> 
 fn has_lasted(event: &Event) -> bool {
     match &event.body {
         EventBody::Rule(rule) => ["appears", "stays", "count", "value"].contains(&&*rule.condition),
-        EventBody::SourceOutage { .. } | EventBody::PipelineHeld { .. } => true,
+        EventBody::SourceOutage { .. }
+        | EventBody::PipelineHeld { .. }
+        | EventBody::StepFailing { .. } => true,
         EventBody::Loss { .. } => false,
     }
 }
@@ -209,6 +212,7 @@ fn text(name: &str, event: &Event) -> String {
         EventBody::Rule(rule) => &rule.reason,
         EventBody::SourceOutage { message, .. }
         | EventBody::PipelineHeld { message }
+        | EventBody::StepFailing { message, .. }
         | EventBody::Loss { message, .. } => message,
     };
     text.push_str(&plain(reason));

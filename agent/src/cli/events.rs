@@ -57,6 +57,7 @@ pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
             Clock::Source,
             EventBody::SourceOutage { .. }
             | EventBody::PipelineHeld { .. }
+            | EventBody::StepFailing { .. }
             | EventBody::Loss { .. },
         ) => {
             format!("{:>10}", "-")
@@ -98,6 +99,16 @@ pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
         (EventBody::PipelineHeld { .. }, Phase::End) => {
             format!("{}: no longer held", pipeline(event))
         }
+        (EventBody::StepFailing { message, .. }, Phase::New) => {
+            format!("{}: {message}", pipeline(event))
+        }
+        (EventBody::StepFailing { step, lasted_s, .. }, Phase::End) => match lasted_s {
+            Some(lasted_s) => format!(
+                "{}: step {step} works again after {lasted_s:.1} s",
+                pipeline(event)
+            ),
+            None => format!("{}: step {step} is not run any more", pipeline(event)),
+        },
         (
             EventBody::Loss {
                 from,

@@ -94,6 +94,18 @@ pub enum EventBody {
         /// One sentence: why, and what lifts it.
         message: String,
     },
+    /// A step of a pipeline does little else but fail. Ends when it works again, or the pipeline takes no more frames.
+    StepFailing {
+        /// Name of the step.
+        step: String,
+        /// Runs in which it failed so far.
+        failures: u64,
+        /// One sentence: the step, and what it last failed of.
+        message: String,
+        /// Seconds of source time until it worked again, at the end; absent where nobody saw that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lasted_s: Option<f64>,
+    },
     /// Something was lost although we promise to keep it: the record of the hole.
     Loss {
         /// Which queue or store.

@@ -20,6 +20,7 @@
 mod clips;
 mod deployed;
 pub mod detectors;
+pub mod failing;
 pub mod gate;
 pub mod host;
 pub mod manager;

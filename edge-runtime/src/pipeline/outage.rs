@@ -6,10 +6,14 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use watchkeeper_contract::event::{Decision, EventBody, Evidence, Phase, Verdict};
-use watchkeeper_contract::id::{EventId, SourceId};
+use watchkeeper_contract::event::{
+    Decision, EVENT_SCHEMA, Event, EventBody, Evidence, Phase, Verdict,
+};
+use watchkeeper_contract::id::{EventId, EventSeq, SourceId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::{Blindness, LossCause};
+
+use crate::clock;
 
 /// What happened to a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,10 +33,10 @@ pub enum Notice {
     Forgotten,
 }
 
-/// One record to write.
+/// One record to write about the box's own work.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OutageRecord {
-    /// Identity of the outage.
+pub struct BoxRecord {
+    /// Identity of what goes on.
     pub id: EventId,
     /// Begin, change of cause, or end.
     pub phase: Phase,
@@ -64,7 +68,7 @@ impl Outages {
         source: &SourceId,
         notice: Notice,
         new_id: &mut dyn FnMut() -> EventId,
-    ) -> Option<OutageRecord> {
+    ) -> Option<BoxRecord> {
         self.glimpsed.remove(source);
         match notice {
             Notice::Lost { cause, message } => {
@@ -80,7 +84,7 @@ impl Outages {
             Notice::Seeing | Notice::Forgotten => {
                 let open = self.open.remove(source)?;
                 let lasted = now.saturating_duration_since(open.since);
-                Some(OutageRecord {
+                Some(BoxRecord {
                     id: open.id,
                     phase: Phase::End,
                     body: body(open.cause, open.message, Some(lasted)),
@@ -96,7 +100,7 @@ impl Outages {
         source: &SourceId,
         notice: Notice,
         new_id: &mut dyn FnMut() -> EventId,
-    ) -> Option<OutageRecord> {
+    ) -> Option<BoxRecord> {
         match notice {
             Notice::Lost { .. } | Notice::Blind(_) if !self.open.contains_key(source) => {
                 self.glimpsed.insert(source.clone(), notice);
@@ -114,7 +118,7 @@ impl Outages {
         now: Instant,
         source: &SourceId,
         new_id: &mut dyn FnMut() -> EventId,
-    ) -> Option<OutageRecord> {
+    ) -> Option<BoxRecord> {
         let glimpsed = self.glimpsed.remove(source)?;
         self.notice(now, source, glimpsed, new_id)
     }
@@ -126,7 +130,7 @@ impl Outages {
         cause: Option<LossCause>,
         message: String,
         new_id: &mut dyn FnMut() -> EventId,
-    ) -> Option<OutageRecord> {
+    ) -> Option<BoxRecord> {
         if let Some(open) = self.open.get_mut(source) {
             // The same outage with another face (stalled, then refused) is worth an update; the same face is not.
             if open.cause == cause {
@@ -134,7 +138,7 @@ impl Outages {
             }
             open.cause = cause;
             open.message.clone_from(&message);
-            return Some(OutageRecord {
+            return Some(BoxRecord {
                 id: open.id,
                 phase: Phase::Update,
                 body: body(cause, message, None),
@@ -148,7 +152,7 @@ impl Outages {
         };
         let id = open.id;
         self.open.insert(source.clone(), open);
-        Some(OutageRecord {
+        Some(BoxRecord {
             id,
             phase: Phase::New,
             body: body(cause, message, None),
@@ -164,15 +168,38 @@ fn body(cause: Option<LossCause>, message: String, lasted: Option<Duration>) -> 
     }
 }
 
-/// The decision about an outage: the box knows it for certain.
+/// An event about the box itself.
+pub(super) fn box_event(record: BoxRecord, boot_id: &str, started: Instant) -> Event {
+    let (severity, decision, evidence) = decision();
+    Event {
+        schema: EVENT_SCHEMA,
+        id: record.id,
+        seq: EventSeq::default(),
+        boot_id: boot_id.to_owned(),
+        mono_ms: clock::millis(started.elapsed()),
+        at: clock::wall(),
+        phase: record.phase,
+        source: None,
+        pipeline: None,
+        severity,
+        body: record.body,
+        decision,
+        evidence,
+        media: Vec::new(),
+        clip: None,
+        hash: String::new(),
+    }
+}
+
+/// The decision about what the box knows of its own work for certain.
 #[must_use]
-pub fn decision() -> (Severity, Decision, Vec<Evidence>) {
+fn decision() -> (Severity, Decision, Vec<Evidence>) {
     (
         Severity::Warning,
         Decision {
             verdict: Verdict::Act,
             confidence: 1.0,
-            reason: "the runtime's own observation of its source".to_owned(),
+            reason: "the runtime's own observation".to_owned(),
             asks: None,
         },
         vec![Evidence {

@@ -17,7 +17,7 @@ use watchkeeper_contract::pipeline::{
 };
 use watchkeeper_engine::heuristics::{Change, Input, LocalTime, Moment, NeedKind, RuleSet};
 use watchkeeper_engine::workflow::{
-    Anew, Execution, ImageValue, Overlay, Pixels, SlotId, StateError, VideoMeta,
+    Anew, Execution, ImageValue, Overlay, Pixels, SlotId, StateError, StepFailure, VideoMeta,
 };
 use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::recent::Recent;
@@ -49,8 +49,10 @@ pub struct FrameOutcome {
     pub clean: Arc<dyn Pixels>,
     /// The workflow's last drawing, to be rendered by whoever needs it.
     pub annotated: Option<Arc<dyn Pixels>>,
-    /// Steps that failed.
-    pub failed_steps: Vec<String>,
+    /// Steps that failed, each element by itself.
+    pub failures: Vec<StepFailure>,
+    /// Steps that did not run.
+    pub skipped_steps: Arc<Vec<Arc<str>>>,
     /// Models that were asked, with the time each took to infer.
     pub inferences: Vec<(String, Duration)>,
 }
@@ -214,7 +216,8 @@ impl Run {
                 changes: Vec::new(),
                 clean,
                 annotated: None,
-                failed_steps: Vec::new(),
+                failures: Vec::new(),
+                skipped_steps: Arc::default(),
                 inferences: Vec::new(),
             };
         }
@@ -256,19 +259,17 @@ impl Run {
         let detecting = times.preprocess + times.infer + times.postprocess;
         self.stages
             .add(Stage::Workflow, workflow.saturating_sub(detecting));
-        let mut failed_steps = Vec::with_capacity(report.errors.len());
-        for error in report.errors {
-            failed_steps.push(error.step.clone());
+        for error in &report.errors {
             let entry = self
                 .results
                 .step_errors
-                .entry(error.step)
+                .entry(error.step.clone())
                 .or_insert_with(|| StepError {
                     count: 0,
                     message: String::new(),
                 });
             entry.count += 1;
-            entry.message = error.message;
+            entry.message.clone_from(&error.message);
         }
 
         let started = Instant::now();
@@ -303,7 +304,8 @@ impl Run {
             changes,
             clean,
             annotated: self.execution.output_image(),
-            failed_steps,
+            failures: report.errors,
+            skipped_steps: report.skipped,
             inferences: self.host.take_inferences(),
         }
     }

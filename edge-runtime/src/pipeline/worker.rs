@@ -26,6 +26,8 @@ use watchkeeper_engine::workflow::{Pixels, RgbPixels};
 use watchkeeper_vision::frame::Frame;
 
 use super::clips::Clips;
+use super::failing::{Failed, Failing};
+use super::outage::{BoxRecord, box_event};
 use super::pixels::{fitted, to_image};
 use super::recorder::{Flushed, Pictures, Recorder};
 use super::recordings::Recording;
@@ -278,6 +280,7 @@ impl Worker {
             video: None,
             clips,
             screen: Screen::new(spec.id.clone(), spec.show, window),
+            failing: Failing::default(),
             recording,
         };
         let thread = Thread::spawn(format!("pipe-{}", spec.id), move || body.guarded())?;
@@ -542,6 +545,8 @@ struct Body {
     /// The clips of its events, where a rule wants them.
     clips: Option<Clips>,
     screen: Screen,
+    /// Its steps that do little else but fail.
+    failing: Failing,
     /// Where the parts of the annotated video go; each pause ends one.
     recording: Option<Recording>,
 }
@@ -600,6 +605,7 @@ impl Body {
         self.over();
         let changes = self.run.finish(&mut new_id);
         self.hand_over(changes, None);
+        self.end_of_failures();
         if let Some(recording) = &mut self.recording {
             recording.end();
         }
@@ -637,6 +643,7 @@ impl Body {
                 return end;
             }
             self.remember();
+            self.end_of_failures();
             self.end_of_films();
             if *self.shared.wish.lock() == Wish::Pause && !self.flush() {
                 tracing::warn!(pipeline = %self.spec.id, "paused with events that are not durable");
@@ -771,7 +778,8 @@ impl Body {
             changes,
             clean,
             annotated,
-            failed_steps,
+            failures,
+            skipped_steps,
             inferences,
             ..
         } = outcome;
@@ -795,9 +803,20 @@ impl Body {
         for (model, spent) in inferences {
             metrics.inference(&model, spent);
         }
-        for step in failed_steps {
-            metrics.step_error(&self.spec.id, &step);
+        for failure in &failures {
+            metrics.step_error(&self.spec.id, &failure.step);
         }
+        let failed: Vec<Failed<'_>> = failures
+            .iter()
+            .map(|failure| Failed {
+                step: &failure.step,
+                message: &failure.message,
+            })
+            .collect();
+        let records = self
+            .failing
+            .observe(at, &failed, &skipped_steps, &mut new_id);
+        self.tell(records);
         self.publish_when_due();
         if self.keeper.is_due(Instant::now()) {
             self.remember();
@@ -865,6 +884,25 @@ impl Body {
                     self.shared.status.lock().events += 1;
                 }
             } else {
+                tracing::error!(pipeline = %self.spec.id, "the recorder has stopped; an event is lost");
+            }
+        }
+    }
+
+    /// No more frames for now: what is said of steps that fail ends.
+    fn end_of_failures(&mut self) {
+        let records = self.failing.rest();
+        self.tell(records);
+    }
+
+    /// Tells what the box knows of its own work in this pipeline.
+    fn tell(&self, records: Vec<BoxRecord>) {
+        for record in records {
+            let services = &self.services;
+            let mut event = box_event(record, &services.boot_id, services.started);
+            event.source = Some(self.spec.source.clone());
+            event.pipeline = Some(self.spec.id.clone());
+            if !services.recorder.tell(event) {
                 tracing::error!(pipeline = %self.spec.id, "the recorder has stopped; an event is lost");
             }
         }

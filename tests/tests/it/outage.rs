@@ -111,3 +111,60 @@ fn a_camera_that_dies_and_returns_leaves_one_outage_and_its_neighbour_alone() ->
     );
     Ok(())
 }
+
+/// A number is made of a text that is none, on every frame.
+fn hopeless() -> Value {
+    json!({
+        "version": "1.0",
+        "inputs": [
+            {"type": "WorkflowImage", "name": "image"},
+            {"type": "WorkflowParameter", "name": "word", "default_value": "many"}
+        ],
+        "steps": [
+            {"type": "roboflow_core/property_definition@v1", "name": "number", "data": "$inputs.word",
+             "operations": [{"type": "ToNumber", "cast_to": "int"}]}
+        ],
+        "outputs": [{"type": "JsonField", "name": "number", "selector": "$steps.number.output"}]
+    })
+}
+
+#[test]
+fn a_step_that_fails_on_every_frame_is_an_event_that_ends_when_its_pipeline_is_replaced()
+-> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let _runtime = bench.runtime()?;
+    let gate = camera(None)?;
+    let spec = |workflow: Value| json!({"id": "gate", "source": "gate", "workflow": workflow});
+    let source = json!({"id": "gate", "uri": gate.uri()});
+    bench.json("PUT", "/v1/sources/gate", Some(&source))?;
+    bench.json("POST", "/v1/pipelines", Some(&spec(hopeless())))?;
+    let failing = |phase: &str| {
+        let wanted = |e: &Value| e["body"]["kind"] == "step_failing" && e["phase"] == phase;
+        let events = bench.events().unwrap_or_default();
+        events.into_iter().filter(wanted).collect::<Vec<_>>()
+    };
+    wait_up_to(LONG, "the event", || {
+        (!failing("new").is_empty()).then_some(())
+    })?;
+    bench.json("PUT", "/v1/pipelines/gate", Some(&spec(workflow())))?;
+    wait_up_to(LONG, "its end", || {
+        (!failing("end").is_empty()).then_some(())
+    })?;
+    let (new, end) = (failing("new"), failing("end"));
+    anyhow::ensure!(new.len() == 1 && end.len() == 1, "{new:?} {end:?}");
+    assert_eq!(new[0]["body"]["step"], "number");
+    assert_eq!(new[0]["pipeline"], "gate");
+    assert_eq!(new[0]["source"], "gate");
+    assert_eq!(new[0]["severity"], "warning");
+    assert_eq!(new[0]["id"], end[0]["id"]);
+    let text = new[0]["body"]["message"].as_str().unwrap_or_default();
+    assert!(
+        text.starts_with("step number fails again and again: "),
+        "{text}"
+    );
+    // Nothing else of the pipeline suffered.
+    wait_up_to(LONG, "frames of the next one", || {
+        (frames(&bench, "gate") > 0).then_some(())
+    })?;
+    Ok(())
+}

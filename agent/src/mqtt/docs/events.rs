@@ -152,6 +152,8 @@ pub(super) fn sections() -> Vec<Section> {
     // The example shows every member once, also those that belong to other kinds.
     message.cause = Some(LossCause::Refused);
     message.lasted_s = Some(12.5);
+    message.step = Some("detect");
+    message.failures = Some(120);
     message.from = Some("journal");
     message.count = Some(4);
     let mut example = json(&message);
@@ -167,7 +169,7 @@ pub(super) fn sections() -> Vec<Section> {
             topic: topics.event(Some(&source), "crosses"),
             how: "QoS 1 through the outbox; `ev/<kind>` without `cam/…` for events about the box",
             about: "The last level is the kind: `appears`, `enters`, `leaves`, `stays`, `crosses`, `count`, `value` (what the rule \
-                    waits for), `source_outage`, `pipeline_held` or `loss`. The example shows every member at once; an absent member does not apply.",
+                    waits for), `source_outage`, `pipeline_held`, `step_failing` or `loss`. The example shows every member at once; an absent member does not apply.",
             example,
             members: &[
                 ("schema", "version of the event"),
@@ -218,7 +220,15 @@ pub(super) fn sections() -> Vec<Section> {
                     "cause",
                     "`source_outage`: why; absent when frames come but show nothing",
                 ),
-                ("lasted_s", "`source_outage`: seconds it lasted, at the end"),
+                (
+                    "lasted_s",
+                    "`source_outage`, `step_failing`: seconds it lasted, at the end",
+                ),
+                (
+                    "step",
+                    "`step_failing`: the step of the workflow that does little else but fail",
+                ),
+                ("failures", "`step_failing`: runs in which it failed so far"),
                 ("from", "`loss`: which queue or store"),
                 ("count", "`loss`: how many entries"),
                 (

@@ -90,6 +90,12 @@ pub struct EventMessage<'a> {
     /// Length of an outage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lasted_s: Option<f64>,
+    /// Step that fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<&'a str>,
+    /// Runs in which it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures: Option<u64>,
     /// Where something was lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<&'a str>,
@@ -144,6 +150,8 @@ impl<'a> EventMessage<'a> {
             held_back: None,
             cause: None,
             lasted_s: None,
+            step: None,
+            failures: None,
             from: None,
             count: None,
             decision: &event.decision,
@@ -179,6 +187,17 @@ impl<'a> EventMessage<'a> {
                 message.lasted_s = *lasted_s;
             }
             EventBody::PipelineHeld { message: text } => message.reason = text,
+            EventBody::StepFailing {
+                step,
+                failures,
+                message: text,
+                lasted_s,
+            } => {
+                message.reason = text;
+                message.step = Some(step);
+                message.failures = Some(*failures);
+                message.lasted_s = *lasted_s;
+            }
             EventBody::Loss {
                 from,
                 count,
@@ -193,7 +212,7 @@ impl<'a> EventMessage<'a> {
     }
 }
 
-/// The kind of an event: the condition of its rule, `source_outage`, `pipeline_held` or `loss`.
+/// The kind of an event: the condition of its rule, `source_outage`, `pipeline_held`, `step_failing` or `loss`.
 pub(super) fn kind_of(event: &Event) -> &str {
     match &event.body {
         // A condition is one topic level; anything else would be a fault of the writer.
@@ -201,6 +220,7 @@ pub(super) fn kind_of(event: &Event) -> &str {
         EventBody::Rule(_) => "rule",
         EventBody::SourceOutage { .. } => "source_outage",
         EventBody::PipelineHeld { .. } => "pipeline_held",
+        EventBody::StepFailing { .. } => "step_failing",
         EventBody::Loss { .. } => "loss",
     }
 }
@@ -296,6 +316,7 @@ pub fn event_draft(event: &Event) -> Result<Draft, TooLarge> {
             event.body,
             EventBody::SourceOutage { .. }
                 | EventBody::PipelineHeld { .. }
+                | EventBody::StepFailing { .. }
                 | EventBody::Loss { .. }
         );
     Ok(Draft {

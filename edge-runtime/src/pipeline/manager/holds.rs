@@ -10,10 +10,9 @@ use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_contract::rule::Severity;
 
-use super::outages::box_event;
 use super::{Deployed, Manager};
 use crate::guard::{Held, fingerprint};
-use crate::pipeline::outage::OutageRecord;
+use crate::pipeline::outage::{BoxRecord, box_event};
 use crate::pipeline::worker::{Worker, new_id};
 
 impl Manager {
@@ -77,7 +76,7 @@ impl Manager {
     }
 
     fn tell_held(&self, id: &PipelineId, held: &Held, phase: Phase) {
-        let record = OutageRecord {
+        let record = BoxRecord {
             id: held.event,
             phase,
             body: EventBody::PipelineHeld {

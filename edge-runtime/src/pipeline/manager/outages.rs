@@ -9,15 +9,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use watchkeeper_contract::event::Event;
-use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
+use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use super::sources::Sources;
 use super::{Deployed, Manager};
 use crate::capture::notices::{Inbox, Noticed, SourceNotice};
 use crate::capture::source::SourceHandle;
 use crate::clock;
-use crate::pipeline::outage::{self, Notice, OutageRecord, Outages};
+use crate::pipeline::outage::{BoxRecord, Notice, Outages, box_event};
 use crate::pipeline::recorder::Recorder;
 use crate::pipeline::worker::new_id;
 
@@ -56,7 +55,7 @@ impl Manager {
         self.tell_outage(&source, record);
     }
 
-    fn tell_outage(&self, source: &SourceId, record: Option<OutageRecord>) {
+    fn tell_outage(&self, source: &SourceId, record: Option<BoxRecord>) {
         if let Some(record) = record {
             let mut event = box_event(record, &self.parts.boot_id, self.parts.started);
             event.source = Some(source.clone());
@@ -131,28 +130,5 @@ impl OutageJournal {
             Deployed::Running(worker) => worker.spec().source == *source && worker.watched_at(told),
             Deployed::Idle { .. } => false,
         })
-    }
-}
-
-/// An event about the box itself.
-pub(super) fn box_event(record: OutageRecord, boot_id: &str, started: Instant) -> Event {
-    let (severity, decision, evidence) = outage::decision();
-    Event {
-        schema: watchkeeper_contract::event::EVENT_SCHEMA,
-        id: record.id,
-        seq: EventSeq::default(),
-        boot_id: boot_id.to_owned(),
-        mono_ms: clock::millis(started.elapsed()),
-        at: clock::wall(),
-        phase: record.phase,
-        source: None,
-        pipeline: None,
-        severity,
-        body: record.body,
-        decision,
-        evidence,
-        media: Vec::new(),
-        clip: None,
-        hash: String::new(),
     }
 }

@@ -15,7 +15,7 @@ use crate::capture::notices::{Noticed, SourceNotice};
 use crate::effects;
 use crate::journal::Limits;
 use crate::journal::media::{MediaLimits, MediaStore};
-use crate::pipeline::outage::{Notice, OutageRecord};
+use crate::pipeline::outage::{BoxRecord, Notice};
 use crate::pipeline::recorder::QUEUE;
 use crate::pipeline::recorder::tests::BeforeWrites;
 use crate::pipeline::recordings;
@@ -380,14 +380,17 @@ fn a_pipeline_that_hangs_is_replaced_deleted_and_left_at_the_end_and_nobody_else
     let recorder = manager.parts.recorder.clone();
     let filling = std::thread::spawn(move || {
         for _ in 0..3 * QUEUE {
-            let record = OutageRecord {
+            let record = BoxRecord {
                 id: new_id(),
                 phase: Phase::New,
                 body: EventBody::PipelineHeld {
                     message: "on purpose".to_owned(),
                 },
             };
-            recorder.record(outages::box_event(record, "boot", Instant::now()), None);
+            recorder.record(
+                crate::pipeline::outage::box_event(record, "boot", Instant::now()),
+                None,
+            );
         }
     });
     let hangs = |id: &PipelineId| {
