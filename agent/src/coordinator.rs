@@ -8,6 +8,7 @@
 //! look at and acts on nothing; what is chosen decides what a model may use, never what may be done without a yes. Sans-IO.
 
 use serde::Serialize;
+use watchkeeper_plain::{Missing, Question};
 
 use crate::assistant::conversation::Reply;
 use crate::assistant::reword::Choice;
@@ -120,15 +121,22 @@ pub fn named(listed: Listed) -> Result<Routed, NotHere> {
 }
 
 /// Whether what the rules make of a model's words is taken for a request that it takes for one of this job: all of it was said, and nothing is put up
-/// for somebody who only asks.
+/// for somebody who only asks. A question of the rules about what was meant is none for the person, who never said those words.
 #[must_use]
 pub fn takes(job: Job, left_out: &[String], reply: &Reply) -> bool {
     let fits = match (job, reply) {
         (Job::SetUp, Reply::Offer(offer)) => offer.is_whole(),
-        (Job::SetUp, Reply::Ask(_)) | (Job::SetUp | Job::Question, Reply::Look(_)) => true,
+        (Job::SetUp, Reply::Ask(question)) => !is_at_a_loss(question),
+        (Job::SetUp | Job::Question, Reply::Look(_)) => true,
         _ => false,
     };
     left_out.is_empty() && fits
+}
+
+/// Whether the rules ask because they do not know what to make of the words: that nothing was said of where or when is something else.
+#[must_use]
+pub fn is_at_a_loss(question: &Question) -> bool {
+    matches!(question.about, Missing::Meaning | Missing::KnownClass)
 }
 
 #[cfg(test)]

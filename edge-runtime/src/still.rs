@@ -183,6 +183,7 @@ impl Still<'_> {
             let images = pictures.iter().map(|p| still(p, name).into()).collect();
             inputs.insert(name.to_owned(), RuntimeInput::Many(images));
         }
+        let is_package = self.detector.is_some_and(|d| Path::new(d).is_dir());
         let mut host = StillHost {
             inner: DetectHost::new(
                 Detectors::by_model(
@@ -190,8 +191,9 @@ impl Still<'_> {
                     self.detector.map(str::to_owned),
                 ),
                 0,
-            ),
-            whole_pixels: self.detector.is_some_and(|d| Path::new(d).is_dir()),
+            )
+            .keeping_flat(is_package),
+            whole_pixels: is_package,
         };
         let mut execution = compiled.instantiate();
         let report = execution

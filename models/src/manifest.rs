@@ -260,6 +260,8 @@ pub enum Placement {
     TopLeft,
     /// In the middle.
     Centre,
+    /// In the middle, where boxes are mapped as if its edges had not been rounded to whole pixels: so another engine does whose answers are to be the same.
+    CentreExact,
 }
 
 /// What the outputs mean.

@@ -99,7 +99,7 @@ pub fn read(folder: &Path) -> Result<(Manifest, PathBuf), ManifestError> {
     let fit = match input.resize_mode.as_str() {
         "stretch" => "fit = \"stretch\"".to_owned(),
         _ => format!(
-            "fit = \"letterbox\"\nplacement = \"centre\"\npad = {}",
+            "fit = \"letterbox\"\nplacement = \"centre-exact\"\npad = {}",
             input.padding_value.unwrap_or(127)
         ),
     };

@@ -803,6 +803,7 @@ fn check_input(at: &str, raw: &RawInput, faults: &mut Faults) -> Option<Input> {
             &[
                 ("top-left", Placement::TopLeft),
                 ("centre", Placement::Centre),
+                ("centre-exact", Placement::CentreExact),
             ],
         );
         let pad = raw.pad.and_then(|pad| u8::try_from(pad).ok());

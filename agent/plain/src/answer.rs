@@ -89,6 +89,8 @@ pub enum Missing {
     Camera,
     /// Which objects.
     Class,
+    /// Which objects, as no model knows those that were named.
+    KnownClass,
     /// Where in the picture.
     Place,
     /// Where the line is.
@@ -118,6 +120,7 @@ impl Question {
             Missing::Duration => "for ",
             Missing::Pipeline
             | Missing::Class
+            | Missing::KnownClass
             | Missing::Line
             | Missing::Direction
             | Missing::Number => "",

@@ -9,7 +9,10 @@ use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_engine::deploy::{self, ModelFacts};
+use watchkeeper_engine::heuristics::check::unknown_channels;
 use watchkeeper_plain::watch::MOTION;
+
+use super::situation::Situation;
 
 /// What was found about one pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -28,7 +31,7 @@ pub struct Check {
 
 /// Compiles the workflow of `spec`, checks its rules, and compares both with the models that are known.
 #[must_use]
-pub fn check(spec: &PipelineSpec, models: &[ModelInfo]) -> Check {
+pub fn check(spec: &PipelineSpec, here: &Situation) -> Check {
     let mut check = Check {
         pipeline: spec.id.clone(),
         steps: 0,
@@ -43,19 +46,41 @@ pub fn check(spec: &PipelineSpec, models: &[ModelInfo]) -> Check {
             return check;
         }
     };
+    let models: Vec<&ModelInfo> = here.present_models().collect();
     let facts = |model: &ModelInfo| match model.name.as_str() {
         MOTION => ModelFacts::motion(),
         _ => ModelFacts::network(&model.task, model.labels.iter().cloned()),
     };
     let facts: BTreeMap<String, ModelFacts> = models
         .iter()
-        .flat_map(|model| {
+        .flat_map(|&model| {
             let names = std::iter::once(&model.name).chain(&model.stands_for);
             names.map(|name| (name.clone(), facts(model)))
         })
         .collect();
     let fit = deploy::fit(spec, &plan, &facts);
     check.errors = fit.errors.iter().map(ToString::to_string).collect();
+    let wanted = match &spec.model {
+        Some(model) => vec![model.clone()],
+        None => plan.compiled.model_ids(),
+    };
+    let asked = plan.compiled.asked_ids();
+    let absent = wanted
+        .iter()
+        .chain(&asked)
+        .filter(|id| !facts.contains_key(*id));
+    check.errors.extend(absent.map(|id| {
+        let here: Vec<&str> = models.iter().map(|m| m.name.as_str()).collect();
+        format!(
+            "there is no model {id:?} on this box; there are: {}",
+            here.join(", ")
+        )
+    }));
+    let unknown = unknown_channels(
+        spec.rules.as_deref().unwrap_or_default(),
+        &here.health.channels,
+    );
+    check.errors.extend(unknown.iter().map(ToString::to_string));
     check.warnings = fit.warnings.into_iter().map(|w| w.message).collect();
     let steps = spec.workflow.get("steps").and_then(|s| s.as_array());
     check.steps = steps.map_or(0, Vec::len);

@@ -54,7 +54,7 @@ impl Offer {
             request: request.to_owned(),
             at: at.clone(),
             checks: specs(&proposal)
-                .map(|spec| check(spec, &situation.models))
+                .map(|spec| check(spec, situation))
                 .collect(),
             before: before.collect(),
             difference,

@@ -89,6 +89,11 @@ impl Situation {
         self.pipelines.iter().find(|p| p.spec.id.as_str() == id)
     }
 
+    /// The models that are here.
+    pub fn present_models(&self) -> impl Iterator<Item = &ModelInfo> {
+        self.models.iter().filter(|m| m.state != ModelState::Absent)
+    }
+
     /// Models that find boxes and are here, the preferred one first, the one that tells no classes apart last. The figures of the demo scene are drawn for
     /// the motion detector, so where there is nothing else to watch it is the only one.
     fn usable_models(&self) -> Vec<Model> {

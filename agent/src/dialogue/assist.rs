@@ -211,12 +211,22 @@ impl Assist {
             }
             None => self.by_rules(text, &mut here, false).await?,
         };
-        if matches!(reply, Reply::Unknown(_))
-            && self.conversation.question().is_none()
-            && let Some(by_model) = self.ask_model(text, Vec::new(), &mut here).await?
-        {
-            self.by_model = true;
-            reply = by_model;
+        let is_fresh = before.question().is_none();
+        let is_lost = match &reply {
+            Reply::Unknown(_) => self.conversation.question().is_none(),
+            // Somebody who answers a question of the rules talks to them.
+            Reply::Ask(question) => is_fresh && coordinator::is_at_a_loss(question),
+            _ => false,
+        };
+        if is_lost && !self.by_model {
+            let asked = std::mem::replace(&mut self.conversation, before.clone());
+            match self.ask_model(text, Vec::new(), &mut here).await? {
+                Some(by_model) => {
+                    self.by_model = true;
+                    reply = by_model;
+                }
+                None => self.conversation = asked,
+            }
         }
         self.try_out(&mut reply, before, &here).await;
         self.trace_reply(&reply);
@@ -339,12 +349,14 @@ impl Assist {
                     let reply = self.by_rules(&said.reworded.request, here, true).await?;
                     let left_out = &said.reworded.left_out;
                     let is_whole = coordinator::takes(routed.blueprint.job, left_out, &reply);
-                    self.tell_reworded(&said, is_whole);
-                    if is_whole {
+                    // The rules answer in English only.
+                    let is_taken = is_whole && said.reworded.is_english();
+                    self.tell_reworded(&said, is_taken);
+                    if is_taken {
                         return Ok(Some(reply));
                     }
                     let is_set_up = routed.blueprint.job == Job::SetUp;
-                    if is_set_up && matches!(reply, Reply::Offer(_)) {
+                    if is_whole || is_set_up && matches!(reply, Reply::Offer(_)) {
                         reworded = Some((said, reply, self.conversation.clone()));
                     }
                     self.conversation = before;
@@ -451,6 +463,7 @@ impl Assist {
             runtime: &self.parts.client,
             preferred: self.parts.preferred.clone(),
             folder: self.parts.home.clone()?,
+            at: self.at,
             trace: self.trace.as_ref(),
             out: Arc::clone(&self.parts.out),
         };

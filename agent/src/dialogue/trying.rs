@@ -66,6 +66,7 @@ impl<'t> Trying<'t> {
             pictures: home.map(|folder| folder.join(PICTURES)),
             attached: Vec::new(),
             earlier: Value::Null,
+            at: None,
         };
         Self {
             hands,

@@ -66,6 +66,8 @@ pub struct Working<'s> {
     pub preferred: Option<String>,
     /// Folder of what is kept.
     pub folder: PathBuf,
+    /// The time that it is taken for; `None`: the clock's.
+    pub at: Option<Timestamp>,
     /// Where it is traced; `None`: nowhere.
     pub trace: Option<&'s Trace>,
     /// Who listens.
@@ -151,6 +153,7 @@ impl Working<'_> {
             pictures: Some(self.folder.join(PICTURES)),
             attached: request.attached,
             earlier: request.earlier,
+            at: self.at,
         };
         let driver = Driver {
             hands: &hands,

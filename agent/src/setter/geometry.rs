@@ -9,6 +9,8 @@ use watchkeeper_vision::geometry::{Point, polygon_area};
 
 /// Share of the picture below which a zone is worth a word: some 50 × 40 pixels of 1280 × 720.
 const SMALL: f64 = 0.002;
+/// Share below which nobody can mean it: less than ten pixels square of 1280 × 720. Corners given as shares of the picture end there.
+const NOTHING: f64 = 0.0001;
 /// Most boxes that are listed.
 const MAX_BOXES: usize = 25;
 
@@ -103,6 +105,11 @@ pub fn judge(overlays: &[Overlay], size: [u32; 2], seen: &[Seen]) -> Findings {
                 if share <= 0.0 {
                     findings.wrong.push(format!(
                         "{what} has no area: give three or more corners around a place"
+                    ));
+                } else if share < NOTHING {
+                    findings.wrong.push(format!(
+                        "{what} covers {:.4} % of the picture: corners are pixels of the camera's own picture, {width}x{height}",
+                        share * 100.0
                     ));
                 } else if share < SMALL {
                     findings.mind.push(format!(

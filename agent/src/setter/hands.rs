@@ -49,6 +49,8 @@ pub struct Hands {
     pub attached: Vec<(String, Bytes)>,
     /// What was said and done before in this conversation, as JSON.
     pub earlier: Value,
+    /// The time that it is taken for; `None`: the clock's.
+    pub at: Option<Timestamp>,
 }
 
 /// A picture as the model sees it.
@@ -125,7 +127,12 @@ impl Hands {
     /// When the runtime does not answer.
     pub async fn situation(&self) -> Result<Situation, String> {
         let here = situation(&self.client, self.preferred.clone()).await;
-        here.map_err(|e| e.in_full())
+        let here = here.map_err(|e| e.in_full())?;
+        let now = match self.at {
+            Some(at) => at.to_zoned(here.now.time_zone().clone()),
+            None => here.now,
+        };
+        Ok(Situation { now, ..here })
     }
 
     /// The latest picture of a camera. The error is a sentence for the model.

@@ -61,7 +61,18 @@ pub struct OutputInfo {
     /// Batch dimensionality.
     pub dim: u32,
     /// Kinds, by name.
-    pub kind: Vec<String>,
+    pub kind: OutputKinds,
+}
+
+/// Kinds of what an output carries: it may be of any of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum OutputKinds {
+    /// Those of one value.
+    One(Vec<String>),
+    /// Those of each output of a step, where the selector is `$steps.NAME.*`.
+    All(BTreeMap<String, Vec<String>>),
 }
 
 /// A workflow to be run once on still pictures.

@@ -1,7 +1,8 @@
 //! Where a picture lies in a network's input, and the way back for boxes.
 //!
 //! Invariant: mapping a point there and back is the identity up to rounding of floats; the true scaled size is used on
-//! each axis, so that rounding it to whole pixels moves no box.
+//! each axis, so that rounding it to whole pixels moves no box – but for a package of another engine, whose boxes are those of that engine, which maps
+//! as if nothing had been rounded: the two differ by less than a pixel.
 
 use watchkeeper_models::manifest::{Fit, Input, Placement};
 use watchkeeper_vision::geometry::{BBox, Point};
@@ -23,6 +24,8 @@ pub struct Letterbox {
     pub width: u32,
     /// Height of the scaled picture, at least 1.
     pub height: u32,
+    /// Size of the input, where points are mapped as if the scaled picture lay in its middle without being rounded to whole pixels.
+    pub exact: Option<[u32; 2]>,
 }
 
 /// A part of a picture, in its pixels. Its left upper corner has even coordinates, so that planes of half the size are cut alike.
@@ -60,6 +63,7 @@ impl Letterbox {
             top: 0,
             width: input.width,
             height: input.height,
+            exact: None,
         };
         // Whole numbers keep it exact.
         let (sw, sh) = (u64::from(source_width), u64::from(source_height));
@@ -92,20 +96,37 @@ impl Letterbox {
         };
         let (left, top) = match placement {
             Placement::TopLeft => (0, 0),
-            Placement::Centre => ((input.width - width) / 2, (input.height - height) / 2),
+            Placement::Centre | Placement::CentreExact => {
+                ((input.width - width) / 2, (input.height - height) / 2)
+            }
         };
+        let exact = (placement == Placement::CentreExact).then_some([input.width, input.height]);
         Some(Self {
             left,
             top,
             width,
             height,
+            exact,
             ..full
         })
+    }
+
+    /// Pixels of the input for one of the picture, and where the picture begins, as if nothing were rounded.
+    fn unrounded(&self, input: [u32; 2]) -> (f64, Point) {
+        let [width, height] = input.map(f64::from);
+        let (sw, sh) = (f64::from(self.source_width), f64::from(self.source_height));
+        let scale = (width / sw).min(height / sh);
+        let begin = Point::new((width - sw * scale) / 2.0, (height - sh * scale) / 2.0);
+        (scale, begin)
     }
 
     /// A place in input pixels as one in pixels of the picture.
     #[must_use]
     pub fn point_to_source(&self, p: Point) -> Point {
+        if let Some(input) = self.exact {
+            let (scale, begin) = self.unrounded(input);
+            return Point::new((p.x - begin.x) / scale, (p.y - begin.y) / scale);
+        }
         let sx = f64::from(self.part.width) / f64::from(self.width);
         let sy = f64::from(self.part.height) / f64::from(self.height);
         Point::new(
@@ -117,6 +138,10 @@ impl Letterbox {
     /// A place in pixels of the picture as one in input pixels.
     #[must_use]
     pub fn point_to_input(&self, p: Point) -> Point {
+        if let Some(input) = self.exact {
+            let (scale, begin) = self.unrounded(input);
+            return Point::new(p.x * scale + begin.x, p.y * scale + begin.y);
+        }
         let sx = f64::from(self.width) / f64::from(self.part.width);
         let sy = f64::from(self.height) / f64::from(self.part.height);
         Point::new(
@@ -166,6 +191,10 @@ mod tests {
             }),
             Just(Fit::Letterbox {
                 placement: Placement::Centre,
+                pad: 0
+            }),
+            Just(Fit::Letterbox {
+                placement: Placement::CentreExact,
                 pad: 0
             }),
         ]

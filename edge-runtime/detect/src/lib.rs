@@ -77,6 +77,8 @@ pub struct DetectParams {
     pub max_detections: usize,
     /// Whether masks or points are wanted too, of a model that has them ([`Detector::shapes`]).
     pub shapes: bool,
+    /// Whether boxes that lie beside the picture are kept, of which clipping leaves no area.
+    pub flat: bool,
     /// What is to be found, in words, of a model that has to be told; empty for one that knows its classes.
     pub described: Vec<String>,
 }
@@ -89,6 +91,7 @@ impl Default for DetectParams {
             class_agnostic_nms: None,
             max_detections: 300,
             shapes: false,
+            flat: false,
             described: Vec::new(),
         }
     }

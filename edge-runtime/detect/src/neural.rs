@@ -173,9 +173,10 @@ impl Detector for NeuralDetector {
             self.shapes.extend(shapes);
             // Those of boxes that go.
             let mut areas = out.iter().map(|d| d.bbox.area());
-            self.shapes.retain(|_| areas.next() > Some(0.0));
+            self.shapes
+                .retain(|_| areas.next() > Some(0.0) || params.flat);
         }
-        out.retain(|d| d.bbox.area() > 0.0);
+        out.retain(|d| d.bbox.area() > 0.0 || params.flat);
         times.postprocess += behind.elapsed();
         Ok(times)
     }

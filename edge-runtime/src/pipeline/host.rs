@@ -177,6 +177,7 @@ pub struct DetectHost {
     times: DetectTimes,
     /// Each time a model was asked in this frame.
     inferences: Vec<(String, Duration)>,
+    flat: bool,
     /// Where it goes what steps want done outside; absent: nowhere.
     outlet: Option<Outlet>,
 }
@@ -196,8 +197,16 @@ impl DetectHost {
             raw: Vec::new(),
             times: DetectTimes::default(),
             inferences: Vec::new(),
+            flat: false,
             outlet: None,
         }
+    }
+
+    /// Whether boxes that lie beside the picture are kept, without an area. They are of no use to anything; it is for answers that have to be as another engine's.
+    #[must_use]
+    pub fn keeping_flat(mut self, flat: bool) -> Self {
+        self.flat = flat;
+        self
     }
 
     /// Hands over to `outlet` what steps want done outside.
@@ -323,6 +332,7 @@ impl DetectHost {
             class_agnostic_nms: request.class_agnostic_nms,
             max_detections: request.max_detections.unwrap_or(300),
             shapes: wants_shapes,
+            flat: self.flat,
             described: request.described.unwrap_or_default().to_vec(),
         };
         let times = detector

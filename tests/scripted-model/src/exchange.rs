@@ -77,7 +77,9 @@ impl Exchange {
         }
         let mut request = json!(asked);
         request["number"] = json!(number);
-        request["known_messages"] = json!(state.known.take(asked));
+        let place = state.known.take(asked);
+        request["conversation"] = json!(place.conversation);
+        request["known_messages"] = json!(place.known);
         let text = serde_json::to_vec_pretty(&request)?;
         self.write(&format!("{number:04}.request.json"), &text)?;
         state.next += 1;
@@ -222,6 +224,14 @@ mod tests {
         let text = std::fs::read_to_string(folder.path().join("0002.request.json")).unwrap();
         let request: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(request["known_messages"], 1);
+        assert_eq!(request["conversation"], 1);
         assert_eq!(request["messages"][1]["parts"][0]["text"], "a lorry");
+        // The same words said anew are another conversation.
+        asked.messages.truncate(1);
+        exchange.put(&asked).unwrap();
+        let text = std::fs::read_to_string(folder.path().join("0003.request.json")).unwrap();
+        let request: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(request["known_messages"], 0);
+        assert_eq!(request["conversation"], 2);
     }
 }

@@ -42,3 +42,4 @@ mod sinks;
 mod still_sources;
 mod tidy;
 mod window;
+mod workflow_command;

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{Process, data, wait_for, wait_up_to};
 use watchkeeper_tests::person::{ask, ask_json, chat, command, types};
 use watchkeeper_tests::scene::LONG;
-use watchkeeper_tests::scripted_model::{answers, calls, faulty, thinks};
+use watchkeeper_tests::scripted_model::{answers, calls, faulty, says, thinks};
 use watchkeeper_tests::site::{
-    CROSSES, Site, clip, last, line, middle, not_reworded, preview, propose, validate,
+    CROSSES, Site, clip, last, line, middle, not_reworded, preview, propose, propose_with, validate,
 };
 
 /// A clip of 768 × 432 pixels in which four cars cross the middle, two each way.
@@ -371,5 +371,93 @@ fn a_command_that_is_killed_in_the_middle_goes_on_where_it_was_and_does_nothing_
     assert_eq!(site.traced("resumed")?.len(), 1);
     let left = std::fs::read_dir(site.bench.path("home/watchkeeper/turns"))?.count();
     assert_eq!(left, 0, "nothing is left of it");
+    site.model.kept_its_contract()
+}
+
+/// What a small model makes of words in another language.
+fn reworded(language: &str, request: &str) -> Value {
+    says(&json!({"language": language, "request": request, "left_out": [], "job": "set-up"}))
+}
+
+const TELL: &str = "Tell me when something crosses the vertical line at 50%.";
+
+#[test]
+fn who_speaks_german_is_answered_by_the_model_and_by_the_rules_only_where_it_fails()
+-> anyhow::Result<()> {
+    let fails = || json!({"fault": {"kind": "refusal", "category": "general_harms"}});
+    let site = Site::demo(&[
+        reworded("de", TELL),
+        answers("Soll ich die Mitte nehmen?"),
+        reworded("de", TELL),
+        fails(),
+    ])?;
+    let words = "Sag Bescheid, wenn irgendwas die Mitte quert";
+    let (code, objects, errors) = ask_json(&site.bench, &[words])?;
+    assert_eq!(code, 0, "{errors}");
+    assert_eq!(
+        last(&objects, "answer")?["text"],
+        "Soll ich die Mitte nehmen?"
+    );
+    let (code, objects, errors) = ask_json(&site.bench, &[words])?;
+    assert_eq!(code, 0, "{errors}");
+    assert_eq!(last(&objects, "proposal")?["request"], TELL);
+    assert!(site.pipelines()?.is_empty());
+    site.model.kept_its_contract()
+}
+
+#[test]
+fn a_class_that_no_model_knows_is_a_matter_for_the_model_and_then_for_the_person()
+-> anyhow::Result<()> {
+    let site = Site::demo(&[
+        not_reworded(),
+        answers("No model here knows a safe; shall I tell you of whatever moves there?"),
+        json!({"fault": {"kind": "refusal", "category": "general_harms"}}),
+    ])?;
+    let words = "Tell me when a safe appears";
+    let (code, objects, errors) = ask_json(&site.bench, &[words])?;
+    assert_eq!(code, 0, "{errors}");
+    assert!(
+        last(&objects, "answer")?["text"]
+            .to_string()
+            .contains("No model here knows a safe")
+    );
+    // The model is no help: the rules ask what they would have asked without it.
+    let (_, objects, _) = ask_json(&site.bench, &[words])?;
+    let asked = last(&objects, "question")?.to_string();
+    assert!(asked.contains("knows \\\"safe\\\""), "{asked}");
+    site.model.kept_its_contract()
+}
+
+#[test]
+fn what_the_box_could_not_run_is_no_draft_and_a_channel_that_is_not_there_is_not_put_up()
+-> anyhow::Result<()> {
+    let mut elsewhere = middle();
+    for step in elsewhere["steps"].as_array_mut().context("steps")? {
+        if step.get("model_id").is_some() {
+            step["model_id"] = json!("yolo_world/v2-s");
+        }
+    }
+    let rules = json!([{"name": "in", "when": {"kind": "crosses", "line": "middle", "direction": "any"}, "notify": ["police"]}]);
+    let site = Site::demo(&[
+        validate(&elsewhere),
+        validate(&middle()),
+        preview("d1"),
+        propose_with("d1", &rules.to_string(), 0),
+        answers("There is no such channel."),
+    ])?;
+    let (code, objects, errors) = ask_json(&site.bench, &["--think", "call the police"])?;
+    assert_eq!(code, 0, "{errors}");
+    let checked = site.results("validate_workflow")?;
+    assert!(
+        checked[0].contains("yolo_world/v2-s") && checked[0].contains("on this box"),
+        "{checked:?}"
+    );
+    assert!(checked[1].contains("d1"), "{checked:?}");
+    let proposed = site.results("propose_deployment")?;
+    assert!(
+        proposed[0].contains("is no channel of the configuration"),
+        "{proposed:?}"
+    );
+    assert!(last(&objects, "proposal").is_err(), "{objects:#?}");
     site.model.kept_its_contract()
 }

@@ -204,7 +204,7 @@ fn missing_equipment(
         .find(|m| m.stand == Stand::Missing && absent(m).is_empty())
     {
         return Err(Need::new(
-            Missing::Class,
+            Missing::KnownClass,
             format!(
                 "No model here sees that something is missing on somebody (\"without {}\"). What shall be watched for instead?",
                 lost.said
@@ -246,5 +246,10 @@ fn unknown_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> Need {
         models.join(", "),
         quoted(written)
     );
-    Need::new(Missing::Class, text).with(near.into_iter().collect())
+    // A slip of the pen is put right by whoever made it.
+    let about = match near {
+        Some(_) => Missing::Class,
+        None => Missing::KnownClass,
+    };
+    Need::new(about, text).with(near.into_iter().collect())
 }

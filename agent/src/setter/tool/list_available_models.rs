@@ -14,7 +14,7 @@ const MAX_LABELS_ABSENT: usize = 8;
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "list_available_models",
-    about: "The models that find things in pictures: which are here, which could be fetched by the person (`watchkeeper models pull NAME`), and the classes each knows. Nothing finds a class that no model here knows: say so, and propose no stand-in that the person did not ask for.",
+    about: "The models that find things in pictures: which are here, which could be fetched by the person (`watchkeeper models pull NAME`), and the classes each knows. Nothing finds a class that no model here knows.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
     scope: Scope::Catalogue,

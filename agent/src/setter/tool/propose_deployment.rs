@@ -102,7 +102,7 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
         stop_after_s: Some(arguments.stop_after_s).filter(|seconds| *seconds > 0.0),
         ..spec(id, camera, workflow, rules(arguments.rules)?)
     };
-    let checked = check(&spec, &here.models);
+    let checked = check(&spec, &here);
     if !checked.errors.is_empty() {
         return Err(checked.errors.join("; "));
     }

@@ -3,10 +3,13 @@
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::workflow::WorkflowError;
 
 use super::super::facts::{Fact, MAX_DRAFTS};
+use super::propose_deployment::spec;
 use super::{Effect, Given, Outcome, Scope, Tool, schema};
+use crate::assistant::checks::check;
 
 /// Most errors that are told.
 const MAX_ERRORS: usize = 12;
@@ -18,7 +21,7 @@ const MAX_DEFINITION: usize = 64 * 1024;
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "validate_workflow",
-    about: "Checks a workflow definition. One that compiles becomes a draft with a name (d1, d2, …), by which every other tool knows it; one that does not is answered with everything that is wrong. Write a definition once; a change of it is a new draft.",
+    about: "Checks a workflow definition. One that compiles becomes a draft with a name (d1, d2, …), by which every other tool knows it; one that does not, or that asks for a model that is not here, is answered with everything that is wrong. Write a definition once; a change of it is a new draft.",
     schema: || {
         let properties =
             json!({"workflow": {"type": "string", "description": "the definition as JSON text"}});
@@ -66,6 +69,20 @@ async fn validate(given: Given<'_>) -> Result<Outcome, String> {
             )
         });
     }
+    let here = given.hands.situation().await?;
+    let (pipeline, source) = (PipelineId::new("draft"), SourceId::new("draft"));
+    let (Ok(pipeline), Ok(source)) = (pipeline, source) else {
+        return Err("no name for a draft".to_owned());
+    };
+    let spec = spec(pipeline, source, &workflow, Vec::new());
+    let checked = check(&spec, &here);
+    if !checked.errors.is_empty() {
+        let told = json!({"compiles": true, "can_run_here": false, "errors": checked.errors});
+        return Ok(Outcome {
+            is_error: true,
+            ..Outcome::json(&told)
+        });
+    }
     let drafts = given.facts.draft_count();
     if drafts >= MAX_DRAFTS {
         return Err(format!(
@@ -76,7 +93,7 @@ async fn validate(given: Given<'_>) -> Result<Outcome, String> {
     let outputs: serde_json::Map<String, Value> = report
         .outputs
         .into_iter()
-        .map(|(name, info)| (name, Value::from(info.kind)))
+        .map(|(name, info)| (name, json!(info.kind)))
         .collect();
     let told = json!({"compiles": true, "draft": name, "outputs": outputs});
     Ok(Outcome::json(&told).leaving(Fact::Draft { workflow }))

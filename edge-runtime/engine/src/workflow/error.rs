@@ -10,6 +10,9 @@ const MAX_PROBLEMS: usize = 200;
 /// Most allowed values that one problem lists.
 const MAX_ALLOWED: usize = 100;
 
+/// Characters of a message, a name or a value that are told: what was found may be as long as the document.
+const MAX_TOLD: usize = 500;
+
 /// Class of a problem, named as Roboflow's compiler names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the peer's and say it")]
@@ -132,7 +135,24 @@ impl Problem {
     }
 
     pub(crate) fn done(self) -> WorkflowError {
-        *self.0
+        let mut error = *self.0;
+        cut(&mut error.message);
+        for text in [&mut error.step, &mut error.property, &mut error.nearest] {
+            text.iter_mut().for_each(cut);
+        }
+        error.allowed.iter_mut().for_each(cut);
+        error
+    }
+}
+
+/// Leaves out the middle of a long text: its end often has the remedy.
+fn cut(text: &mut String) {
+    let chars = text.chars().count();
+    if chars > MAX_TOLD {
+        let half = MAX_TOLD / 2;
+        let start: String = text.chars().take(half).collect();
+        let end: String = text.chars().skip(chars - half).collect();
+        *text = format!("{start} … {end}");
     }
 }
 

@@ -51,7 +51,9 @@ mod tests;
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
-use watchkeeper_contract::workflow::{OutputInfo, StepDims, ValidateReport, WorkflowError};
+use watchkeeper_contract::workflow::{
+    OutputInfo, OutputKinds, StepDims, ValidateReport, WorkflowError,
+};
 
 pub use block::{ClassScore, DetectRequest, Gaze, Host, Task, Writing};
 pub use catalogue::{NotHere, catalogue, details, missing, not_here};
@@ -126,16 +128,22 @@ impl Compiled {
             .outputs
             .iter()
             .map(|output| {
-                let slots: Vec<usize> = match &output.what {
-                    plan::OutputOf::One(slot) => vec![*slot],
-                    plan::OutputOf::All(slots) => slots.iter().map(|(_, slot)| *slot).collect(),
+                let slot = |slot: &usize| self.plan.slots.get(*slot);
+                let names = |number| slot(number).map(|s| s.kinds.names()).unwrap_or_default();
+                let (depth, kind) = match &output.what {
+                    plan::OutputOf::One(number) => {
+                        let depth = slot(number).map_or(0, |s| s.depth);
+                        (depth, OutputKinds::One(names(number)))
+                    }
+                    plan::OutputOf::All(slots) => {
+                        let depths = slots.iter().filter_map(|(_, n)| slot(n)).map(|s| s.depth);
+                        let kinds = slots.iter().map(|(name, n)| (name.to_string(), names(n)));
+                        (depths.max().unwrap_or(0), OutputKinds::All(kinds.collect()))
+                    }
                 };
-                let infos = || slots.iter().filter_map(|slot| self.plan.slots.get(*slot));
-                let dim = infos().map(|s| s.depth).max().unwrap_or(0);
-                let kinds = infos().fold(KindSet::default(), |all, s| all.union(s.kinds));
                 let info = OutputInfo {
-                    dim: u32::try_from(dim).unwrap_or(0),
-                    kind: kinds.names(),
+                    dim: u32::try_from(depth).unwrap_or(0),
+                    kind,
                 };
                 (output.name.clone(), info)
             })

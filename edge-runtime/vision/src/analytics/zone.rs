@@ -149,6 +149,11 @@ impl TimeInZone {
                     seen_s: time_s,
                 };
                 let inside = self.entered.touch_or_insert(track, now);
+                if time_s < inside.seen_s {
+                    // A clock that was set back: the stay is as long as it was, and goes on from there.
+                    inside.since_s -= inside.seen_s - time_s;
+                    inside.seen_s = time_s;
+                }
                 if !detection.is_held() {
                     inside.seen_s = time_s;
                 }

@@ -10,28 +10,55 @@ use super::Asked;
 /// Requests that are remembered; older ones are forgotten, and their messages count as new.
 const REMEMBERED: usize = 256;
 
-/// The last requests, as hashes of their instructions and messages.
+/// The last requests, as hashes of their instructions and messages, each with its conversation.
 #[derive(Debug, Default)]
-pub(super) struct Known(VecDeque<Vec<[u8; 32]>>);
+pub(super) struct Known {
+    last: VecDeque<(u64, Vec<[u8; 32]>)>,
+    conversations: u64,
+}
+
+/// What is known of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Number of its conversation, from 1.
+    pub(super) conversation: u64,
+    /// Leading messages that an earlier request of the conversation had.
+    pub(super) known: usize,
+}
 
 impl Known {
-    /// How many leading messages of `asked` an earlier request had under the same instructions; it is remembered with them.
-    pub(super) fn take(&mut self, asked: &Asked) -> usize {
+    /// Where a request stands: it goes on with the conversation of an earlier one that it holds whole and adds to. It is remembered.
+    pub(super) fn take(&mut self, asked: &Asked) -> Place {
         let head = json!([asked.model, asked.system, asked.tools]);
         let messages = asked.messages.iter().map(|message| json!(message));
         let row: Vec<[u8; 32]> = std::iter::once(head)
             .chain(messages)
             .map(|value| Sha256::digest(value.to_string()).into())
             .collect();
-        let shared = |other: &Vec<[u8; 32]>| {
-            let pairs = row.iter().zip(other);
-            pairs.take_while(|(a, b)| a == b).count()
+        let goes_on =
+            |(_, other): &&(u64, Vec<[u8; 32]>)| other.len() < row.len() && row.starts_with(other);
+        let before = self
+            .last
+            .iter()
+            .filter(goes_on)
+            .max_by_key(|(_, other)| other.len());
+        let place = match before {
+            Some((conversation, other)) => Place {
+                conversation: *conversation,
+                known: other.len().saturating_sub(1),
+            },
+            None => {
+                self.conversations += 1;
+                Place {
+                    conversation: self.conversations,
+                    known: 0,
+                }
+            }
         };
-        let known = self.0.iter().map(shared).max().unwrap_or(0);
-        if self.0.len() == REMEMBERED {
-            self.0.pop_front();
+        if self.last.len() == REMEMBERED {
+            self.last.pop_front();
         }
-        self.0.push_back(row);
-        known.saturating_sub(1)
+        self.last.push_back((place.conversation, row));
+        place
     }
 }

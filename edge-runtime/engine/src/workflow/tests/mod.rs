@@ -9,6 +9,7 @@ mod conformance;
 mod definitions;
 mod errors;
 mod golden_states;
+mod limits;
 mod peer;
 mod random;
 mod state;

@@ -1,0 +1,284 @@
+//! What is too much, too deep or no number at all: each line of the table in docs/workflows.md.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use super::super::{Compiled, Execution, ImageValue, VideoMeta, compile, validate};
+use super::{FixedBoxes, detection, frame};
+
+/// A workflow of these steps behind a detector and a tracker.
+fn following(steps: Vec<Json>, outputs: Vec<Json>) -> Json {
+    let mut all = vec![
+        json!({"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"}),
+        json!({"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.model.predictions"}),
+    ];
+    all.extend(steps);
+    json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": all,
+        "outputs": outputs,
+    })
+}
+
+fn on_tracks(kind: &str, name: &str) -> Json {
+    json!({"type": format!("roboflow_core/{kind}"), "name": name, "image": "$inputs.image",
+           "detections": "$steps.tracker.tracked_detections"})
+}
+
+fn line() -> Json {
+    let mut line = on_tracks("line_counter@v2", "line");
+    line["line_segment"] = json!([[0, 90], [640, 90]]);
+    line
+}
+
+fn zone(corners: Json) -> Json {
+    let mut zone = on_tracks("time_in_zone@v3", "zone");
+    zone["zone"] = corners;
+    zone
+}
+
+fn selected(name: &str, selector: &str) -> Json {
+    json!({"type": "JsonField", "name": name, "selector": selector})
+}
+
+fn compiled(definition: &Json) -> Compiled {
+    compile(definition, &BTreeMap::new()).unwrap_or_else(|errors| panic!("{errors:?}"))
+}
+
+fn class_of(definition: &Json) -> String {
+    let report = validate(definition);
+    assert!(!report.ok);
+    report.errors[0].class.clone()
+}
+
+fn chain(steps: usize) -> Json {
+    let step = |n: usize| {
+        json!({"type": "roboflow_core/expression@v1", "name": format!("s{n}"), "data": {"x": "$inputs.n"},
+        "switch": {"type": "CasesDefinition", "cases": [], "default": {"type": "StaticCaseResult", "value": n}}})
+    };
+    json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}, {"type": "WorkflowParameter", "name": "n", "default_value": 1}],
+        "steps": (0..steps).map(step).collect::<Vec<_>>(),
+        "outputs": [selected("last", &format!("$steps.s{}.output", steps - 1))],
+    })
+}
+
+#[test]
+fn a_thousand_steps_run_and_one_more_than_the_limit_is_refused() {
+    let mut run = compiled(&chain(1000)).instantiate();
+    let report = run.run(
+        frame(1, [64, 64]),
+        &[],
+        Duration::ZERO,
+        &mut FixedBoxes::three(),
+    );
+    assert_eq!(report.errors, []);
+    assert_eq!(run.outputs_json()["last"], json!(999));
+    let report = validate(&chain(2001));
+    assert_eq!(report.errors.len(), 1);
+    assert!(report.errors[0].message.contains("2000"), "{report:?}");
+}
+
+#[test]
+fn ten_megabytes_of_text_in_one_property_are_taken_and_ten_of_inputs_are_answered() {
+    let mut long = chain(1);
+    long["steps"][0]["switch"]["default"]["value"] = json!("x".repeat(10 << 20));
+    assert!(validate(&long).ok);
+    let inputs: Vec<Json> = (0..100_000)
+        .map(|n| json!({"type": "WorkflowParameter", "name": format!("parameter_{n:0>80}")}))
+        .collect();
+    let mut many = chain(1);
+    many["inputs"] = json!(inputs);
+    assert!(many.to_string().len() > 10 << 20);
+    // The image and the parameter that its step wants are not among them.
+    assert!(!validate(&many).ok);
+}
+
+/// A workflow in a workflow in a workflow …
+fn nested(depth: usize) -> Json {
+    let mut inner = chain(1);
+    for _ in 0..depth {
+        inner = json!({
+            "version": "1.0",
+            "inputs": [{"type": "WorkflowImage", "name": "image"}, {"type": "WorkflowParameter", "name": "n", "default_value": 1}],
+            "steps": [{"type": "roboflow_core/inner_workflow@v1", "name": "inner", "workflow_definition": inner,
+                       "parameter_bindings": {"image": "$inputs.image", "n": "$inputs.n"}}],
+            "outputs": [selected("last", "$steps.inner.last")],
+        });
+    }
+    inner
+}
+
+#[test]
+fn workflows_within_each_other_are_taken_to_a_depth_and_refused_beyond_it() {
+    assert_eq!(validate(&nested(1)).errors, []);
+    let deep = validate(&nested(64));
+    assert!(!deep.ok);
+    assert!(deep.errors[0].message.contains("deep"), "{deep:?}");
+}
+
+/// What boxes there are in a frame.
+fn boxes(all: &[[f64; 4]]) -> FixedBoxes {
+    let boxes = all.iter().enumerate();
+    FixedBoxes(Ok(boxes
+        .map(|(n, bbox)| detection("person", 0, 0.9, *bbox, &n.to_string()))
+        .collect()))
+}
+
+fn play(run: &mut Execution, number: u64, image: ImageValue, host: &mut FixedBoxes) {
+    let report = run.run(image, &[], Duration::from_millis(33 * number), host);
+    assert_eq!(report.errors, [], "frame {number}");
+}
+
+#[test]
+fn boxes_that_are_no_numbers_or_without_end_are_nobodys_and_spoil_nothing() {
+    let corners = json!([[0, 0], [640, 0], [640, 480], [0, 480]]);
+    let definition = following(
+        vec![line(), zone(corners)],
+        vec![
+            selected("in", "$steps.line.count_in"),
+            selected("out", "$steps.line.count_out"),
+            selected("timed", "$steps.zone.timed_detections"),
+        ],
+    );
+    let mut with = compiled(&definition).instantiate();
+    let mut without = compiled(&definition).instantiate();
+    for number in 1..60_u64 {
+        let y = 4.0 * number as f64;
+        let walker = [100.0, y, 140.0, y + 60.0];
+        let wild = [
+            [f64::NAN, 0.0, 10.0, 10.0],
+            [f64::NAN; 4],
+            [f64::NEG_INFINITY, 0.0, f64::INFINITY, 10.0],
+            [0.0, 0.0, f64::INFINITY, f64::INFINITY],
+        ];
+        let all: Vec<_> = [walker].into_iter().chain(wild).collect();
+        play(
+            &mut with,
+            number,
+            frame(number, [640, 480]),
+            &mut boxes(&all),
+        );
+        play(
+            &mut without,
+            number,
+            frame(number, [640, 480]),
+            &mut boxes(&[walker]),
+        );
+    }
+    for count in ["in", "out"] {
+        assert_eq!(
+            with.outputs_json()[count],
+            without.outputs_json()[count],
+            "{count}"
+        );
+    }
+    assert_ne!(without.outputs_json()["in"], without.outputs_json()["out"]);
+}
+
+#[test]
+fn a_zone_without_corners_or_with_two_is_refused_with_the_step() {
+    for corners in [json!([]), json!([[0, 0], [5, 5]])] {
+        let definition = following(vec![zone(corners.clone())], vec![]);
+        let report = validate(&definition);
+        let refused = report.errors.first().map(|e| e.step.clone());
+        let failed = || {
+            let mut run = compiled(&definition).instantiate();
+            let report = run.run(
+                frame(1, [640, 480]),
+                &[],
+                Duration::ZERO,
+                &mut FixedBoxes::three(),
+            );
+            report.errors.first().map(|e| Some(e.step.clone()))
+        };
+        assert_eq!(
+            refused.or_else(failed),
+            Some(Some("zone".to_owned())),
+            "{corners}"
+        );
+    }
+}
+
+/// A frame of a camera that tells no rate, at a moment of its own.
+fn timed(number: u64, seconds: f64) -> ImageValue {
+    let known = frame(number, [640, 480]);
+    let meta = VideoMeta {
+        fps: None,
+        frame_timestamp: 1_700_000_000.0 + seconds,
+        comes_from_video_file: false,
+        ..(*known.meta).clone()
+    };
+    ImageValue::new(known.pixels.clone(), meta)
+}
+
+/// Seconds of the first track in the zone.
+fn dwell(run: &Execution) -> f64 {
+    let found = run.outputs_json();
+    let first = found.pointer("/timed/predictions/0/time_in_zone");
+    first.and_then(Json::as_f64).unwrap_or(-1.0)
+}
+
+#[test]
+fn a_camera_without_a_rate_is_followed_and_time_that_runs_back_makes_no_stay_shorter_than_none() {
+    let corners = json!([[0, 0], [640, 0], [640, 480], [0, 480]]);
+    let definition = following(
+        vec![zone(corners)],
+        vec![selected("timed", "$steps.zone.timed_detections")],
+    );
+    let mut run = compiled(&definition).instantiate();
+    let standing = [[100.0, 100.0, 140.0, 200.0]];
+    let mut seconds = 0.0;
+    for number in 1..30_u64 {
+        seconds += 0.5;
+        play(
+            &mut run,
+            number,
+            timed(number, seconds),
+            &mut boxes(&standing),
+        );
+    }
+    assert!((dwell(&run) - 14.0).abs() < 1.1, "{}", dwell(&run));
+    for number in 30..60_u64 {
+        seconds -= 3.0;
+        play(
+            &mut run,
+            number,
+            timed(number, seconds),
+            &mut boxes(&standing),
+        );
+        assert!(dwell(&run) >= 0.0, "{number} {}", run.outputs_json());
+    }
+    for number in 60..80_u64 {
+        seconds += 0.5;
+        play(
+            &mut run,
+            number,
+            timed(number, seconds),
+            &mut boxes(&standing),
+        );
+        assert!(dwell(&run) >= 0.0, "{}", dwell(&run));
+    }
+}
+
+#[test]
+fn a_number_that_is_too_large_for_one_is_no_json() {
+    let text = following(vec![line()], vec![])
+        .to_string()
+        .replace("640", "1e999");
+    assert!(serde_json::from_str::<Json>(&text).is_err());
+}
+
+#[test]
+fn a_step_that_waits_for_itself_is_refused() {
+    let mut line = line();
+    line["detections"] = json!("$steps.line.detections_in");
+    assert_eq!(
+        class_of(&following(vec![line], vec![])),
+        "ExecutionGraphStructureError"
+    );
+}
