@@ -19,7 +19,7 @@ use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_detect::{Detector, OpenError};
 use watchkeeper_engine::workflow::{
     self, Array, ClassScore, Compiled, DetectRequest, Gaze, Host, ImageValue, Packed, Pictures,
-    RgbPixels, RuntimeInput, StepFailure, VideoMeta, Writing, codec,
+    PromptedMask, RgbPixels, RuntimeInput, StepFailure, VideoMeta, Writing, codec,
 };
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::frame::{Frame, FrameId, Picture};
@@ -342,6 +342,18 @@ impl Host for StillHost {
         confidence: Option<f64>,
     ) -> Result<Detections, String> {
         self.of(image, |host| host.segment(model_id, image, confidence))
+    }
+
+    fn segment_prompted(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        boxes: &[BBox],
+        several: bool,
+    ) -> Result<Vec<PromptedMask>, String> {
+        self.of(image, |host| {
+            host.segment_prompted(model_id, image, boxes, several)
+        })
     }
 
     fn depth(&mut self, model_id: &str, image: &ImageValue) -> Result<Array, String> {

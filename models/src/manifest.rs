@@ -39,6 +39,8 @@ pub struct Manifest {
     pub text: Option<TextNetwork>,
     /// A second network that finds the lines that this one reads.
     pub lines: Option<LineNetwork>,
+    /// A second network that makes masks of what this one sees, where it is told to look.
+    pub masks: Option<MaskNetwork>,
     /// Name of another model, which finds the faces that this one looks at.
     pub faces: Option<String>,
 }
@@ -105,6 +107,28 @@ pub struct LineNetwork {
     pub unclip: f32,
 }
 
+/// The network of a model that makes masks of what is pointed at: it takes what the first one answers, under the same names, and `point_coords`,
+/// `point_labels`, `mask_input` and `has_mask_input`, and answers masks and how good each is (Kirillov et al., "Segment Anything", 2023; Ravi et al.,
+/// "SAM 2", 2024).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaskNetwork {
+    /// The network.
+    pub part: Part,
+    /// Names of its outputs: masks first, and then how good each is.
+    pub outputs: Vec<String>,
+    /// What its masks cover.
+    pub cover: Cover,
+}
+
+/// What a mask of a [`MaskNetwork`] covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cover {
+    /// The input of the first network, as with SAM 2.
+    Input,
+    /// The picture: the network takes its height and width as `orig_im_size` besides, as with SAM and MobileSAM.
+    Picture,
+}
+
 /// What a model does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
@@ -130,11 +154,13 @@ pub enum Task {
     GazeEstimation,
     /// Finds objects that a step describes in words.
     ZeroShotDetection,
+    /// Says which pixels belong to what a step points at.
+    PromptedSegmentation,
 }
 
 impl Task {
     /// All of them, by their words in a manifest.
-    pub const ALL: [(&'static str, Self); 11] = [
+    pub const ALL: [(&'static str, Self); 12] = [
         ("object-detection", Self::ObjectDetection),
         ("instance-segmentation", Self::InstanceSegmentation),
         ("keypoint-detection", Self::KeypointDetection),
@@ -146,6 +172,7 @@ impl Task {
         ("depth-estimation", Self::DepthEstimation),
         ("gaze-estimation", Self::GazeEstimation),
         ("zero-shot-detection", Self::ZeroShotDetection),
+        ("prompted-segmentation", Self::PromptedSegmentation),
     ];
 
     /// The word for it in a manifest.
@@ -163,6 +190,7 @@ impl Task {
             Self::DepthEstimation => "depth-estimation",
             Self::GazeEstimation => "gaze-estimation",
             Self::ZeroShotDetection => "zero-shot-detection",
+            Self::PromptedSegmentation => "prompted-segmentation",
         }
     }
 }
@@ -350,6 +378,11 @@ pub enum DecodeKind {
         /// Degrees between two of them; the middle of all is straight ahead.
         degrees_per_bin: f32,
     },
+    /// So many tensors of any shape, which a [`MaskNetwork`] takes under the names of [`Decode::outputs`].
+    Features {
+        /// How many.
+        tensors: usize,
+    },
 }
 
 /// Which class of a reader stands for no character.
@@ -378,6 +411,7 @@ impl DecodeKind {
             Self::Segments { .. } => "segments",
             Self::Depth => "depth",
             Self::Gaze { .. } => "gaze",
+            Self::Features { .. } => "features",
         }
     }
 
@@ -395,6 +429,7 @@ impl DecodeKind {
             | Self::Depth => 1,
             Self::Yolov8Seg { .. } | Self::Detr { .. } | Self::Gaze { .. } => 2,
             Self::Nanodet { strides, .. } => 2 * strides.len(),
+            Self::Features { tensors } => *tensors,
         }
     }
 
@@ -415,6 +450,7 @@ impl DecodeKind {
             Self::Segments { .. } => Task::SemanticSegmentation,
             Self::Depth => Task::DepthEstimation,
             Self::Gaze { .. } => Task::GazeEstimation,
+            Self::Features { .. } => Task::PromptedSegmentation,
         }
     }
 }
@@ -470,7 +506,9 @@ impl Manifest {
     pub fn parts(&self) -> impl Iterator<Item = &Part> {
         let text = self.text.iter();
         let of_text = text.flat_map(|text| [&text.part, &text.vocabulary]);
-        of_text.chain(self.lines.iter().map(|lines| &lines.part))
+        of_text
+            .chain(self.lines.iter().map(|lines| &lines.part))
+            .chain(self.masks.iter().map(|masks| &masks.part))
     }
 
     /// Number of classes, unused ids included.

@@ -12,9 +12,9 @@ use serde::Deserialize;
 
 use crate::labels;
 use crate::manifest::{
-    Blank, CellPoint, ClassScores, ColourOrder, Decode, DecodeKind, DetrScores, Fill, Fit, Input,
-    Layout, Licence, LineNetwork, Manifest, ModelFile, Nms, Origin, Part, Placement, Task,
-    TextNetwork,
+    Blank, CellPoint, ClassScores, ColourOrder, Cover, Decode, DecodeKind, DetrScores, Fill, Fit,
+    Input, Layout, Licence, LineNetwork, Manifest, MaskNetwork, ModelFile, Nms, Origin, Part,
+    Placement, Task, TextNetwork,
 };
 
 /// Why a manifest was refused.
@@ -144,6 +144,7 @@ struct RawManifest {
     nms: Option<RawNms>,
     text: Option<RawText>,
     lines: Option<RawLines>,
+    masks: Option<RawMasks>,
     faces: Option<String>,
 }
 
@@ -185,6 +186,18 @@ struct RawLines {
     unclip: f32,
     widest: Option<u32>,
     input: RawInput,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMasks {
+    file: String,
+    sha256: Option<String>,
+    bytes: Option<u64>,
+    url: Option<String>,
+    #[serde(default)]
+    outputs: Vec<String>,
+    cover: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -279,6 +292,8 @@ fn ones() -> [f32; 3] {
 /// Largest input side, in pixels. A tensor of this size squared is 200 MB, which no small machine has to spare.
 const MAX_SIDE: u32 = 4096;
 const MAX_LABELS: usize = 10_000;
+/// More tensors than any published pair of networks hands on; SAM 2 has three.
+const MAX_FEATURES: usize = 8;
 /// More than the largest published readers know, Chinese ones with 18,000.
 const MAX_CHARACTERS: usize = 32_000;
 const UNIT: &str = "0.0 to 1.0";
@@ -383,6 +398,7 @@ fn check(raw: RawManifest, faults: &mut Faults) -> Option<Manifest> {
     let labels = check_names(raw.labels, done, faults);
     let text = raw.text.and_then(|text| check_text(text, done, faults));
     let lines = raw.lines.and_then(|lines| check_lines(lines, done, faults));
+    let masks = check_masks(raw.masks, done, faults);
     for (i, name) in raw.stands_for.iter().enumerate() {
         let good = !name.is_empty() && name.len() <= 64 && !name.chars().any(char::is_control);
         faults.need(
@@ -392,7 +408,13 @@ fn check(raw: RawManifest, faults: &mut Faults) -> Option<Manifest> {
             "1 to 64 characters, as a step names it, such as clip/ViT-B-32",
         );
     }
-    if let (Some(input), Some(Task::SemanticSegmentation | Task::DepthEstimation)) = (&input, done)
+    let of_pixels = [
+        Task::SemanticSegmentation,
+        Task::DepthEstimation,
+        Task::PromptedSegmentation,
+    ];
+    if let (Some(input), Some(done)) = (&input, done)
+        && of_pixels.contains(&done)
     {
         faults.need(
             input.fit != Fit::Crop,
@@ -453,6 +475,7 @@ fn check(raw: RawManifest, faults: &mut Faults) -> Option<Manifest> {
         stands_for: raw.stands_for,
         text,
         lines,
+        masks,
         faces: raw.faces,
     })
 }
@@ -466,6 +489,7 @@ fn check_confidence(raw: Option<f32>, task: Option<Task>, faults: &mut Faults) -
                 | Task::ImageTextEmbedding
                 | Task::DepthEstimation
                 | Task::GazeEstimation
+                | Task::PromptedSegmentation
         )
     );
     match raw {
@@ -498,7 +522,8 @@ fn check_names(
             Task::ImageEmbedding
             | Task::ImageTextEmbedding
             | Task::DepthEstimation
-            | Task::GazeEstimation,
+            | Task::GazeEstimation
+            | Task::PromptedSegmentation,
         ) => "it knows no classes",
         _ => "",
     };
@@ -683,6 +708,58 @@ fn check_lines(raw: RawLines, task: Option<Task>, faults: &mut Faults) -> Option
     })
 }
 
+/// The network that makes masks, which what a model sees is good for nothing without.
+fn check_masks(
+    raw: Option<RawMasks>,
+    task: Option<Task>,
+    faults: &mut Faults,
+) -> Option<MaskNetwork> {
+    let makes_masks = task == Some(Task::PromptedSegmentation);
+    let Some(raw) = raw else {
+        if makes_masks {
+            faults.add(
+                "masks",
+                DisplayOr(None::<&str>),
+                "the network that makes masks, beside one of layout features",
+            );
+        }
+        return None;
+    };
+    if task.is_some() && !makes_masks {
+        faults.add(
+            "masks",
+            DisplayOr(Some("given")),
+            "no such part but beside a network of layout features",
+        );
+        return None;
+    }
+    faults.need(
+        raw.outputs.is_empty() || raw.outputs.len() == 2,
+        "masks.outputs",
+        &raw.outputs,
+        "the names of the masks and of how good each is, or none for the file's own order",
+    );
+    let cover = faults.word(
+        "masks.cover",
+        &raw.cover,
+        &[("input", Cover::Input), ("picture", Cover::Picture)],
+    );
+    Some(MaskNetwork {
+        part: check_part(
+            "masks",
+            RawPart {
+                file: raw.file,
+                sha256: raw.sha256,
+                bytes: raw.bytes,
+                url: raw.url,
+            },
+            faults,
+        ),
+        outputs: raw.outputs,
+        cover: cover?,
+    })
+}
+
 fn check_labels(
     key: &str,
     raw: RawLabels,
@@ -853,6 +930,7 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         Segments,
         Depth,
         Gaze,
+        Features,
     }
     let kind = faults.word(
         "decode.kind",
@@ -870,6 +948,7 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
             ("segments", Kind::Segments),
             ("depth", Kind::Depth),
             ("gaze", Kind::Gaze),
+            ("features", Kind::Features),
         ],
     )?;
     let given = [
@@ -895,7 +974,7 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         Kind::Yolov8Seg => &["coefficients"],
         Kind::Yolov8Pose => &["keypoints", "has_visibility"],
         Kind::Detr | Kind::Classes | Kind::Segments => &["scores"],
-        Kind::Embedding | Kind::Depth => &[],
+        Kind::Embedding | Kind::Depth | Kind::Features => &[],
         Kind::Ctc => &["characters", "blank", "scores", "widest"],
         Kind::Gaze => &["bins", "degrees_per_bin"],
     };
@@ -1009,6 +1088,16 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
                 bins,
                 degrees_per_bin: degrees,
             }
+        }
+        Kind::Features => {
+            let tensors = raw.outputs.len();
+            faults.need(
+                (1..=MAX_FEATURES).contains(&tensors),
+                "decode.outputs",
+                &raw.outputs,
+                format!("1 to {MAX_FEATURES} names, under which the network of masks takes them"),
+            );
+            DecodeKind::Features { tensors }
         }
         Kind::Nanodet => {
             let reg_max = raw.reg_max.unwrap_or(0);
@@ -1257,6 +1346,33 @@ mod tests {
         let end = ocr.find("# Finds lines").unwrap_or_default();
         let without = format!("{}{}", &ocr[..start], &ocr[end..]);
         assert!(refused(&without).contains("`decode.characters`"));
+    }
+
+    #[test]
+    fn what_sees_for_masks_names_what_it_hands_on_and_what_makes_them() {
+        let sam = include_str!("../zoo/sam2-hiera-tiny.toml");
+        let good = Manifest::parse(Path::new("sam.toml"), sam).expect("a good manifest");
+        assert_eq!(good.decode.kind, DecodeKind::Features { tensors: 3 });
+        let parts: Vec<_> = good.parts().map(|part| part.file.as_str()).collect();
+        assert_eq!(parts, ["sam2-hiera-tiny-masks.onnx"]);
+        for (from, to, key) in [
+            ("cover = \"input\"", "cover = \"all\"", "`masks.cover`"),
+            ("\"masks\", ", "", "`masks.outputs`"),
+            ("file = \"sam2", "file = \"../sam2", "`masks.file`"),
+            ("fit = \"stretch\"", "fit = \"crop\"", "`input.fit`"),
+            (
+                "outputs = [\"high_res_feats_0\", \"high_res_feats_1\", \"image_embed\"]",
+                "",
+                "`decode.outputs`",
+            ),
+        ] {
+            let message = refused(&sam.replacen(from, to, 1));
+            assert!(message.contains(key), "{to}: {message}");
+        }
+        let (alone, masks) = sam.split_once("[masks]").unwrap_or_default();
+        assert!(refused(alone).contains("`masks` is absent"));
+        let elsewhere = refused(&format!("{GOOD}\n[masks]{masks}"));
+        assert!(elsewhere.contains("layout features"), "{elsewhere}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub const MOTION: &str = "motion";
 /// Name of the model that is taken where nobody names one and its file is there.
 pub const PREFERRED: &str = "yolox-nano";
 
-const BUILTIN: [(&str, &str); 11] = [
+const BUILTIN: [(&str, &str); 12] = [
     (
         "zoo/clip-vit-b-16.toml",
         include_str!("../zoo/clip-vit-b-16.toml"),
@@ -42,6 +42,10 @@ const BUILTIN: [(&str, &str); 11] = [
     (
         "zoo/rf-detr-nano.toml",
         include_str!("../zoo/rf-detr-nano.toml"),
+    ),
+    (
+        "zoo/sam2-hiera-tiny.toml",
+        include_str!("../zoo/sam2-hiera-tiny.toml"),
     ),
     ("zoo/yolov8n.toml", include_str!("../zoo/yolov8n.toml")),
     (

@@ -5,7 +5,7 @@
 //! falling score; no tensor type leaves this folder.
 //!
 //! Map: [`pool`] opens detectors; [`neural`] is the one over a network that finds objects or classifies, [`whole`] says other
-//! things of whole pictures, [`read`] reads them, [`gaze`] tells where faces look; `look` is one stream's way to a network and
+//! things of whole pictures, [`read`] reads them, [`gaze`] tells where faces look, [`prompted`] which pixels belong to what is pointed at; `look` is one stream's way to a network and
 //! `text` the way from words to numbers, with [`preprocess`] (planes to tensor, [`letterbox`]
 //! geometry), [`network`] (the back-end seam: [`rten`] and `ort`, chosen by [`backend`]), [`decode`] (tensors to boxes),
 //! [`nms`], and [`shared`] (streams take turns at one session); [`motion`] is the one that needs no weights.
@@ -24,6 +24,7 @@ pub mod nms;
 pub mod ort;
 pub mod pool;
 pub mod preprocess;
+pub mod prompted;
 pub mod read;
 pub mod rten;
 pub mod shared;
@@ -44,6 +45,7 @@ use watchkeeper_vision::rgb::RgbPixels;
 
 pub use backend::{BackendChoice, OrtPlaces};
 pub use decode::depth::DepthMap;
+pub use decode::prompted::PromptedMask;
 pub use decode::segments::Segment;
 pub use decode::shapes::Shape;
 pub use gaze::FaceGaze;
@@ -255,6 +257,23 @@ pub trait Detector: Send {
         out: &mut Vec<Segment>,
     ) -> Result<DetectTimes, DetectError> {
         let _ = (frame, confidence);
+        out.clear();
+        Err(self.only())
+    }
+
+    /// Puts which pixels belong to what each of these boxes shows, in pixels of the frame, into `out`, which is emptied first; without boxes, to what
+    /// the frame shows. With `several` a box may mean a part of what it shows.
+    ///
+    /// # Errors
+    /// [`DetectError`].
+    fn segment_prompted(
+        &mut self,
+        frame: &Frame,
+        boxes: &[BBox],
+        several: bool,
+        out: &mut Vec<PromptedMask>,
+    ) -> Result<DetectTimes, DetectError> {
+        let _ = (frame, boxes, several);
         out.clear();
         Err(self.only())
     }

@@ -20,6 +20,7 @@ use super::look::SharedNetwork;
 use super::motion::{MotionDetector, MotionSettings};
 use super::network::{Feed, LoadError, Network, Signature, Wanted, input_shape};
 use super::neural::{NeuralDetector, rehearse, rehearse_with};
+use super::prompted::{self, PromptedSegmenter};
 use super::read::{self, TextReader};
 use super::shared::Turnstile;
 use super::text::{self, TextEncoder, Words, WordsError};
@@ -134,6 +135,7 @@ impl DetectorPool {
                 let faces = opening.faces()?;
                 Box::new(GazeModel::new(manifest, opening.pictures()?, faces))
             }
+            Task::PromptedSegmentation => Box::new(opening.prompted()?),
         })
     }
 
@@ -269,6 +271,34 @@ impl Opening<'_> {
             Arc::clone(&self.resolved.manifest),
             network,
             lines,
+        ))
+    }
+
+    /// What makes masks of what is pointed at.
+    fn prompted(&self) -> Result<PromptedSegmenter, OpenError> {
+        let manifest = self.manifest();
+        let pictures = self.pictures()?;
+        let Some(masks) = &manifest.masks else {
+            return Err(DetectError::Backend {
+                model: manifest.name.clone(),
+                backend: pictures.enter().backend().to_owned(),
+                message: "its manifest names no network that makes masks".to_owned(),
+            }
+            .into());
+        };
+        let features = prompted::sample(manifest, &pictures)?;
+        let trial =
+            |network: &mut dyn Network| prompted::rehearse(network, manifest, masks, &features);
+        let network = self.load(
+            self.resolved.part(&masks.part),
+            &prompted::signature(manifest, masks, &features),
+            &trial,
+        )?;
+        Ok(PromptedSegmenter::new(
+            Arc::clone(&self.resolved.manifest),
+            pictures,
+            masks.clone(),
+            network,
         ))
     }
 

@@ -16,11 +16,12 @@ use watchkeeper_detect::{
     RawDetection, Shape,
 };
 use watchkeeper_engine::workflow::{
-    Array, ClassScore, DetectRequest, Gaze, Host, ImageValue, Pixels, Task, Writing,
+    Array, ClassScore, DetectRequest, Gaze, Host, ImageValue, Pixels, PromptedMask, Task, Writing,
 };
 use watchkeeper_models::manifest::Task as Does;
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Extra};
 use watchkeeper_vision::frame::{Frame, Picture};
+use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::Mask;
 
 use super::detectors::Detectors;
@@ -133,6 +134,15 @@ struct Answered {
     segments: BTreeMap<String, Answers<Detections>>,
     depths: BTreeMap<String, Answers<Array>>,
     gazes: BTreeMap<String, Answers<Vec<Gaze>>>,
+    prompted: BTreeMap<String, Answers<Prompted>>,
+}
+
+/// Masks, and what they were asked for.
+#[derive(Debug, Clone)]
+struct Prompted {
+    boxes: Vec<BBox>,
+    several: bool,
+    masks: Vec<PromptedMask>,
 }
 
 impl Answered {
@@ -144,6 +154,7 @@ impl Answered {
         self.segments.values_mut().for_each(Answers::begin);
         self.depths.values_mut().for_each(Answers::begin);
         self.gazes.values_mut().for_each(Answers::begin);
+        self.prompted.values_mut().for_each(Answers::begin);
     }
 
     /// It is over.
@@ -154,6 +165,7 @@ impl Answered {
         self.segments.values_mut().for_each(Answers::end);
         self.depths.values_mut().for_each(Answers::end);
         self.gazes.values_mut().for_each(Answers::end);
+        self.prompted.values_mut().for_each(Answers::end);
     }
 }
 
@@ -263,13 +275,26 @@ impl DetectHost {
         image: &ImageValue,
         ask: impl FnOnce(&mut Self, &Frame) -> Result<T, String>,
     ) -> Result<T, String> {
+        self.answer_if(kept, model, image, |_| true, ask)
+    }
+
+    /// The same of a question that is more than its picture: what was said last holds only where it was asked the same.
+    fn answer_if<T: Clone>(
+        &mut self,
+        kept: Kept<T>,
+        model: &str,
+        image: &ImageValue,
+        holds: impl FnOnce(&T) -> bool,
+        ask: impl FnOnce(&mut Self, &Frame) -> Result<T, String>,
+    ) -> Result<T, String> {
         let place = Place::of(image);
         let answers = kept(&mut self.answered)
             .entry(model.to_owned())
             .or_default();
         if self.hold
-            && let Some(held) = answers.for_this(place).cloned()
+            && let Some(held) = answers.for_this(place).filter(|held| holds(held))
         {
+            let held = held.clone();
             answers.asked += 1;
             return Ok(held);
         }
@@ -515,6 +540,37 @@ impl Host for DetectHost {
                 Ok(found)
             },
         )
+    }
+
+    fn segment_prompted(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        boxes: &[BBox],
+        several: bool,
+    ) -> Result<Vec<PromptedMask>, String> {
+        let said = self.answer_if(
+            |all| &mut all.prompted,
+            model_id,
+            image,
+            |held| held.several == several && held.boxes == boxes,
+            |host, frame| {
+                let mut masks = Vec::new();
+                host.ask(model_id, |model| {
+                    model.segment_prompted(frame, boxes, several, &mut masks)
+                })?;
+                let masks = masks.into_iter().map(|found| PromptedMask {
+                    mask: found.mask,
+                    confidence: f64::from(found.confidence),
+                });
+                Ok(Prompted {
+                    boxes: boxes.to_vec(),
+                    several,
+                    masks: masks.collect(),
+                })
+            },
+        )?;
+        Ok(said.masks)
     }
 
     fn depth(&mut self, model_id: &str, image: &ImageValue) -> Result<Array, String> {

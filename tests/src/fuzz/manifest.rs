@@ -38,6 +38,7 @@ fn check(manifest: &Manifest) {
                 | DecodeKind::Ctc { .. }
                 | DecodeKind::Depth
                 | DecodeKind::Gaze { .. }
+                | DecodeKind::Features { .. }
         );
     let classes = if has_none { 0..=0 } else { 1..=10_000 };
     assert!(classes.contains(&manifest.classes()));

@@ -1,6 +1,6 @@
 //! What a model does besides finding boxes, from a file to the output of a workflow: masks, points, what a whole picture shows, how well a text
-//! describes it, what is written in it, what each of its pixels is, how far away it is, where a face in it looks, and boxes of what is described in
-//! words. The networks of `tests/models` are tiny, and judge by the picture like any other; `tests/tools/tiny-models` makes them.
+//! describes it, what is written in it, what each of its pixels is, how far away it is, where a face in it looks, boxes of what is described in
+//! words, and masks of what is pointed at. The networks of `tests/models` are tiny, and judge by the picture like any other; `tests/tools/tiny-models` makes them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -288,6 +288,53 @@ fn what_is_described_in_words_is_found_under_them() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A workflow that finds the whole picture and makes masks of it, or of what the picture shows.
+fn pointing(version: &str, with_boxes: bool, several: bool) -> Value {
+    let mut masks = json!({"type": "roboflow_core/segment_anything@v1", "name": "masks", "images": "$inputs.image",
+        "version": version, "multimask_output": several});
+    if with_boxes {
+        masks["boxes"] = json!("$steps.boxes.predictions");
+    }
+    json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "boxes", "images": "$inputs.image",
+                "model_id": "bright-seg"},
+            masks,
+        ],
+        "outputs": [{"type": "JsonField", "name": "said", "selector": "$steps.masks.predictions"}],
+    })
+}
+
+#[test]
+fn masks_are_of_what_a_box_or_the_picture_shows_in_both_layouts() -> anyhow::Result<()> {
+    let bright = |x: u32, y: u32| (32..96).contains(&x) && (16..48).contains(&y);
+    for (version, class, score) in [
+        ("hiera_tiny", "thing", 0.9),
+        ("hiera_tiny", "foreground", 0.9),
+        ("hiera_small", "thing", 0.8),
+    ] {
+        let said = run(&pointing(version, class == "thing", true), bright)?;
+        let found = said["predictions"].as_array().context("a list")?;
+        ensure!(found.len() == 1 && found[0]["class"] == class, "{said:#}");
+        let sure = found[0]["confidence"].as_f64().context("a score")?;
+        ensure!((sure - score).abs() < 1e-3, "{said:#}");
+        for (name, wanted) in [("x", 63.5), ("y", 31.5), ("width", 63.0), ("height", 31.0)] {
+            let at = found[0][name].as_f64().context("a box")?;
+            ensure!(
+                (at - wanted).abs() <= 4.0,
+                "{version} {name}: {at}, {said:#}"
+            );
+        }
+    }
+    // A box that means all of what it shows: the whole picture.
+    let said = run(&pointing("hiera_tiny", true, false), bright)?;
+    let width = said["predictions"][0]["width"].as_f64();
+    ensure!(width > Some(120.0), "{said:#}");
+    Ok(())
+}
+
 #[test]
 fn a_model_that_steps_ask_for_and_that_is_not_here_says_how_to_get_one() -> anyhow::Result<()> {
     let unknown = one_step(
@@ -374,6 +421,8 @@ fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refu
         {"type": "roboflow_core/gaze@v1", "name": "gaze", "images": "$inputs.image"},
         {"type": "roboflow_core/yolo_world_model@v1", "name": "world", "images": "$inputs.image",
             "class_names": ["bright", "dark"]},
+        {"type": "roboflow_core/segment_anything@v1", "name": "masks", "images": "$inputs.image",
+            "boxes": "$steps.world.predictions"},
     ]);
     let outputs = json!([
         {"type": "JsonField", "name": "clip", "selector": "$steps.clip.most_similar_class"},
@@ -381,6 +430,7 @@ fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refu
         {"type": "JsonField", "name": "map", "selector": "$steps.map.model_id"},
         {"type": "JsonField", "name": "gaze", "selector": "$steps.gaze.yaw_degrees"},
         {"type": "JsonField", "name": "world", "selector": "$steps.world.predictions"},
+        {"type": "JsonField", "name": "masks", "selector": "$steps.masks.predictions"},
     ]);
     let all = json!({"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
         "steps": steps, "outputs": outputs});
@@ -398,7 +448,7 @@ fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refu
         let results = bench.get("/v1/pipelines/all/results").ok()?;
         let outputs = results.get("outputs")?;
         outputs
-            .get("world")
+            .get("masks")
             .is_some_and(Value::is_object)
             .then(|| outputs.clone())
     })?;

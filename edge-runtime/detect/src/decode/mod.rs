@@ -1,6 +1,6 @@
 //! Tensors to boxes, one file a family of networks; to what objects are besides ([`shapes`]); to the scores of whole pictures ([`classes`]), the
 //! numbers that stand for them ([`embedding`]), the classes of their pixels ([`segments`]) and their depth ([`depth`]); to lines of text ([`lines`])
-//! and what they say ([`ctc`]); to where a face looks ([`gaze`]).
+//! and what they say ([`ctc`]); to where a face looks ([`gaze`]); to the pixels of what is pointed at ([`prompted`]).
 //!
 //! Pure functions. They answer boxes in input pixels, neither suppressed nor clipped; the crate does that for all
 //! families alike. Invariant: whatever the numbers are, no decoder panics, and no box with a number that is not finite
@@ -14,6 +14,7 @@ pub mod embedding;
 pub mod gaze;
 pub mod lines;
 pub mod nanodet;
+pub mod prompted;
 pub mod segments;
 pub mod shapes;
 pub mod yolov8;
@@ -145,6 +146,7 @@ pub fn decode(
         DecodeKind::Segments { .. } => segments::Grid::of(&request).map(|_| ()),
         DecodeKind::Depth => depth::grid(&request).map(|_| ()),
         DecodeKind::Gaze { bins, .. } => gaze::bins(&request, *bins).map(|_| ()),
+        DecodeKind::Features { tensors } => prompted::features(outputs, *tensors),
     }
 }
 

@@ -183,10 +183,10 @@ struct Map<'a> {
 
 /// Two neighbouring places, and the share of the second.
 #[derive(Debug, Clone, Copy)]
-struct Between {
-    low: usize,
-    high: usize,
-    share: f32,
+pub(super) struct Between {
+    pub(super) low: usize,
+    pub(super) high: usize,
+    pub(super) share: f32,
 }
 
 impl<'a> Map<'a> {
@@ -262,7 +262,7 @@ impl<'a> Map<'a> {
     clippy::cast_precision_loss,
     reason = "places of an input, clamped to it"
 )]
-fn between(at: f64, side: u32, cells: usize) -> Between {
+pub(super) fn between(at: f64, side: u32, cells: usize) -> Between {
     let last = cells - 1;
     let place = at * cells as f64 / f64::from(side.max(1)) - 0.5;
     let place = place.clamp(0.0, last as f64);

@@ -26,7 +26,7 @@ pub struct ModelFacts {
 }
 
 /// Words of manifests for what a model does, and what it can be asked for.
-const TASKS: [(&str, &[Task]); 11] = [
+const TASKS: [(&str, &[Task]); 12] = [
     (DETECTION, &[Task::Boxes]),
     ("instance-segmentation", &[Task::Boxes, Task::Masks]),
     ("keypoint-detection", &[Task::Boxes, Task::Keypoints]),
@@ -41,6 +41,7 @@ const TASKS: [(&str, &[Task]); 11] = [
     ("semantic-segmentation", &[Task::Segments]),
     ("depth-estimation", &[Task::Depth]),
     ("gaze-estimation", &[Task::Gaze]),
+    ("prompted-segmentation", &[Task::Prompted]),
 ];
 const DETECTION: &str = "object-detection";
 

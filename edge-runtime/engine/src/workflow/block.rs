@@ -17,6 +17,7 @@ use serde_json::{Map, Value as Json};
 use watchkeeper_contract::effect::Effect;
 use watchkeeper_vision::detections::{DetectionId, Detections};
 use watchkeeper_vision::geometry::{Anchor, BBox};
+use watchkeeper_vision::mask::Bitmap;
 
 use super::image::ImageValue;
 use super::stateful::Memory;
@@ -62,6 +63,25 @@ pub trait Host {
         let _ = confidence;
         Err(format!(
             "model {model_id:?} can't be asked about a picture of {:?}: nothing here tells pixels apart",
+            image.size()
+        ))
+    }
+
+    /// Asks a model which pixels belong to what each of these boxes shows, in pixels of the picture: an answer for each, in their order. Without
+    /// boxes there is one answer, for what the picture shows. With `several` a box may mean a part of what it shows.
+    ///
+    /// # Errors
+    /// One sentence; the step fails for this picture.
+    fn segment_prompted(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        boxes: &[BBox],
+        several: bool,
+    ) -> Result<Vec<PromptedMask>, String> {
+        let _ = (boxes, several);
+        Err(format!(
+            "model {model_id:?} can't be asked about a picture of {:?}: nothing here makes masks of what is pointed at",
             image.size()
         ))
     }
@@ -160,6 +180,15 @@ pub struct Writing {
     pub parts: Detections,
 }
 
+/// What belongs to one thing that was pointed at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PromptedMask {
+    /// Its pixels.
+    pub mask: Bitmap,
+    /// How well the model believes that they fit, about `0.0..=1.0`.
+    pub confidence: f64,
+}
+
 /// A face and where it looks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gaze {
@@ -199,6 +228,8 @@ pub enum Task {
     Depth,
     /// Where faces look.
     Gaze,
+    /// Which pixels belong to what is pointed at.
+    Prompted,
 }
 
 impl Task {
@@ -217,6 +248,7 @@ impl Task {
             Self::Segments => "what each pixel belongs to",
             Self::Depth => "how far away things are",
             Self::Gaze => "where faces look",
+            Self::Prompted => "masks of what boxes point at",
         }
     }
 }

@@ -118,8 +118,7 @@ pub(crate) struct Elsewhere {
 
 const HOSTED: &str = "asks a vision-language model that a vendor hosts";
 const LARGE: &str = "needs a vision-language model that is no ONNX job and too large for this box";
-const SEGMENT: &str =
-    "needs a segmentation model of the SAM 2 or SAM 3 class, which is no ONNX job";
+const SEGMENT: &str = "needs SAM 3, whose networks are no ONNX job";
 const PLATFORM: &str = "writes to a Roboflow account";
 const MACHINES: &str =
     "speaks a protocol of machine controllers, for which this box carries no driver";
@@ -166,13 +165,13 @@ const FAMILIES: &[(&str, &str, Option<&str>)] = &[
     ),
     (
         "roboflow_core/segment_anything_2_video",
-        SEGMENT,
+        "follows masks with the memory of SAM 2, which is no ONNX job",
         Some("roboflow_core/byte_tracker"),
     ),
     (
         "roboflow_core/sam3",
         SEGMENT,
-        Some("roboflow_core/roboflow_instance_segmentation_model"),
+        Some("roboflow_core/segment_anything"),
     ),
     (
         "roboflow_core/sam3_interactive",

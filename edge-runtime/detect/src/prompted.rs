@@ -1,0 +1,280 @@
+//! The model that says which pixels belong to what is pointed at: one network looks at the picture, and another one makes a
+//! mask of what it saw for each box.
+//!
+//! Invariants: the first network runs once a picture, however many boxes there are; boxes come in and masks go out in pixels
+//! of the picture that was handed in.
+
+use std::sync::Arc;
+
+use watchkeeper_models::Manifest;
+use watchkeeper_models::manifest::{Cover, MaskNetwork};
+use watchkeeper_vision::frame::Frame;
+use watchkeeper_vision::geometry::BBox;
+
+use super::decode::prompted::{self, PromptedMask};
+use super::decode::{DecodeError, Request};
+use super::letterbox::Letterbox;
+use super::look::{Look, SharedNetwork, infer};
+use super::network::{Feed, Network, Signature, Tensor, Wanted, input_shape};
+use super::neural::Rehearsal;
+use super::{DetectError, DetectTimes, Detector, DetectorInfo};
+
+/// Labels of points: of none, and of the corners of a box.
+const NO_POINT: f32 = -1.0;
+const UPPER_LEFT: f32 = 2.0;
+const LOWER_RIGHT: f32 = 3.0;
+/// Pixels of the input for one place of a mask that is put in.
+const PIXELS_A_PLACE: usize = 4;
+
+/// A tensor that one network answers and the other one takes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Feature {
+    shape: Vec<usize>,
+    data: Vec<f32>,
+}
+
+/// Keeps what a network answers, in the memory of what was kept before.
+fn keep(outputs: &[Tensor<'_>], features: &mut Vec<Feature>) {
+    features.resize_with(outputs.len(), Feature::default);
+    for (feature, output) in features.iter_mut().zip(outputs) {
+        feature.shape.clear();
+        feature.shape.extend_from_slice(output.shape);
+        feature.data.clear();
+        feature.data.extend_from_slice(output.data);
+    }
+}
+
+/// What the network that looks at pictures answers about a grey one: the other one takes tensors of these shapes.
+///
+/// # Errors
+/// [`DetectError`]: the back end broke, or the outputs are not what the manifest says.
+pub(super) fn sample(
+    manifest: &Manifest,
+    network: &SharedNetwork,
+) -> Result<Vec<Feature>, DetectError> {
+    let shape = input_shape(&manifest.input);
+    let grey = vec![0.5; shape.iter().product()];
+    let mut features = Vec::new();
+    let read = &mut |outputs: &[Tensor<'_>]| {
+        prompted::features(outputs, manifest.decode.outputs.len())?;
+        keep(outputs, &mut features);
+        Ok(())
+    };
+    let ran = infer(network, &[Feed::floats(&shape, &grey)], read);
+    ran.map_err(|message| DetectError::Backend {
+        model: manifest.name.clone(),
+        backend: network.enter().backend().to_owned(),
+        message,
+    })?;
+    Ok(features)
+}
+
+/// What the file of the network that makes masks has to be.
+pub(super) fn signature<'a>(
+    manifest: &'a Manifest,
+    masks: &'a MaskNetwork,
+    features: &[Feature],
+) -> Signature<'a> {
+    let wanted = |name: &str, axes: Vec<Option<usize>>| Wanted {
+        name: Some(name.to_owned()),
+        axes,
+    };
+    let names = manifest.decode.outputs.iter().zip(features);
+    let mut inputs: Vec<Wanted> = names
+        .map(|(name, feature)| wanted(name, feature.shape.iter().copied().map(Some).collect()))
+        .collect();
+    let [batch, channel, height, width] = mask_shape(manifest);
+    inputs.extend([
+        wanted("point_coords", vec![Some(1), None, Some(2)]),
+        wanted("point_labels", vec![Some(1), None]),
+        wanted(
+            "mask_input",
+            [batch, channel, height, width].map(Some).to_vec(),
+        ),
+        wanted("has_mask_input", vec![Some(1)]),
+    ]);
+    if masks.cover == Cover::Picture {
+        inputs.push(wanted("orig_im_size", vec![Some(2)]));
+    }
+    Signature {
+        manifest: &manifest.name,
+        inputs,
+        outputs: &masks.outputs,
+    }
+}
+
+/// Shape of a mask that is put in; none ever is.
+fn mask_shape(manifest: &Manifest) -> [usize; 4] {
+    let places = |side: u32| (side as usize / PIXELS_A_PLACE).max(1);
+    let input = &manifest.input;
+    [1, 1, places(input.height), places(input.width)]
+}
+
+/// What is asked of the network that makes masks, about one box or about none.
+struct Question<'a> {
+    manifest: &'a Manifest,
+    masks: &'a MaskNetwork,
+    features: &'a [Feature],
+    /// Where the picture lies in the input of the first network.
+    place: &'a Letterbox,
+    /// The box, in pixels of the picture.
+    bbox: Option<BBox>,
+    /// Whether the box may mean a part of what it shows.
+    several: bool,
+}
+
+impl Question<'_> {
+    /// Puts it to a network, which is `run`.
+    fn ask(
+        &self,
+        run: &mut dyn FnMut(&[Feed<'_>], &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String>,
+    ) -> Result<Result<PromptedMask, DecodeError>, String> {
+        let (points, labels) = match &self.bbox {
+            None => (vec![0.0, 0.0], vec![NO_POINT]),
+            Some(bbox) => {
+                let b = self.place.to_input(bbox);
+                let corners = [b.x1, b.y1, b.x2, b.y2].map(|v| v as f32);
+                (corners.to_vec(), vec![UPPER_LEFT, LOWER_RIGHT])
+            }
+        };
+        let mask_shape = mask_shape(self.manifest);
+        let mask = vec![0.0; mask_shape.iter().product()];
+        let (points_shape, labels_shape) = ([1, labels.len(), 2], [1, labels.len()]);
+        let size = [self.place.source_height, self.place.source_width].map(|side| side as f32);
+        let of_features = self.features.iter();
+        let mut feeds: Vec<Feed<'_>> = of_features
+            .map(|feature| Feed::floats(&feature.shape, &feature.data))
+            .collect();
+        feeds.extend([
+            Feed::floats(&points_shape, &points),
+            Feed::floats(&labels_shape, &labels),
+            Feed::floats(&mask_shape, &mask),
+            Feed::floats(&[1], &[0.0]),
+        ]);
+        if self.masks.cover == Cover::Picture {
+            feeds.push(Feed::floats(&[2], &size));
+        }
+        let mut said = Err(DecodeError::Count {
+            family: "masks",
+            found: 0,
+            expected: 2,
+        });
+        run(&feeds, &mut |outputs| {
+            let request = Request::of(self.manifest, outputs, 0.0);
+            said = prompted::decode(&request, self.masks.cover, self.place, self.several);
+        })?;
+        Ok(said)
+    }
+}
+
+/// Runs the network that makes masks once.
+///
+/// # Errors
+/// [`Rehearsal`], one clause.
+pub(super) fn rehearse(
+    network: &mut dyn Network,
+    manifest: &Manifest,
+    masks: &MaskNetwork,
+    features: &[Feature],
+) -> Result<(), Rehearsal> {
+    let (width, height) = (manifest.input.width, manifest.input.height);
+    let Some(place) = Letterbox::fit(width, height, &manifest.input) else {
+        return Ok(());
+    };
+    let (right, bottom) = (f64::from(width), f64::from(height));
+    for bbox in [None, Some(BBox::new(0.0, 0.0, right / 2.0, bottom / 2.0))] {
+        let question = Question {
+            manifest,
+            masks,
+            features,
+            place: &place,
+            bbox,
+            several: true,
+        };
+        let said = question.ask(&mut |feeds, read| network.infer(feeds, read));
+        said.map_err(Rehearsal::Run)?.map_err(Rehearsal::Outputs)?;
+    }
+    Ok(())
+}
+
+/// Says which pixels belong to what is pointed at.
+#[derive(Debug)]
+pub struct PromptedSegmenter {
+    info: DetectorInfo,
+    manifest: Arc<Manifest>,
+    look: Look,
+    masks: MaskNetwork,
+    network: SharedNetwork,
+    features: Vec<Feature>,
+}
+
+impl PromptedSegmenter {
+    /// A model for one stream over networks that others may use too: the one that looks at pictures, and the one that makes masks.
+    pub(super) fn new(
+        manifest: Arc<Manifest>,
+        pictures: SharedNetwork,
+        masks: MaskNetwork,
+        network: SharedNetwork,
+    ) -> Self {
+        let look = Look::new(&manifest.name, manifest.input.clone(), pictures);
+        Self {
+            info: DetectorInfo::of(&manifest, look.backend()),
+            look,
+            manifest,
+            masks,
+            network,
+            features: Vec::new(),
+        }
+    }
+}
+
+impl Detector for PromptedSegmenter {
+    fn info(&self) -> &DetectorInfo {
+        &self.info
+    }
+
+    fn segment_prompted(
+        &mut self,
+        frame: &Frame,
+        boxes: &[BBox],
+        several: bool,
+        out: &mut Vec<PromptedMask>,
+    ) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        let (manifest, features) = (&self.manifest, &mut self.features);
+        let (place, mut times) = self.look.at(&frame.picture, &[], &mut |outputs| {
+            prompted::features(outputs, manifest.decode.outputs.len())?;
+            keep(outputs, features);
+            Ok(())
+        })?;
+        let each = boxes.iter().copied().map(Some);
+        let prompts: Vec<Option<BBox>> = if boxes.is_empty() {
+            vec![None]
+        } else {
+            each.collect()
+        };
+        for bbox in prompts {
+            let question = Question {
+                manifest: &self.manifest,
+                masks: &self.masks,
+                features: &self.features,
+                place: &place,
+                bbox,
+                several,
+            };
+            let mut took = DetectTimes::default();
+            let said = question.ask(&mut |feeds, read| {
+                let ran = infer(&self.network, feeds, &mut |outputs| {
+                    read(outputs);
+                    Ok(())
+                });
+                [took.infer, took.postprocess] = ran?;
+                Ok(())
+            });
+            let said = said.map_err(|message| self.look.failed(message))?;
+            out.push(said.map_err(|error| self.look.failed(error))?);
+            times += took;
+        }
+        Ok(times)
+    }
+}
