@@ -18,8 +18,9 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_detect::{Detector, OpenError};
 use watchkeeper_engine::workflow::{
-    self, Array, ClassScore, Compiled, DetectRequest, Gaze, Host, ImageValue, Packed, Pictures,
-    PromptedMask, RgbPixels, RuntimeInput, StepFailure, VideoMeta, Writing, codec,
+    self, Anomaly, Array, ClassScore, Compiled, DetectRequest, Features, Gaze, Host, ImageValue,
+    Layer, Packed, Pictures, PromptedMask, RgbPixels, RuntimeInput, StepFailure, VideoMeta,
+    Writing, codec,
 };
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::frame::{Frame, FrameId, Picture};
@@ -354,6 +355,19 @@ impl Host for StillHost {
         self.of(image, |host| {
             host.segment_prompted(model_id, image, boxes, several)
         })
+    }
+
+    fn features(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        layer: Layer,
+    ) -> Result<Features, String> {
+        self.of(image, |host| host.features(model_id, image, layer))
+    }
+
+    fn anomaly(&mut self, model_id: &str, image: &ImageValue) -> Result<Anomaly, String> {
+        self.of(image, |host| host.anomaly(model_id, image))
     }
 
     fn depth(&mut self, model_id: &str, image: &ImageValue) -> Result<Array, String> {

@@ -29,6 +29,16 @@ impl fmt::Debug for Sha256Sum {
 #[error("`{0}` is not a sha256 sum of 64 hexadecimal digits")]
 pub struct NotASum(String);
 
+impl Sha256Sum {
+    /// That of some bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut hasher = Hasher::default();
+        hasher.update(bytes);
+        hasher.finish()
+    }
+}
+
 impl FromStr for Sha256Sum {
     type Err = NotASum;
 

@@ -156,11 +156,13 @@ pub enum Task {
     ZeroShotDetection,
     /// Says which pixels belong to what a step points at.
     PromptedSegmentation,
+    /// Says how unusual a picture is, and each place of it.
+    AnomalyDetection,
 }
 
 impl Task {
     /// All of them, by their words in a manifest.
-    pub const ALL: [(&'static str, Self); 12] = [
+    pub const ALL: [(&'static str, Self); 13] = [
         ("object-detection", Self::ObjectDetection),
         ("instance-segmentation", Self::InstanceSegmentation),
         ("keypoint-detection", Self::KeypointDetection),
@@ -173,6 +175,7 @@ impl Task {
         ("gaze-estimation", Self::GazeEstimation),
         ("zero-shot-detection", Self::ZeroShotDetection),
         ("prompted-segmentation", Self::PromptedSegmentation),
+        ("anomaly-detection", Self::AnomalyDetection),
     ];
 
     /// The word for it in a manifest.
@@ -191,6 +194,7 @@ impl Task {
             Self::GazeEstimation => "gaze-estimation",
             Self::ZeroShotDetection => "zero-shot-detection",
             Self::PromptedSegmentation => "prompted-segmentation",
+            Self::AnomalyDetection => "anomaly-detection",
         }
     }
 }
@@ -333,6 +337,8 @@ pub enum DecodeKind {
     Classes {
         /// What makes scores of its numbers.
         scores: ClassScores,
+        /// Whether a second tensor `1 × numbers` follows: what the last layer takes.
+        has_features: bool,
     },
     /// Two tensors a level, all class tensors first: scores `0..=1`, then box sides as distributions over `reg_max + 1` bins.
     Nanodet {
@@ -383,6 +389,14 @@ pub enum DecodeKind {
         /// How many.
         tensors: usize,
     },
+    /// Two tensors: one number, the higher the more unusual the picture is, and `1 × rows × columns`, or with a further axis of one: the same of each
+    /// place of the input (Akcay et al., "Anomalib", 2022).
+    Anomaly {
+        /// From which number on a picture is unusual.
+        threshold: f32,
+        /// By how much a number over the threshold is rather sure; over 0.
+        deviation: f32,
+    },
 }
 
 /// Which class of a reader stands for no character.
@@ -412,6 +426,7 @@ impl DecodeKind {
             Self::Depth => "depth",
             Self::Gaze { .. } => "gaze",
             Self::Features { .. } => "features",
+            Self::Anomaly { .. } => "anomaly",
         }
     }
 
@@ -422,12 +437,15 @@ impl DecodeKind {
             Self::Yolox { .. }
             | Self::Yolov8 { .. }
             | Self::Yolov8Pose { .. }
-            | Self::Classes { .. }
             | Self::Embedding
             | Self::Ctc { .. }
             | Self::Segments { .. }
             | Self::Depth => 1,
-            Self::Yolov8Seg { .. } | Self::Detr { .. } | Self::Gaze { .. } => 2,
+            Self::Classes { has_features, .. } => 1 + usize::from(*has_features),
+            Self::Yolov8Seg { .. }
+            | Self::Detr { .. }
+            | Self::Gaze { .. }
+            | Self::Anomaly { .. } => 2,
             Self::Nanodet { strides, .. } => 2 * strides.len(),
             Self::Features { tensors } => *tensors,
         }
@@ -451,6 +469,7 @@ impl DecodeKind {
             Self::Depth => Task::DepthEstimation,
             Self::Gaze { .. } => Task::GazeEstimation,
             Self::Features { .. } => Task::PromptedSegmentation,
+            Self::Anomaly { .. } => Task::AnomalyDetection,
         }
     }
 }

@@ -272,6 +272,9 @@ struct RawDecode {
     widest: Option<u32>,
     bins: Option<u32>,
     degrees_per_bin: Option<f32>,
+    has_features: Option<bool>,
+    threshold: Option<f32>,
+    deviation: Option<f32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -412,6 +415,7 @@ fn check(raw: RawManifest, faults: &mut Faults) -> Option<Manifest> {
         Task::SemanticSegmentation,
         Task::DepthEstimation,
         Task::PromptedSegmentation,
+        Task::AnomalyDetection,
     ];
     if let (Some(input), Some(done)) = (&input, done)
         && of_pixels.contains(&done)
@@ -490,6 +494,7 @@ fn check_confidence(raw: Option<f32>, task: Option<Task>, faults: &mut Faults) -
                 | Task::DepthEstimation
                 | Task::GazeEstimation
                 | Task::PromptedSegmentation
+                | Task::AnomalyDetection
         )
     );
     match raw {
@@ -523,7 +528,8 @@ fn check_names(
             | Task::ImageTextEmbedding
             | Task::DepthEstimation
             | Task::GazeEstimation
-            | Task::PromptedSegmentation,
+            | Task::PromptedSegmentation
+            | Task::AnomalyDetection,
         ) => "it knows no classes",
         _ => "",
     };
@@ -931,6 +937,7 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         Depth,
         Gaze,
         Features,
+        Anomaly,
     }
     let kind = faults.word(
         "decode.kind",
@@ -949,6 +956,7 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
             ("depth", Kind::Depth),
             ("gaze", Kind::Gaze),
             ("features", Kind::Features),
+            ("anomaly", Kind::Anomaly),
         ],
     )?;
     let given = [
@@ -966,6 +974,9 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         ("widest", raw.widest.is_some()),
         ("bins", raw.bins.is_some()),
         ("degrees_per_bin", raw.degrees_per_bin.is_some()),
+        ("has_features", raw.has_features.is_some()),
+        ("threshold", raw.threshold.is_some()),
+        ("deviation", raw.deviation.is_some()),
     ];
     let used: &[&str] = match kind {
         Kind::Yolox => &["strides"],
@@ -973,7 +984,9 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         Kind::Nanodet => &["strides", "reg_max", "cell", "sigmoid"],
         Kind::Yolov8Seg => &["coefficients"],
         Kind::Yolov8Pose => &["keypoints", "has_visibility"],
-        Kind::Detr | Kind::Classes | Kind::Segments => &["scores"],
+        Kind::Classes => &["scores", "has_features"],
+        Kind::Detr | Kind::Segments => &["scores"],
+        Kind::Anomaly => &["threshold", "deviation"],
         Kind::Embedding | Kind::Depth | Kind::Features => &[],
         Kind::Ctc => &["characters", "blank", "scores", "widest"],
         Kind::Gaze => &["bins", "degrees_per_bin"],
@@ -1031,6 +1044,7 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         }
         Kind::Classes => DecodeKind::Classes {
             scores: class_scores(raw.scores.as_deref(), faults)?,
+            has_features: raw.has_features.unwrap_or(false),
         },
         Kind::Segments => DecodeKind::Segments {
             scores: class_scores(raw.scores.as_deref(), faults)?,
@@ -1098,6 +1112,26 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
                 format!("1 to {MAX_FEATURES} names, under which the network of masks takes them"),
             );
             DecodeKind::Features { tensors }
+        }
+        Kind::Anomaly => {
+            let threshold = raw.threshold.unwrap_or(f32::NAN);
+            faults.need(
+                threshold.is_finite(),
+                "decode.threshold",
+                DisplayOr(raw.threshold),
+                "the score from which on a picture is unusual",
+            );
+            let deviation = raw.deviation.unwrap_or(1.0);
+            faults.need(
+                deviation.is_finite() && deviation > 0.0,
+                "decode.deviation",
+                deviation,
+                "a number over 0: by how much a score over the threshold is rather sure",
+            );
+            DecodeKind::Anomaly {
+                threshold,
+                deviation,
+            }
         }
         Kind::Nanodet => {
             let reg_max = raw.reg_max.unwrap_or(0);

@@ -37,13 +37,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchkeeper_models::Manifest;
 use watchkeeper_models::manifest::Task;
+use watchkeeper_models::{Manifest, Sha256Sum};
 use watchkeeper_vision::frame::Frame;
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::rgb::RgbPixels;
 
 pub use backend::{BackendChoice, OrtPlaces};
+pub use decode::anomaly::Anomaly;
 pub use decode::depth::DepthMap;
 pub use decode::prompted::PromptedMask;
 pub use decode::segments::Segment;
@@ -115,6 +116,8 @@ pub struct DetectorInfo {
     /// Whether it compares a picture with those before (the motion detector): one value serves one step that sees the same
     /// place in every frame.
     pub follows_one_picture: bool,
+    /// Tells numbers that it makes of pictures from those of others: a digest of its name and of the picture that it wants.
+    pub space: Option<Sha256Sum>,
 }
 
 impl DetectorInfo {
@@ -127,8 +130,27 @@ impl DetectorInfo {
             labels: manifest.labels.clone(),
             knows_classes: true,
             follows_one_picture: false,
+            space: Some(space(manifest)),
         }
     }
+}
+
+/// A digest of what makes numbers of pictures comparable: the name of the model, and all that is done to a picture before it sees it.
+fn space(manifest: &Manifest) -> Sha256Sum {
+    let input = &manifest.input;
+    let described = format!(
+        "{} {}x{} {:?} {:?} {} {:?} {:?} {:?}",
+        manifest.name,
+        input.width,
+        input.height,
+        input.layout,
+        input.colour,
+        input.scale,
+        input.mean,
+        input.std,
+        input.fit
+    );
+    Sha256Sum::of(described.as_bytes())
 }
 
 /// Time spent in one detection, by part.
@@ -233,6 +255,31 @@ pub trait Detector: Send {
     fn embed(&mut self, frame: &Frame, out: &mut Vec<f32>) -> Result<DetectTimes, DetectError> {
         let _ = frame;
         out.clear();
+        Err(self.only())
+    }
+
+    /// Puts what the last layer of a model takes into `out`, which is emptied first, or with `logits` what it makes of that.
+    ///
+    /// # Errors
+    /// [`DetectError`].
+    fn features(
+        &mut self,
+        frame: &Frame,
+        logits: bool,
+        out: &mut Vec<f32>,
+    ) -> Result<DetectTimes, DetectError> {
+        let _ = (frame, logits);
+        out.clear();
+        Err(self.only())
+    }
+
+    /// Puts how unusual a frame is into `out`.
+    ///
+    /// # Errors
+    /// [`DetectError`].
+    fn anomaly(&mut self, frame: &Frame, out: &mut Anomaly) -> Result<DetectTimes, DetectError> {
+        let _ = frame;
+        *out = Anomaly::default();
         Err(self.only())
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use watchkeeper_models::Manifest;
-use watchkeeper_models::manifest::{DecodeKind, Task};
+use watchkeeper_models::manifest::{ClassScores, DecodeKind, Task};
 use watchkeeper_vision::frame::Frame;
 
 use super::decode::shapes::{Shape, Shapes};
@@ -187,11 +187,42 @@ impl Detector for NeuralDetector {
 
     fn classify(&mut self, frame: &Frame, out: &mut Vec<f32>) -> Result<DetectTimes, DetectError> {
         out.clear();
-        let DecodeKind::Classes { scores } = self.manifest.decode.kind else {
+        let DecodeKind::Classes { scores, .. } = self.manifest.decode.kind else {
             return Err(self.only());
         };
         let (_, times) = self.look.at(&frame.picture, &[], &mut |outputs| {
             decode::scores(&self.manifest, scores, outputs, out)
+        })?;
+        Ok(times)
+    }
+
+    fn features(
+        &mut self,
+        frame: &Frame,
+        logits: bool,
+        out: &mut Vec<f32>,
+    ) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        let DecodeKind::Classes {
+            scores,
+            has_features,
+        } = self.manifest.decode.kind
+        else {
+            return Err(self.only());
+        };
+        if logits && scores == ClassScores::Plain {
+            return Err(self.look.failed(
+                "its file puts out scores and no logits: export it without its softmax, and say scores = \"softmax\" in its manifest",
+            ));
+        }
+        if !logits && !has_features {
+            return Err(self.look.failed(
+                "its file does not put out what its last layer takes: export it with that as a second output, and say has_features = true \
+                 in its manifest",
+            ));
+        }
+        let (_, times) = self.look.at(&frame.picture, &[], &mut |outputs| {
+            decode::features(&self.manifest, logits, outputs, out)
         })?;
         Ok(times)
     }

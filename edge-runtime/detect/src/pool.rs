@@ -126,7 +126,8 @@ impl DetectorPool {
             Task::ImageEmbedding
             | Task::ImageTextEmbedding
             | Task::SemanticSegmentation
-            | Task::DepthEstimation => {
+            | Task::DepthEstimation
+            | Task::AnomalyDetection => {
                 let words = opening.words()?;
                 Box::new(WholePictures::new(manifest, opening.pictures()?, words))
             }

@@ -1,5 +1,5 @@
 //! Models that say something of whole pictures besides classes: numbers that stand for it, what each pixel belongs to, how far
-//! away everything is.
+//! away everything is, how unusual it is.
 //!
 //! Invariant: each answers its own question and refuses every other one by its name; what comes out is in pixels of the
 //! picture that was handed in.
@@ -10,6 +10,7 @@ use watchkeeper_models::Manifest;
 use watchkeeper_models::manifest::DecodeKind;
 use watchkeeper_vision::frame::Frame;
 
+use super::decode::anomaly::{self, Anomaly};
 use super::decode::depth::DepthMap;
 use super::decode::segments::{Segment, Telling};
 use super::decode::{Request, depth, embedding, segments};
@@ -61,6 +62,48 @@ impl Detector for WholePictures {
         let manifest = &self.manifest;
         let (_, times) = self.look.at(&frame.picture, &[], &mut |outputs| {
             embedding::decode(&Request::of(manifest, outputs, 0.0), out)
+        })?;
+        Ok(times)
+    }
+
+    fn features(
+        &mut self,
+        frame: &Frame,
+        logits: bool,
+        out: &mut Vec<f32>,
+    ) -> Result<DetectTimes, DetectError> {
+        if logits {
+            return Err(self.look.failed("it has no logits, as it knows no classes"));
+        }
+        self.embed(frame, out)
+    }
+
+    fn anomaly(&mut self, frame: &Frame, out: &mut Anomaly) -> Result<DetectTimes, DetectError> {
+        *out = Anomaly::default();
+        let DecodeKind::Anomaly {
+            threshold,
+            deviation,
+        } = self.manifest.decode.kind
+        else {
+            return Err(self.only());
+        };
+        let picture = &frame.picture;
+        let unusable = DetectError::Picture {
+            width: picture.width,
+            height: picture.height,
+        };
+        let manifest = &self.manifest;
+        let place = Letterbox::fit(picture.width, picture.height, &manifest.input);
+        let place = place.ok_or(unusable)?;
+        let (_, times) = self.look.at(picture, &[], &mut |outputs| {
+            let (score, map) = anomaly::decode(&Request::of(manifest, outputs, 0.0), &place)?;
+            *out = Anomaly {
+                score,
+                threshold,
+                deviation,
+                map,
+            };
+            Ok(())
         })?;
         Ok(times)
     }

@@ -16,8 +16,10 @@ use watchkeeper_detect::{
     RawDetection, Shape,
 };
 use watchkeeper_engine::workflow::{
-    Array, ClassScore, DetectRequest, Gaze, Host, ImageValue, Pixels, PromptedMask, Task, Writing,
+    Anomaly, Array, ClassScore, DetectRequest, Features, Gaze, Host, ImageValue, Layer, Pixels,
+    PromptedMask, Task, Writing,
 };
+use watchkeeper_models::Sha256Sum;
 use watchkeeper_models::manifest::Task as Does;
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Extra};
 use watchkeeper_vision::frame::{Frame, Picture};
@@ -135,6 +137,8 @@ struct Answered {
     depths: BTreeMap<String, Answers<Array>>,
     gazes: BTreeMap<String, Answers<Vec<Gaze>>>,
     prompted: BTreeMap<String, Answers<Prompted>>,
+    features: BTreeMap<String, Answers<(Layer, Features)>>,
+    anomalies: BTreeMap<String, Answers<Anomaly>>,
 }
 
 /// Masks, and what they were asked for.
@@ -155,6 +159,8 @@ impl Answered {
         self.depths.values_mut().for_each(Answers::begin);
         self.gazes.values_mut().for_each(Answers::begin);
         self.prompted.values_mut().for_each(Answers::begin);
+        self.features.values_mut().for_each(Answers::begin);
+        self.anomalies.values_mut().for_each(Answers::begin);
     }
 
     /// It is over.
@@ -166,6 +172,8 @@ impl Answered {
         self.depths.values_mut().for_each(Answers::end);
         self.gazes.values_mut().for_each(Answers::end);
         self.prompted.values_mut().for_each(Answers::end);
+        self.features.values_mut().for_each(Answers::end);
+        self.anomalies.values_mut().for_each(Answers::end);
     }
 }
 
@@ -571,6 +579,53 @@ impl Host for DetectHost {
             },
         )?;
         Ok(said.masks)
+    }
+
+    fn features(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        layer: Layer,
+    ) -> Result<Features, String> {
+        let (_, said) = self.answer_if(
+            |all| &mut all.features,
+            model_id,
+            image,
+            |(held, _)| *held == layer,
+            |host, frame| {
+                let (mut numbers, logits) = (Vec::new(), layer == Layer::Logits);
+                host.ask(model_id, |model| {
+                    model.features(frame, logits, &mut numbers)
+                })?;
+                let of_model = host.detectors.asked(model_id)?.info().space;
+                let of_model = of_model.map_or_else(String::new, |sum| sum.to_string());
+                let described = format!("{of_model} {layer:?} {}", numbers.len());
+                let space = Sha256Sum::of(described.as_bytes()).to_string();
+                Ok((layer, Features { numbers, space }))
+            },
+        )?;
+        Ok(said)
+    }
+
+    fn anomaly(&mut self, model_id: &str, image: &ImageValue) -> Result<Anomaly, String> {
+        self.answer(
+            |all| &mut all.anomalies,
+            model_id,
+            image,
+            |host, frame| {
+                let mut found = watchkeeper_detect::Anomaly::default();
+                host.ask(model_id, |model| model.anomaly(frame, &mut found))?;
+                let map = Array::new(found.map.size.to_vec(), found.map.data);
+                Ok(Anomaly {
+                    score: f64::from(found.score),
+                    threshold: f64::from(found.threshold),
+                    deviation: f64::from(found.deviation),
+                    map: map.ok_or_else(|| {
+                        format!("model {model_id:?} gave a map that is not whole")
+                    })?,
+                })
+            },
+        )
     }
 
     fn depth(&mut self, model_id: &str, image: &ImageValue) -> Result<Array, String> {

@@ -133,7 +133,7 @@ pub(super) fn decoders(input: &[u8]) {
 
 /// What a classifier says are scores, one a class.
 fn scores(manifest: &Manifest, outputs: &[Tensor<'_>]) {
-    if let DecodeKind::Classes { scores: kind } = manifest.decode.kind {
+    if let DecodeKind::Classes { scores: kind, .. } = manifest.decode.kind {
         let mut out = Vec::new();
         decode::scores(manifest, kind, outputs, &mut out)
             .expect("what was taken before is taken again");

@@ -39,6 +39,7 @@ fn check(manifest: &Manifest) {
                 | DecodeKind::Depth
                 | DecodeKind::Gaze { .. }
                 | DecodeKind::Features { .. }
+                | DecodeKind::Anomaly { .. }
         );
     let classes = if has_none { 0..=0 } else { 1..=10_000 };
     assert!(classes.contains(&manifest.classes()));

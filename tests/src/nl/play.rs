@@ -365,6 +365,7 @@ impl Stage<'_> {
                 labels: labels.into_iter().map(Arc::from).collect(),
                 knows_classes: !is_motion,
                 follows_one_picture: is_motion,
+                space: None,
             },
             size,
             actors,

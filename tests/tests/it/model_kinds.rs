@@ -1,6 +1,6 @@
 //! What a model does besides finding boxes, from a file to the output of a workflow: masks, points, what a whole picture shows, how well a text
 //! describes it, what is written in it, what each of its pixels is, how far away it is, where a face in it looks, boxes of what is described in
-//! words, and masks of what is pointed at. The networks of `tests/models` are tiny, and judge by the picture like any other; `tests/tools/tiny-models` makes them.
+//! words, masks of what is pointed at, what its classes are made of, and how unusual a picture is. The networks of `tests/models` are tiny, and judge by the picture like any other; `tests/tools/tiny-models` makes them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -288,6 +288,65 @@ fn what_is_described_in_words_is_found_under_them() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[test]
+fn what_a_classifier_judges_by_is_told_by_one_that_puts_it_out() -> anyhow::Result<()> {
+    let asking = |model: &str, output_type: &str| {
+        one_step(
+            json!({"type": "roboflow_core/embedding_model@v1", "data": "$inputs.image", "model_id": model,
+            "output_type": output_type}),
+        )
+    };
+    let said = run_on(&asking("bright-look", "feature_vector"), |_, _| 51)?;
+    let each = said["embedding"].as_array().context("numbers")?;
+    let is_fifth = |n: &Value| n.as_f64().is_some_and(|n| (n - 0.2).abs() < 0.01);
+    ensure!(each.len() == 3 && each.iter().all(is_fifth), "{said:#}");
+    let logits = run_on(&asking("bright-look", "logits"), |_, _| 51)?;
+    let bright = logits["embedding"][1].as_f64().context("a number")?;
+    ensure!((bright + 2.4).abs() < 0.05, "{logits:#}");
+    let space = |said: &Value| said["embedding_info"]["space_id"].clone();
+    ensure!(space(&said) != space(&logits), "{said:#} {logits:#}");
+    let (none, errors) = tried(&asking("bright-class", "feature_vector"), |_, _| 0)?;
+    ensure!(
+        none.is_none() && errors.contains("has_features = true"),
+        "{errors}"
+    );
+    Ok(())
+}
+
+#[test]
+fn how_unusual_a_picture_is_comes_with_where() -> anyhow::Result<()> {
+    let workflow = one_step(
+        json!({"type": "roboflow_core/anomaly_detection_model@v1", "images": "$inputs.image",
+        "model_id": "bright-odd"}),
+    );
+    let said = run_on(&workflow, |_, _| 128)?;
+    ensure!(
+        said["is_anomalous"] == false && said["predictions"]["top"] == "normal",
+        "{said:#}"
+    );
+    let said = run_on(&workflow, |x, y| if x >= 96 && y < 16 { 255 } else { 128 })?;
+    ensure!(
+        said["is_anomalous"] == true && said["predictions"]["top"] == "anomalous",
+        "{said:#}"
+    );
+    let at = |x: usize, y: usize| said["anomaly_map"][y][x].as_f64();
+    ensure!(
+        at(112, 8) > Some(0.45) && at(16, 48) < Some(0.05),
+        "{:?} {:?}",
+        at(112, 8),
+        at(16, 48)
+    );
+    let (none, errors) = tried(
+        &asking("roboflow_classification_model@v2", "bright-odd"),
+        |_, _| 0,
+    )?;
+    ensure!(
+        none.is_none() && errors.contains("anomaly-detection"),
+        "{errors}"
+    );
+    Ok(())
+}
+
 /// A workflow that finds the whole picture and makes masks of it, or of what the picture shows.
 fn pointing(version: &str, with_boxes: bool, several: bool) -> Value {
     let mut masks = json!({"type": "roboflow_core/segment_anything@v1", "name": "masks", "images": "$inputs.image",
@@ -421,6 +480,8 @@ fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refu
         {"type": "roboflow_core/gaze@v1", "name": "gaze", "images": "$inputs.image"},
         {"type": "roboflow_core/yolo_world_model@v1", "name": "world", "images": "$inputs.image",
             "class_names": ["bright", "dark"]},
+        {"type": "roboflow_core/embedding_model@v1", "name": "look", "data": "$inputs.image", "model_id": "bright-look"},
+        {"type": "roboflow_core/anomaly_detection_model@v1", "name": "odd", "images": "$inputs.image", "model_id": "bright-odd"},
         {"type": "roboflow_core/segment_anything@v1", "name": "masks", "images": "$inputs.image",
             "boxes": "$steps.world.predictions"},
     ]);
@@ -430,6 +491,8 @@ fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refu
         {"type": "JsonField", "name": "map", "selector": "$steps.map.model_id"},
         {"type": "JsonField", "name": "gaze", "selector": "$steps.gaze.yaw_degrees"},
         {"type": "JsonField", "name": "world", "selector": "$steps.world.predictions"},
+        {"type": "JsonField", "name": "look", "selector": "$steps.look.embedding"},
+        {"type": "JsonField", "name": "odd", "selector": "$steps.odd.is_anomalous"},
         {"type": "JsonField", "name": "masks", "selector": "$steps.masks.predictions"},
     ]);
     let all = json!({"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
@@ -454,6 +517,10 @@ fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refu
     })?;
     ensure!(
         outputs["clip"] == "bright" || outputs["clip"] == "dark",
+        "{outputs:#}"
+    );
+    ensure!(
+        outputs["look"].is_array() && outputs["odd"].is_boolean(),
         "{outputs:#}"
     );
     ensure!(

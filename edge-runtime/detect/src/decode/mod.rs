@@ -1,11 +1,12 @@
 //! Tensors to boxes, one file a family of networks; to what objects are besides ([`shapes`]); to the scores of whole pictures ([`classes`]), the
-//! numbers that stand for them ([`embedding`]), the classes of their pixels ([`segments`]) and their depth ([`depth`]); to lines of text ([`lines`])
+//! numbers that stand for them ([`embedding`]), how unusual they are ([`anomaly`]), the classes of their pixels ([`segments`]) and their depth ([`depth`]); to lines of text ([`lines`])
 //! and what they say ([`ctc`]); to where a face looks ([`gaze`]); to the pixels of what is pointed at ([`prompted`]).
 //!
 //! Pure functions. They answer boxes in input pixels, neither suppressed nor clipped; the crate does that for all
 //! families alike. Invariant: whatever the numbers are, no decoder panics, and no box with a number that is not finite
 //! comes out; a tensor of an unexpected shape is an error that names both shapes.
 
+pub mod anomaly;
 pub mod classes;
 pub mod ctc;
 pub mod depth;
@@ -133,7 +134,17 @@ pub fn decode(
             };
             yolov8::decode(&request, kind.name(), kind.tensors(), column, out)
         }
-        DecodeKind::Classes { scores } => classes::decode(&request, *scores, &mut Vec::new()),
+        DecodeKind::Classes {
+            scores,
+            has_features,
+        } => {
+            let [first, second] = request.halves(kind)?;
+            classes::decode(&first, *scores, &mut Vec::new())?;
+            if *has_features {
+                embedding::decode(&second, &mut Vec::new())?;
+            }
+            Ok(())
+        }
         DecodeKind::Nanodet {
             strides,
             reg_max,
@@ -147,6 +158,7 @@ pub fn decode(
         DecodeKind::Depth => depth::grid(&request).map(|_| ()),
         DecodeKind::Gaze { bins, .. } => gaze::bins(&request, *bins).map(|_| ()),
         DecodeKind::Features { tensors } => prompted::features(outputs, *tensors),
+        DecodeKind::Anomaly { .. } => anomaly::check(&request),
     }
 }
 
@@ -160,7 +172,24 @@ pub fn scores(
     outputs: &[Tensor<'_>],
     out: &mut Vec<f32>,
 ) -> Result<(), DecodeError> {
-    classes::decode(&Request::of(manifest, outputs, 0.0), scores, out)
+    let request = Request::of(manifest, outputs, 0.0);
+    let [first, _] = request.halves(&manifest.decode.kind)?;
+    classes::decode(&first, scores, out)
+}
+
+/// The numbers of a classifier before they become scores, or those behind them, into `out`, which is emptied first.
+///
+/// # Errors
+/// [`DecodeError`]: the tensor is no row of numbers, or is not there.
+pub fn features(
+    manifest: &Manifest,
+    logits: bool,
+    outputs: &[Tensor<'_>],
+    out: &mut Vec<f32>,
+) -> Result<(), DecodeError> {
+    let request = Request::of(manifest, outputs, 0.0);
+    let [first, second] = request.halves(&manifest.decode.kind)?;
+    embedding::decode(if logits { &first } else { &second }, out)
 }
 
 /// What decoders of networks are told that look at no picture, or whose classes nobody counts.
@@ -185,6 +214,21 @@ impl<'a> Request<'a> {
             confidence,
             outputs,
         }
+    }
+
+    /// The first output for itself, and those behind it, if there are as many as the family has.
+    fn halves(&self, kind: &DecodeKind) -> Result<[Self; 2], DecodeError> {
+        let (found, expected) = (self.outputs.len(), kind.tensors());
+        let family = kind.name();
+        if found != expected {
+            return Err(DecodeError::Count {
+                family,
+                found,
+                expected,
+            });
+        }
+        let (first, rest) = self.outputs.split_at(found.min(1));
+        Ok([first, rest].map(|outputs| Self { outputs, ..*self }))
     }
 
     /// The outputs, if there are `N` of them.

@@ -113,6 +113,7 @@ impl MotionDetector {
                 labels: Arc::from([Arc::from(MODEL)]),
                 knows_classes: false,
                 follows_one_picture: true,
+                space: None,
             },
             absorb: Absorb {
                 object,

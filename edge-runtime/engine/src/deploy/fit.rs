@@ -26,22 +26,23 @@ pub struct ModelFacts {
 }
 
 /// Words of manifests for what a model does, and what it can be asked for.
-const TASKS: [(&str, &[Task]); 12] = [
+const TASKS: [(&str, &[Task]); 13] = [
     (DETECTION, &[Task::Boxes]),
     ("instance-segmentation", &[Task::Boxes, Task::Masks]),
     ("keypoint-detection", &[Task::Boxes, Task::Keypoints]),
     ("zero-shot-detection", &[Task::Described]),
-    ("classification", &[Task::Classes]),
+    ("classification", &[Task::Classes, Task::Features]),
     (
         "image-text-embedding",
-        &[Task::Numbers, Task::NumbersOfTexts],
+        &[Task::Numbers, Task::NumbersOfTexts, Task::Features],
     ),
-    ("image-embedding", &[Task::Numbers]),
+    ("image-embedding", &[Task::Numbers, Task::Features]),
     ("text-reading", &[Task::Writing]),
     ("semantic-segmentation", &[Task::Segments]),
     ("depth-estimation", &[Task::Depth]),
     ("gaze-estimation", &[Task::Gaze]),
     ("prompted-segmentation", &[Task::Prompted]),
+    ("anomaly-detection", &[Task::Anomaly]),
 ];
 const DETECTION: &str = "object-detection";
 

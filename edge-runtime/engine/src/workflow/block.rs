@@ -115,6 +115,34 @@ pub trait Host {
         ))
     }
 
+    /// Asks a model for what its classes are made of.
+    ///
+    /// # Errors
+    /// One sentence; the step fails for this picture.
+    fn features(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        layer: Layer,
+    ) -> Result<Features, String> {
+        let _ = layer;
+        Err(format!(
+            "model {model_id:?} can't be asked about a picture of {:?}: nothing here tells what classes are made of",
+            image.size()
+        ))
+    }
+
+    /// Asks a model how unusual a picture is, and each place of it.
+    ///
+    /// # Errors
+    /// One sentence; the step fails for this picture.
+    fn anomaly(&mut self, model_id: &str, image: &ImageValue) -> Result<Anomaly, String> {
+        Err(format!(
+            "model {model_id:?} can't be asked about a picture of {:?}: nothing here tells what is unusual",
+            image.size()
+        ))
+    }
+
     /// Asks a model for the numbers that stand for a picture.
     ///
     /// # Errors
@@ -189,6 +217,37 @@ pub struct PromptedMask {
     pub confidence: f64,
 }
 
+/// Which numbers of a model are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layer {
+    /// What its last layer takes: they are alike for pictures that look alike.
+    Last,
+    /// What its last layer makes of them: one a class, before they become scores.
+    Logits,
+}
+
+/// Numbers of a model.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Features {
+    /// The numbers.
+    pub numbers: Vec<f32>,
+    /// Tells numbers that can be compared with each other from others: the same for the same layer of the same model.
+    pub space: String,
+}
+
+/// How unusual a picture is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Anomaly {
+    /// The higher, the more unusual; in the model's own measure.
+    pub score: f64,
+    /// From which score on a picture is unusual, as the model's makers found.
+    pub threshold: f64,
+    /// By how much a score over the threshold is rather sure; over 0.
+    pub deviation: f64,
+    /// The same of each place: rows of numbers over the whole picture, of any size.
+    pub map: Array,
+}
+
 /// A face and where it looks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gaze {
@@ -230,6 +289,10 @@ pub enum Task {
     Gaze,
     /// Which pixels belong to what is pointed at.
     Prompted,
+    /// What its classes are made of.
+    Features,
+    /// How unusual the picture is.
+    Anomaly,
 }
 
 impl Task {
@@ -249,6 +312,8 @@ impl Task {
             Self::Depth => "how far away things are",
             Self::Gaze => "where faces look",
             Self::Prompted => "masks of what boxes point at",
+            Self::Features => "what its classes are made of",
+            Self::Anomaly => "how unusual a picture is",
         }
     }
 }

@@ -55,7 +55,9 @@ use watchkeeper_contract::workflow::{
     OutputInfo, OutputKinds, StepDims, ValidateReport, WorkflowError,
 };
 
-pub use block::{ClassScore, DetectRequest, Gaze, Host, PromptedMask, Task, Writing};
+pub use block::{
+    Anomaly, ClassScore, DetectRequest, Features, Gaze, Host, Layer, PromptedMask, Task, Writing,
+};
 pub use catalogue::{NotHere, catalogue, details, missing, not_here};
 pub use definition::ENGINE_VERSION;
 pub use error::ErrorClass;

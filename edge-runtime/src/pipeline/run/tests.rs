@@ -80,6 +80,7 @@ fn info(class: &str, follows_one_picture: bool) -> DetectorInfo {
         labels: Arc::from([Arc::from(class)]),
         knows_classes: !follows_one_picture,
         follows_one_picture,
+        space: None,
     }
 }
 

@@ -136,7 +136,7 @@ impl Block for Classify {
 }
 
 /// What both kinds of results begin with.
-fn head(image: &ImageValue, id: &str, r#type: &str) -> Vec<(&'static str, Value)> {
+pub(super) fn head(image: &ImageValue, id: &str, r#type: &str) -> Vec<(&'static str, Value)> {
     let [width, height] = image.size().map(|n| Value::Int(n.into()));
     vec![
         ("image", Value::dict([("width", width), ("height", height)])),
@@ -148,7 +148,7 @@ fn head(image: &ImageValue, id: &str, r#type: &str) -> Vec<(&'static str, Value)
 }
 
 /// A result with one label: the classes that are likely enough, best first, and the best of all.
-fn with_one(image: &ImageValue, id: &str, mut scores: Vec<ClassScore>, least: f64) -> Value {
+pub(super) fn with_one(image: &ImageValue, id: &str, mut scores: Vec<ClassScore>, least: f64) -> Value {
     scores.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     let mut map = head(image, id, "classification");
     let best = scores.first();

@@ -93,15 +93,15 @@ fn normalised(depth: &Array) -> Result<Array, String> {
     clippy::cast_sign_loss,
     reason = "places in a picture, clamped to it"
 )]
-fn stretched(depth: &Array, [width, height]: [u32; 2]) -> Result<Array, String> {
+pub(super) fn stretched(depth: &Array, [width, height]: [u32; 2]) -> Result<Array, String> {
     let &[rows, columns] = depth.shape() else {
         return Err(format!(
-            "the depth has to be rows of numbers, and is an array of {:?}",
+            "the model has to say rows of numbers, and said an array of {:?}",
             depth.shape()
         ));
     };
     if rows == 0 || columns == 0 {
-        return Err("the depth has no numbers".to_owned());
+        return Err("the model said no numbers".to_owned());
     }
     // The places around a pixel's middle, and the share of the second.
     let around = |pixel: u32, pixels: u32, cells: usize| {
@@ -134,7 +134,7 @@ fn stretched(depth: &Array, [width, height]: [u32; 2]) -> Result<Array, String> 
         }
     }
     Array::new(vec![height as usize, width as usize], data)
-        .ok_or_else(|| "the depth is not whole".to_owned())
+        .ok_or_else(|| "what the model said is not whole".to_owned())
 }
 
 /// The picture of a depth: dark for the lowest numbers, light for the highest.

@@ -12,8 +12,8 @@ use watchkeeper_vision::mask::{Bitmap, Mask};
 
 use super::super::kinds::Kind;
 use super::super::{
-    Array, DetectRequest, Execution, Gaze, Host, ImageValue, Packed, Pictures, PromptedMask,
-    RgbPixels, RuntimeInput, Value, VideoMeta, Writing, compile, read,
+    Anomaly, Array, DetectRequest, Execution, Features, Gaze, Host, ImageValue, Layer, Packed,
+    Pictures, PromptedMask, RgbPixels, RuntimeInput, Value, VideoMeta, Writing, compile, read,
 };
 use super::FixedBoxes;
 
@@ -89,6 +89,35 @@ impl Host for BenchHost {
             }
         };
         Ok(boxes.iter().map(squares).collect())
+    }
+
+    /// How light the picture is, and which layer was asked.
+    fn features(
+        &mut self,
+        model_id: &str,
+        image: &ImageValue,
+        layer: Layer,
+    ) -> Result<Features, String> {
+        let light = image.pixels.rgb().data.first().copied().unwrap_or(0);
+        Ok(Features {
+            numbers: vec![
+                f32::from(light),
+                f32::from(u8::from(layer == Layer::Logits)),
+            ],
+            space: format!("{model_id} {layer:?}"),
+        })
+    }
+
+    /// The lighter, the more unusual: 1 from the threshold on for what is grey.
+    fn anomaly(&mut self, _: &str, image: &ImageValue) -> Result<Anomaly, String> {
+        let light = image.pixels.rgb().data.first().copied().unwrap_or(0);
+        let score = f64::from(light);
+        Ok(Anomaly {
+            score,
+            threshold: 128.0,
+            deviation: 16.0,
+            map: Array::new(vec![1, 2], vec![0.0, score as f32]).ok_or_else(String::new)?,
+        })
     }
 
     fn depth(&mut self, _: &str, _: &ImageValue) -> Result<Array, String> {

@@ -1,0 +1,175 @@
+//! Says how unusual pictures are, by a model that the program around the workflow runs and that has learned from usual ones.
+
+use std::sync::Arc;
+
+use super::super::block::{Block, Call, ClassScore, Task};
+use super::super::json::detection_id;
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use super::classification_model::with_one;
+use super::depth_estimation::stretched;
+use super::object_detection_model::{LEARNING_TARGET, MODEL, NO_LEARNING};
+
+/// Farthest that a score is taken to be from its threshold, in deviations of the model: beyond that a class would be certain.
+const MOST_MARGIN: f64 = 30.0;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/anomaly_detection_model@v1",
+    category: "model",
+    summary: "Says how unusual a picture is, and where, in comparison with the usual ones that a model has learned from.",
+    role: Role::Asker(Task::Anomaly),
+    properties: &[
+        IMAGES,
+        MODEL,
+        Property::value(
+            "include_anomaly_map",
+            "whether it is said of each place too",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(true)),
+        Property::value(
+            "confidence",
+            "kept for compatibility: both classes are always told, and the threshold decides",
+            NUMBER,
+            &[Kind::FloatZeroToOne],
+        )
+        .or(Or::Float(0.5)),
+        Property::value(
+            "anomaly_threshold",
+            "from which score on a picture is unusual; without one, the model's own",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Null),
+        NO_LEARNING,
+        LEARNING_TARGET,
+    ],
+    outputs: &[
+        Output::new("predictions", &[Kind::Classification]),
+        Output::new("anomaly_score", &[Kind::Float]),
+        Output::new("anomaly_threshold", &[Kind::Float]),
+        Output::new("anomaly_decision_threshold", &[Kind::Float]),
+        Output::new("is_anomalous", &[Kind::Boolean]),
+        Output::new("anomaly_map", &[Kind::NumpyArray]),
+        Output::new("inference_id", &[Kind::InferenceId]),
+        Output::new("model_id", &[Kind::RoboflowModelId]),
+    ],
+    batch: &["images"],
+    build: |_| Ok(Box::new(Judge)),
+    ..Manifest::BASE
+}];
+
+struct Judge;
+
+impl Block for Judge {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let model_id = call.text(1)?;
+        let said = call.host.anomaly(model_id, image)?;
+        let decides = call.number(4, said.threshold)?;
+        let margin = (said.score - decides) / said.deviation;
+        if !(margin.is_finite() && said.score.is_finite()) {
+            return Err(format!(
+                "the score is {} and the threshold {decides}, which can't be compared",
+                said.score
+            ));
+        }
+        let anomalous = 1.0 / (1.0 + (-margin.clamp(-MOST_MARGIN, MOST_MARGIN)).exp());
+        let score = |class: &str, class_id, confidence| ClassScore {
+            class: Arc::from(class),
+            class_id,
+            confidence,
+        };
+        // Of equals the first one is the top: at the threshold a picture is unusual.
+        let scores = vec![
+            score("anomalous", 1, anomalous),
+            score("normal", 0, 1.0 - anomalous),
+        ];
+        let id = detection_id(&call.new_id());
+        if call.boolean(2, true)? {
+            call.put(5, stretched(&said.map, image.size())?);
+        }
+        call.put(0, with_one(image, &id, scores, 0.0));
+        call.put(1, said.score);
+        call.put(2, said.threshold);
+        call.put(3, decides);
+        call.put(4, said.score >= decides);
+        call.put(6, id);
+        call.put(7, model_id);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::super::super::value::Value;
+    use super::Kind;
+
+    /// What is said of a picture of this grey, and the map. The bench's model has a threshold of 128 and a deviation of 16.
+    fn said(grey: u8, more: &Json) -> (Json, Option<Value>) {
+        let mut step = json!({"type": "roboflow_core/anomaly_detection_model@v1", "images": "$inputs.image",
+            "model_id": "mine"});
+        for (key, value) in more.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        let image = picture(1, [4, 2], |_, _| [grey; 3]);
+        let out = bench.feed(&[("image", image)]).unwrap();
+        (out, bench.value("anomaly_map"))
+    }
+
+    #[test]
+    fn a_picture_is_unusual_from_the_threshold_of_the_model_on() {
+        for (grey, unusual, top) in [
+            (127, false, "normal"),
+            (128, true, "anomalous"),
+            (255, true, "anomalous"),
+        ] {
+            let (out, _) = said(grey, &json!({}));
+            assert_eq!(out["is_anomalous"], unusual, "{out:#}");
+            assert_eq!(out["predictions"]["top"], top);
+            assert_eq!(
+                out["predictions"]["predictions"].as_array().unwrap().len(),
+                2
+            );
+            assert_eq!(out["anomaly_score"], f64::from(grey));
+        }
+        let sure = said(144, &json!({})).0["predictions"]["confidence"]
+            .as_f64()
+            .unwrap();
+        assert!((sure - 0.731).abs() < 1e-3, "{sure}");
+    }
+
+    #[test]
+    fn a_threshold_of_the_step_decides_and_that_of_the_model_is_told() {
+        let (out, _) = said(200, &json!({"anomaly_threshold": 201.0}));
+        assert_eq!(out["is_anomalous"], false);
+        assert_eq!(out["predictions"]["top"], "normal");
+        assert_eq!(
+            (
+                &out["anomaly_threshold"],
+                &out["anomaly_decision_threshold"]
+            ),
+            (&json!(128.0), &json!(201.0))
+        );
+    }
+
+    #[test]
+    fn the_map_is_as_large_as_the_picture_and_only_there_when_it_is_wanted() {
+        let (_, map) = said(8, &json!({}));
+        let Some(Value::Array(map)) = map else {
+            panic!("no map");
+        };
+        assert_eq!(map.shape(), [2, 4]);
+        assert_eq!(map.data()[..4], [0.0, 2.0, 6.0, 8.0]);
+        let (out, _) = said(8, &json!({"include_anomaly_map": false}));
+        assert_eq!(out["anomaly_map"], Json::Null);
+    }
+}

@@ -1,0 +1,86 @@
+//! Makes numbers of pictures with what a classifier has learned, by a model that the program around the workflow runs.
+
+use super::super::block::{Block, Call, Layer, Task};
+use super::super::kinds::Kind;
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use super::super::value::{Array, Value};
+use super::object_detection_model::MODEL;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/embedding_model@v1",
+    category: "model",
+    summary: "Makes numbers of a picture that are alike for pictures that a classifier finds alike.",
+    role: Role::Asker(Task::Features),
+    properties: &[
+        Property::data("data", "the picture", &[Kind::Image]),
+        MODEL,
+        Property::literal(
+            "output_type",
+            "feature_vector: what the last layer of the model takes; logits: what it makes of that, before it becomes scores",
+            Shape::Choice(&["feature_vector", "logits"]),
+        )
+        .or(Or::Text("feature_vector")),
+    ],
+    outputs: &[
+        Output::new("embedding", &[Kind::Embedding]),
+        Output::new("embedding_info", &[Kind::Dictionary]),
+    ],
+    batch: &["data"],
+    build: |_| Ok(Box::new(Embed)),
+    ..Manifest::BASE
+}];
+
+struct Embed;
+
+impl Block for Embed {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let (model_id, output_type) = (call.text(1)?, call.text(2)?);
+        let (layer, definition) = match output_type {
+            "logits" => (Layer::Logits, "classifier-linear-output@v1"),
+            _ => (Layer::Last, "classifier-linear-input@v1"),
+        };
+        let features = call.host.features(model_id, image, layer)?;
+        let dimension = i64::try_from(features.numbers.len()).unwrap_or(i64::MAX);
+        let info = [
+            ("model_id", Value::from(model_id)),
+            ("feature_definition", Value::from(definition)),
+            ("output_type", Value::from(output_type)),
+            ("dimension", Value::Int(dimension)),
+            ("normalization", Value::from("none")),
+            ("space_id", Value::from(features.space)),
+        ];
+        call.put(0, Array::row(features.numbers));
+        call.put(1, Value::dict(info));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    fn said(output_type: &str) -> Json {
+        let step = json!({"type": "roboflow_core/embedding_model@v1", "data": "$inputs.image", "model_id": "mine",
+            "output_type": output_type});
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        let image = picture(1, [4, 4], |_, _| [9; 3]);
+        bench.feed(&[("image", image)]).unwrap()
+    }
+
+    #[test]
+    fn numbers_come_with_what_tells_those_that_can_be_compared() {
+        let (last, logits) = (said("feature_vector"), said("logits"));
+        assert_eq!(last["embedding"], json!([9.0, 0.0]));
+        assert_eq!(logits["embedding"], json!([9.0, 1.0]));
+        assert_eq!(last["embedding_info"]["model_id"], "mine");
+        assert_eq!(last["embedding_info"]["dimension"], 2);
+        let space = |said: &Json| said["embedding_info"]["space_id"].clone();
+        assert_ne!(space(&last), space(&logits));
+        assert_eq!(space(&last), space(&said("feature_vector")));
+    }
+}
