@@ -19,8 +19,8 @@ use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_detect::{Detector, OpenError};
 use watchkeeper_engine::workflow::{
     self, Anomaly, Array, ClassScore, Compiled, DetectRequest, Features, Gaze, Host, ImageValue,
-    Layer, Packed, Pictures, PromptedMask, RgbPixels, RuntimeInput, StepFailure, VideoMeta,
-    Writing, codec,
+    Layer, Packed, Pictures, PromptedMask, RgbPixels, RunWanted, RuntimeInput, StepFailure,
+    VideoMeta, Writing, codec,
 };
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::frame::{Frame, FrameId, Picture};
@@ -368,6 +368,18 @@ impl Host for StillHost {
 
     fn anomaly(&mut self, model_id: &str, image: &ImageValue) -> Result<Anomaly, String> {
         self.of(image, |host| host.anomaly(model_id, image))
+    }
+
+    fn wants_run(&mut self, model_id: &str) -> Result<RunWanted, String> {
+        self.inner.wants_run(model_id)
+    }
+
+    fn recognise(
+        &mut self,
+        model_id: &str,
+        frames: &[Arc<RgbPixels>],
+    ) -> Result<Vec<ClassScore>, String> {
+        self.inner.recognise(model_id, frames)
     }
 
     fn depth(&mut self, model_id: &str, image: &ImageValue) -> Result<Array, String> {

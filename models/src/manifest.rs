@@ -158,11 +158,13 @@ pub enum Task {
     PromptedSegmentation,
     /// Says how unusual a picture is, and each place of it.
     AnomalyDetection,
+    /// Says what happens in a run of frames.
+    ActionRecognition,
 }
 
 impl Task {
     /// All of them, by their words in a manifest.
-    pub const ALL: [(&'static str, Self); 13] = [
+    pub const ALL: [(&'static str, Self); 14] = [
         ("object-detection", Self::ObjectDetection),
         ("instance-segmentation", Self::InstanceSegmentation),
         ("keypoint-detection", Self::KeypointDetection),
@@ -176,6 +178,7 @@ impl Task {
         ("zero-shot-detection", Self::ZeroShotDetection),
         ("prompted-segmentation", Self::PromptedSegmentation),
         ("anomaly-detection", Self::AnomalyDetection),
+        ("action-recognition", Self::ActionRecognition),
     ];
 
     /// The word for it in a manifest.
@@ -195,6 +198,7 @@ impl Task {
             Self::ZeroShotDetection => "zero-shot-detection",
             Self::PromptedSegmentation => "prompted-segmentation",
             Self::AnomalyDetection => "anomaly-detection",
+            Self::ActionRecognition => "action-recognition",
         }
     }
 }
@@ -397,6 +401,26 @@ pub enum DecodeKind {
         /// By how much a number over the threshold is rather sure; over 0.
         deviation: f32,
     },
+    /// One tensor `1 × classes`: what happens in a run of frames, which go in as one tensor.
+    Actions {
+        /// What makes scores of its numbers.
+        scores: ClassScores,
+        /// Frames that it takes; at least 2.
+        frames: u32,
+        /// Frames a second that it has learned from; over 0.
+        fps: f32,
+        /// Where the axis of the frames is.
+        order: FrameOrder,
+    },
+}
+
+/// Where the axis of the frames is in a tensor of several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameOrder {
+    /// Before a frame's own axes: a tensor of one frame follows another.
+    FramesFirst,
+    /// Behind the channels, as with networks of three-dimensional convolutions.
+    ChannelsFirst,
 }
 
 /// Which class of a reader stands for no character.
@@ -427,6 +451,7 @@ impl DecodeKind {
             Self::Gaze { .. } => "gaze",
             Self::Features { .. } => "features",
             Self::Anomaly { .. } => "anomaly",
+            Self::Actions { .. } => "actions",
         }
     }
 
@@ -440,6 +465,7 @@ impl DecodeKind {
             | Self::Embedding
             | Self::Ctc { .. }
             | Self::Segments { .. }
+            | Self::Actions { .. }
             | Self::Depth => 1,
             Self::Classes { has_features, .. } => 1 + usize::from(*has_features),
             Self::Yolov8Seg { .. }
@@ -470,6 +496,7 @@ impl DecodeKind {
             Self::Gaze { .. } => Task::GazeEstimation,
             Self::Features { .. } => Task::PromptedSegmentation,
             Self::Anomaly { .. } => Task::AnomalyDetection,
+            Self::Actions { .. } => Task::ActionRecognition,
         }
     }
 }

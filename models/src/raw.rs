@@ -13,8 +13,8 @@ use serde::Deserialize;
 use crate::labels;
 use crate::manifest::{
     Blank, CellPoint, ClassScores, ColourOrder, Cover, Decode, DecodeKind, DetrScores, Fill, Fit,
-    Input, Layout, Licence, LineNetwork, Manifest, MaskNetwork, ModelFile, Nms, Origin, Part,
-    Placement, Task, TextNetwork,
+    FrameOrder, Input, Layout, Licence, LineNetwork, Manifest, MaskNetwork, ModelFile, Nms, Origin,
+    Part, Placement, Task, TextNetwork,
 };
 
 /// Why a manifest was refused.
@@ -275,6 +275,9 @@ struct RawDecode {
     has_features: Option<bool>,
     threshold: Option<f32>,
     deviation: Option<f32>,
+    frames: Option<u32>,
+    fps: Option<f32>,
+    order: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -295,6 +298,10 @@ fn ones() -> [f32; 3] {
 /// Largest input side, in pixels. A tensor of this size squared is 200 MB, which no small machine has to spare.
 const MAX_SIDE: u32 = 4096;
 const MAX_LABELS: usize = 10_000;
+/// Frames of one run; published networks take 8 to 32.
+const MAX_FRAMES: u32 = 64;
+/// Largest run of frames, in pixels of the input: 64 frames of 512 by 512, whose tensor takes 200 MB.
+const MAX_RUN: u64 = 64 * 512 * 512;
 /// More tensors than any published pair of networks hands on; SAM 2 has three.
 const MAX_FEATURES: usize = 8;
 /// More than the largest published readers know, Chinese ones with 18,000.
@@ -450,6 +457,23 @@ fn check(raw: RawManifest, faults: &mut Faults) -> Option<Manifest> {
                     ""
                 },
             ),
+        );
+    }
+    if let (Some(input), Some(decode)) = (&input, &decode)
+        && let DecodeKind::Actions { frames, order, .. } = decode.kind
+    {
+        let pixels = u64::from(frames) * u64::from(input.width) * u64::from(input.height);
+        faults.need(
+            pixels <= MAX_RUN,
+            "decode.frames",
+            frames,
+            format!("no more than {MAX_RUN} pixels in all frames, which are {pixels}"),
+        );
+        faults.need(
+            input.layout == Layout::Nchw || order == FrameOrder::FramesFirst,
+            "decode.order",
+            "channels-first",
+            "frames-first, as the channels of nhwc come last",
         );
     }
     if let Some(nms) = &raw.nms {
@@ -938,6 +962,7 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         Gaze,
         Features,
         Anomaly,
+        Actions,
     }
     let kind = faults.word(
         "decode.kind",
@@ -957,6 +982,7 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
             ("gaze", Kind::Gaze),
             ("features", Kind::Features),
             ("anomaly", Kind::Anomaly),
+            ("actions", Kind::Actions),
         ],
     )?;
     let given = [
@@ -977,6 +1003,9 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         ("has_features", raw.has_features.is_some()),
         ("threshold", raw.threshold.is_some()),
         ("deviation", raw.deviation.is_some()),
+        ("frames", raw.frames.is_some()),
+        ("fps", raw.fps.is_some()),
+        ("order", raw.order.is_some()),
     ];
     let used: &[&str] = match kind {
         Kind::Yolox => &["strides"],
@@ -987,6 +1016,7 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
         Kind::Classes => &["scores", "has_features"],
         Kind::Detr | Kind::Segments => &["scores"],
         Kind::Anomaly => &["threshold", "deviation"],
+        Kind::Actions => &["scores", "frames", "fps", "order"],
         Kind::Embedding | Kind::Depth | Kind::Features => &[],
         Kind::Ctc => &["characters", "blank", "scores", "widest"],
         Kind::Gaze => &["bins", "degrees_per_bin"],
@@ -1131,6 +1161,35 @@ fn check_decode(raw: RawDecode, faults: &mut Faults) -> Option<Decode> {
             DecodeKind::Anomaly {
                 threshold,
                 deviation,
+            }
+        }
+        Kind::Actions => {
+            let (frames, fps) = (raw.frames.unwrap_or(0), raw.fps.unwrap_or(0.0));
+            faults.need(
+                (2..=MAX_FRAMES).contains(&frames),
+                "decode.frames",
+                DisplayOr(raw.frames),
+                format!("2 to {MAX_FRAMES}"),
+            );
+            faults.need(
+                fps.is_finite() && (0.1..=60.0).contains(&fps),
+                "decode.fps",
+                DisplayOr(raw.fps),
+                "0.1 to 60.0 frames a second",
+            );
+            let order = faults.word(
+                "decode.order",
+                raw.order.as_deref().unwrap_or("absent"),
+                &[
+                    ("frames-first", FrameOrder::FramesFirst),
+                    ("channels-first", FrameOrder::ChannelsFirst),
+                ],
+            );
+            DecodeKind::Actions {
+                scores: class_scores(raw.scores.as_deref(), faults)?,
+                frames,
+                fps,
+                order: order?,
             }
         }
         Kind::Nanodet => {
@@ -1380,6 +1439,45 @@ mod tests {
         let end = ocr.find("# Finds lines").unwrap_or_default();
         let without = format!("{}{}", &ocr[..start], &ocr[end..]);
         assert!(refused(&without).contains("`decode.characters`"));
+    }
+
+    #[test]
+    fn what_a_network_of_runs_of_frames_needs_is_bounded() {
+        let run = "name = \"moves\"\ntask = \"action-recognition\"\nconfidence = 0.5\nlabels = [\"wave\", \"fall\"]\n[input]\nwidth = 224\n\
+                   height = 224\nlayout = \"nchw\"\ncolour = \"rgb\"\ndtype = \"f32\"\nfit = \"stretch\"\n[decode]\nkind = \"actions\"\n\
+                   scores = \"softmax\"\nframes = 16\nfps = 4.0\norder = \"channels-first\"\n";
+        assert!(Manifest::parse(Path::new("m.toml"), run).is_ok());
+        for (from, to, key) in [
+            ("frames = 16", "frames = 1", "`decode.frames`"),
+            ("224", "1025", "`decode.frames`"),
+            ("fps = 4.0", "fps = 0.0", "`decode.fps`"),
+            (
+                "order = \"channels-first\"",
+                "order = \"last\"",
+                "`decode.order`",
+            ),
+            ("\"nchw\"", "\"nhwc\"", "`decode.order`"),
+        ] {
+            let message = refused(&run.replace(from, to));
+            assert!(message.contains(key), "{to}: {message}");
+        }
+    }
+
+    #[test]
+    fn what_is_unusual_needs_a_threshold() {
+        let odd = "name = \"odd\"\ntask = \"anomaly-detection\"\n[input]\nwidth = 256\nheight = 256\nlayout = \"nchw\"\ncolour = \"rgb\"\n\
+                   dtype = \"f32\"\nfit = \"stretch\"\n[decode]\nkind = \"anomaly\"\nthreshold = 0.5\n";
+        let good = Manifest::parse(Path::new("m.toml"), odd).expect("a good manifest");
+        let wanted = DecodeKind::Anomaly {
+            threshold: 0.5,
+            deviation: 1.0,
+        };
+        assert_eq!(good.decode.kind, wanted);
+        assert!(
+            refused(&odd.replace("threshold = 0.5", "")).contains("`decode.threshold` is absent")
+        );
+        assert!(refused(&format!("{odd}deviation = 0.0\n")).contains("`decode.deviation`"));
+        assert!(refused(&odd.replace("stretch", "crop")).contains("every pixel"));
     }
 
     #[test]

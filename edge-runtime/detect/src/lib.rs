@@ -5,11 +5,13 @@
 //! falling score; no tensor type leaves this folder.
 //!
 //! Map: [`pool`] opens detectors; [`neural`] is the one over a network that finds objects or classifies, [`whole`] says other
-//! things of whole pictures, [`read`] reads them, [`gaze`] tells where faces look, [`prompted`] which pixels belong to what is pointed at; `look` is one stream's way to a network and
+//! things of whole pictures, [`read`] reads them, [`gaze`] tells where faces look, [`prompted`] which pixels belong to what is pointed at,
+//! [`actions`] what happens in a run of frames; `look` is one stream's way to a network and
 //! `text` the way from words to numbers, with [`preprocess`] (planes to tensor, [`letterbox`]
 //! geometry), [`network`] (the back-end seam: [`rten`] and `ort`, chosen by [`backend`]), [`decode`] (tensors to boxes),
 //! [`nms`], and [`shared`] (streams take turns at one session); [`motion`] is the one that needs no weights.
 
+pub mod actions;
 pub mod backend;
 mod colour;
 pub mod decode;
@@ -43,6 +45,7 @@ use watchkeeper_vision::frame::Frame;
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::rgb::RgbPixels;
 
+pub use actions::RunWanted;
 pub use backend::{BackendChoice, OrtPlaces};
 pub use decode::anomaly::Anomaly;
 pub use decode::depth::DepthMap;
@@ -321,6 +324,25 @@ pub trait Detector: Send {
         out: &mut Vec<PromptedMask>,
     ) -> Result<DetectTimes, DetectError> {
         let _ = (frame, boxes, several);
+        out.clear();
+        Err(self.only())
+    }
+
+    /// What it wants to see of a video, where it looks at runs of frames.
+    fn wants_run(&self) -> Option<RunWanted> {
+        None
+    }
+
+    /// Puts the score of each class that happens in a run of as many frames as [`Self::wants_run`] says, `0.0..=1.0`, into `out`, which is emptied first.
+    ///
+    /// # Errors
+    /// [`DetectError`].
+    fn recognise(
+        &mut self,
+        frames: &[Arc<RgbPixels>],
+        out: &mut Vec<f32>,
+    ) -> Result<DetectTimes, DetectError> {
+        let _ = frames;
         out.clear();
         Err(self.only())
     }

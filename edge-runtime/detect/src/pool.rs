@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use watchkeeper_models::manifest::Task;
 use watchkeeper_models::{MOTION, Manifest, Resolved, Zoo, ZooError};
 
+use super::actions::{self, ActionModel};
 use super::backend::{self, BackendChoice, OrtPlaces, Trial};
 use super::gaze::GazeModel;
 use super::look::SharedNetwork;
@@ -137,6 +138,7 @@ impl DetectorPool {
                 Box::new(GazeModel::new(manifest, opening.pictures()?, faces))
             }
             Task::PromptedSegmentation => Box::new(opening.prompted()?),
+            Task::ActionRecognition => Box::new(ActionModel::new(manifest, opening.runs()?)),
         })
     }
 
@@ -220,6 +222,14 @@ impl Opening<'_> {
         let manifest = self.manifest();
         let trial = |network: &mut dyn Network| rehearse(network, manifest);
         self.load(self.resolved.path.clone(), &Signature::of(manifest), &trial)
+    }
+
+    /// The network that looks at runs of frames.
+    fn runs(&self) -> Result<SharedNetwork, LoadError> {
+        let manifest = self.manifest();
+        let trial = |network: &mut dyn Network| actions::rehearse(network, manifest);
+        let path = self.resolved.path.clone();
+        self.load(path, &actions::signature(manifest), &trial)
     }
 
     /// The network that looks for what is described, each in as many numbers.

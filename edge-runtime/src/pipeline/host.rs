@@ -17,7 +17,7 @@ use watchkeeper_detect::{
 };
 use watchkeeper_engine::workflow::{
     Anomaly, Array, ClassScore, DetectRequest, Features, Gaze, Host, ImageValue, Layer, Pixels,
-    PromptedMask, Task, Writing,
+    PromptedMask, RgbPixels, RunWanted, Task, Writing,
 };
 use watchkeeper_models::Sha256Sum;
 use watchkeeper_models::manifest::Task as Does;
@@ -342,6 +342,21 @@ impl DetectHost {
         Ok(Arc::clone(&self.detectors.asked(model)?.info().labels))
     }
 
+    /// The scores of the classes of a model, with their names.
+    fn named(&mut self, model: &str, scores: Vec<f32>) -> Result<Vec<ClassScore>, String> {
+        let labels = self.labels(model)?;
+        let scores = labels.iter().zip(scores).enumerate();
+        // An empty name marks an id that is not in use.
+        let scores = scores.filter(|(_, (label, _))| !label.is_empty());
+        Ok(scores
+            .map(|(id, (label, score))| ClassScore {
+                class: label.clone(),
+                class_id: i64::try_from(id).unwrap_or(i64::MAX),
+                confidence: f64::from(score),
+            })
+            .collect())
+    }
+
     /// Asks the detector, whatever is held.
     fn examine(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
         let frame = self.frame_of(request.image)?;
@@ -452,17 +467,7 @@ impl Host for DetectHost {
             |host, frame| {
                 let mut scores = Vec::new();
                 host.ask(model_id, |model| model.classify(frame, &mut scores))?;
-                let labels = host.labels(model_id)?;
-                let scores = labels.iter().zip(scores).enumerate();
-                // An empty name marks an id that is not in use.
-                let scores = scores.filter(|(_, (label, _))| !label.is_empty());
-                Ok(scores
-                    .map(|(id, (label, score))| ClassScore {
-                        class: label.clone(),
-                        class_id: i64::try_from(id).unwrap_or(i64::MAX),
-                        confidence: f64::from(score),
-                    })
-                    .collect())
+                host.named(model_id, scores)
             },
         )
     }
@@ -626,6 +631,35 @@ impl Host for DetectHost {
                 })
             },
         )
+    }
+
+    fn wants_run(&mut self, model_id: &str) -> Result<RunWanted, String> {
+        let model = self.detectors.asked(model_id)?;
+        let wanted = model.wants_run().ok_or_else(|| {
+            let info = model.info();
+            let does = info.task.name();
+            format!(
+                "model {:?} is a model for {does}, and looks at no runs of frames",
+                info.model
+            )
+        })?;
+        Ok(RunWanted {
+            frames: wanted.frames,
+            fps: f64::from(wanted.fps),
+            longest: wanted.longest,
+            confidence: f64::from(wanted.confidence),
+            several: wanted.several,
+        })
+    }
+
+    fn recognise(
+        &mut self,
+        model_id: &str,
+        frames: &[Arc<RgbPixels>],
+    ) -> Result<Vec<ClassScore>, String> {
+        let mut scores = Vec::new();
+        self.ask(model_id, |model| model.recognise(frames, &mut scores))?;
+        self.named(model_id, scores)
     }
 
     fn depth(&mut self, model_id: &str, image: &ImageValue) -> Result<Array, String> {

@@ -1,6 +1,6 @@
 //! What a model does besides finding boxes, from a file to the output of a workflow: masks, points, what a whole picture shows, how well a text
 //! describes it, what is written in it, what each of its pixels is, how far away it is, where a face in it looks, boxes of what is described in
-//! words, masks of what is pointed at, what its classes are made of, and how unusual a picture is. The networks of `tests/models` are tiny, and judge by the picture like any other; `tests/tools/tiny-models` makes them.
+//! words, masks of what is pointed at, what its classes are made of, how unusual a picture is, and what happens in a run of frames. The networks of `tests/models` are tiny, and judge by the picture like any other; `tests/tools/tiny-models` makes them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -347,6 +347,26 @@ fn how_unusual_a_picture_is_comes_with_where() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_picture_alone_has_no_actions_and_a_model_for_pictures_sees_none() -> anyhow::Result<()> {
+    let asking = |model: &str| {
+        one_step(
+            json!({"type": "roboflow_core/roboflow_action_recognition_model@v1", "images": "$inputs.image", "model_id": model}),
+        )
+    };
+    let said = run(&asking("bright-move"), |_, _| true)?;
+    ensure!(
+        said["timeline"] == json!([]) && said["error_status"] == "",
+        "{said:#}"
+    );
+    let (none, errors) = tried(&asking("bright-class"), |_, _| 255)?;
+    ensure!(
+        none.is_none() && errors.contains("looks at no runs of frames"),
+        "{errors}"
+    );
+    Ok(())
+}
+
 /// A workflow that finds the whole picture and makes masks of it, or of what the picture shows.
 fn pointing(version: &str, with_boxes: bool, several: bool) -> Value {
     let mut masks = json!({"type": "roboflow_core/segment_anything@v1", "name": "masks", "images": "$inputs.image",
@@ -480,6 +500,8 @@ fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refu
         {"type": "roboflow_core/gaze@v1", "name": "gaze", "images": "$inputs.image"},
         {"type": "roboflow_core/yolo_world_model@v1", "name": "world", "images": "$inputs.image",
             "class_names": ["bright", "dark"]},
+        {"type": "roboflow_core/roboflow_action_recognition_model@v1", "name": "move", "images": "$inputs.image",
+            "model_id": "bright-move", "stride_seconds": 0.5},
         {"type": "roboflow_core/embedding_model@v1", "name": "look", "data": "$inputs.image", "model_id": "bright-look"},
         {"type": "roboflow_core/anomaly_detection_model@v1", "name": "odd", "images": "$inputs.image", "model_id": "bright-odd"},
         {"type": "roboflow_core/segment_anything@v1", "name": "masks", "images": "$inputs.image",
@@ -491,6 +513,7 @@ fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refu
         {"type": "JsonField", "name": "map", "selector": "$steps.map.model_id"},
         {"type": "JsonField", "name": "gaze", "selector": "$steps.gaze.yaw_degrees"},
         {"type": "JsonField", "name": "world", "selector": "$steps.world.predictions"},
+        {"type": "JsonField", "name": "move", "selector": "$steps.move.timeline"},
         {"type": "JsonField", "name": "look", "selector": "$steps.look.embedding"},
         {"type": "JsonField", "name": "odd", "selector": "$steps.odd.is_anomalous"},
         {"type": "JsonField", "name": "masks", "selector": "$steps.masks.predictions"},
@@ -510,11 +533,16 @@ fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refu
     let outputs = wait_for("what all of them say", || {
         let results = bench.get("/v1/pipelines/all/results").ok()?;
         let outputs = results.get("outputs")?;
-        outputs
-            .get("masks")
-            .is_some_and(Value::is_object)
-            .then(|| outputs.clone())
+        let is_there = outputs.get("masks").is_some_and(Value::is_object)
+            && outputs.pointer("/move/0").is_some();
+        is_there.then(|| outputs.clone())
     })?;
+    let action = &outputs["move"][0];
+    ensure!(
+        action["class"] == "steady"
+            && action["start_frame_idx"].as_u64() < action["end_frame_idx"].as_u64(),
+        "{outputs:#}"
+    );
     ensure!(
         outputs["clip"] == "bright" || outputs["clip"] == "dark",
         "{outputs:#}"

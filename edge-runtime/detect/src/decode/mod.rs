@@ -159,6 +159,7 @@ pub fn decode(
         DecodeKind::Gaze { bins, .. } => gaze::bins(&request, *bins).map(|_| ()),
         DecodeKind::Features { tensors } => prompted::features(outputs, *tensors),
         DecodeKind::Anomaly { .. } => anomaly::check(&request),
+        DecodeKind::Actions { scores, .. } => classes::decode(&request, *scores, &mut Vec::new()),
     }
 }
 

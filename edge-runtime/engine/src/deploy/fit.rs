@@ -26,7 +26,7 @@ pub struct ModelFacts {
 }
 
 /// Words of manifests for what a model does, and what it can be asked for.
-const TASKS: [(&str, &[Task]); 13] = [
+const TASKS: [(&str, &[Task]); 14] = [
     (DETECTION, &[Task::Boxes]),
     ("instance-segmentation", &[Task::Boxes, Task::Masks]),
     ("keypoint-detection", &[Task::Boxes, Task::Keypoints]),
@@ -43,6 +43,7 @@ const TASKS: [(&str, &[Task]); 13] = [
     ("gaze-estimation", &[Task::Gaze]),
     ("prompted-segmentation", &[Task::Prompted]),
     ("anomaly-detection", &[Task::Anomaly]),
+    ("action-recognition", &[Task::Actions]),
 ];
 const DETECTION: &str = "object-detection";
 

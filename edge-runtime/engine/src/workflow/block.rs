@@ -19,7 +19,7 @@ use watchkeeper_vision::detections::{DetectionId, Detections};
 use watchkeeper_vision::geometry::{Anchor, BBox};
 use watchkeeper_vision::mask::Bitmap;
 
-use super::image::ImageValue;
+use super::image::{ImageValue, RgbPixels};
 use super::stateful::Memory;
 use super::value::{Array, Value};
 
@@ -143,6 +143,31 @@ pub trait Host {
         ))
     }
 
+    /// What a model that looks at runs of frames wants to see of a video.
+    ///
+    /// # Errors
+    /// One sentence; the step fails for this picture.
+    fn wants_run(&mut self, model_id: &str) -> Result<RunWanted, String> {
+        Err(format!(
+            "model {model_id:?} can't be asked about a run of frames: nothing here tells what happens"
+        ))
+    }
+
+    /// Asks such a model what happens in a run of frames, of as many as it wants: every class it knows, with its score.
+    ///
+    /// # Errors
+    /// One sentence; the run is judged by nobody.
+    fn recognise(
+        &mut self,
+        model_id: &str,
+        frames: &[Arc<RgbPixels>],
+    ) -> Result<Vec<ClassScore>, String> {
+        let frames = frames.len();
+        Err(format!(
+            "model {model_id:?} can't be asked about a run of {frames} frames: nothing here tells what happens"
+        ))
+    }
+
     /// Asks a model for the numbers that stand for a picture.
     ///
     /// # Errors
@@ -235,6 +260,21 @@ pub struct Features {
     pub space: String,
 }
 
+/// What a model that looks at runs of frames wants to see of a video.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunWanted {
+    /// Frames of a run; at least 2.
+    pub frames: usize,
+    /// How many of them make a second; over 0.
+    pub fps: f64,
+    /// Longest side of a frame in pixels that makes a difference to it.
+    pub longest: u32,
+    /// Lowest score worth reporting where a step does not say.
+    pub confidence: f64,
+    /// Whether several things may happen at once.
+    pub several: bool,
+}
+
 /// How unusual a picture is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Anomaly {
@@ -293,6 +333,8 @@ pub enum Task {
     Features,
     /// How unusual the picture is.
     Anomaly,
+    /// What happens in a run of frames.
+    Actions,
 }
 
 impl Task {
@@ -314,6 +356,7 @@ impl Task {
             Self::Prompted => "masks of what boxes point at",
             Self::Features => "what its classes are made of",
             Self::Anomaly => "how unusual a picture is",
+            Self::Actions => "what happens in a run of frames",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Kinds: what a selector promises and what a property accepts.
 //!
-//! Owns the closed list of 45 kind names and the set type over them. Invariant: a [`KindSet`] is a plain bit set, so
+//! Owns the closed list of 46 kind names and the set type over them. Invariant: a [`KindSet`] is a plain bit set, so
 //! that the kind check of an edge is one `and`; there is no sub-typing between kinds.
 
 macro_rules! kinds {
@@ -74,6 +74,7 @@ kinds! {
     RoboflowSolution = "roboflow_solution",
     RoboflowApiKey = "roboflow_api_key",
     RoboflowManagedKey = "ROBOFLOW_MANAGED_KEY",
+    ActionRecognition = "action_recognition_prediction",
 }
 
 /// A set of kinds.

@@ -56,7 +56,8 @@ use watchkeeper_contract::workflow::{
 };
 
 pub use block::{
-    Anomaly, ClassScore, DetectRequest, Features, Gaze, Host, Layer, PromptedMask, Task, Writing,
+    Anomaly, ClassScore, DetectRequest, Features, Gaze, Host, Layer, PromptedMask, RunWanted, Task,
+    Writing,
 };
 pub use catalogue::{NotHere, catalogue, details, missing, not_here};
 pub use definition::ENGINE_VERSION;

@@ -12,8 +12,9 @@ use watchkeeper_vision::mask::{Bitmap, Mask};
 
 use super::super::kinds::Kind;
 use super::super::{
-    Anomaly, Array, DetectRequest, Execution, Features, Gaze, Host, ImageValue, Layer, Packed,
-    Pictures, PromptedMask, RgbPixels, RuntimeInput, Value, VideoMeta, Writing, compile, read,
+    Anomaly, Array, ClassScore, DetectRequest, Execution, Features, Gaze, Host, ImageValue, Layer,
+    Packed, Pictures, PromptedMask, RgbPixels, RunWanted, RuntimeInput, Value, VideoMeta, Writing,
+    compile, read,
 };
 use super::FixedBoxes;
 
@@ -118,6 +119,38 @@ impl Host for BenchHost {
             deviation: 16.0,
             map: Array::new(vec![1, 2], vec![0.0, score as f32]).ok_or_else(String::new)?,
         })
+    }
+
+    /// Four frames a second, four of them at once.
+    fn wants_run(&mut self, _: &str) -> Result<RunWanted, String> {
+        Ok(RunWanted {
+            frames: 4,
+            fps: 4.0,
+            longest: 8,
+            confidence: 0.5,
+            several: false,
+        })
+    }
+
+    /// It is `dark` or `light` as the newest frame is; of black ones nobody can say anything.
+    fn recognise(&mut self, _: &str, frames: &[Arc<RgbPixels>]) -> Result<Vec<ClassScore>, String> {
+        let newest = frames.last().and_then(|frame| frame.data.first());
+        let light = f64::from(newest.copied().unwrap_or(0)) / 255.0;
+        if frames.len() != 4 || light == 0.0 {
+            return Err(format!(
+                "{} frames, and the last one is black",
+                frames.len()
+            ));
+        }
+        let score = |class: &str, class_id, confidence| ClassScore {
+            class: Arc::from(class),
+            class_id,
+            confidence,
+        };
+        Ok(vec![
+            score("dark", 0, 1.0 - light),
+            score("light", 1, light),
+        ])
     }
 
     fn depth(&mut self, _: &str, _: &ImageValue) -> Result<Array, String> {

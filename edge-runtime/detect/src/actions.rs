@@ -1,0 +1,261 @@
+//! The model of actions: what happens in a run of frames.
+//!
+//! Invariant: a run is always of as many frames as the network takes, each put into the tensor for itself; one that is in it
+//! several times is scaled once.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use watchkeeper_models::Manifest;
+use watchkeeper_models::manifest::{ClassScores, DecodeKind, FrameOrder, Input, Layout};
+use watchkeeper_vision::frame::Picture;
+use watchkeeper_vision::rgb::RgbPixels;
+
+use super::decode::{Request, classes};
+use super::look::{SharedNetwork, infer};
+use super::network::{Feed, Network, Signature, Wanted};
+use super::neural::Rehearsal;
+use super::preprocess::Preprocessor;
+use super::{DetectError, DetectTimes, Detector, DetectorInfo};
+
+/// What a model wants to see of a video.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RunWanted {
+    /// Frames of a run; at least 2.
+    pub frames: usize,
+    /// How many of them make a second; over 0.
+    pub fps: f32,
+    /// Longest side of a frame in pixels that makes a difference to it.
+    pub longest: u32,
+    /// Lowest score worth reporting where the caller does not say.
+    pub confidence: f32,
+    /// Whether several things may happen at once.
+    pub several: bool,
+}
+
+/// How runs of frames go into a network.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    frames: usize,
+    order: FrameOrder,
+    layout: Layout,
+    /// Width and height of a frame.
+    size: [usize; 2],
+}
+
+impl Run {
+    fn of(input: &Input, frames: u32, order: FrameOrder) -> Self {
+        Self {
+            frames: frames as usize,
+            order,
+            layout: input.layout,
+            size: [input.width as usize, input.height as usize],
+        }
+    }
+
+    fn shape(&self) -> [usize; 5] {
+        let [width, height] = self.size;
+        match (self.order, self.layout) {
+            (FrameOrder::FramesFirst, Layout::Nchw) => [1, self.frames, 3, height, width],
+            (FrameOrder::FramesFirst, Layout::Nhwc) => [1, self.frames, height, width, 3],
+            (FrameOrder::ChannelsFirst, _) => [1, 3, self.frames, height, width],
+        }
+    }
+
+    /// Puts the tensor of one frame where it belongs among the others.
+    fn put(&self, tensor: &mut [f32], index: usize, frame: &[f32]) {
+        let plane = self.size[0] * self.size[1];
+        let (length, step) = match self.order {
+            FrameOrder::FramesFirst => (3 * plane, 0),
+            FrameOrder::ChannelsFirst => (plane, self.frames * plane),
+        };
+        for (channel, part) in frame.chunks_exact(length).enumerate() {
+            let from = channel * step + index * length;
+            if let Some(place) = tensor.get_mut(from..from + length) {
+                place.copy_from_slice(part);
+            }
+        }
+    }
+}
+
+/// How runs go into the network of a manifest, and what makes scores of its numbers. None where it is for something else.
+fn described(manifest: &Manifest) -> Option<(Run, ClassScores, RunWanted)> {
+    let DecodeKind::Actions {
+        scores,
+        frames,
+        fps,
+        order,
+    } = manifest.decode.kind
+    else {
+        return None;
+    };
+    let run = Run::of(&manifest.input, frames, order);
+    let wanted = RunWanted {
+        frames: run.frames,
+        fps,
+        longest: manifest.input.width.max(manifest.input.height),
+        confidence: manifest.confidence,
+        several: scores != ClassScores::Softmax,
+    };
+    Some((run, scores, wanted))
+}
+
+/// What the file of a network that looks at runs of frames has to be.
+pub(super) fn signature(manifest: &Manifest) -> Signature<'_> {
+    let mut signature = Signature::of(manifest);
+    if let Some((run, ..)) = described(manifest) {
+        signature.inputs = vec![Wanted::axes(run.shape().map(Some))];
+    }
+    signature
+}
+
+/// Runs such a network once.
+///
+/// # Errors
+/// [`Rehearsal`], one clause.
+pub(super) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result<(), Rehearsal> {
+    let Some((run, scores, _)) = described(manifest) else {
+        return Ok(());
+    };
+    let shape = run.shape();
+    let grey = vec![0.5; shape.iter().product()];
+    let mut decoded = Ok(());
+    let ran = network.infer(&[Feed::floats(&shape, &grey)], &mut |outputs| {
+        let request = Request::of(manifest, outputs, 0.0);
+        decoded = classes::decode(&request, scores, &mut Vec::new());
+    });
+    ran.map_err(Rehearsal::Run)?;
+    decoded.map_err(Rehearsal::Outputs)
+}
+
+/// Says what happens in a run of frames.
+pub struct ActionModel {
+    info: DetectorInfo,
+    manifest: Arc<Manifest>,
+    network: SharedNetwork,
+    preprocessor: Preprocessor,
+    tensor: Vec<f32>,
+}
+
+impl std::fmt::Debug for ActionModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.info.fmt(f)
+    }
+}
+
+impl ActionModel {
+    /// A model for one stream over a network that others may use too.
+    pub(super) fn new(manifest: Arc<Manifest>, network: SharedNetwork) -> Self {
+        let backend = network.enter().backend();
+        Self {
+            info: DetectorInfo::of(&manifest, backend),
+            preprocessor: Preprocessor::new(manifest.input.clone()),
+            network,
+            manifest,
+            tensor: Vec::new(),
+        }
+    }
+
+    fn failed(&self, message: impl ToString) -> DetectError {
+        DetectError::Backend {
+            model: self.info.model.clone(),
+            backend: self.info.backend.clone(),
+            message: message.to_string(),
+        }
+    }
+}
+
+impl Detector for ActionModel {
+    fn info(&self) -> &DetectorInfo {
+        &self.info
+    }
+
+    fn wants_run(&self) -> Option<RunWanted> {
+        described(&self.manifest).map(|(.., wanted)| wanted)
+    }
+
+    fn recognise(
+        &mut self,
+        frames: &[Arc<RgbPixels>],
+        out: &mut Vec<f32>,
+    ) -> Result<DetectTimes, DetectError> {
+        out.clear();
+        let Some((run, scores, _)) = described(&self.manifest) else {
+            return Err(self.only());
+        };
+        if frames.len() != run.frames {
+            return Err(self.failed(format!(
+                "it takes {} frames and was given {}",
+                run.frames,
+                frames.len()
+            )));
+        }
+        let start = Instant::now();
+        let shape = run.shape();
+        self.tensor.resize(shape.iter().product(), 0.0);
+        let mut before: Option<&Arc<RgbPixels>> = None;
+        for (index, frame) in frames.iter().enumerate() {
+            if before.is_none_or(|before| !Arc::ptr_eq(before, frame)) {
+                let picture = Picture::rgb(frame.width, frame.height, frame.data.clone());
+                self.preprocessor.run(&picture)?;
+            }
+            before = Some(frame);
+            run.put(&mut self.tensor, index, self.preprocessor.tensor());
+        }
+        let preprocess = start.elapsed();
+        let manifest = &self.manifest;
+        let feeds = [Feed::floats(&shape, &self.tensor)];
+        let ran = infer(&self.network, &feeds, &mut |outputs| {
+            classes::decode(&Request::of(manifest, outputs, 0.0), scores, out)
+        });
+        let [infer, postprocess] = ran.map_err(|message| self.failed(message))?;
+        Ok(DetectTimes {
+            preprocess,
+            infer,
+            postprocess,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_models::manifest::Fit;
+
+    use super::*;
+    use crate::testing::input;
+
+    /// The tensor of two frames of 2x1 pixels, whose numbers tell frame, channel and column.
+    fn tensor(order: FrameOrder) -> Vec<f32> {
+        let run = Run::of(&input(2, 1, Fit::Stretch), 2, order);
+        let mut tensor = vec![f32::NAN; run.shape().iter().product()];
+        for (index, frame) in [1.0_f32, 2.0].into_iter().enumerate() {
+            let numbers: Vec<f32> = (0..6_u8).map(|i| 10.0 * frame + f32::from(i)).collect();
+            run.put(&mut tensor, index, &numbers);
+        }
+        tensor
+    }
+
+    #[test]
+    fn frames_lie_where_the_network_looks_for_them() {
+        assert_eq!(
+            tensor(FrameOrder::FramesFirst),
+            [
+                10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 20.0, 21.0, 22.0, 23.0, 24.0, 25.0
+            ]
+        );
+        assert_eq!(
+            tensor(FrameOrder::ChannelsFirst),
+            [
+                10.0, 11.0, 20.0, 21.0, 12.0, 13.0, 22.0, 23.0, 14.0, 15.0, 24.0, 25.0
+            ]
+        );
+    }
+
+    #[test]
+    fn interleaved_frames_follow_each_other() {
+        let mut interleaved = input(4, 2, Fit::Stretch);
+        interleaved.layout = Layout::Nhwc;
+        let run = Run::of(&interleaved, 8, FrameOrder::FramesFirst);
+        assert_eq!(run.shape(), [1, 8, 2, 4, 3]);
+    }
+}

@@ -1,0 +1,482 @@
+//! Says what happens in a video, from when to when, by a model that the program around the workflow runs and that looks at runs
+//! of frames.
+//!
+//! A run covers as many seconds as the model has learned from, in source time: at each of its moments the frame that was
+//! there then. So a camera that gives fewer frames than the model wants has some of them twice, as it is in training, and
+//! none is judged before a run is covered. Invariant: what is kept of a video is its timeline, of bounded length, and small
+//! copies of the frames of one run; of few videos at a time.
+
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use watchkeeper_vision::frame::Picture;
+use watchkeeper_vision::shrink;
+
+use super::super::block::{Call, ClassScore, Instance, RunWanted, Setup, Task};
+use super::super::image::{ImageValue, RgbPixels};
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use super::super::stateful::{Fleeting, Stateful, remembering};
+use super::super::value::Value;
+use super::object_detection_model::MODEL;
+
+/// Most actions of a video that are remembered; of more, those that ended first are forgotten.
+const MOST_ACTIONS: usize = 5000;
+/// Most videos of which frames are kept; of more, the one that was not seen for longest is forgotten.
+const MOST_VIDEOS: usize = 8;
+/// Part of the time between two frames of a run by which a frame may come early: cameras are not that even.
+const EARLY: f64 = 0.1;
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/roboflow_action_recognition_model@v1",
+    category: "model",
+    summary: "Says what happens in a video: actions, each from one frame to another.",
+    role: Role::Asker(Task::Actions),
+    properties: &[
+        IMAGES,
+        Property::value(
+            "class_filter",
+            "only these classes",
+            Shape::List,
+            &[Kind::ListOfValues],
+        )
+        .or(Or::Null),
+        MODEL,
+        Property::value(
+            "confidence",
+            "lowest score of what happens; best and default are the model's own, as is none",
+            Shape::OneOf(&[NUMBER, Shape::Choice(&["best", "default"])]),
+            &[Kind::Float, Kind::Text],
+        )
+        .or(Or::Null),
+        Property::value(
+            "stride_seconds",
+            "seconds between two looks; without it, as many as a run of frames takes",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .or(Or::Null),
+    ],
+    outputs: &[
+        Output::new("timeline", &[Kind::ActionRecognition]),
+        Output::new("error_status", &[Kind::Text]),
+    ],
+    batch: &["images"],
+    build,
+    ..Manifest::BASE
+}];
+
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
+    if let Some(stride) = setup.literals.get("stride_seconds").and_then(Json::as_f64) {
+        check_stride(stride)?;
+    }
+    Ok(remembering(Watch))
+}
+
+fn check_stride(stride: f64) -> Result<f64, String> {
+    if stride > 0.0 && stride.is_finite() {
+        Ok(stride)
+    } else {
+        Err(format!(
+            "stride_seconds is {stride} and has to be a number of seconds over 0"
+        ))
+    }
+}
+
+struct Watch;
+
+/// A frame that may be part of a run.
+#[derive(Debug, Clone)]
+struct Sample {
+    /// Source time, in seconds.
+    at: f64,
+    number: u64,
+    pixels: Arc<RgbPixels>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+struct Action {
+    class: Arc<str>,
+    class_id: i64,
+    /// Numbers of the first and of the last frame.
+    frames: [u64; 2],
+    /// Their source times, in seconds.
+    times: [f64; 2],
+}
+
+/// What is known of one video.
+#[derive(Debug, Default)]
+struct Video {
+    /// When it was seen last, by the count of all frames.
+    turn: u64,
+    last_number: u64,
+    /// What was asked for: another filter, stride or model begins anew.
+    asked: Option<(String, Vec<String>, f64)>,
+    samples: VecDeque<Sample>,
+    /// When the next frame is to be kept.
+    next_sample: Option<f64>,
+    /// When the model was asked last, or when the video began.
+    last_look: Option<f64>,
+    actions: Vec<Action>,
+    /// The actions as they are put out, made anew where they change.
+    timeline: Value,
+}
+
+/// What is known of all videos of a step.
+#[derive(Debug, Default)]
+struct Videos {
+    turns: u64,
+    by_name: BTreeMap<Arc<str>, Video>,
+}
+
+impl Videos {
+    fn of(&mut self, name: &Arc<str>) -> &mut Video {
+        self.turns += 1;
+        if !self.by_name.contains_key(name) && self.by_name.len() >= MOST_VIDEOS {
+            let oldest = self.by_name.iter().min_by_key(|(_, video)| video.turn);
+            if let Some(oldest) = oldest.map(|(name, _)| Arc::clone(name)) {
+                self.by_name.remove(&oldest);
+            }
+        }
+        let video = self.by_name.entry(Arc::clone(name)).or_default();
+        video.turn = self.turns;
+        video
+    }
+}
+
+impl Stateful for Watch {
+    type State = Fleeting<Videos>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        let image = call.image(0)?;
+        let model_id = call.text(2)?;
+        let wanted = call.host.wants_run(model_id)?;
+        let classes = filter(call.arg(1))?;
+        let least = match call.arg(3) {
+            Value::Null | Value::Text(_) => wanted.confidence,
+            number => number
+                .as_f64()
+                .ok_or_else(|| format!("confidence is {}, not a number", number.what()))?,
+        };
+        let window = wanted.frames as f64 / wanted.fps;
+        let stride = match call.arg(4) {
+            Value::Null => window,
+            _ => check_stride(call.number(4, window)?)?,
+        };
+        let video = videos.0.of(&image.meta.video_identifier);
+        let asked = (model_id.to_owned(), classes.clone(), stride);
+        let number = image.meta.frame_number;
+        if video.asked.as_ref() != Some(&asked) || number < video.last_number {
+            let turn = video.turn;
+            *video = Video {
+                turn,
+                asked: Some(asked),
+                ..Video::default()
+            };
+        }
+        video.last_number = number;
+        let now = image.meta.time_s();
+        video.take(image, now, &wanted);
+        let mut error = String::new();
+        if video.is_due(now, stride)
+            && let Some(run) = video.covering(now, &wanted)
+        {
+            video.last_look = Some(now);
+            let pixels: Vec<Arc<RgbPixels>> = run
+                .iter()
+                .map(|sample| Arc::clone(&sample.pixels))
+                .collect();
+            match call.host.recognise(model_id, &pixels) {
+                Ok(scores) => {
+                    let happens = happening(scores, &classes, least, wanted.several);
+                    video.note(&run, happens, &wanted);
+                }
+                // The video goes on, and the next run is judged again.
+                Err(why) => error = why,
+            }
+        }
+        let timeline = match &video.timeline {
+            Value::Null => Value::list(Vec::new()),
+            timeline => timeline.clone(),
+        };
+        call.put(0, timeline);
+        call.put(1, error);
+        Ok(())
+    }
+}
+
+/// The classes that are asked for; none where all are.
+fn filter(value: &Value) -> Result<Vec<String>, String> {
+    let wrong = || "class_filter has to be a list of names of classes".to_owned();
+    match value {
+        Value::Null => Ok(Vec::new()),
+        Value::List(items) => items
+            .iter()
+            .map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong))
+            .collect(),
+        _ => Err(wrong()),
+    }
+}
+
+/// What happens, of the classes that are asked for: each that is likely enough, or the likeliest of all where one thing happens at a time.
+fn happening(
+    mut scores: Vec<ClassScore>,
+    classes: &[String],
+    least: f64,
+    several: bool,
+) -> Vec<ClassScore> {
+    if !several {
+        let best = scores
+            .into_iter()
+            .max_by(|a, b| a.confidence.total_cmp(&b.confidence));
+        scores = best.into_iter().collect();
+    }
+    scores.retain(|s| {
+        let is_asked_for = classes.is_empty() || classes.iter().any(|c| **c == *s.class);
+        is_asked_for && s.confidence >= least
+    });
+    scores
+}
+
+impl Video {
+    /// Keeps a frame where one is due, and forgets those that no run needs any more.
+    fn take(&mut self, image: &ImageValue, now: f64, wanted: &RunWanted) {
+        let step = 1.0 / wanted.fps;
+        let due = self.next_sample.unwrap_or(now);
+        self.last_look.get_or_insert(now);
+        if now >= due - EARLY * step {
+            self.samples.push_back(Sample {
+                at: now,
+                number: image.meta.frame_number,
+                pixels: small(&image.pixels.rgb(), wanted.longest),
+            });
+            // On an even grid, so that rounding to frames adds up to nothing; anew behind a gap.
+            self.next_sample = Some((due + step).max(now + EARLY * step));
+        }
+        // The one before the run begins is what was there when it began.
+        let begins = now - wanted.frames as f64 * step;
+        while self.samples.len() > wanted.frames + 1
+            || self
+                .samples
+                .get(1)
+                .is_some_and(|second| second.at <= begins)
+        {
+            self.samples.pop_front();
+        }
+    }
+
+    fn is_due(&self, now: f64, stride: f64) -> bool {
+        self.last_look.is_some_and(|last| now >= last + stride)
+    }
+
+    /// The frames of the run that ends now: at each of its moments the newest one. None where there was no frame at its first moment, or the frames
+    /// stopped for longer than a run takes.
+    fn covering(&self, now: f64, wanted: &RunWanted) -> Option<Vec<Sample>> {
+        let step = 1.0 / wanted.fps;
+        let window = wanted.frames as f64 * step;
+        let oldest = self.samples.front()?;
+        if oldest.at < now - 2.0 * window {
+            return None;
+        }
+        (1..=wanted.frames)
+            .map(|k| {
+                let moment = now - window + (k as f64 + EARLY) * step;
+                let there = self.samples.iter().rev().find(|s| s.at <= moment);
+                there.cloned()
+            })
+            .collect()
+    }
+
+    /// Notes what happens in a run.
+    fn note(&mut self, run: &[Sample], happens: Vec<ClassScore>, wanted: &RunWanted) {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else {
+            return;
+        };
+        // No frame of a run lies between two that are no farther apart than this.
+        let apart = 1.5 / wanted.fps;
+        for score in happens {
+            let mut action = Action {
+                class: score.class,
+                class_id: score.class_id,
+                frames: [first.number, last.number],
+                times: [first.at, last.at],
+            };
+            self.actions.retain(|other| {
+                let touches = other.class == action.class
+                    && other.times[0] <= action.times[1] + apart
+                    && action.times[0] <= other.times[1] + apart;
+                if touches {
+                    action = action.with(other);
+                }
+                !touches
+            });
+            self.actions.push(action);
+        }
+        if self.actions.len() > MOST_ACTIONS {
+            self.actions.sort_by_key(|a| a.frames[1]);
+            self.actions.drain(..self.actions.len() - MOST_ACTIONS);
+        }
+        self.actions
+            .sort_by_key(|a| (a.frames[0], a.class_id, a.frames[1]));
+        self.timeline = Value::list(self.actions.iter().map(Action::value).collect());
+    }
+}
+
+impl Action {
+    /// From the beginning of the earlier one to the end of the later one.
+    fn with(&self, other: &Self) -> Self {
+        let [start, end] = self.times;
+        Self {
+            class: Arc::clone(&self.class),
+            class_id: self.class_id,
+            frames: [
+                self.frames[0].min(other.frames[0]),
+                self.frames[1].max(other.frames[1]),
+            ],
+            times: [start.min(other.times[0]), end.max(other.times[1])],
+        }
+    }
+
+    fn value(&self) -> Value {
+        let number = |n: u64| Value::Int(i64::try_from(n).unwrap_or(i64::MAX));
+        Value::dict([
+            ("start_frame_idx", number(self.frames[0])),
+            ("end_frame_idx", number(self.frames[1])),
+            ("class", Value::Text(Arc::clone(&self.class))),
+            ("class_id", Value::Int(self.class_id)),
+        ])
+    }
+}
+
+/// A copy of a picture whose longest side is no longer than this; the picture itself where it is small already.
+fn small(rgb: &Arc<RgbPixels>, longest: u32) -> Arc<RgbPixels> {
+    if rgb.width.max(rgb.height) <= longest {
+        return Arc::clone(rgb);
+    }
+    let picture = Picture::rgb(rgb.width, rgb.height, rgb.data.clone());
+    match shrink::within(&picture, longest) {
+        Ok(small) => Arc::new(RgbPixels {
+            width: small.width(),
+            height: small.height(),
+            data: small.into_raw(),
+        }),
+        // It has fewer samples than its size says; whoever looks at it says so.
+        Err(_) => Arc::clone(rgb),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, picture};
+    use super::Kind;
+
+    /// The bench's model looks at four frames a second, four at once, of a video with thirty.
+    fn bench(more: &Json) -> Bench {
+        let mut step = json!({"type": "roboflow_core/roboflow_action_recognition_model@v1", "images": "$inputs.image",
+            "model_id": "mine"});
+        for (key, value) in more.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        Bench::new(step, &[("image", Kind::Image)])
+    }
+
+    /// What is said of these frames at last, each as grey as `grey` says.
+    fn watch(
+        bench: &mut Bench,
+        frames: impl Iterator<Item = u64>,
+        grey: impl Fn(u64) -> u8,
+    ) -> Json {
+        let mut out = Json::Null;
+        for number in frames {
+            let frame = picture(number, [16, 8], |_, _| [grey(number); 3]);
+            out = bench.feed(&[("image", frame)]).unwrap();
+        }
+        out
+    }
+
+    fn actions(out: &Json) -> Vec<(String, u64, u64)> {
+        let each = out["timeline"].as_array().unwrap().iter();
+        each.map(|a| {
+            let frame = |name: &str| a[name].as_u64().unwrap();
+            let class = a["class"].as_str().unwrap().to_owned();
+            (class, frame("start_frame_idx"), frame("end_frame_idx"))
+        })
+        .collect()
+    }
+
+    #[test]
+    fn nothing_happens_before_a_run_is_covered_and_runs_of_one_class_are_one_action() {
+        let mut bench = bench(&json!({}));
+        let early = watch(&mut bench, 1..=25, |_| 255);
+        assert_eq!(
+            (actions(&early), &early["error_status"]),
+            (vec![], &json!(""))
+        );
+        let out = watch(&mut bench, 26..=125, |_| 255);
+        let all = actions(&out);
+        assert!(all.len() == 1 && all[0].0 == "light", "{all:?}");
+        assert!(all[0].1 <= 10 && all[0].2 >= 110, "{all:?}");
+    }
+
+    #[test]
+    fn another_class_is_another_action_and_a_filter_leaves_classes_out() {
+        let grey = |number: u64| if number <= 62 { 255 } else { 40 };
+        let out = watch(&mut bench(&json!({})), 1..=130, grey);
+        let classes: Vec<String> = actions(&out).into_iter().map(|a| a.0).collect();
+        assert_eq!(classes, ["light", "dark"]);
+        let filtered = json!({"class_filter": ["dark"]});
+        let out = watch(&mut bench(&filtered), 1..=130, grey);
+        assert_eq!(actions(&out).len(), 1);
+        let sure = json!({"confidence": 0.9});
+        let out = watch(&mut bench(&sure), 1..=130, grey);
+        assert_eq!(actions(&out)[0].0, "light");
+        assert_eq!(actions(&out).len(), 1, "40 of 255 is not dark enough");
+    }
+
+    #[test]
+    fn a_camera_with_fewer_frames_than_the_model_wants_is_judged_too() {
+        // Two frames a second.
+        let out = watch(&mut bench(&json!({})), (1..=200).step_by(15), |_| 255);
+        let all = actions(&out);
+        assert!(all.len() == 1 && all[0].2 >= 150, "{all:?}");
+    }
+
+    #[test]
+    fn a_run_that_nobody_can_judge_is_told_and_the_video_goes_on() {
+        let mut bench = bench(&json!({"stride_seconds": 0.5}));
+        let mut told = Vec::new();
+        for number in 1..=60 {
+            let out = watch(&mut bench, number..=number, |_| 0);
+            told.push(out["error_status"].as_str().unwrap().to_owned());
+        }
+        let told: Vec<_> = told.iter().filter(|t| !t.is_empty()).collect();
+        assert!(
+            (2..=3).contains(&told.len()) && told[0].contains("black"),
+            "{told:?}"
+        );
+        let out = watch(&mut bench, 61..=120, |_| 255);
+        assert_eq!(actions(&out).len(), 1);
+    }
+
+    #[test]
+    fn a_video_that_begins_anew_forgets_what_happened_and_a_picture_alone_has_no_action() {
+        let mut bench = bench(&json!({}));
+        assert_eq!(actions(&watch(&mut bench, 1..=70, |_| 255)).len(), 1);
+        assert_eq!(actions(&watch(&mut bench, 1..=1, |_| 255)), vec![]);
+    }
+
+    #[test]
+    fn a_stride_that_is_none_is_refused() {
+        let step = json!({"type": "roboflow_core/roboflow_action_recognition_model@v1", "images": "$inputs.image",
+            "model_id": "mine", "stride_seconds": 0.0});
+        assert!(Bench::refusal(step).contains("over 0"));
+    }
+}
