@@ -75,13 +75,8 @@ impl Job {
     /// [`Fault`].
     pub fn write(&self, store: &dyn Store) -> Result<(), Fault> {
         let shown = self.place.folder.display();
-        let free = space(&self.place.folder).map_or(u64::MAX, |space| space.free);
-        if free < LEAVE_FREE + self.write.content.len() as u64 {
-            return Err(Fault::later(format!(
-                "only {free} bytes are free on the disk of {shown}; {LEAVE_FREE} are left to others"
-            )));
-        }
-        let folder = self.open_folder()?;
+        check_room(&self.place, self.write.content.len())?;
+        let folder = open_folder(&self.place)?;
         let before = self.begun(store)?;
         let goes_on = before.filter(|b| self.write.append && self.is_same_file(b));
         let is_new = goes_on.is_none();
@@ -89,7 +84,7 @@ impl Job {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o640);
         let file = openat(&folder, &*begun.name, flags, mode);
-        let mut file = File::from(file.map_err(|errno| self.refused(&begun.name, errno))?);
+        let mut file = File::from(file.map_err(|errno| refused(&self.place, &begun.name, errno))?);
         let trouble = |error: io::Error| Fault::later(format!("a file in {shown}: {error}"));
         let length = file.metadata().map_err(trouble)?.len();
         if begun.number == self.number {
@@ -155,39 +150,6 @@ impl Job {
         Ok(found == expected)
     }
 
-    /// Opens the folder, and makes those that are missing below the one that is allowed.
-    fn open_folder(&self) -> Result<OwnedFd, Fault> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let allowed = &self.place.folder;
-        let opened = openat(CWD, allowed, flags, Mode::empty());
-        let mut folder = opened.map_err(|errno| {
-            let error = io::Error::from(errno);
-            Fault::later(format!("sinks.folders: {}: {error}", allowed.display()))
-        })?;
-        for name in &self.place.below {
-            match mkdirat(&folder, &**name, Mode::from_raw_mode(0o750)) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(self.refused(name, errno)),
-            }
-            let inner = openat(&folder, &**name, flags | OFlags::NOFOLLOW, Mode::empty());
-            folder = inner.map_err(|errno| self.refused(name, errno))?;
-        }
-        Ok(folder)
-    }
-
-    fn refused(&self, name: &str, errno: Errno) -> Fault {
-        let folder = self.place.folder.display();
-        match errno {
-            Errno::LOOP | Errno::NOTDIR => Fault::never(format!(
-                "{name:?} in {folder} is a symbolic link or no folder, and none is followed"
-            )),
-            Errno::NAMETOOLONG | Errno::INVAL => {
-                Fault::never(format!("{name:?} is no name for a file in {folder}"))
-            }
-            errno => Fault::later(format!("{name:?} in {folder}: {}", io::Error::from(errno))),
-        }
-    }
-
     fn begun(&self, store: &dyn Store) -> Result<Option<Begun>, Fault> {
         let value = match store.get(BEGUN, &self.key) {
             Ok(value) => value,
@@ -208,6 +170,58 @@ impl Job {
             .commit(batch)
             .map_err(|error| Fault::later(error.to_string()))
     }
+}
+
+/// Opens a folder, and makes those that are missing below the one that is allowed.
+///
+/// # Errors
+/// [`Fault`]: it can't be had, or a symbolic link is in the way.
+pub(super) fn open_folder(place: &Place) -> Result<OwnedFd, Fault> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let allowed = &place.folder;
+    let opened = openat(CWD, allowed, flags, Mode::empty());
+    let mut folder = opened.map_err(|errno| {
+        let error = io::Error::from(errno);
+        Fault::later(format!("sinks.folders: {}: {error}", allowed.display()))
+    })?;
+    for name in &place.below {
+        match mkdirat(&folder, &**name, Mode::from_raw_mode(0o750)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(refused(place, name, errno)),
+        }
+        let inner = openat(&folder, &**name, flags | OFlags::NOFOLLOW, Mode::empty());
+        folder = inner.map_err(|errno| refused(place, name, errno))?;
+    }
+    Ok(folder)
+}
+
+/// Why a file or a folder at a place can't be had.
+pub(super) fn refused(place: &Place, name: &str, errno: Errno) -> Fault {
+    let folder = place.folder.display();
+    match errno {
+        Errno::LOOP | Errno::NOTDIR => Fault::never(format!(
+            "{name:?} in {folder} is a symbolic link or no folder, and none is followed"
+        )),
+        Errno::NAMETOOLONG | Errno::INVAL => {
+            Fault::never(format!("{name:?} is no name for a file in {folder}"))
+        }
+        errno => Fault::later(format!("{name:?} in {folder}: {}", io::Error::from(errno))),
+    }
+}
+
+/// Refuses to write so many bytes where they would take what others need.
+///
+/// # Errors
+/// [`Fault`]: there is too little room now.
+pub(super) fn check_room(place: &Place, bytes: usize) -> Result<(), Fault> {
+    let free = space(&place.folder).map_or(u64::MAX, |space| space.free);
+    if free < LEAVE_FREE + bytes as u64 {
+        return Err(Fault::later(format!(
+            "only {free} bytes are free on the disk of {}; {LEAVE_FREE} are left to others",
+            place.folder.display()
+        )));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

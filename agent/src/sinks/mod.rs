@@ -1,14 +1,15 @@
 //! Does what workflows want done outside: requests, messages, e-mails, files.
 //!
 //! Map: [`queue`] which effect is done when (sans-IO), [`service`] the task that asks the runtime and tells it what came of each, [`fault`] why one was not
-//! done; [`http`], [`slack`], [`sms`], [`email`], [`s3`], [`mqtt`] and [`mod@file`] how each kind is done, [`secrets`] what stands behind the names of secrets.
+//! done; [`http`], [`slack`], [`sms`], [`email`], [`s3`], [`mqtt`], [`mod@file`] and [`bundle`] how each kind is done, [`secrets`] what stands behind the names of secrets.
 //!
 //! Invariants:
 //! - nothing is done that the section `[sinks]` does not allow, whatever the runtime kept;
 //! - an effect is done at least once: the runtime forgets it when it was told of the outcome and not before. One that is done again carries the
-//!   same identity, as `Idempotency-Key` where it is a request; an MQTT message has no place for one; a file gets its text once in any case;
+//!   same identity, as `Idempotency-Key` where it is a request; an MQTT message has no place for one; a file gets its text once in any case, and a packed one is replaced by the same;
 //! - a secret is read when it is used and sent where the effect says; no log, error, file of ours or answer shows one.
 
+pub mod bundle;
 pub mod email;
 pub mod fault;
 pub mod file;
@@ -94,6 +95,12 @@ impl Performer {
                 let store = Arc::clone(&self.store);
                 let job = file::Job::new(spooled, write, place);
                 let written = tokio::task::spawn_blocking(move || job.write(&*store)).await;
+                written.unwrap_or_else(|died| Err(Fault::later(format!("the writer died: {died}"))))
+            }
+            Effect::Bundle(bundle) => {
+                let place = self.config.place(&bundle.directory).map_err(Fault::never)?;
+                let job = bundle::Job::new(spooled, bundle, place);
+                let written = tokio::task::spawn_blocking(move || job.write()).await;
                 written.unwrap_or_else(|died| Err(Fault::later(format!("the writer died: {died}"))))
             }
             Effect::Email(message) => {

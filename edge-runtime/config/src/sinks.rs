@@ -164,6 +164,10 @@ impl SinksConfig {
                 message.check()?;
                 self.admits_host(&message.host, message.port, MQTT_PORTS)?;
             }
+            Effect::Bundle(bundle) => {
+                self.place(&bundle.directory)?;
+                plain_name("the name of the file", &bundle.name)?;
+            }
             Effect::File(write) => {
                 self.place(&write.directory)?;
                 plain_name("file_name_prefix", &write.prefix)?;

@@ -22,6 +22,8 @@ pub enum Effect {
     Http(HttpCall),
     /// Write to a file on the box.
     File(FileWrite),
+    /// Pack several files into one on the box.
+    Bundle(FileBundle),
     /// Write to an object in a store that speaks S3.
     S3(S3Write),
     /// Post a message in a Slack channel.
@@ -40,6 +42,7 @@ impl Effect {
             Self::Email(_) => "an e-mail",
             Self::Http(_) => "an HTTP request",
             Self::File(_) => "a file",
+            Self::Bundle(_) => "a packed file",
             Self::S3(_) => "an object in S3",
             Self::Slack(_) => "a Slack message",
             Self::Sms(_) => "a text message",
@@ -52,7 +55,7 @@ impl Effect {
         let (some, headers): (Vec<&Sealed>, _) = match self {
             Self::Email(email) => (vec![&email.password], None),
             Self::Http(call) => (Vec::new(), Some(call.headers.values())),
-            Self::File(_) => (Vec::new(), None),
+            Self::File(_) | Self::Bundle(_) => (Vec::new(), None),
             Self::S3(write) => {
                 let keys = [&write.access_key_id, &write.secret_access_key];
                 (keys.into_iter().flatten().collect(), None)
@@ -89,7 +92,7 @@ impl fmt::Debug for Sealed {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Attachment {
-    /// Name of the file, or of the field of a form.
+    /// Name of the file, or of the field of a form; in a packed file, its path there.
     pub name: String,
     /// What is in it, in base64.
     #[serde(with = "as_base64")]
@@ -213,6 +216,18 @@ pub struct FileWrite {
     pub content: String,
     /// Whether it goes to the end of the file that this step began last, rather than into a new one.
     pub append: bool,
+}
+
+/// Files that are packed into one, a `tar` archive compressed by `gzip`. It gets its name when all of it is on the disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct FileBundle {
+    /// Folder; the host says in which folders it writes at all.
+    pub directory: String,
+    /// Name of the archive.
+    pub name: String,
+    /// The files in it, by their paths there.
+    pub members: Vec<Attachment>,
 }
 
 /// Text for an object in a store that speaks S3.

@@ -79,6 +79,11 @@ fn admitted(effect: &Effect, sinks: &SinksConfig) {
             }
             assert!(!write.prefix.contains('/') && !write.extension.contains('/'));
         }
+        Effect::Bundle(bundle) => {
+            let place = sinks.place(&bundle.directory).expect("it was admitted");
+            assert_eq!(place.folder, PathBuf::from("/srv/out"));
+            assert!(!bundle.name.contains('/') && !bundle.name.starts_with('.'));
+        }
         Effect::Slack(_) | Effect::Sms(_) | Effect::S3(_) => {
             panic!("their hosts are not among those that are named");
         }

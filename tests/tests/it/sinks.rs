@@ -293,6 +293,54 @@ fn what_fails_for_good_is_told_and_holds_nobody_up() -> anyhow::Result<()> {
 }
 
 #[test]
+fn an_event_is_packed_into_a_file_with_its_picture() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let out = bench.path("out");
+    fs::create_dir(&out)?;
+    bench.configure(&format!("[sinks]\nfolders = [{out:?}]\n"))?;
+    let _runtime = bench.runtime()?;
+    let _agent = bench.agent()?;
+    let workflow = json!({
+        "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [{
+            "type": "roboflow_core/vision_event_bundle@v1", "name": "sink", "target_directory": "events",
+            "event_type": "custom", "custom_value": "still here", "input_image": "$inputs.image", "cooldown_seconds": 0.5
+        }],
+        "outputs": [{"type": "JsonField", "name": "path", "selector": "$steps.sink.bundle_path"}]
+    });
+    let source = json!({"id": "street", "uri": "demo:?seconds=600&width=320&height=180", "pace": "native", "max_fps": 5});
+    bench.json("PUT", "/v1/sources/street", Some(&source))?;
+    let pipeline = json!({"source": "street", "workflow": workflow, "rules": []});
+    bench.json("PUT", "/v1/pipelines/watch", Some(&pipeline))?;
+    let archive = wait_up_to(LONG, "a packed file", || {
+        let entries = fs::read_dir(out.join("events")).ok()?.flatten();
+        let mut paths = entries.map(|entry| entry.path());
+        paths.find(|path| path.extension().is_some_and(|end| end == "gz"))
+    })?;
+    let unpacked = bench.path("unpacked");
+    fs::create_dir(&unpacked)?;
+    let mut tar = std::process::Command::new("tar");
+    let done = tar
+        .arg("xzf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(&unpacked)
+        .status()?;
+    assert!(done.success());
+    let payload = fs::read(unpacked.join("payload.json"))?;
+    let payload: serde_json::Value = serde_json::from_slice(&payload)?;
+    assert_eq!(payload["eventData"]["value"], "still here");
+    let id = payload["eventId"].as_str().unwrap_or_default();
+    let name = archive.file_name().unwrap_or_default().to_string_lossy();
+    assert!(name.starts_with("event_20") && name.contains(id), "{name}");
+    let picture = payload["images"][0]["inputFile"]
+        .as_str()
+        .unwrap_or_default();
+    assert!(fs::read(unpacked.join(picture))?.starts_with(&[0xff, 0xd8]));
+    Ok(())
+}
+
+#[test]
 fn a_file_is_written_below_its_folder_and_no_workflow_leads_out_of_it() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let out = bench.path("out");

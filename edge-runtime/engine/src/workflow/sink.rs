@@ -212,7 +212,8 @@ impl Sent {
         }
     }
 
-    fn message(self) -> String {
+    /// One sentence about it.
+    pub(crate) fn message(self) -> String {
         match self {
             Self::Off => "the sink is switched off".to_owned(),
             Self::Resting => "the sink rests until its cooldown is over".to_owned(),

@@ -221,6 +221,16 @@ const FAMILIES: &[(&str, &str, Option<&str>)] = &[
         "was taken out of the language by its makers",
         None,
     ),
+    (
+        "roboflow_core/onvif_sink",
+        "moves cameras over ONVIF, for which this box carries no client",
+        EVENTS,
+    ),
+    (
+        "roboflow_enterprise/event_writer_sink",
+        "posts to Roboflow's own event service for enterprises",
+        Some("roboflow_core/vision_event_bundle"),
+    ),
     ("roboflow_core/modbus_tcp", MACHINES, EVENTS),
     ("roboflow_core/sinks", MACHINES, EVENTS),
     ("roboflow_core/plc_reader", MACHINES, None),

@@ -1,0 +1,191 @@
+//! Files packed into one on the box: a `tar` archive (POSIX 1003.1, `ustar`) compressed by `gzip`.
+//!
+//! Invariants: it has its name when all of it is on stable storage and not before, so that whoever carries such files away by
+//! their names never takes half of one; its name follows from the effect, so one that is done again replaces it by the same.
+//! Nothing is opened outside the folders that the configuration names, as of every [`file`](super::file).
+
+use std::fs::File;
+use std::io::{self, Write as _};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rustix::fs::{Mode, OFlags, openat, renameat};
+use watchkeeper_config::sinks::Place;
+use watchkeeper_contract::effect::FileBundle;
+use watchkeeper_contract::spool::SpooledEffect;
+
+use super::fault::Fault;
+use super::file::{check_room, open_folder, refused};
+
+/// Bytes of a block of an archive: headers are one each, and what is in files is filled up to whole ones.
+const BLOCK: usize = 512;
+/// Longest path of a file in an archive, in bytes: what fits into a header without another one.
+const MOST_PATH: usize = 100;
+
+/// Files to be packed.
+#[derive(Debug)]
+pub struct Job {
+    /// Seconds since the Unix epoch, which the files in the archive carry.
+    at_s: u64,
+    place: Place,
+    bundle: FileBundle,
+}
+
+impl Job {
+    /// What `spooled` wants packed at `place`.
+    #[must_use]
+    pub fn new(spooled: &SpooledEffect, bundle: &FileBundle, place: Place) -> Self {
+        Self {
+            at_s: u64::try_from(spooled.at.unix_ms / 1000).unwrap_or(0),
+            place,
+            bundle: bundle.clone(),
+        }
+    }
+
+    /// Writes it. Blocks until the disk has it.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub fn write(&self) -> Result<(), Fault> {
+        let packed = self.packed().map_err(Fault::never)?;
+        check_room(&self.place, packed.len())?;
+        let folder = open_folder(&self.place)?;
+        let name = &self.bundle.name;
+        let shown = self.place.folder.display();
+        let trouble = |error: io::Error| Fault::later(format!("a file in {shown}: {error}"));
+        // What a crash left of an earlier attempt is begun anew.
+        let part = format!(".{name}.part");
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = openat(&folder, &*part, flags, Mode::from_raw_mode(0o640));
+        let mut file = File::from(opened.map_err(|errno| refused(&self.place, &part, errno))?);
+        file.write_all(&packed)
+            .and_then(|()| file.sync_all())
+            .map_err(trouble)?;
+        renameat(&folder, &*part, &folder, &**name)
+            .map_err(|errno| refused(&self.place, name, errno))?;
+        File::from(folder).sync_all().map_err(trouble)
+    }
+
+    /// The whole archive.
+    fn packed(&self) -> Result<Vec<u8>, String> {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        let failed = |error: io::Error| format!("the archive can't be packed: {error}");
+        for member in &self.bundle.members {
+            let header = header(&member.name, member.bytes.len() as u64, self.at_s)?;
+            let filling = member.bytes.len().next_multiple_of(BLOCK) - member.bytes.len();
+            packed
+                .write_all(&header)
+                .and_then(|()| packed.write_all(&member.bytes))
+                .and_then(|()| packed.write_all(&[0; BLOCK][..filling]))
+                .map_err(failed)?;
+        }
+        packed.write_all(&[0; 2 * BLOCK]).map_err(failed)?;
+        packed.finish().map_err(failed)
+    }
+}
+
+/// The header of a file in an archive.
+fn header(path: &str, bytes: u64, at_s: u64) -> Result<[u8; BLOCK], String> {
+    let is_inside =
+        !path.starts_with('/') && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    if !is_inside || path.len() > MOST_PATH || path.contains('\0') {
+        return Err(format!(
+            "{path:?} is no path in an archive; it has 1 to {MOST_PATH} bytes, and no part of it goes up"
+        ));
+    }
+    let mut header = [0; BLOCK];
+    let mut put = |at: usize, text: &[u8]| {
+        if let Some(place) = header.get_mut(at..at + text.len()) {
+            place.copy_from_slice(text);
+        }
+    };
+    put(0, path.as_bytes());
+    // Mode, owner and group, size, time; then the sum as blanks, and a plain file.
+    put(100, b"0000640\0");
+    put(108, b"0000000\0");
+    put(116, b"0000000\0");
+    put(124, format!("{bytes:011o}\0").as_bytes());
+    put(136, format!("{at_s:011o}\0").as_bytes());
+    put(148, b"        ");
+    put(156, b"0");
+    put(257, b"ustar\x0000");
+    let sum: u32 = header.iter().copied().map(u32::from).sum();
+    if let Some(place) = header.get_mut(148..156) {
+        place.copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    }
+    Ok(header)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+    use std::process::Command;
+
+    use watchkeeper_contract::effect::Attachment;
+
+    use super::super::fault::Again;
+    use super::*;
+
+    fn job(dir: &Path, members: &[(&str, &[u8])]) -> Job {
+        let member = |(name, bytes): &(&str, &[u8])| Attachment {
+            name: (*name).to_owned(),
+            bytes: bytes.to_vec(),
+        };
+        Job {
+            at_s: 1_798_761_600,
+            place: Place {
+                folder: dir.to_owned(),
+                below: vec!["events".to_owned()],
+            },
+            bundle: FileBundle {
+                directory: "events".to_owned(),
+                name: "event_1.tar.gz".to_owned(),
+                members: members.iter().map(member).collect(),
+            },
+        }
+    }
+
+    #[test]
+    fn what_is_packed_comes_out_of_it_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let large = vec![7; 70_000];
+        let members: [(&str, &[u8]); 3] = [
+            ("payload.json", b"{}"),
+            ("images/a.jpg", &large),
+            ("images/empty", b""),
+        ];
+        job(dir.path(), &members).write().unwrap();
+        let folder = dir.path().join("events");
+        let archive = folder.join("event_1.tar.gz");
+        // Once more, as after a crash: the same, and nothing beside it.
+        let first = fs::read(&archive).unwrap();
+        fs::write(folder.join(".event_1.tar.gz.part"), "half").unwrap();
+        job(dir.path(), &members).write().unwrap();
+        assert_eq!(fs::read(&archive).unwrap(), first);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        let out = tempfile::tempdir().unwrap();
+        let mut tar = Command::new("tar");
+        tar.arg("xzf").arg(&archive).arg("-C").arg(out.path());
+        assert!(tar.status().unwrap().success());
+        for (name, bytes) in members {
+            assert_eq!(fs::read(out.path().join(name)).unwrap(), bytes, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_leads_out_of_the_archive_and_a_link_that_leads_out_of_the_folder_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in ["../x", "/x", "a//b", "", "a/../b", &"x".repeat(101)] {
+            let fault = job(dir.path(), &[(path, b"")]).write().unwrap_err();
+            assert_eq!(fault.again, Again::Never, "{path}: {fault}");
+        }
+        let outside = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(outside.path(), dir.path().join("events")).unwrap();
+        let fault = job(dir.path(), &[("a", b"")]).write().unwrap_err();
+        assert_eq!(fault.again, Again::Never, "{fault}");
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+}

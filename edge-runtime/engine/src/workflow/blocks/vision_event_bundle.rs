@@ -1,0 +1,543 @@
+//! Writes events into files on the box, each with its pictures, to be carried to Roboflow's event service by somebody else.
+//!
+//! A file is a `tar` archive compressed by `gzip`: `payload.json`, which says what happened, and the pictures below `images/`.
+
+use serde_json::{Map, Value as Json, json};
+use watchkeeper_contract::effect::{Attachment, Effect, FileBundle};
+use watchkeeper_vision::detections::{Detection, Detections};
+
+use super::super::block::Call;
+use super::super::codec;
+use super::super::json::detection_id;
+use super::super::kinds::Kind;
+use super::super::manifest::{
+    DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use super::super::sink::{DISABLE_SINK, FIRE_AND_FORGET, Rest, Sent};
+use super::super::stateful::{Stateful, remembering};
+use super::super::value::Value;
+
+/// Largest event, in bytes before it is packed: what the service takes.
+const MOST_BYTES: usize = 25 << 20;
+/// Qualities of the pictures, as with the peer.
+const OUTPUT_QUALITY: u8 = 85;
+const INPUT_QUALITY: u8 = 95;
+
+const EVENT_TYPES: &[&str] = &[
+    "quality_check",
+    "inventory_count",
+    "safety_alert",
+    "custom",
+    "operator_feedback",
+];
+const PREDICTIONS: &[Kind] = &[
+    DETECTIONS[0],
+    DETECTIONS[1],
+    DETECTIONS[2],
+    Kind::Classification,
+];
+
+/// A text of an event of some types.
+const fn text(name: &'static str, about: &'static str) -> Property {
+    Property::value(name, about, Shape::Text, &[Kind::Text]).or(Or::Null)
+}
+
+/// One of some words of an event of some types.
+const fn word(name: &'static str, about: &'static str, words: &'static [&'static str]) -> Property {
+    Property::value(name, about, Shape::Choice(words), &[Kind::Text]).or(Or::Null)
+}
+
+const PROPERTIES: &[Property] = &[
+    Property::value(
+        "target_directory",
+        "folder of the files, in a place where the box lets workflows write",
+        Shape::Text,
+        &[Kind::Text],
+    ),
+    text(
+        "file_name",
+        "name of the file, without its ending; without one it is made of the moment and the id of the event",
+    ),
+    Property::data("input_image", "the picture as it came", &[Kind::Image]).or(Or::Null),
+    Property::data("output_image", "the picture to show", &[Kind::Image]).or(Or::Null),
+    Property::data(
+        "predictions",
+        "what was found in the picture as it came",
+        PREDICTIONS,
+    )
+    .or(Or::Null),
+    Property::value(
+        "event_type",
+        "which type of event it is",
+        Shape::Choice(EVENT_TYPES),
+        &[Kind::Text],
+    ),
+    Property::value(
+        "solution",
+        "id of the use case, where it is to stand in the file",
+        Shape::Text,
+        &[Kind::RoboflowSolution, Kind::Text],
+    )
+    .or(Or::Null),
+    text("external_id", "id of the event in another system"),
+    word(
+        "qc_result",
+        "of a quality_check: how it went",
+        &["pass", "fail"],
+    ),
+    text("location", "of an inventory_count: where"),
+    Property::value(
+        "item_count",
+        "of an inventory_count: how many",
+        INTEGER,
+        &[Kind::Integer],
+    )
+    .or(Or::Null),
+    text("item_type", "of an inventory_count: of what"),
+    text("alert_type", "of a safety_alert: which one"),
+    word(
+        "severity",
+        "of a safety_alert: how grave it is",
+        &["low", "medium", "high"],
+    ),
+    text("alert_description", "of a safety_alert: what happened"),
+    text("custom_value", "of a custom event: its value"),
+    text(
+        "related_event_id",
+        "of operator_feedback: the event that it is about",
+    ),
+    word(
+        "feedback",
+        "of operator_feedback: what the operator says",
+        &["correct", "incorrect", "inconclusive"],
+    ),
+    Property::value(
+        "custom_metadata",
+        "anything else, by name",
+        Shape::Dict,
+        &[Kind::Any],
+    )
+    .entries_only()
+    .or(Or::EmptyDict),
+    FIRE_AND_FORGET,
+    DISABLE_SINK,
+    Property::value(
+        "cooldown_seconds",
+        "seconds to rest between two events",
+        NUMBER,
+        &[Kind::Integer, Kind::Float],
+    )
+    .or(Or::Int(1)),
+];
+
+/// What an event of each type says: the name in the file, and the property.
+const DATA: &[(&str, &[(&str, &str)])] = &[
+    (
+        "quality_check",
+        &[("result", "qc_result"), ("externalId", "external_id")],
+    ),
+    (
+        "inventory_count",
+        &[
+            ("location", "location"),
+            ("itemCount", "item_count"),
+            ("itemType", "item_type"),
+            ("externalId", "external_id"),
+        ],
+    ),
+    (
+        "safety_alert",
+        &[
+            ("alertType", "alert_type"),
+            ("severity", "severity"),
+            ("description", "alert_description"),
+            ("externalId", "external_id"),
+        ],
+    ),
+    (
+        "custom",
+        &[("value", "custom_value"), ("externalId", "external_id")],
+    ),
+    (
+        "operator_feedback",
+        &[
+            ("relatedEventId", "related_event_id"),
+            ("feedback", "feedback"),
+        ],
+    ),
+];
+
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/vision_event_bundle@v1",
+    category: "sink",
+    summary: "Writes an event with its pictures into a file on the box, packed as Roboflow's event service takes it.",
+    role: Role::Sink,
+    properties: PROPERTIES,
+    outputs: &[
+        Output::new("error_status", &[Kind::Boolean]),
+        Output::new("throttling_status", &[Kind::Boolean]),
+        Output::new("event_id", &[Kind::Text]),
+        Output::new("bundle_path", &[Kind::Text]),
+        Output::new("message", &[Kind::Text]),
+    ],
+    build: |_| Ok(remembering(Pack)),
+    ..Manifest::BASE
+}];
+
+struct Pack;
+
+/// An event that is ready to be written.
+struct Event {
+    id: String,
+    bundle: FileBundle,
+}
+
+impl Stateful for Pack {
+    type State = Rest;
+
+    fn run(&self, rest: &mut Rest, call: &mut Call<'_>) -> Result<(), String> {
+        call.put(2, "");
+        call.put(3, "");
+        let sent = if call.boolean(property("disable_sink"), false)? {
+            Sent::Off
+        } else if rest.applies(call.now, call.number(property("cooldown_seconds"), 1.0)?) {
+            Sent::Resting
+        } else {
+            let event = event(call)?;
+            let path = format!(
+                "{}/{}",
+                event.bundle.directory.trim_end_matches('/'),
+                event.bundle.name
+            );
+            rest.begin(call.now);
+            let sent = Sent::by(call, Effect::Bundle(event.bundle));
+            if sent == Sent::HandedOver {
+                call.put(2, event.id);
+                call.put(3, path);
+            }
+            sent
+        };
+        call.put(0, matches!(sent, Sent::Refused(_)));
+        call.put(1, sent == Sent::Resting);
+        call.put(4, sent.message());
+        Ok(())
+    }
+}
+
+/// Where a property of this name stands.
+fn property(name: &str) -> usize {
+    let all = PROPERTIES.iter();
+    all.into_iter()
+        .position(|p| p.name == name)
+        .unwrap_or(usize::MAX)
+}
+
+/// The text of a property that may have none.
+fn optional<'a>(call: &Call<'a>, name: &str) -> Result<Option<&'a str>, String> {
+    let index = property(name);
+    if call.arg(index).is_null() {
+        return Ok(None);
+    }
+    let text = call.text(index).map_err(|why| format!("{name}: {why}"))?;
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+fn event(call: &Call<'_>) -> Result<Event, String> {
+    let now = call.host.wall_clock();
+    let now = now.ok_or("an event carries its moment, and nothing here knows the time of day")?;
+    let id = detection_id(&call.new_id());
+    let event_type = call.text(property("event_type"))?;
+    let mut members = Vec::new();
+    let mut image = Map::new();
+    for (name, key, quality) in [
+        ("output_image", "file", OUTPUT_QUALITY),
+        ("input_image", "inputFile", INPUT_QUALITY),
+    ] {
+        let index = property(name);
+        if call.arg(index).is_null() {
+            continue;
+        }
+        let path = format!("images/{}.jpg", detection_id(&call.new_id()));
+        let picture = call.image(index)?;
+        members.push(Attachment {
+            bytes: codec::jpeg(&picture.pixels.rgb(), quality)?,
+            name: path.clone(),
+        });
+        image.insert(key.to_owned(), path.into());
+    }
+    if !image.is_empty() {
+        image.insert("label".to_owned(), "workflow".into());
+        image.extend(annotations(call.arg(property("predictions")))?);
+    }
+    let images: Vec<Json> = (!image.is_empty())
+        .then_some(Json::Object(image))
+        .into_iter()
+        .collect();
+    let mut payload = json!({
+        "bundleFormatVersion": 1,
+        "eventId": id,
+        "eventType": event_type,
+        "timestamp": now.to_string(),
+        "images": images,
+    });
+    if let Some(solution) = optional(call, "solution")? {
+        payload["useCaseId"] = solution.into();
+    }
+    let data = data(call, event_type);
+    if !data.is_empty() {
+        payload["eventData"] = Json::Object(data);
+    }
+    let more = call.arg(property("custom_metadata")).to_json();
+    if more.as_object().is_some_and(|map| !map.is_empty()) {
+        payload["customMetadata"] = more;
+    }
+    if !images.is_empty() {
+        payload["displayImagePosition"] = json!(0);
+    }
+    let payload = serde_json::to_vec_pretty(&payload)
+        .map_err(|error| format!("the event can't be written: {error}"))?;
+    members.insert(
+        0,
+        Attachment {
+            name: "payload.json".to_owned(),
+            bytes: payload,
+        },
+    );
+    let bytes: usize = members.iter().map(|m| m.bytes.len()).sum();
+    if bytes > MOST_BYTES {
+        return Err(format!(
+            "the event has {bytes} bytes and may have {MOST_BYTES}; give it smaller pictures"
+        ));
+    }
+    let name = match optional(call, "file_name")? {
+        Some(name) => name.trim_end_matches(".tar.gz").to_owned(),
+        None => format!("event_{}_{id}", now.strftime("%Y%m%dT%H%M%S_%6f")),
+    };
+    Ok(Event {
+        id,
+        bundle: FileBundle {
+            directory: call.text(property("target_directory"))?.to_owned(),
+            name: format!("{name}.tar.gz"),
+            members,
+        },
+    })
+}
+
+/// What an event of this type says; nothing of one that is not known.
+fn data(call: &Call<'_>, event_type: &str) -> Map<String, Json> {
+    let of_type = DATA.iter().find(|(name, _)| *name == event_type);
+    let pairs = of_type.map_or(&[][..], |(_, pairs)| pairs).iter();
+    let given = pairs.filter_map(|(key, name)| {
+        let value = call.arg(property(name));
+        (!value.is_null()).then(|| ((*key).to_owned(), value.to_json()))
+    });
+    given.collect()
+}
+
+/// What was found, as the service writes it; nothing where nothing was.
+fn annotations(predictions: &Value) -> Result<Map<String, Json>, String> {
+    let mut lists = Map::new();
+    match predictions {
+        Value::Null => {}
+        Value::Detections(all) => of_detections(all, &mut lists),
+        Value::Dict(_) => {
+            let classes = classifications(&predictions.to_json());
+            if !classes.is_empty() {
+                lists.insert("classifications".to_owned(), classes.into());
+            }
+        }
+        other => return Err(format!("predictions are {}", other.what())),
+    }
+    Ok(lists)
+}
+
+fn of_detections(all: &Detections, lists: &mut Map<String, Json>) {
+    let keypoints = |d: &Detection| d.extra.as_deref().and_then(|e| e.keypoints.clone());
+    let with_points = all.boxes.iter().any(|d| keypoints(d).is_some());
+    for d in &all.boxes {
+        let middle = d.bbox.center();
+        let mut one = json!({
+            "class": d.class, "x": middle.x, "y": middle.y, "width": d.bbox.width(), "height": d.bbox.height(),
+            "confidence": d.confidence.clamp(0.0, 1.0),
+        });
+        let outline = d.mask().and_then(|mask| mask.polygon());
+        let list = if with_points {
+            let points = keypoints(d).unwrap_or_default();
+            let points = points
+                .iter()
+                .map(|p| json!({"id": p.class_id, "x": p.at.x, "y": p.at.y}));
+            one["keypoints"] = points.collect();
+            "keypoints"
+        } else if let Some(outline) = outline.filter(|points| points.len() >= 3) {
+            one["points"] = outline.iter().map(|p| json!([p.x, p.y])).collect();
+            "instanceSegmentations"
+        } else {
+            "objectDetections"
+        };
+        let entry = lists.entry(list).or_insert_with(|| json!([]));
+        if let Some(entry) = entry.as_array_mut() {
+            entry.push(one);
+        }
+    }
+}
+
+/// The classes of a classification with one label or with several: those that it decided for, else all that it tells.
+fn classifications(prediction: &Json) -> Vec<Json> {
+    let row = |class: &str, details: &Json| {
+        let confidence = details.get("confidence").unwrap_or(details);
+        json!({"class": class, "confidence": confidence.as_f64().unwrap_or(0.0)})
+    };
+    let told = &prediction["predictions"];
+    let decided = prediction["predicted_classes"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let decided: Vec<Json> = decided
+        .filter_map(Json::as_str)
+        .map(|class| row(class, &told[class]))
+        .collect();
+    let mut rows = match told {
+        _ if !decided.is_empty() => decided,
+        Json::Array(all) => {
+            let named = |one: &Json| row(one["class"].as_str().unwrap_or("unknown"), one);
+            all.iter().map(named).collect()
+        }
+        Json::Object(all) => all.iter().map(|(class, one)| row(class, one)).collect(),
+        _ => Vec::new(),
+    };
+    if let (true, Some(top)) = (rows.is_empty(), prediction["top"].as_str()) {
+        rows.push(row(top, &prediction["confidence"]));
+    }
+    rows
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, boxes, picture};
+    use super::*;
+
+    /// A bench for a step with these properties besides, whose effects are written below `events`.
+    fn bench(more: &Json) -> Bench {
+        let mut step =
+            json!({"type": "roboflow_core/vision_event_bundle@v1", "target_directory": "events"});
+        for (key, value) in more.as_object().unwrap() {
+            step[key] = value.clone();
+        }
+        let inputs = [("image", Kind::Image), ("boxes", Kind::ObjectDetection)];
+        Bench::new(step, &inputs)
+    }
+
+    fn feed(bench: &mut Bench) -> Json {
+        let bbox = json!({"x": 20.0, "y": 10.0, "width": 20.0, "height": 10.0, "class": "dog"});
+        let image = picture(1, [40, 20], |_, _| [5; 3]);
+        let given = [("image", image), ("boxes", boxes([40, 20], &[bbox]))];
+        bench.feed(&given).unwrap()
+    }
+
+    fn bundles(bench: &Bench) -> Vec<(&FileBundle, Json)> {
+        let bundle = |effect| match effect {
+            &Effect::Bundle(ref bundle) => bundle,
+            other => panic!("{other:?}"),
+        };
+        let payload = |b: &FileBundle| serde_json::from_slice(&b.members[0].bytes).unwrap();
+        let all = bench.effects().iter().map(bundle);
+        all.map(|b| (b, payload(b))).collect()
+    }
+
+    #[test]
+    fn an_event_is_a_file_with_what_happened_and_its_pictures() {
+        let mut bench = bench(&json!({
+            "event_type": "safety_alert", "severity": "high", "alert_type": "no_helmet", "qc_result": "pass",
+            "input_image": "$inputs.image", "output_image": "$inputs.image", "predictions": "$inputs.boxes",
+            "custom_metadata": {"gate": 3}
+        }));
+        let out = feed(&mut bench);
+        assert_eq!(out["error_status"], false, "{out:#}");
+        let all = bundles(&bench);
+        let (bundle, payload) = &all[0];
+        assert_eq!(bundle.directory, "events");
+        let id = out["event_id"].as_str().unwrap();
+        assert_eq!(
+            bundle.name,
+            format!("event_20240506T070809_500000_{id}.tar.gz")
+        );
+        assert_eq!(out["bundle_path"], format!("events/{}", bundle.name));
+        assert_eq!(payload["eventId"], id);
+        assert_eq!(payload["timestamp"], "2024-05-06T07:08:09.5Z");
+        // What belongs to another type is left out.
+        assert_eq!(
+            payload["eventData"],
+            json!({"severity": "high", "alertType": "no_helmet"})
+        );
+        assert_eq!(payload["customMetadata"], json!({"gate": 3}));
+        let image = &payload["images"][0];
+        assert_eq!(image["objectDetections"][0]["class"], "dog");
+        for key in ["file", "inputFile"] {
+            let member = bundle.members.iter().find(|m| m.name == image[key]);
+            assert!(member.unwrap().bytes.starts_with(&[0xff, 0xd8]), "{key}");
+        }
+    }
+
+    #[test]
+    fn the_sink_rests_between_two_events_and_may_be_switched_off() {
+        let mut often = bench(&json!({"event_type": "custom", "cooldown_seconds": 0.5}));
+        feed(&mut often);
+        assert_eq!(feed(&mut often)["throttling_status"], true);
+        often.wait(0.6);
+        assert_eq!(feed(&mut often)["throttling_status"], false);
+        assert_eq!(often.effects().len(), 2);
+        assert!(bundles(&often)[0].1.get("displayImagePosition").is_none());
+        let mut off = bench(&json!({"event_type": "custom", "disable_sink": true}));
+        assert_eq!(feed(&mut off)["bundle_path"], "");
+        assert!(off.effects().is_empty());
+    }
+
+    #[test]
+    fn a_file_may_be_named_and_where_nothing_writes_files_the_step_says_so() {
+        let named = json!({"event_type": "quality_check", "qc_result": "fail", "file_name": "shift-7.tar.gz"});
+        let mut bench_named = bench(&named);
+        feed(&mut bench_named);
+        let all = bundles(&bench_named);
+        assert_eq!(all[0].0.name, "shift-7.tar.gz");
+        assert_eq!(all[0].1["eventData"], json!({"result": "fail"}));
+        let out = feed(&mut bench(&named).without_effects());
+        assert!(
+            out["error_status"] == true && out["event_id"] == "",
+            "{out:#}"
+        );
+    }
+
+    #[test]
+    fn masks_points_and_classes_have_lists_of_their_own() {
+        let rows = |prediction: Json| classifications(&prediction);
+        let several = rows(
+            json!({"predictions": {"a": {"confidence": 0.9}, "b": {"confidence": 0.2}}, "predicted_classes": ["a"]}),
+        );
+        assert_eq!(several, [json!({"class": "a", "confidence": 0.9})]);
+        let one = rows(json!({"predictions": [{"class": "a", "confidence": 0.9}], "top": "a"}));
+        assert_eq!(one, [json!({"class": "a", "confidence": 0.9})]);
+        assert_eq!(
+            rows(json!({"predictions": [], "top": "a", "confidence": 0.3}))[0]["confidence"],
+            0.3
+        );
+        let outline = json!([{"x": 0, "y": 0}, {"x": 4, "y": 0}, {"x": 4, "y": 4}]);
+        let with_mask = json!({"x": 2.0, "y": 2.0, "width": 4.0, "height": 4.0, "points": outline});
+        let lists = annotations(&boxes([8, 8], &[with_mask])).unwrap();
+        assert_eq!(
+            lists["instanceSegmentations"][0]["points"],
+            json!([[0.0, 0.0], [4.0, 0.0], [4.0, 4.0]])
+        );
+        let keypoint =
+            json!({"x": 1.0, "y": 2.0, "class_id": 5, "class": "nose", "confidence": 0.5});
+        let with_points =
+            json!({"x": 2.0, "y": 2.0, "width": 4.0, "height": 4.0, "keypoints": [keypoint]});
+        let lists = annotations(&boxes([8, 8], &[with_points])).unwrap();
+        assert_eq!(
+            lists["keypoints"][0]["keypoints"],
+            json!([{"id": 5, "x": 1.0, "y": 2.0}])
+        );
+    }
+}
