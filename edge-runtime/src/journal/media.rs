@@ -76,6 +76,17 @@ pub struct NewClip {
     pub path: PathBuf,
 }
 
+/// A kept picture or clip that is going to be read.
+#[derive(Debug)]
+pub struct OpenedMedia {
+    /// At its beginning.
+    pub file: File,
+    /// Its size.
+    pub bytes: u64,
+    /// Its MIME type.
+    pub content_type: &'static str,
+}
+
 /// Why a picture or clip can't be kept or shown.
 #[derive(Debug, thiserror::Error)]
 pub enum MediaError {
@@ -401,25 +412,33 @@ impl MediaStore {
         }
     }
 
-    /// The picture or clip `id`.
+    /// The picture or clip `id`, to be read. It can be read to its end also where it is dropped meanwhile.
     ///
     /// # Errors
     /// [`MediaError::NotFound`] when `id` is not one of ours or it is gone, [`MediaError::NotYet`] while it is filmed; others when it can't be read.
-    pub fn read(&self, id: &str) -> Result<Vec<u8>, MediaError> {
+    pub fn opened(&self, id: &str) -> Result<OpenedMedia, MediaError> {
         let kept = self.kept(id)?;
         let path = self.path_of(kept.id, kept.form);
-        fs::read(&path).map_err(|source| match source.kind() {
+        let file = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (bytes, file) = file.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => MediaError::NotFound { id: shown(id) },
             _ => MediaError::Io { path, source },
+        })?;
+        Ok(OpenedMedia {
+            file,
+            bytes,
+            content_type: kept.form.content_type(),
         })
     }
 
-    /// MIME type of the picture or clip `id`.
-    ///
-    /// # Errors
-    /// As [`Self::path`].
-    pub fn content_type(&self, id: &str) -> Result<&'static str, MediaError> {
-        Ok(self.kept(id)?.form.content_type())
+    /// All of the picture or clip `id`.
+    #[cfg(test)]
+    pub(crate) fn read(&self, id: &str) -> Result<Vec<u8>, MediaError> {
+        let mut bytes = Vec::new();
+        let mut file = self.opened(id)?.file;
+        let read = io::Read::read_to_end(&mut file, &mut bytes);
+        read.map_err(io_at(&self.root))?;
+        Ok(bytes)
     }
 
     /// Bytes of all kept pictures and clips.
@@ -672,7 +691,7 @@ mod tests {
         // The oldest went for it, and it lies in the order in which it was begun.
         assert!(store.read(&first).is_err());
         assert_eq!(store.bytes(), 740);
-        assert_eq!(store.content_type(&clip.id).unwrap(), "video/mp4");
+        assert_eq!(store.opened(&clip.id).unwrap().content_type, "video/mp4");
         let ClipState::Kept { bytes, sha256, .. } = &kept else {
             panic!("{kept:?}");
         };

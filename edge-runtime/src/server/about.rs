@@ -2,13 +2,15 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use watchkeeper_contract::health::Health;
 use watchkeeper_http::Refusal;
 
+use super::file::{self, Opened, Wanted};
 use super::{App, metrics, openapi};
-use crate::journal::media::{self, MediaError};
+use crate::journal::media;
 
 /// A picture that changes with every request.
 pub(super) fn jpeg(bytes: Vec<u8>) -> Response {
@@ -22,25 +24,35 @@ pub(super) fn jpeg(bytes: Vec<u8>) -> Response {
         .into_response()
 }
 
-/// A kept picture, or the clip of an event once it is kept. It never changes; it goes when room is needed.
+/// A kept picture, or the clip of an event once it is kept. It never changes; it goes when room is needed. A range of its bytes may be asked for, as
+/// players do.
 #[utoipa::path(get, path = "/media/{id}", tag = "events",
-    params(("id" = String, Path, description = "Id from an event or a snapshot")),
-    responses((status = 200, content(([u8] = "image/jpeg"), ([u8] = "video/mp4"), ([u8] = "video/webm")))))]
+    params(("id" = String, Path, description = "Id from an event or a snapshot"),
+        ("range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`; of more than one the whole is sent")),
+    responses(
+        (status = 200, content(([u8] = "image/jpeg"), ([u8] = "video/mp4"), ([u8] = "video/webm"))),
+        (status = 206, content(([u8] = "image/jpeg"), ([u8] = "video/mp4"), ([u8] = "video/webm")))))]
 pub(super) async fn media(
     State(app): State<App>,
     Path(id): Path<String>,
+    wanted: Wanted,
 ) -> Result<Response, Refusal> {
-    let (content_type, bytes) = app
-        .attempt(move |r| Ok::<_, MediaError>((r.media().content_type(&id)?, r.media().read(&id)?)))
-        .await?;
-    Ok((
-        [
-            (CONTENT_TYPE, content_type),
-            (CACHE_CONTROL, "private, immutable, max-age=86400"),
-        ],
-        bytes,
-    )
-        .into_response())
+    let place = file::place(&app)?;
+    // Its id is that of its content.
+    let tag = HeaderValue::try_from(format!("\"{id}\"")).ok();
+    let kept = app.attempt(move |r| r.media().opened(&id)).await?;
+    let opened = Opened {
+        file: kept.file,
+        length: kept.bytes,
+        content_type: kept.content_type,
+        tag,
+    };
+    let mut response = file::answer(opened, &wanted, place).await?;
+    if response.status().is_success() {
+        let unchanging = HeaderValue::from_static("private, immutable, max-age=86400");
+        response.headers_mut().insert(CACHE_CONTROL, unchanging);
+    }
+    Ok(response)
 }
 
 /// How the runtime is.

@@ -7,7 +7,7 @@
 //! - every refusal, of the router's too, is a [`Problem`](watchkeeper_contract::problem::Problem) as JSON;
 //! - every route is in the OpenAPI description, because both come from the same attribute;
 //! - a client can't make the runtime hold more than one page of events, one request body of [`MAX_BODY`] bytes and
-//!   one piece of a file; of [`MAX_PICTURES_BODY`] for the run on pictures, of which there is one at a time;
+//!   a few pieces of a file, of which [`MAX_SENT`] are sent at a time; of [`MAX_PICTURES_BODY`] for the run on pictures, of which there is one at a time;
 //! - no request blocks the async threads: everything behind [`Runtime`] runs on the blocking pool, and never more than
 //!   [`MAX_AT_WORK`] of it at a time, so that the pool has room for those that keep the process alive.
 //!
@@ -17,6 +17,7 @@ mod about;
 mod catalogue;
 mod effects;
 mod events;
+mod file;
 pub mod metrics;
 mod openapi;
 mod pipelines;
@@ -33,6 +34,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 use watchkeeper_http::Refusal;
 
+pub use file::MAX_SENT;
 pub use openapi::document;
 pub use runtime::Runtime;
 pub use watchkeeper_http::{MAX_BODY, Server, SocketError};
@@ -57,6 +59,8 @@ struct App {
     at_work: Arc<Semaphore>,
     asking_how_it_is: Arc<Semaphore>,
     followers: Arc<Semaphore>,
+    /// Places of those who are sent a file.
+    sent: Arc<Semaphore>,
     /// The place of a run on still pictures.
     stills: Arc<Semaphore>,
     /// True once the server shuts down; streams end then.
@@ -177,6 +181,7 @@ pub fn router(runtime: Arc<dyn Runtime>, closing: watch::Receiver<bool>) -> Rout
             asking_how_it_is: Arc::new(Semaphore::new(MAX_ASKING)),
             stills: Arc::new(Semaphore::new(1)),
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
+            sent: Arc::new(Semaphore::new(MAX_SENT)),
             closing,
         })
 }

@@ -2,15 +2,14 @@
 //!
 //! Invariant: nothing is decided here, and no answer is held in memory as a whole whose size somebody else chose.
 
+use std::fs::File;
+use std::path::Path;
+
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use axum::response::Response;
 use serde::Deserialize;
-use tokio::io::AsyncReadExt;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{PauseRequest, PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::ProblemCode;
@@ -18,10 +17,8 @@ use watchkeeper_http::Refusal;
 use watchkeeper_http::body::{self, Named};
 
 use super::about::jpeg;
+use super::file::{self, Opened, Wanted};
 use super::{App, Runtime};
-
-/// Piece of a file that is held in memory while it is sent, in bytes.
-const PIECE: usize = 64 * 1024;
 
 /// Every pipeline.
 #[utoipa::path(get, path = "/pipelines", tag = "pipelines", responses((status = 200, body = Vec<PipelineStatus>)))]
@@ -145,19 +142,31 @@ pub(super) struct PartQuery {
     part: Option<String>,
 }
 
-/// A part of the annotated video, once it is complete: MP4, or WebM on a box that has no encoder for MP4.
+/// A part of the annotated video, once it is complete: MP4, or WebM on a box that has no encoder for MP4. A range of its bytes may be asked for, as players
+/// do.
 #[utoipa::path(get, path = "/pipelines/{id}/recording", tag = "pipelines",
-    params(("id" = PipelineId, Path, description = "Name of the pipeline"), PartQuery),
-    responses((status = 200, content(([u8] = "video/mp4"), ([u8] = "video/webm")))))]
+    params(("id" = PipelineId, Path, description = "Name of the pipeline"), PartQuery,
+        ("range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`; of more than one the whole is sent")),
+    responses(
+        (status = 200, content(([u8] = "video/mp4"), ([u8] = "video/webm"))),
+        (status = 206, content(([u8] = "video/mp4"), ([u8] = "video/webm")))))]
 pub(super) async fn recording(
     State(app): State<App>,
     Named(id): Named<PipelineId>,
     Query(query): Query<PartQuery>,
+    wanted: Wanted,
 ) -> Result<Response, Refusal> {
     let number = |part| body::number("part", Some(part), 0);
     let part = query.part.as_deref().map(number).transpose()?;
     let part = part.map(|part| usize::try_from(part).unwrap_or(usize::MAX));
-    let path = app.attempt(move |r| r.recording(&id, part)).await?;
+    let place = file::place(&app)?;
+    let opened = app
+        .attempt(move |r| opened(&r.recording(&id, part)?))
+        .await?;
+    file::answer(opened, &wanted, place).await
+}
+
+fn opened(path: &Path) -> Result<Opened, Refusal> {
     let unreadable = |error: std::io::Error| {
         tracing::warn!(path = %path.display(), %error, "recording not readable");
         Refusal::new(
@@ -166,28 +175,18 @@ pub(super) async fn recording(
             format!("the recording can't be read: {error}"),
         )
     };
-    let file = tokio::fs::File::open(&path).await.map_err(unreadable)?;
-    let length = file.metadata().await.map_err(unreadable)?.len();
+    let file = File::open(path).map_err(unreadable)?;
+    let length = file.metadata().map_err(unreadable)?.len();
     let content_type = match path.extension().and_then(|e| e.to_str()) {
         Some("mp4") => "video/mp4",
         Some("webm") => "video/webm",
         _ => "application/octet-stream",
     };
-    // The length was promised; what is appended meanwhile is not sent.
-    let pieces = stream::try_unfold(file.take(length), |mut file| async move {
-        let mut piece = Vec::with_capacity(PIECE);
-        let read = (&mut file)
-            .take(PIECE as u64)
-            .read_to_end(&mut piece)
-            .await?;
-        Ok::<_, std::io::Error>((read > 0).then_some((piece, file)))
-    });
-    Ok((
-        [
-            (CONTENT_TYPE, content_type.to_owned()),
-            (CONTENT_LENGTH, length.to_string()),
-        ],
-        Body::from_stream(pieces),
-    )
-        .into_response())
+    Ok(Opened {
+        file,
+        length,
+        content_type,
+        // Numbers of parts begin anew with each deployment.
+        tag: None,
+    })
 }

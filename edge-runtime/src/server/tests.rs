@@ -311,7 +311,7 @@ impl Bench {
         let (journal, losses) = Journal::open(folder.path(), Limits::default()).unwrap();
         assert_eq!(losses, []);
         let limits = MediaLimits {
-            max_bytes: 1 << 20,
+            max_bytes: 32 << 20,
             min_free_bytes: 0,
         };
         let sinks = SinksConfig {
@@ -366,7 +366,11 @@ impl Bench {
     }
 
     async fn ask(&self, method: &str, path: &str, body: &str) -> Answer {
-        let mut stream = self.connect(method, path, "", body.as_bytes());
+        self.ask_with(method, path, "", body).await
+    }
+
+    async fn ask_with(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        let mut stream = self.connect(method, path, headers, body.as_bytes());
         tokio::task::spawn_blocking(move || {
             let mut bytes = Vec::new();
             drop(stream.read_to_end(&mut bytes));
@@ -559,6 +563,121 @@ async fn a_pipeline_goes_through_its_life() {
         204
     );
     assert_eq!(bench.get("/v1/pipelines").await.json(), json!([]));
+}
+
+/// A clip of so many bytes, no two neighbours of which are the same, that the bench keeps.
+fn kept_clip(bench: &Bench, length: usize) -> (String, Vec<u8>) {
+    let media = &bench.little.media;
+    let clip = media.begin_clip(NOW.unix_ms).unwrap();
+    let bytes: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
+    std::fs::write(&clip.path, &bytes).unwrap();
+    media.keep_clip(&clip.id, &clip.path).unwrap();
+    (format!("/v1/media/{}", clip.id), bytes)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_clip_the_bytes_that_are_asked_for_are_sent() {
+    let bench = Bench::start();
+    let (path, bytes) = kept_clip(&bench, 200_000);
+    let whole = bench.get(&path).await;
+    assert_eq!((whole.status, whole.body == bytes), (200, true));
+    assert_eq!(whole.header("accept-ranges"), Some("bytes"));
+    assert_eq!(whole.header("content-type"), Some("video/mp4"));
+    let tag = whole.header("etag").unwrap().to_owned();
+
+    let cases = [
+        ("0-0", 0..1),
+        ("100-299", 100..300),
+        // Longer than a piece, and not at the edge of one.
+        ("65000-195000", 65_000..195_001),
+        ("150000-", 150_000..200_000),
+        ("-500", 199_500..200_000),
+        ("-999999", 0..200_000),
+        ("199999-999999", 199_999..200_000),
+    ];
+    for (range, expected) in cases {
+        let header = format!("range: bytes={range}\r\nif-range: {tag}\r\n");
+        let part = bench.ask_with("GET", &path, &header, "").await;
+        assert_eq!(part.status, 206, "{range}: {}", part.head);
+        let said = format!("bytes {}-{}/200000", expected.start, expected.end - 1);
+        assert_eq!(part.header("content-range"), Some(said.as_str()));
+        let length = expected.len().to_string();
+        assert_eq!(part.header("content-length"), Some(length.as_str()));
+        assert!(part.body == bytes[expected], "{range}");
+        assert_eq!(part.header("content-type"), Some("video/mp4"));
+    }
+
+    for beyond in ["200000-", "200000-200001", "-0"] {
+        let header = format!("range: bytes={beyond}\r\n");
+        let refused = bench.ask_with("GET", &path, &header, "").await;
+        assert_eq!(refused.status, 416, "{beyond}: {}", refused.head);
+        assert_eq!(refused.header("content-range"), Some("bytes */200000"));
+        let problem = refused.problem();
+        assert_eq!(problem.field.as_deref(), Some("range"));
+        assert!(problem.detail.contains("200000"), "{problem:?}");
+    }
+
+    // What means nothing, is too much, or is of another file, is the whole.
+    for header in [
+        "range: bytes=5-2\r\n",
+        "range: lines=1-2\r\n",
+        "range: bytes=0-1, 5-6\r\n",
+        "range: bytes=0-1\r\nif-range: \"another\"\r\n",
+    ] {
+        let whole = bench.ask_with("GET", &path, header, "").await;
+        assert_eq!((whole.status, whole.body == bytes), (200, true), "{header}");
+    }
+    let head = bench
+        .ask_with("HEAD", &path, "range: bytes=0-1\r\n", "")
+        .await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(head.header("content-length"), Some("200000"));
+
+    // A recording is sent in the same way.
+    std::fs::write(bench.folder.path().join("recording.mp4"), &bytes).unwrap();
+    let path = "/v1/pipelines/people/recording";
+    let part = bench
+        .ask_with("GET", path, "range: bytes=1000-1999\r\n", "")
+        .await;
+    assert_eq!(part.status, 206);
+    assert!(part.body == bytes[1000..2000]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_sent_a_file_keeps_a_place_until_it_is_sent_and_the_file_may_go_meanwhile() {
+    let bench = Bench::start();
+    // More than the socket and the server's buffers hold, so that none is sent while nobody reads.
+    let (path, bytes) = kept_clip(&bench, 3_000_000);
+    let mut sent: Vec<UnixStream> = (0..MAX_SENT)
+        .map(|_| {
+            let mut stream = bench.connect("GET", &path, "", b"");
+            let mut head = [0; 12];
+            stream.read_exact(&mut head).unwrap();
+            assert_eq!(&head, b"HTTP/1.1 200");
+            stream
+        })
+        .collect();
+    let refused = bench.get(&path).await;
+    assert_eq!(refused.status, 429);
+    assert_eq!(refused.problem().code, ProblemCode::Limit);
+    assert_eq!(bench.get("/v1/sources").await.status, 200);
+
+    assert_eq!(bench.little.media.give(1), 3_000_000);
+    let mut last = sent.pop().unwrap();
+    let body = tokio::task::spawn_blocking(move || {
+        let mut rest = Vec::new();
+        last.read_to_end(&mut rest).unwrap();
+        let at = rest.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
+        rest.split_off(at + 4)
+    });
+    assert!(body.await.unwrap() == bytes, "it is cut off");
+    // Its place is free again, and so are those of clients that go away.
+    let (path, _) = kept_clip(&bench, 10);
+    while bench.get(&path).await.status != 200 {}
+    drop(sent);
+    for _ in 0..MAX_SENT {
+        while bench.get(&path).await.status != 200 {}
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
