@@ -155,6 +155,8 @@ impl Default for MediaLimits {
 pub struct MediaStore {
     root: PathBuf,
     limits: MediaLimits,
+    /// Makes the names in a folder durable; tests have one that refuses.
+    sync_folder: fn(&Path) -> io::Result<()>,
     index: Mutex<Index>,
 }
 
@@ -234,6 +236,7 @@ impl MediaStore {
         let store = Self {
             root,
             limits,
+            sync_folder: durable::sync_folder,
             index: Mutex::new(Index {
                 bytes: files.iter().map(|kept| kept.bytes).sum(),
                 last: files.last().map_or(Ulid::nil(), |kept| kept.id),
@@ -349,7 +352,11 @@ impl MediaStore {
         let path = self.path_of(ulid, form);
         fs::rename(written, &path).map_err(io_at(&path))?;
         let folder = self.folder_of(ulid);
-        durable::sync_folder(&folder).map_err(io_at(&folder))?;
+        if let Err(error) = (self.sync_folder)(&folder) {
+            // It is told as lost, so the next start must not find it and count it as kept.
+            remove(&path);
+            return Err(io_at(&folder)(error));
+        }
         let mut index = self.index.lock();
         index.filming.remove(&ulid);
         let id = ulid;
@@ -367,12 +374,7 @@ impl MediaStore {
         if let Ok(id) = parse(id) {
             self.index.lock().filming.remove(&id);
         }
-        match fs::remove_file(written) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(path = %written.display(), %error, "half a clip is not removed");
-            }
-            _ => {}
-        }
+        remove(written);
     }
 
     /// What became of a clip that was being filmed when the last run of the runtime ended.
@@ -532,6 +534,16 @@ impl MediaStore {
             path: self.root.clone(),
             free,
         })
+    }
+}
+
+/// Removes what there is of a clip that is lost.
+fn remove(path: &Path) {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(path = %path.display(), %error, "a clip that is lost is not removed");
+        }
+        _ => {}
     }
 }
 
@@ -734,6 +746,21 @@ mod tests {
         let again = open(dir.path(), 1000);
         assert!(!clips[2].path.exists());
         assert_eq!((again.found_clip(&clips[2].id), again.bytes()), (None, 0));
+    }
+
+    #[test]
+    fn a_clip_whose_name_is_not_durable_is_there_under_no_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = open(dir.path(), 1000);
+        let clip = store.begin_clip(NOV_21).unwrap();
+        fs::write(&clip.path, [2; 100]).unwrap();
+        store.sync_folder = |_| Err(io::Error::from_raw_os_error(5));
+        let refused = store.keep_clip(&clip.id, &clip.path).unwrap_err();
+        assert!(matches!(refused, MediaError::Io { .. }), "{refused}");
+        assert_eq!(store.bytes(), 0);
+        let day = clip.path.parent().unwrap();
+        assert_eq!(fs::read_dir(day).unwrap().count(), 0);
+        assert_eq!(open(dir.path(), 1000).found_clip(&clip.id), None);
     }
 
     #[test]
