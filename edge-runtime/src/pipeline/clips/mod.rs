@@ -37,6 +37,9 @@ const QUALITY: u8 = 85;
 /// Most clips of a pipeline that are being written at the same time.
 const MOST_AT_ONCE: usize = 4;
 
+/// How far beyond what was asked for the first and the last picture of a clip may be, where cameras send few.
+const MARGIN: Duration = Duration::from_secs(1);
+
 /// How long after the time at which a live camera should have shown the end of a clip it ends without.
 const OVERDUE: Duration = Duration::from_secs(10);
 
@@ -106,6 +109,8 @@ impl Clips {
 
     /// Takes a frame of the source time `at`, before what happened in it is told.
     pub(super) fn see(&mut self, frame: &Frame, at: Duration) {
+        // Behind a gap: this picture is none of theirs. One that comes a little later than the end is where a slow camera shows what was until then.
+        self.close_those(|filming| filming.span.until + MARGIN < at);
         if !self.pre_roll.is_due(at) {
             return;
         }
@@ -205,7 +210,7 @@ impl Clips {
         }
     }
 
-    /// Completes what has been filmed up to the source time `at`.
+    /// Completes what has been filmed up to the source time `at`, the picture of that time included.
     pub(super) fn pass(&mut self, at: Duration) {
         self.close_those(|filming| filming.span.until <= at);
     }

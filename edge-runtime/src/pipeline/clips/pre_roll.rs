@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use watchkeeper_contract::time::Wall;
 
+use super::MARGIN;
+
 /// Pictures a second.
 pub(super) const RATE: u32 = 10;
 
@@ -20,9 +22,6 @@ pub(super) const MOST_BYTES: usize = 16 << 20;
 
 /// A picture is let through so much before its time: cameras are not exact.
 const EARLY: Duration = Duration::from_millis(5);
-
-/// How much older than what was asked for the first picture of a clip may be, where cameras send few.
-const MARGIN: Duration = Duration::from_secs(1);
 
 /// One small picture.
 #[derive(Debug, Clone, PartialEq, Eq)]

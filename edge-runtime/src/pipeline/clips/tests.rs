@@ -51,13 +51,18 @@ impl Bench {
     /// Ten frames a second for so long, of a picture that grows lighter.
     fn show(&mut self, seconds: u64) {
         for _ in 0..seconds * 10 {
-            self.now += Duration::from_millis(100);
-            let level = (self.now.as_millis() / 100 % 250) as u8;
-            let mut frame = rgb_frame(128, 72, [level; 3]);
-            frame.wall.unix_ms = i64::try_from(self.now.as_millis()).unwrap();
-            self.clips.see(&frame, self.now);
-            self.clips.pass(self.now);
+            self.show_after(Duration::from_millis(100));
         }
+    }
+
+    /// One frame, so long after the one before.
+    fn show_after(&mut self, gap: Duration) {
+        self.now += gap;
+        let level = (self.now.as_millis() / 100 % 250) as u8;
+        let mut frame = rgb_frame(128, 72, [level; 3]);
+        frame.wall.unix_ms = i64::try_from(self.now.as_millis()).unwrap();
+        self.clips.see(&frame, self.now);
+        self.clips.pass(self.now);
     }
 
     /// Something happens in the last frame.
@@ -170,6 +175,29 @@ fn what_was_not_seen_is_not_claimed() {
         "{clip:?}"
     );
     assert_eq!(frames(&bench.path(&clip)), 50);
+}
+
+#[test]
+fn what_is_shown_after_a_gap_is_no_part_of_a_clip_that_was_over_by_then() {
+    let mut bench = Bench::new(5.0);
+    bench.show(6);
+    let event = bench.happens(5.0, 4.0);
+    bench.show(2);
+    bench.show_after(Duration::from_secs(60));
+    let clip = bench.told(&event);
+    assert!(
+        is_near(clip.before_s, 5.0) && is_near(clip.after_s, 2.1),
+        "{clip:?}"
+    );
+    assert_eq!(clip.end.unwrap().unix_ms, 8_000);
+    assert_eq!(frames(&bench.path(&clip)), 71);
+    // A camera that shows little has shown all of it only with its next picture.
+    let mut slow = Bench::new(5.0);
+    slow.show(6);
+    let event = slow.happens(5.0, 0.5);
+    slow.show_after(Duration::from_secs(1));
+    let clip = slow.told(&event);
+    assert!(is_near(clip.after_s, 1.1), "{clip:?}");
 }
 
 #[test]
