@@ -5,6 +5,7 @@
 //!   that names it is appended;
 //! - a clip is written under a name that begins with a dot, which nobody is served, and gets its final name when all of it is on stable storage
 //!   ([`MediaStore::keep_clip`]); what a crash leaves of one is removed at the next start;
+//! - giving a clip its id waits for no disk ([`MediaStore::name_clip`]): what names need has a lock of its own, which is held for moments;
 //! - an id is a ULID and its folder follows from the ULID's own time, so no id can name a file outside;
 //! - ids rise in the order in which pictures were kept, over restarts and whatever the clock does: after a clock that
 //!   went back they follow the last one, so an id's time is not when the picture was taken (the event says that);
@@ -157,18 +158,25 @@ pub struct MediaStore {
     limits: MediaLimits,
     /// Makes the names in a folder durable; tests have one that refuses.
     sync_folder: fn(&Path) -> io::Result<()>,
+    /// Held while files go to make room.
     index: Mutex<Index>,
+    /// Taken alone or after `index`, and never held over I/O.
+    names: Mutex<Names>,
 }
 
 /// Kept pictures, oldest first.
 #[derive(Debug, Default)]
 struct Index {
     files: VecDeque<Kept>,
-    /// Clips that are being written.
-    filming: BTreeSet<Ulid>,
     bytes: u64,
     dropped: u64,
-    /// The last id that was given.
+}
+
+/// The ids that were given.
+#[derive(Debug, Default)]
+struct Names {
+    /// Those of clips that are being written; nobody takes their folders away.
+    filming: BTreeSet<Ulid>,
     last: Ulid,
 }
 
@@ -191,7 +199,9 @@ impl Index {
         self.files.insert(at, kept);
         self.bytes += kept.bytes;
     }
+}
 
+impl Names {
     /// An id greater than every one before it, with the clock's time where that allows it.
     fn next_id(&mut self, unix_ms: i64) -> Ulid {
         // A clock before 1970 is as wrong as one that says 1970.
@@ -233,16 +243,19 @@ impl MediaStore {
             }
         }
         files.sort_unstable();
+        let last = files.last().map_or(Ulid::nil(), |kept| kept.id);
         let store = Self {
             root,
             limits,
             sync_folder: durable::sync_folder,
             index: Mutex::new(Index {
                 bytes: files.iter().map(|kept| kept.bytes).sum(),
-                last: files.last().map_or(Ulid::nil(), |kept| kept.id),
                 files: files.into(),
-                filming: BTreeSet::new(),
                 dropped: 0,
+            }),
+            names: Mutex::new(Names {
+                filming: BTreeSet::new(),
+                last,
             }),
         };
         store.make_room(0);
@@ -263,7 +276,7 @@ impl MediaStore {
         let bytes = jpeg.len() as u64;
         self.make_room(bytes);
         self.find_room(bytes)?;
-        let id = self.index.lock().next_id(unix_ms);
+        let id = self.names.lock().next_id(unix_ms);
         self.make_folder(id)?;
         let form = Form::Jpeg;
         let path = self.path_of(id, form);
@@ -291,11 +304,26 @@ impl MediaStore {
         space(&self.root).is_ok_and(|disk| disk.free > self.limits.min_free_bytes)
     }
 
-    /// An id and a place for a clip whose event began at `unix_ms`. Until it is kept or given up it counts as being filmed.
+    /// An id for a clip whose event began at `unix_ms`, and where it is to be written once [`Self::place_clip`] has looked whether it can be. Until it
+    /// is kept or given up it counts as being filmed. Waits for no disk.
+    #[must_use]
+    pub fn name_clip(&self, unix_ms: i64) -> NewClip {
+        let mut names = self.names.lock();
+        let id = names.next_id(unix_ms);
+        names.filming.insert(id);
+        drop(names);
+        let name = format!(".{id}.{}", Form::Mp4.extension());
+        NewClip {
+            id: id.to_string(),
+            path: self.folder_of(id).join(name),
+        }
+    }
+
+    /// Sees to it that the clip can be written where it is to be.
     ///
     /// # Errors
-    /// When the disk has no room for it or refuses.
-    pub fn begin_clip(&self, unix_ms: i64) -> Result<NewClip, MediaError> {
+    /// When the disk has no room for it or refuses. It is still to be given up then.
+    pub fn place_clip(&self, clip: &NewClip) -> Result<(), MediaError> {
         let free = space(&self.root)
             .map_err(|StorageError { path, source }| MediaError::Io { path, source })?
             .free;
@@ -304,22 +332,10 @@ impl MediaStore {
             let path = self.root.clone();
             return Err(MediaError::Full { path, free });
         }
-        let id = {
-            let mut index = self.index.lock();
-            let id = index.next_id(unix_ms);
-            // From here on nobody takes its folder away.
-            index.filming.insert(id);
-            id
-        };
-        if let Err(error) = self.make_folder(id) {
-            self.index.lock().filming.remove(&id);
-            return Err(error);
-        }
-        let name = format!(".{id}.{}", Form::Mp4.extension());
-        Ok(NewClip {
-            id: id.to_string(),
-            path: self.folder_of(id).join(name),
-        })
+        let id = parse(&clip.id)?;
+        // Under the lock, so that nobody who took the folder for an empty one takes it away behind our back.
+        let _index = self.index.lock();
+        self.make_folder(id)
     }
 
     /// Keeps the clip that was written at `written`; durable on return. Older pictures and clips give way.
@@ -357,10 +373,9 @@ impl MediaStore {
             remove(&path);
             return Err(io_at(&folder)(error));
         }
-        let mut index = self.index.lock();
-        index.filming.remove(&ulid);
         let id = ulid;
-        index.insert(Kept { id, form, bytes });
+        self.index.lock().insert(Kept { id, form, bytes });
+        self.names.lock().filming.remove(&id);
         let content_type = form.content_type().to_owned();
         Ok(ClipState::Kept {
             content_type,
@@ -372,7 +387,7 @@ impl MediaStore {
     /// Nothing comes of a clip: what there is of it at `written` goes.
     pub fn give_up_clip(&self, id: &str, written: &Path) {
         if let Ok(id) = parse(id) {
-            self.index.lock().filming.remove(&id);
+            self.names.lock().filming.remove(&id);
         }
         remove(written);
     }
@@ -392,11 +407,10 @@ impl MediaStore {
 
     fn kept(&self, id: &str) -> Result<Kept, MediaError> {
         let ulid = parse(id)?;
-        let index = self.index.lock();
-        if index.filming.contains(&ulid) {
+        if self.names.lock().filming.contains(&ulid) {
             return Err(MediaError::NotYet { id: shown(id) });
         }
-        let kept = index.find(ulid);
+        let kept = self.index.lock().find(ulid);
         kept.ok_or_else(|| MediaError::NotFound { id: shown(id) })
     }
 
@@ -460,7 +474,7 @@ impl MediaStore {
         let folder = self.folder_of(id);
         if !folder.is_dir() {
             fs::create_dir_all(&folder).map_err(io_at(&folder))?;
-            durable::sync_folder(&self.root).map_err(io_at(&self.root))?;
+            (self.sync_folder)(&self.root).map_err(io_at(&self.root))?;
         }
         Ok(())
     }
@@ -512,11 +526,16 @@ impl MediaStore {
         let folder = self.folder_of(id);
         let mut others = index.files.front().map(|next| next.id).into_iter();
         let is_used = others.any(|other| self.folder_of(other) == folder)
-            || index.filming.iter().any(|id| self.folder_of(*id) == folder);
+            || self.is_filmed_in(&folder);
         if !is_used && let Err(error) = fs::remove_dir(&folder) {
             tracing::debug!(path = %folder.display(), %error, "folder of a past day stays");
         }
         Some(bytes)
+    }
+
+    fn is_filmed_in(&self, folder: &Path) -> bool {
+        let names = self.names.lock();
+        names.filming.iter().any(|id| self.folder_of(*id) == folder)
     }
 
     /// Sees to it that a picture of `coming` bytes may be written: on a nearly full disk it takes the place of old ones.
@@ -588,6 +607,29 @@ mod tests {
             min_free_bytes: 0,
         };
         MediaStore::open(state, limits).unwrap()
+    }
+
+    fn begun(store: &MediaStore, unix_ms: i64) -> NewClip {
+        let clip = store.name_clip(unix_ms);
+        store.place_clip(&clip).unwrap();
+        clip
+    }
+
+    #[test]
+    fn a_clip_gets_its_id_while_the_disk_keeps_others_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path(), 1000);
+        // Whoever makes room holds this for as long as the disk takes.
+        let making_room = store.index.lock();
+        let clip = store.name_clip(NOV_21);
+        assert!(!clip.path.parent().unwrap().exists(), "a folder was made");
+        drop(making_room);
+        store.place_clip(&clip).unwrap();
+        assert!(clip.path.parent().unwrap().is_dir());
+        assert!(matches!(
+            store.path(&clip.id),
+            Err(MediaError::NotYet { .. })
+        ));
     }
 
     #[test]
@@ -693,7 +735,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path(), 1000);
         let first = store.put(MediaKind::Clean, NOV_21, &[1; 300]).unwrap().id;
-        let clip = store.begin_clip(NOV_21 + 1).unwrap();
+        let clip = begun(&store, NOV_21 + 1);
         fs::write(&clip.path, [2; 240]).unwrap();
         for refused in [store.read(&clip.id).err(), store.path(&clip.id).err()] {
             assert!(matches!(refused, Some(MediaError::NotYet { .. })));
@@ -721,7 +763,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path(), 1000);
         let clips: Vec<NewClip> = (0..3)
-            .map(|n| store.begin_clip(NOV_21 + n).unwrap())
+            .map(|n| begun(&store, NOV_21 + n))
             .collect();
         for clip in &clips {
             fs::write(&clip.path, [2; 100]).unwrap();
@@ -752,7 +794,7 @@ mod tests {
     fn a_clip_whose_name_is_not_durable_is_there_under_no_name() {
         let dir = tempfile::tempdir().unwrap();
         let mut store = open(dir.path(), 1000);
-        let clip = store.begin_clip(NOV_21).unwrap();
+        let clip = begun(&store, NOV_21);
         fs::write(&clip.path, [2; 100]).unwrap();
         store.sync_folder = |_| Err(io::Error::from_raw_os_error(5));
         let refused = store.keep_clip(&clip.id, &clip.path).unwrap_err();
@@ -771,7 +813,8 @@ mod tests {
             min_free_bytes: u64::MAX - 100,
         };
         let store = MediaStore::open(dir.path(), limits).unwrap();
-        let refused = store.begin_clip(NOV_21).unwrap_err();
+        let clip = store.name_clip(NOV_21);
+        let refused = store.place_clip(&clip).unwrap_err();
         assert!(matches!(refused, MediaError::Full { .. }), "{refused}");
         assert!(!store.has_room_to_film());
     }

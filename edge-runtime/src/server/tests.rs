@@ -568,7 +568,8 @@ async fn a_pipeline_goes_through_its_life() {
 /// A clip of so many bytes, no two neighbours of which are the same, that the bench keeps.
 fn kept_clip(bench: &Bench, length: usize) -> (String, Vec<u8>) {
     let media = &bench.little.media;
-    let clip = media.begin_clip(NOW.unix_ms).unwrap();
+    let clip = media.name_clip(NOW.unix_ms);
+    media.place_clip(&clip).unwrap();
     let bytes: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
     std::fs::write(&clip.path, &bytes).unwrap();
     media.keep_clip(&clip.id, &clip.path).unwrap();

@@ -181,8 +181,7 @@ impl Clips {
                 "{MOST_AT_ONCE} clips of this pipeline are being written already; give its rules a cooldown_s"
             ));
         }
-        let clip = self.desk.media.begin_clip(start.unix_ms);
-        let clip = clip.map_err(|e| e.to_string())?;
+        let clip = self.desk.media.name_clip(start.unix_ms);
         let (id, path) = (clip.id.clone(), clip.path.clone());
         let begun = Reel::begin(clip, first, self.desk.clone());
         let (reel, thread) = begun.map_err(|error| {

@@ -104,6 +104,9 @@ fn film(clip: NewClip, first: &[Arc<Shot>], parts: &Receiver<Part>, desk: &Desk)
     let mut told = Vec::new();
     let mut film = Film::new(clip, &desk.media);
     let filmed = catch_unwind(AssertUnwindSafe(|| {
+        // Here and not where it was named: the disk may take its time.
+        let placed = desk.media.place_clip(&film.clip);
+        film.fault = placed.err().map(|e| e.to_string());
         first.iter().for_each(|shot| film.push(shot));
         while let Ok(part) = parts.recv() {
             match part {

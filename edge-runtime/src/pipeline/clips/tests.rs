@@ -245,7 +245,7 @@ fn no_clip_grows_past_its_bound_and_no_more_are_written_than_can_be() {
 }
 
 #[test]
-fn on_a_full_disk_the_event_says_that_there_is_no_clip() {
+fn on_a_full_disk_the_clip_is_told_as_lost_and_nobody_asks_the_disk_before_the_event_is_told() {
     let limits = MediaLimits {
         min_free_bytes: u64::MAX / 2,
         ..MediaLimits::default()
@@ -253,8 +253,10 @@ fn on_a_full_disk_the_event_says_that_there_is_no_clip() {
     let mut bench = Bench::with(5.0, limits);
     bench.show(1);
     let event = bench.happens(5.0, 5.0);
-    let ClipState::Lost { message } = event.clip.unwrap().state else {
-        panic!("it is filmed");
+    assert_eq!(event.clip.as_ref().unwrap().state, ClipState::Filming);
+    bench.show(1);
+    let ClipState::Lost { message } = bench.told(&event).state else {
+        panic!("it is kept");
     };
     assert!(message.contains("is full"), "{message}");
 }
