@@ -64,7 +64,7 @@ impl Reel {
         desk: Desk,
     ) -> std::io::Result<(Self, Thread)> {
         let (parts, taken) = mpsc::sync_channel(WAITING);
-        let thread = Thread::spawn("clip".to_owned(), move || film(clip, &first, &taken, &desk))?;
+        let thread = Thread::spawn("clip".to_owned(), move || film(clip, first, &taken, &desk))?;
         Ok((Self { parts, left_out: 0 }, thread))
     }
 
@@ -100,14 +100,17 @@ impl Drop for Reel {
     }
 }
 
-fn film(clip: NewClip, first: &[Arc<Shot>], parts: &Receiver<Part>, desk: &Desk) {
+fn film(clip: NewClip, first: Vec<Arc<Shot>>, parts: &Receiver<Part>, desk: &Desk) {
     let mut told = Vec::new();
     let mut film = Film::new(clip, &desk.media);
     let filmed = catch_unwind(AssertUnwindSafe(|| {
         // Here and not where it was named: the disk may take its time.
         let placed = desk.media.place_clip(&film.clip);
         film.fault = placed.err().map(|e| e.to_string());
-        first.iter().for_each(|shot| film.push(shot));
+        // One by one, so that none is in memory longer than it waits.
+        for shot in first {
+            film.push(&shot);
+        }
         while let Ok(part) = parts.recv() {
             match part {
                 Part::Shot(shot) => film.push(&shot),
