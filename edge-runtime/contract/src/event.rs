@@ -294,6 +294,9 @@ pub struct Clip {
     pub before_s: f64,
     /// Seconds of it after the event began: those that the rule asks for while it is filmed, then those that it has.
     pub after_s: f64,
+    /// Pictures that are not in it because the box could not write them as fast as they came; known when it is complete.
+    #[serde(default)]
+    pub left_out: u32,
     /// How far it is.
     pub state: ClipState,
 }

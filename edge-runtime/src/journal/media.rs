@@ -525,8 +525,8 @@ impl MediaStore {
         }
         let folder = self.folder_of(id);
         let mut others = index.files.front().map(|next| next.id).into_iter();
-        let is_used = others.any(|other| self.folder_of(other) == folder)
-            || self.is_filmed_in(&folder);
+        let is_used =
+            others.any(|other| self.folder_of(other) == folder) || self.is_filmed_in(&folder);
         if !is_used && let Err(error) = fs::remove_dir(&folder) {
             tracing::debug!(path = %folder.display(), %error, "folder of a past day stays");
         }
@@ -762,9 +762,7 @@ mod tests {
     fn half_a_clip_is_nothing_after_a_crash_and_nothing_when_it_is_given_up() {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path(), 1000);
-        let clips: Vec<NewClip> = (0..3)
-            .map(|n| begun(&store, NOV_21 + n))
-            .collect();
+        let clips: Vec<NewClip> = (0..3).map(|n| begun(&store, NOV_21 + n)).collect();
         for clip in &clips {
             fs::write(&clip.path, [2; 100]).unwrap();
         }

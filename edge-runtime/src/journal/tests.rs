@@ -286,6 +286,7 @@ fn a_clip_that_was_being_filmed_is_told_of_once_also_after_the_end_of_its_event(
             end: None,
             before_s: 5.0,
             after_s: 10.0,
+            left_out: 0,
             state: ClipState::Filming,
         }),
         ..event(Severity::Info)

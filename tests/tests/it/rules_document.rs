@@ -332,7 +332,8 @@ much there is from before; a record `clip` of the same event, which can come aft
 ten of the frames a second that the pipeline took, and without sound.
 
 What was before the event waits in memory as small JPEGs: at most 30 seconds and 16 MiB for each pipeline with such a rule. Where that is full the oldest go, and
-the clip begins later. Nothing is kept in memory where no rule asks for clips, and what was seen before a pause is no part of a clip after it.
+the clip begins later. At most 20 MiB more wait for each clip while it is written. On a box that is too slow for that pictures of a live camera are left out, and the record `clip` says how many
+(`left_out`); a recording waits. Nothing is kept in memory where no rule asks for clips, and what was seen before a pause is no part of a clip after it.
 Events that follow each other closely share a clip, as long as it has all that each asks for and is no longer than two minutes; at most four clips of a pipeline are
 written at the same time. A clip ends early when its pipeline is paused or ends, when a camera shows nothing for ten seconds longer than it should have, at 32 MiB, and on a full disk: then it is
 kept with what it has. It lies beside the pictures, and goes as they do, the oldest first (`media.max_bytes`). Over a channel it follows its event as a message of its own: attached where the

@@ -98,6 +98,7 @@ pub(crate) fn example_event() -> Event {
             end: None,
             before_s: 5.02,
             after_s: 10.0,
+            left_out: 0,
             state: ClipState::Filming,
         }),
         hash: "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752".to_owned(),

@@ -4,12 +4,18 @@
 //! pipeline takes, and not the camera's compressed stream: cameras that send single pictures, or key frames only every ten seconds, have a pre-roll too, and
 //! what is kept of one pipeline has a bound that no bit rate of a camera moves.
 //!
-//! Invariants: nothing is kept where no rule asks for clips; memory is bounded ([`pre_roll`]); an event whose record `new` announces a
-//! clip gets one record `clip`, here or at the next start of the runtime; events that follow each other closely share a clip that has all that each asks for; at
-//! most [`MOST_AT_ONCE`] are being written. Where a live camera's encoder is too slow, pictures are left out; a recording waits.
+//! Map: `pre_roll` what the camera showed a moment ago, `reel` the thread of one clip, `waiting` what waits for it, `film` its file.
+//!
+//! Invariants: nothing is kept where no rule asks for clips; an event whose record `new` announces a clip gets one record `clip`, here or at the next start of
+//! the runtime; events that follow each other closely share a clip that has all that each asks for; at most [`MOST_AT_ONCE`] are being written. The thread that
+//! takes frames waits for no disk and for no encoder: where a live camera's encoder is too slow, pictures are left out and counted. Only a recording waits,
+//! which can. Memory: at most [`pre_roll::MOST_BYTES`] of what was a moment ago, and [`waiting::MOST_BYTES`] for each clip that is being written; a picture that
+//! waits in several places is in memory once.
 
+mod film;
 mod pre_roll;
 mod reel;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -103,6 +109,8 @@ impl Clips {
                 media,
                 recorder,
                 started,
+                encoder: film::installed(),
+                most_bytes: waiting::MOST_BYTES,
             },
         }
     }
@@ -128,8 +136,8 @@ impl Clips {
             jpeg,
         });
         self.pre_roll.push(Arc::clone(&shot));
-        for filming in &mut self.filming {
-            filming.reel.push(Arc::clone(&shot), frame.recorded);
+        for filming in &self.filming {
+            filming.reel.push(&shot, frame.recorded);
         }
     }
 
@@ -146,7 +154,8 @@ impl Clips {
             until,
         };
         let overdue = is_live.then(|| Instant::now() + seconds(wanted.after_s) + OVERDUE);
-        let joined = self.filming.iter_mut().find(|f| f.span.can_hold(span));
+        let mut filming = self.filming.iter_mut();
+        let joined = filming.find(|f| f.span.can_hold(span) && f.reel.takes_events());
         let filming = match joined {
             Some(filming) => {
                 filming.span.until = filming.span.until.max(until);
@@ -164,6 +173,7 @@ impl Clips {
             end: None,
             before_s: at.saturating_sub(filming.span.from).as_secs_f64(),
             after_s: wanted.after_s,
+            left_out: 0,
             state: ClipState::Filming,
         }
     }
@@ -253,6 +263,7 @@ fn lost(why: &str) -> Clip {
         end: None,
         before_s: 0.0,
         after_s: 0.0,
+        left_out: 0,
         state: ClipState::Lost {
             message: why.to_owned(),
         },

@@ -2,24 +2,97 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use image::RgbImage;
 use watchkeeper_contract::event::{EVENT_SCHEMA, Event, EventBody, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_vision::frame::testing::rgb_frame;
 
+use super::film::Encode;
 use super::*;
 use crate::journal::Journal;
 use crate::journal::media::MediaLimits;
 use crate::media::video::tests::read_back;
+use crate::media::video::{VideoError, VideoWriter};
 use crate::pipeline::recorder::tests::recorder;
 use crate::pipeline::worker::new_id;
+
+/// An encoder that stands still for as long as it is told to.
+#[derive(Debug, Default)]
+struct Encoder {
+    stands: parking_lot::Mutex<bool>,
+    moved: parking_lot::Condvar,
+}
+
+impl Encoder {
+    /// One that stands still takes no picture, and whoever hands one over waits.
+    fn stand(&self, stands: bool) {
+        *self.stands.lock() = stands;
+        self.moved.notify_all();
+    }
+
+    fn wait(&self) {
+        let mut stands = self.stands.lock();
+        self.moved.wait_while(&mut stands, |stands| *stands);
+    }
+}
+
+/// The installed one behind it.
+struct Behind(Arc<Encoder>, VideoWriter);
+
+impl Encode for Behind {
+    fn path(&self) -> &Path {
+        self.1.path()
+    }
+
+    fn size(&self) -> [u32; 2] {
+        self.1.size()
+    }
+
+    fn push(&mut self, picture: RgbImage, pts: Duration) -> Result<(), VideoError> {
+        self.0.wait();
+        self.1.push(picture, pts)
+    }
+
+    fn finish(self: Box<Self>) -> Result<PathBuf, VideoError> {
+        self.1.finish()
+    }
+}
+
+/// One that breaks after so many pictures.
+struct Breaks(usize, VideoWriter);
+
+impl Encode for Breaks {
+    fn path(&self) -> &Path {
+        self.1.path()
+    }
+
+    fn size(&self) -> [u32; 2] {
+        self.1.size()
+    }
+
+    fn push(&mut self, picture: RgbImage, pts: Duration) -> Result<(), VideoError> {
+        let left = self.0.checked_sub(1);
+        self.0 = left.ok_or_else(|| VideoError::Broken {
+            what: "writing",
+            message: "on purpose".to_owned(),
+        })?;
+        self.1.push(picture, pts)
+    }
+
+    fn finish(self: Box<Self>) -> Result<PathBuf, VideoError> {
+        self.1.finish()
+    }
+}
 
 /// One pipeline's clips over a journal and a folder.
 struct Bench {
     clips: Clips,
+    /// Of a recording, and not of a live camera.
+    is_recorded: bool,
     journal: Arc<Journal>,
     recorder: Recorder,
     media: Arc<MediaStore>,
@@ -40,12 +113,34 @@ impl Bench {
         let clips = Clips::new(pre_roll_s, Arc::clone(&media), recorder.clone(), started);
         Self {
             clips,
+            is_recorded: true,
             journal,
             recorder,
             media,
             now: Duration::ZERO,
             _state: state,
         }
+    }
+
+    /// Puts something before the encoder that is installed.
+    fn encode_by(
+        &mut self,
+        before: impl Fn(VideoWriter) -> Box<dyn Encode> + Send + Sync + 'static,
+    ) {
+        self.clips.desk.encoder = Arc::new(move |path: &Path, size: [u32; 2]| {
+            let writer = VideoWriter::create(path, size, f64::from(pre_roll::RATE))?;
+            Ok(before(writer))
+        });
+    }
+
+    /// A live camera before an encoder that stands still.
+    fn live_before(encoder: &Arc<Encoder>) -> Self {
+        let mut bench = Self::new(5.0);
+        bench.is_recorded = false;
+        encoder.stand(true);
+        let encoder = Arc::clone(encoder);
+        bench.encode_by(move |writer| Box::new(Behind(Arc::clone(&encoder), writer)));
+        bench
     }
 
     /// Ten frames a second for so long, of a picture that grows lighter.
@@ -60,6 +155,7 @@ impl Bench {
         self.now += gap;
         let level = (self.now.as_millis() / 100 % 250) as u8;
         let mut frame = rgb_frame(128, 72, [level; 3]);
+        frame.recorded = self.is_recorded;
         frame.wall.unix_ms = i64::try_from(self.now.as_millis()).unwrap();
         self.clips.see(&frame, self.now);
         self.clips.pass(self.now);
@@ -68,7 +164,7 @@ impl Bench {
     /// Something happens in the last frame.
     fn happens(&mut self, before_s: f64, after_s: f64) -> Event {
         let wanted = ClipSpec { before_s, after_s };
-        let clip = self.clips.begin(wanted, self.now, false);
+        let clip = self.clips.begin(wanted, self.now, !self.is_recorded);
         let event = event(clip);
         self.recorder.record(event.clone(), None);
         self.clips.tell(event.clone(), self.now);
@@ -81,7 +177,7 @@ impl Bench {
         self.clips.wait();
         let flushed = self.recorder.flush(None, Duration::from_secs(60));
         assert_eq!(flushed, crate::pipeline::recorder::Flushed::Durable);
-        let page = self.journal.read_after(EventSeq(0), 100).unwrap();
+        let page = self.journal.read_after(EventSeq(0), 1000).unwrap();
         let records = page.events.iter().map(|e| e.event().unwrap());
         let of = records.filter(|e| e.id == event.id && e.phase == Phase::Clip);
         let of: Vec<Event> = of.collect();
@@ -89,7 +185,7 @@ impl Bench {
         of[0].clip.clone().unwrap()
     }
 
-    fn path(&self, clip: &Clip) -> std::path::PathBuf {
+    fn path(&self, clip: &Clip) -> PathBuf {
         self.media.path(&clip.id).unwrap()
     }
 }
@@ -296,4 +392,63 @@ fn a_live_camera_that_falls_silent_does_not_keep_a_clip_open() {
         is_near(clip.before_s, 5.0) && is_near(clip.after_s, 0.1),
         "{clip:?}"
     );
+}
+
+#[test]
+fn what_is_shown_while_the_beginning_is_still_being_written_is_in_the_clip() {
+    let encoder = Arc::new(Encoder::default());
+    let mut bench = Bench::live_before(&encoder);
+    bench.show(6);
+    let event = bench.happens(5.0, 40.0);
+    bench.show(30);
+    encoder.stand(false);
+    bench.show(11);
+    let clip = bench.told(&event);
+    assert_eq!(clip.left_out, 0);
+    assert!(is_near(clip.after_s, 40.1), "{clip:?}");
+    assert_eq!(frames(&bench.path(&clip)), 451);
+}
+
+#[test]
+fn nobody_waits_for_an_encoder_that_stands_still_and_what_is_left_out_is_told() {
+    let encoder = Arc::new(Encoder::default());
+    let mut bench = Bench::live_before(&encoder);
+    // There is no place for a picture beside those that the clip begins with.
+    bench.clips.desk.most_bytes = 1;
+    bench.show(6);
+    let events: Vec<Event> = (0..=waiting::MOST_EVENTS)
+        .map(|_| bench.happens(5.0, 20.0))
+        .collect();
+    let ids: std::collections::BTreeSet<String> = events
+        .iter()
+        .map(|event| event.clip.clone().unwrap().id)
+        .collect();
+    assert_eq!(ids.len(), 2, "one clip is of a bounded number of events");
+    bench.show(10);
+    encoder.stand(false);
+    let clip = bench.told(&events[0]);
+    assert_eq!(clip.left_out, 100);
+    assert!(
+        is_near(clip.before_s, 5.0) && is_near(clip.after_s, 0.1),
+        "{clip:?}"
+    );
+    assert_eq!(frames(&bench.path(&clip)), 51);
+    for event in &events[1..] {
+        assert_eq!(bench.told(event).left_out, 100);
+    }
+}
+
+#[test]
+fn a_recording_goes_on_without_an_encoder_that_breaks() {
+    let mut bench = Bench::new(5.0);
+    bench.encode_by(|writer| Box::new(Breaks(30, writer)));
+    bench.show(6);
+    let event = bench.happens(5.0, 60.0);
+    bench.show(60);
+    let clip = bench.told(&event);
+    let ClipState::Lost { message } = clip.state else {
+        panic!("{clip:?}");
+    };
+    assert!(message.contains("on purpose"), "{message}");
+    assert_eq!(clip.left_out, 0);
 }
