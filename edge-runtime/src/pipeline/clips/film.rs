@@ -206,10 +206,23 @@ impl<'m> Film<'m> {
         if let (Some((first, _)), Some((last, wall)), ClipState::Kept { .. }) =
             (self.first, self.last, state)
         {
+            if at >= last + INTERVAL {
+                let message = self.ended_before().to_owned();
+                clip.state = ClipState::Lost { message };
+                return clip;
+            }
             clip.end = Some(wall);
             clip.before_s = seconds(first, at);
             clip.after_s = seconds(at, last + INTERVAL);
         }
         clip
+    }
+
+    /// Why an event that was told of is behind the last picture: it came when nobody knew yet that this was the last.
+    fn ended_before(&self) -> &'static str {
+        match self.stop {
+            Some(Stop::Full) => "the clip that it was to share was full before it began",
+            _ => "its moment was left out of the clip, the encoder is too slow",
+        }
     }
 }

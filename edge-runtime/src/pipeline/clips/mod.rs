@@ -219,9 +219,9 @@ impl Clips {
         }
     }
 
-    /// Completes what has been filmed up to the source time `at`, the picture of that time included.
+    /// Completes what has been filmed up to the source time `at`, the picture of that time included, and what grows no more.
     pub(super) fn pass(&mut self, at: Duration) {
-        self.close_those(|filming| filming.span.until <= at);
+        self.close_those(|filming| filming.span.until <= at || filming.reel.is_over());
     }
 
     /// Nothing came: completes what the camera does not show any more.

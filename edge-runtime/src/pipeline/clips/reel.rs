@@ -61,6 +61,11 @@ impl Reel {
         self.waiting.push(shot, waits.then_some(PATIENCE));
     }
 
+    /// Whether the clip grows no more: it is full, or its encoder or disk failed.
+    pub(super) fn is_over(&self) -> bool {
+        self.waiting.is_refused()
+    }
+
     /// Whether the clip may be of one event more.
     pub(super) fn takes_events(&self) -> bool {
         self.waiting.takes_events()

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use image::RgbImage;
@@ -88,6 +90,34 @@ impl Encode for Breaks {
     }
 }
 
+/// Writes this much of each picture, and nothing that could be played.
+struct Large(Arc<Encoder>, usize, PathBuf);
+
+impl Encode for Large {
+    fn path(&self) -> &Path {
+        &self.2
+    }
+
+    fn size(&self) -> [u32; 2] {
+        [128, 72]
+    }
+
+    fn push(&mut self, _: RgbImage, _: Duration) -> Result<(), VideoError> {
+        self.0.wait();
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&self.2)
+            .unwrap();
+        file.write_all(&vec![0; self.1]).unwrap();
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<PathBuf, VideoError> {
+        Ok(self.2)
+    }
+}
+
 /// One pipeline's clips over a journal and a folder.
 struct Bench {
     clips: Clips,
@@ -131,6 +161,20 @@ impl Bench {
             let writer = VideoWriter::create(path, size, f64::from(pre_roll::RATE))?;
             Ok(before(writer))
         });
+    }
+
+    /// One in which a clip is full after 64 pictures, once `encoder` takes them.
+    fn of_large_pictures(encoder: &Arc<Encoder>) -> Self {
+        let limits = MediaLimits {
+            max_bytes: 256_000,
+            ..MediaLimits::default()
+        };
+        let mut bench = Self::with(5.0, limits);
+        let encoder = Arc::clone(encoder);
+        bench.clips.desk.encoder = Arc::new(move |path: &Path, _| {
+            Ok(Box::new(Large(Arc::clone(&encoder), 1000, path.to_owned())))
+        });
+        bench
     }
 
     /// A live camera before an encoder that stands still.
@@ -218,6 +262,14 @@ fn event(clip: Clip) -> Event {
         media: Vec::new(),
         clip: Some(clip),
         hash: String::new(),
+    }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -451,4 +503,70 @@ fn a_recording_goes_on_without_an_encoder_that_breaks() {
     };
     assert!(message.contains("on purpose"), "{message}");
     assert_eq!(clip.left_out, 0);
+}
+
+#[test]
+fn an_event_shares_no_clip_that_is_full_and_has_one_of_its_own() {
+    let encoder = Arc::new(Encoder::default());
+    let mut bench = Bench::of_large_pictures(&encoder);
+    bench.is_recorded = false;
+    encoder.stand(true);
+    bench.show(6);
+    let first = bench.happens(5.0, 100.0);
+    bench.show(2);
+    encoder.stand(false);
+    until("the clip to be full", || {
+        bench.clips.filming[0].reel.is_over()
+    });
+    let second = bench.happens(5.0, 1.0);
+    bench.show(1);
+    assert_ne!(
+        first.clip.as_ref().unwrap().id,
+        second.clip.as_ref().unwrap().id
+    );
+    assert!(bench.clips.filming.is_empty(), "what is full is completed");
+    let (one, two) = (bench.told(&first), bench.told(&second));
+    assert!(
+        is_near(one.before_s, 5.0) && is_near(one.after_s, 1.4),
+        "{one:?}"
+    );
+    assert!(
+        is_near(two.before_s, 5.0) && is_near(two.after_s, 1.1),
+        "{two:?}"
+    );
+    for (clip, pictures) in [(one, 64), (two, 61)] {
+        let length = bench.media.opened(&clip.id).unwrap().bytes;
+        assert_eq!(length, pictures * 1000, "{clip:?}");
+    }
+}
+
+#[test]
+fn an_event_that_begins_behind_the_last_picture_of_its_clip_is_told_that_it_has_none() {
+    let encoder = Arc::new(Encoder::default());
+    let mut bench = Bench::of_large_pictures(&encoder);
+    bench.is_recorded = false;
+    encoder.stand(true);
+    bench.show(6);
+    let first = bench.happens(5.0, 100.0);
+    bench.show(1);
+    let within = bench.happens(5.0, 100.0);
+    bench.show(5);
+    // Nobody knows yet that the clip ends before this.
+    let behind = bench.happens(5.0, 100.0);
+    let ids = [&first, &within, &behind].map(|event| event.clip.clone().unwrap().id);
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    encoder.stand(false);
+    until("the clip to be full", || {
+        bench.clips.filming[0].reel.is_over()
+    });
+    let clip = bench.told(&behind);
+    let ClipState::Lost { message } = &clip.state else {
+        panic!("{clip:?}");
+    };
+    assert!(message.contains("full before it began"), "{message}");
+    for (event, before_s) in [(&first, 5.0), (&within, 6.0)] {
+        let clip = bench.told(event);
+        assert!(matches!(clip.state, ClipState::Kept { .. }), "{clip:?}");
+        assert!(is_near(clip.before_s, before_s), "{clip:?}");
+    }
 }

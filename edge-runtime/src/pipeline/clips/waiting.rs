@@ -104,7 +104,13 @@ impl Waiting {
 
     /// Whether the clip may be of one event more.
     pub(super) fn takes_events(&self) -> bool {
-        self.parts.lock().told.len() < MOST_EVENTS
+        let parts = self.parts.lock();
+        !parts.is_refused && parts.told.len() < MOST_EVENTS
+    }
+
+    /// Whether the thread takes no more pictures.
+    pub(super) fn is_refused(&self) -> bool {
+        self.parts.lock().is_refused
     }
 
     /// The clip is of this event too.
