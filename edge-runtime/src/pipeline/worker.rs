@@ -268,7 +268,8 @@ impl Worker {
         let stopping = services.stopping;
         let clips = run.pre_roll_s().map(|pre_roll_s| {
             let (media, recorder) = (Arc::clone(&services.media), services.recorder.clone());
-            Clips::new(pre_roll_s, media, recorder, services.started)
+            let metrics = Arc::clone(&services.metrics);
+            Clips::new(pre_roll_s, media, recorder, metrics, services.started)
         });
         let body = Body {
             spec: spec.clone(),

@@ -16,7 +16,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use watchkeeper_contract::event::Verdict;
+use watchkeeper_contract::event::{ClipState, Verdict};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_contract::spool::EffectCounts;
@@ -70,6 +70,11 @@ struct OfVerdict {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfClip {
+    state: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfStep {
     pipeline: String,
     step: String,
@@ -96,6 +101,9 @@ impl From<Verdict> for VerdictLabel {
     }
 }
 
+/// What becomes of clips.
+const ENDS_OF_CLIPS: [&str; 2] = ["kept", "lost"];
+
 /// Every state of a source, so that the ones it is not in say zero.
 const STATES: [&str; 6] = ["connecting", "live", "lost", "ended", "failed", "idle"];
 
@@ -120,6 +128,8 @@ pub struct Metrics {
     stages: Bounded<OfStage, Histogram>,
     events: Family<OfVerdict, Counter>,
     step_errors: Bounded<OfStep, Counter>,
+    clips: Family<OfClip, Counter>,
+    clip_pictures_left_out: Counter,
     events_lost: Counter,
     storage_trouble: Gauge,
     effects: EffectGauges,
@@ -211,6 +221,22 @@ impl Metrics {
             "Failures of a workflow's step",
             step_errors.family(),
         );
+        let clips = Family::<OfClip, Counter>::default();
+        for state in ENDS_OF_CLIPS {
+            // So that the first one that is lost is a growth, and not the beginning of a series.
+            drop(clips.get_or_create(&OfClip { state }));
+        }
+        registry.register(
+            "clips",
+            "Clips of events, by what became of them; one that events share counts for each",
+            clips.clone(),
+        );
+        let clip_pictures_left_out = Counter::default();
+        registry.register(
+            "clip_pictures_left_out",
+            "Pictures that clips go without because they could not be written as fast as they came",
+            clip_pictures_left_out.clone(),
+        );
         let events_lost = Counter::default();
         registry.register(
             "events_lost",
@@ -298,6 +324,8 @@ impl Metrics {
             stages,
             events,
             step_errors,
+            clips,
+            clip_pictures_left_out,
             events_lost,
             storage_trouble,
             effects,
@@ -398,6 +426,21 @@ impl Metrics {
                 c.inc();
             },
         );
+    }
+
+    /// What became of the clip of an event.
+    pub fn clip(&self, state: &ClipState) {
+        let state = match state {
+            ClipState::Filming => return,
+            ClipState::Kept { .. } => ENDS_OF_CLIPS[0],
+            ClipState::Lost { .. } => ENDS_OF_CLIPS[1],
+        };
+        self.clips.get_or_create(&OfClip { state }).inc();
+    }
+
+    /// A clip goes without so many pictures.
+    pub fn clip_pictures_left_out(&self, count: u32) {
+        self.clip_pictures_left_out.inc_by(u64::from(count));
     }
 
     /// So many events were given up since the start; whether others wait because they can't be stored.
@@ -534,6 +577,8 @@ mod tests {
         metrics.source_state(&gate, &SourceState::Ended);
         metrics.inference("yolox-nano", Duration::from_millis(20));
         metrics.event(Verdict::Review);
+        metrics.clip(&ClipState::Filming);
+        metrics.clip_pictures_left_out(7);
         let text = text(&metrics);
         for line in [
             "watchkeeper_frames_total{source=\"gate\"} 1",
@@ -542,6 +587,9 @@ mod tests {
             "watchkeeper_source_state{source=\"gate\",state=\"live\"} 0",
             "watchkeeper_inference_seconds_count{model=\"yolox-nano\"} 1",
             "watchkeeper_events_total{verdict=\"review\"} 1",
+            "watchkeeper_clips_total{state=\"kept\"} 0",
+            "watchkeeper_clips_total{state=\"lost\"} 0",
+            "watchkeeper_clip_pictures_left_out_total 7",
             "watchkeeper_journal_last_seq 0",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");

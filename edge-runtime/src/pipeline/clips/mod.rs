@@ -32,6 +32,7 @@ use super::recorder::Recorder;
 use crate::clock;
 use crate::journal::media::MediaStore;
 use crate::media::video::FINISH_WITHIN;
+use crate::server::metrics::Metrics;
 use crate::thread::Thread;
 
 /// Longest side of a clip's pictures, in pixels: a clip shows what happened, the pictures of the event who it was.
@@ -99,6 +100,7 @@ impl Clips {
         pre_roll_s: f64,
         media: Arc<MediaStore>,
         recorder: Recorder,
+        metrics: Arc<Metrics>,
         started: Instant,
     ) -> Self {
         Self {
@@ -108,6 +110,7 @@ impl Clips {
             desk: Desk {
                 media,
                 recorder,
+                metrics,
                 started,
                 encoder: film::installed(),
                 most_bytes: waiting::MOST_BYTES,
@@ -143,6 +146,12 @@ impl Clips {
 
     /// An event begins at the source time `at`, and its rule wants a clip of it. What is answered goes into its record.
     pub(super) fn begin(&mut self, wanted: ClipSpec, at: Duration, is_live: bool) -> Clip {
+        let clip = self.begun(wanted, at, is_live);
+        self.desk.metrics.clip(&clip.state);
+        clip
+    }
+
+    fn begun(&mut self, wanted: ClipSpec, at: Duration, is_live: bool) -> Clip {
         let from = at.saturating_sub(seconds(wanted.before_s));
         let until = at + seconds(wanted.after_s);
         let first = self.pre_roll.since(from);

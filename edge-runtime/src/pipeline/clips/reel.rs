@@ -17,6 +17,7 @@ use super::pre_roll::Shot;
 use super::waiting::Waiting;
 use crate::clock;
 use crate::journal::media::{MediaStore, NewClip};
+use crate::server::metrics::Metrics;
 use crate::thread::Thread;
 
 /// How long a recording waits for the encoder to take a picture.
@@ -27,6 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Desk {
     pub(super) media: Arc<MediaStore>,
     pub(super) recorder: Recorder,
+    pub(super) metrics: Arc<Metrics>,
     /// When the runtime started.
     pub(super) started: Instant,
     pub(super) encoder: NewEncoder,
@@ -112,6 +114,7 @@ fn film(clip: NewClip, waiting: &Waiting, desk: &Desk) {
     }
     let (told, left_out) = waiting.take_told();
     if left_out > 0 {
+        desk.metrics.clip_pictures_left_out(left_out);
         tracing::warn!(
             clip = film.id(),
             pictures = left_out,
@@ -119,7 +122,9 @@ fn film(clip: NewClip, waiting: &Waiting, desk: &Desk) {
         );
     }
     for (mut event, at) in told {
-        event.clip = Some(film.of(at, event.clip.take(), &state, left_out));
+        let clip = film.of(at, event.clip.take(), &state, left_out);
+        desk.metrics.clip(&clip.state);
+        event.clip = Some(clip);
         event.phase = Phase::Clip;
         event.seq = EventSeq::default();
         event.at = clock::wall();

@@ -139,8 +139,14 @@ impl Bench {
         let state = tempfile::tempdir().unwrap();
         let (recorder, journal) = recorder(state.path());
         let media = Arc::new(MediaStore::open(&state.path().join("clips"), limits).unwrap());
-        let started = Instant::now();
-        let clips = Clips::new(pre_roll_s, Arc::clone(&media), recorder.clone(), started);
+        let (metrics, started) = (Arc::new(Metrics::new()), Instant::now());
+        let clips = Clips::new(
+            pre_roll_s,
+            Arc::clone(&media),
+            recorder.clone(),
+            metrics,
+            started,
+        );
         Self {
             clips,
             is_recorded: true,
@@ -227,6 +233,20 @@ impl Bench {
         let of: Vec<Event> = of.collect();
         assert_eq!(of.len(), 1, "{of:?}");
         of[0].clip.clone().unwrap()
+    }
+
+    /// Clips that were kept, clips that are lost, and pictures that they go without, as Prometheus reads them.
+    fn counted(&self) -> [u64; 3] {
+        let text = self.clips.desk.metrics.encode(&self.journal, &self.media);
+        let names = [
+            "watchkeeper_clips_total{state=\"kept\"} ",
+            "watchkeeper_clips_total{state=\"lost\"} ",
+            "watchkeeper_clip_pictures_left_out_total ",
+        ];
+        names.map(|name| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap().parse().unwrap()
+        })
     }
 
     fn path(&self, clip: &Clip) -> PathBuf {
@@ -390,6 +410,7 @@ fn no_clip_grows_past_its_bound_and_no_more_are_written_than_can_be() {
         panic!("a fifth one at once");
     };
     assert!(message.contains("cooldown_s"), "{message}");
+    assert_eq!(bench.counted(), [0, 1, 0]);
 }
 
 #[test]
@@ -488,6 +509,7 @@ fn nobody_waits_for_an_encoder_that_stands_still_and_what_is_left_out_is_told() 
     for event in &events[1..] {
         assert_eq!(bench.told(event).left_out, 100);
     }
+    assert_eq!(bench.counted(), [events.len() as u64, 0, 200]);
 }
 
 #[test]
@@ -569,4 +591,5 @@ fn an_event_that_begins_behind_the_last_picture_of_its_clip_is_told_that_it_has_
         assert!(matches!(clip.state, ClipState::Kept { .. }), "{clip:?}");
         assert!(is_near(clip.before_s, before_s), "{clip:?}");
     }
+    assert_eq!(bench.counted(), [2, 1, 0]);
 }
