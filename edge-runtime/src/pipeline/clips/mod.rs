@@ -194,7 +194,7 @@ impl Clips {
         overdue: Option<Instant>,
         first: Vec<Arc<Shot>>,
     ) -> Result<&mut Filming, String> {
-        self.closing.retain(|thread| !thread.is_over());
+        self.make_place(overdue.is_none());
         if self.filming.len() + self.closing.len() >= MOST_AT_ONCE {
             return Err(format!(
                 "{MOST_AT_ONCE} clips of this pipeline are being written already; give its rules a cooldown_s"
@@ -217,6 +217,19 @@ impl Clips {
         });
         let last = self.filming.last_mut();
         last.ok_or_else(|| "a fault of ours: it is gone".to_owned())
+    }
+
+    /// Lets go of the threads that are over. Where a clip more would be one too many and `waits` says so, as for a recording, it waits for one that is
+    /// completed: what becomes of a recording's clips does not depend on how fast it is played.
+    fn make_place(&mut self, waits: bool) {
+        self.closing.retain(|thread| !thread.is_over());
+        if waits && self.filming.len() + self.closing.len() >= MOST_AT_ONCE {
+            // The first one was the first to be closed.
+            let first = self.closing.first();
+            if first.is_some_and(|thread| thread.join_once(FINISH_WITHIN)) {
+                self.closing.remove(0);
+            }
+        }
     }
 
     /// The event that began at the source time `at` was handed over: what becomes of its clip is told with the same words.

@@ -185,8 +185,14 @@ impl Bench {
 
     /// A live camera before an encoder that stands still.
     fn live_before(encoder: &Arc<Encoder>) -> Self {
-        let mut bench = Self::new(5.0);
+        let mut bench = Self::before(encoder);
         bench.is_recorded = false;
+        bench
+    }
+
+    /// A recording before an encoder that stands still.
+    fn before(encoder: &Arc<Encoder>) -> Self {
+        let mut bench = Self::new(5.0);
         encoder.stand(true);
         let encoder = Arc::clone(encoder);
         bench.encode_by(move |writer| Box::new(Behind(Arc::clone(&encoder), writer)));
@@ -525,6 +531,28 @@ fn a_recording_goes_on_without_an_encoder_that_breaks() {
     };
     assert!(message.contains("on purpose"), "{message}");
     assert_eq!(clip.left_out, 0);
+}
+
+#[test]
+fn a_recording_that_is_played_faster_than_its_clips_are_written_has_all_of_them() {
+    let encoder = Arc::new(Encoder::default());
+    let mut bench = Bench::before(&encoder);
+    bench.show(2);
+    let mut events = Vec::new();
+    for _ in 0..MOST_AT_ONCE {
+        events.push(bench.happens(1.0, 1.0));
+        bench.show(3);
+    }
+    assert!(bench.clips.filming.is_empty(), "each has a clip of its own");
+    let goes_on = std::thread::spawn(move || encoder.stand(false));
+    events.push(bench.happens(1.0, 1.0));
+    goes_on.join().unwrap();
+    bench.show(3);
+    for event in &events {
+        let clip = bench.told(event);
+        assert!(matches!(clip.state, ClipState::Kept { .. }), "{clip:?}");
+        assert!(is_near(clip.before_s, 1.0) && is_near(clip.after_s, 1.1));
+    }
 }
 
 #[test]
