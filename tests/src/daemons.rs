@@ -412,6 +412,28 @@ impl Bench {
         path: &str,
         body: Option<&Value>,
     ) -> anyhow::Result<(u16, Vec<u8>)> {
+        let method = reqwest::Method::from_bytes(method.as_bytes())?;
+        self.exchange(method, path, |request| match body {
+            Some(body) => request.json(body),
+            None => request,
+        })
+    }
+
+    /// `GET` of a range of bytes; answers status and body.
+    ///
+    /// # Errors
+    /// When nobody listens or the answer is not HTTP.
+    pub fn range(&self, path: &str, range: &str) -> anyhow::Result<(u16, Vec<u8>)> {
+        let with_range = |request: reqwest::RequestBuilder| request.header("range", range);
+        self.exchange(reqwest::Method::GET, path, with_range)
+    }
+
+    fn exchange(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        with: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
+    ) -> anyhow::Result<(u16, Vec<u8>)> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -420,11 +442,7 @@ impl Bench {
                 .unix_socket(self.socket())
                 .timeout(PATIENCE)
                 .build()?;
-            let method = reqwest::Method::from_bytes(method.as_bytes())?;
-            let mut request = client.request(method, format!("http://runtime{path}"));
-            if let Some(body) = body {
-                request = request.json(body);
-            }
+            let request = with(client.request(method, format!("http://runtime{path}")));
             let response = request.send().await?;
             let status = response.status().as_u16();
             Ok((status, response.bytes().await?.to_vec()))

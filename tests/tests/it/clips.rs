@@ -1,22 +1,36 @@
 //! Clips of events by the real daemons: what they show, what a crash leaves of them, and who gets them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
+use image::RgbImage;
 use serde_json::{Value, json};
-use watchkeeper_tests::daemons::{Bench, data, run_json, wait_for, wait_up_to};
+use watchkeeper_runtime::capture::mailbox::Recv;
+use watchkeeper_tests::daemons::{Bench, data, wait_for, wait_up_to};
 use watchkeeper_tests::hooks::Hooks;
 use watchkeeper_tests::scene::{LONG, deploy_rule};
+use watchkeeper_tests::watch::Watched;
+use watchkeeper_vision::shrink;
 
-/// The line that the vehicles of the clip with a road cross.
-const LINE: [[u32; 2]; 2] = [[0, 218], [640, 218]];
-
-/// When it is looked at no longer, in seconds of the recording.
+/// When the road is looked at no longer, in seconds of the recording.
 const STOPS_S: f64 = 20.0;
 
-/// Counts vehicles on a recorded road, and keeps a clip of each.
-fn deploy_road(bench: &Bench, footage: &str, clip: &Value) -> anyhow::Result<()> {
+/// How far a picture of a clip may be from the moment that it is said to be of: a picture or two.
+const OFF_S: f64 = 0.15;
+
+/// Longest side of the pictures that are compared.
+const LONGEST: u32 = 160;
+
+/// Finds what moves on a recording and whether it crosses this line, with these rules about it, to the end.
+fn watch(
+    bench: &Bench,
+    footage: &str,
+    line: [[u32; 2]; 2],
+    more: &Value,
+    rules: &Value,
+) -> anyhow::Result<()> {
     let source = json!({"id": "road", "uri": footage, "pace": "fast"});
     bench.json("PUT", "/v1/sources/road", Some(&source))?;
     let (image, tracked) = ("$inputs.image", "$steps.tracker.tracked_detections");
@@ -26,20 +40,114 @@ fn deploy_road(bench: &Bench, footage: &str, clip: &Value) -> anyhow::Result<()>
         "steps": [
             {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": image, "model_id": "motion"},
             {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": image, "detections": "$steps.model.predictions"},
-            {"type": "roboflow_core/line_counter@v2", "name": "l", "image": image, "detections": tracked, "line_segment": LINE},
+            {"type": "roboflow_core/line_counter@v2", "name": "l", "image": image, "detections": tracked, "line_segment": line},
         ],
-        "outputs": [{"type": "JsonField", "name": "in", "selector": "$steps.l.count_in"}],
+        "outputs": [
+            {"type": "JsonField", "name": "in", "selector": "$steps.l.count_in"},
+            {"type": "JsonField", "name": "seen", "selector": tracked},
+        ],
     });
-    let pipeline = json!({
-        "id": "road", "source": "road", "workflow": workflow, "stop_after_s": STOPS_S,
-        "rules": [{"name": "passes", "when": {"kind": "crosses", "line": "l"}, "clip": clip}],
-    });
+    let mut pipeline =
+        json!({"id": "road", "source": "road", "workflow": workflow, "rules": rules});
+    let members = pipeline.as_object_mut().context("an object")?;
+    members.extend(more.as_object().cloned().unwrap_or_default());
     bench.json("POST", "/v1/pipelines", Some(&pipeline))?;
     wait_up_to(4 * LONG, "the end of the road", || {
         let status = bench.get("/v1/pipelines/road").ok()?;
         let state = status["state"].to_string();
         (state.contains("ended") || state.contains("failed")).then_some(())
     })
+}
+
+/// A video as small pictures with their times, up to this second.
+fn shown(uri: &str, until_s: f64) -> anyhow::Result<Vec<(f64, RgbImage)>> {
+    let video = Watched::start(uri)?;
+    let mut shown = Vec::new();
+    loop {
+        match video.frames.recv(video.patience) {
+            Recv::Frame(frame) => {
+                let at_s = frame.pts.as_secs_f64();
+                if at_s > until_s {
+                    return Ok(shown);
+                }
+                shown.push((at_s, shrink::within(&frame.picture, LONGEST)?));
+            }
+            Recv::Ended => return Ok(shown),
+            other => anyhow::bail!("{uri}: {other:?}"),
+        }
+    }
+}
+
+/// When a picture was shown: of those of the scene within a second of this moment, the time of the one that is most like it.
+fn seen_at(scene: &[(f64, RgbImage)], picture: &RgbImage, about_s: f64) -> Option<f64> {
+    let difference = |other: &RgbImage| -> u64 {
+        let pixels = other.as_raw().iter().zip(picture.as_raw());
+        pixels.map(|(a, b)| u64::from(a.abs_diff(*b))).sum()
+    };
+    let near = scene.iter().filter(|(at, _)| (at - about_s).abs() <= 1.0);
+    let like = near.min_by_key(|(_, other)| difference(other));
+    like.map(|(at_s, _)| *at_s)
+}
+
+/// Sees that an event that began was told once of a clip that has all that was asked for, or all that there was until `ends_s`, and that its file shows the
+/// moment of the event where it says. Answers the clip.
+fn has_its_clip(
+    bench: &Bench,
+    event: &Value,
+    asked: (f64, f64),
+    scene: &[(f64, RgbImage)],
+    ends_s: f64,
+) -> anyhow::Result<Value> {
+    let announced = &event["clip"];
+    ensure!(announced["state"] == "filming", "{event:#}");
+    let told = records(bench, "clip")?;
+    let mut of = told.iter().filter(|t| t["id"] == event["id"]);
+    let (clip, None) = (&of.next().context("what became of it")?["clip"], of.next()) else {
+        anyhow::bail!("told twice: {event:#}");
+    };
+    ensure!(clip["id"] == announced["id"], "{clip:#}");
+    ensure!(clip["left_out"] == 0, "a recording waits: {clip:#}");
+    ensure!(
+        clip["before_s"] == announced["before_s"],
+        "{clip:#} {announced:#}"
+    );
+    let before_s = clip["before_s"].as_f64().context("before_s")?;
+    let whole_s = before_s + clip["after_s"].as_f64().context("after_s")?;
+    let at_s = event["body"]["pts_s"].as_f64().context("pts_s")?;
+    let (wanted_before_s, wanted_after_s) = (at_s.min(asked.0), asked.1.min(ends_s - at_s));
+    ensure!(
+        before_s >= wanted_before_s - 0.1,
+        "{before_s} s before {at_s}"
+    );
+    ensure!(whole_s >= before_s + wanted_after_s - 0.1, "{clip:#}");
+    let start = clip["start"]["unix_ms"].as_i64();
+    ensure!(
+        start <= event["at"]["unix_ms"].as_i64(),
+        "{clip:#} {event:#}"
+    );
+
+    let id = clip["id"].as_str().context("an id")?;
+    let (status, bytes) = bench.request("GET", &format!("/v1/media/{id}"), None)?;
+    ensure!(status == 200, "{status}");
+    ensure!(clip["state"]["kept"]["bytes"] == bytes.len(), "{clip:#}");
+    let file = bench.path("clip.mp4");
+    fs::write(&file, bytes)?;
+    let film = shown(&file.display().to_string(), f64::INFINITY)?;
+    // Ten pictures a second, of which some cameras send fewer at times.
+    let rate = film.len() as f64 / whole_s;
+    ensure!((rate - 10.0).abs() < 1.5, "{rate} a second: {clip:#}");
+    let at_the_event = film
+        .iter()
+        .rfind(|(in_clip_s, _)| *in_clip_s <= before_s + 0.01);
+    let (in_clip_s, picture) = at_the_event.context("nothing before the event")?;
+    ensure!(before_s - in_clip_s < 0.11, "{in_clip_s} of {before_s}");
+    let was_s = at_s - before_s + in_clip_s;
+    let seen_s = seen_at(scene, picture, was_s).context("no such moment")?;
+    ensure!(
+        (seen_s - was_s).abs() < OFF_S,
+        "at {in_clip_s} the clip shows what was at {seen_s} and not at {was_s}: {event:#}"
+    );
+    Ok(clip.clone())
 }
 
 /// Records of this phase.
@@ -76,73 +184,83 @@ fn every_event_of_a_recorded_road_has_a_clip_that_begins_before_it() -> anyhow::
     let footage = data.join("video/ahmetozlu_road.mp4").display().to_string();
     let bench = Bench::new("")?;
     let runtime = bench.runtime()?;
-    deploy_road(&bench, &footage, &json!({"before_s": 6, "after_s": 3}))?;
-    let (begun, told) = (records(&bench, "new")?, records(&bench, "clip")?);
-    ensure!(
-        begun.len() >= 2 && told.len() == begun.len(),
-        "{begun:#?} {told:#?}"
-    );
-    let mut seen = 0;
+    let line = [[0, 218], [640, 218]];
+    let clip = json!({"before_s": 6, "after_s": 3});
+    let rules = json!([{"name": "passes", "when": {"kind": "crosses", "line": "l"}, "clip": clip}]);
+    watch(
+        &bench,
+        &footage,
+        line,
+        &json!({"stop_after_s": STOPS_S}),
+        &rules,
+    )?;
+    let scene = shown(&footage, STOPS_S + 1.0)?;
+    let begun = records(&bench, "new")?;
+    ensure!(begun.len() >= 2, "{begun:#?}");
     for event in &begun {
-        let announced = &event["clip"];
-        ensure!(announced["state"] == "filming", "{event:#}");
-        let mut of = told.iter().filter(|t| t["id"] == event["id"]);
-        let (clip, None) = (&of.next().context("what became of it")?["clip"], of.next()) else {
-            anyhow::bail!("told twice: {event:#}");
-        };
-        ensure!(clip["id"] == announced["id"], "{clip:#}");
-        ensure!(
-            clip["before_s"] == announced["before_s"],
-            "{clip:#} {announced:#}"
-        );
-        let before_s = clip["before_s"].as_f64().context("before_s")?;
-        let whole_s = before_s + clip["after_s"].as_f64().context("after_s")?;
-        let at_s = event["body"]["pts_s"].as_f64().context("pts_s")?;
-        // All that was asked for, or all that there was.
-        ensure!(
-            before_s >= at_s.min(6.0) - 0.1,
-            "{before_s} s before {at_s}"
-        );
-        // The pipeline ends in the middle of the last ones.
-        let after_s = (STOPS_S - at_s).min(3.0);
-        ensure!(whole_s >= before_s + after_s - 0.1, "{clip:#}");
-        let start = clip["start"]["unix_ms"].as_i64();
-        ensure!(
-            start <= event["at"]["unix_ms"].as_i64(),
-            "{clip:#} {event:#}"
-        );
-
-        let id = clip["id"].as_str().context("an id")?;
-        let (status, bytes) = bench.request("GET", &format!("/v1/media/{id}"), None)?;
-        ensure!(status == 200, "{status}");
-        ensure!(clip["state"]["kept"]["bytes"] == bytes.len(), "{clip:#}");
-        let file = bench.path("clip.mp4");
-        fs::write(&file, bytes)?;
-        let line = format!(
-            "l:{},{},{},{}",
-            LINE[0][0], LINE[0][1], LINE[1][0], LINE[1][1]
-        );
-        let file = file.display().to_string();
-        let (code, lines, errors) = run_json(&[&file, "--model", "motion", "--line", &line])?;
-        ensure!(code == 0, "{errors}");
-        let summary = lines.last().context("a summary")?;
-        let frames = summary["frames"].as_u64().context("frames")? as f64;
-        // Ten pictures a second, which is two in five of this recording.
-        ensure!(
-            (frames / whole_s - 10.0).abs() < 1.5,
-            "{frames} in {whole_s} s"
-        );
-        let shown_s = summary["seconds"].as_f64().context("seconds")?;
-        ensure!((shown_s - whole_s).abs() < 0.5, "{shown_s} s of {whole_s}");
-        // What the event was about is in it, at the moment that it says.
-        let crossings = lines.iter().filter(|l| l["phase"] == "new");
-        seen += usize::from(crossings.into_iter().any(|crossing| {
-            let at_s = crossing["body"]["pts_s"].as_f64().unwrap_or(f64::NAN);
-            (at_s - before_s).abs() < 1.0
-        }));
+        has_its_clip(&bench, event, (6.0, 3.0), &scene, STOPS_S)?;
     }
-    ensure!(2 * seen > begun.len(), "{seen} of {}", begun.len());
+    ensure!(records(&bench, "clip")?.len() == begun.len());
     ensure!(half_written(&bench).is_empty());
+    runtime.stop()?;
+    Ok(())
+}
+
+#[test]
+fn every_clip_of_two_rules_on_one_camera_shows_the_moment_that_it_is_about() -> anyhow::Result<()> {
+    const SCENE_S: f64 = 40.0;
+    let footage = "demo:?seconds=40&width=320&height=180";
+    let bench = Bench::new("")?;
+    let runtime = bench.runtime()?;
+    let asked = [("passes", (2.0, 1.0)), ("comes", (6.0, 2.0))];
+    let whens = [
+        json!({"kind": "crosses", "line": "l"}),
+        json!({"kind": "appears", "detections": "$steps.tracker.tracked_detections"}),
+    ];
+    let rules: Vec<Value> = asked
+        .iter()
+        .zip(whens)
+        .map(|((name, (before_s, after_s)), when)| {
+            json!({"name": name, "when": when, "clip": {"before_s": before_s, "after_s": after_s}})
+        })
+        .collect();
+    let line = [[130, 93], [130, 180]];
+    watch(&bench, footage, line, &json!({}), &json!(rules))?;
+    let scene = shown(footage, SCENE_S)?;
+    let mut begun = records(&bench, "new")?;
+    // What is only decided when the recording is over has neither picture nor clip.
+    let is_last = |e: &Value| e["body"]["pts_s"].as_f64() > Some(SCENE_S - 0.1);
+    begun.retain(|e| e["clip"].is_object() || !is_last(e));
+    let mut clips = BTreeSet::new();
+    for (name, asked) in asked {
+        let of_rule = begun.iter().filter(|e| e["body"]["rule"] == name);
+        let of_rule: Vec<&Value> = of_rule.collect();
+        ensure!(of_rule.len() >= 2, "{name}: {begun:#?}");
+        for event in of_rule {
+            let clip = has_its_clip(&bench, event, asked, &scene, SCENE_S)?;
+            clips.insert(clip["id"].to_string());
+        }
+    }
+    let told = records(&bench, "clip")?.len();
+    ensure!(told == begun.len(), "{told} of {}", begun.len());
+    ensure!(clips.len() < told, "none of {told} is shared");
+    ensure!(half_written(&bench).is_empty());
+
+    // A player asks for a part.
+    let id = clips.first().context("a clip")?.trim_matches('"');
+    let (status, whole) = bench.request("GET", &format!("/v1/media/{id}"), None)?;
+    ensure!(status == 200, "{status}");
+    let part = bench.range(&format!("/v1/media/{id}"), "bytes=100-299")?;
+    ensure!(part == (206, whole[100..300].to_vec()), "{}", part.0);
+    let (_, text) = bench.request("GET", "/v1/metrics", None)?;
+    let text = String::from_utf8(text)?;
+    for line in [
+        format!("watchkeeper_clips_total{{state=\"kept\"}} {told}"),
+        "watchkeeper_clips_total{state=\"lost\"} 0".to_owned(),
+        "watchkeeper_clip_pictures_left_out_total 0".to_owned(),
+    ] {
+        ensure!(text.contains(&line), "{line} is not in\n{text}");
+    }
     runtime.stop()?;
     Ok(())
 }
@@ -186,16 +304,20 @@ fn a_clip_that_was_being_filmed_when_the_runtime_was_killed_is_told_as_lost() ->
         events.iter().filter(|e| of_it(e)).count() == 1,
         "{events:#?}"
     );
-    for begun in records(&bench, "new")? {
+    let now = bench.get("/v1/health")?["boot_id"].clone();
+    let begun = events
+        .iter()
+        .filter(|e| e["phase"] == "new" && e["clip"]["state"] == "filming" && e["boot_id"] != now);
+    for begun in begun {
         let of_it = |e: &&Value| e["id"] == begun["id"] && e["phase"] == "clip";
-        ensure!(
-            events.iter().filter(of_it).count() == 1,
-            "{begun:#} {events:#?}"
-        );
-    }
-    let short = events.iter().rfind(|e| e["phase"] == "clip");
-    if let Some(short) = short.filter(|e| e["id"] != event["id"]) {
-        ensure!(short["clip"]["state"]["kept"].is_object(), "{short:#}");
+        let mut of = events.iter().filter(of_it);
+        let (Some(told), None) = (of.next(), of.next()) else {
+            anyhow::bail!("not told once: {begun:#} {events:#?}");
+        };
+        // Another one may have begun before the runtime was killed.
+        let was_killed = begun["boot_id"] == event["boot_id"];
+        let is_kept = told["clip"]["state"]["kept"].is_object();
+        ensure!(is_kept != was_killed, "{told:#}");
     }
     ensure!(half_written(&bench).is_empty());
     runtime.stop()?;
