@@ -354,7 +354,7 @@ fn plain_host(what: &str, text: &str) -> Result<(), String> {
 mod tests {
     use proptest::prelude::*;
     use watchkeeper_contract::effect::{
-        FileWrite, HttpBody, HttpCall, HttpMethod, MqttMessage, MqttQos,
+        FileBundle, FileWrite, HttpBody, HttpCall, HttpMethod, MqttMessage, MqttQos,
     };
 
     use super::*;
@@ -474,6 +474,27 @@ mod tests {
         let why = some.admits(&publish("127.0.0.1", 1884));
         let why = why.expect_err("refused");
         assert!(why.contains("\"127.0.0.1:1884\""), "{why}");
+    }
+
+    #[test]
+    fn a_packed_file_has_a_plain_name_below_a_folder_that_is_named() {
+        let some = sinks(&[], &["/srv/out"]);
+        let pack = |directory: &str, name: &str| {
+            some.admits(&Effect::Bundle(FileBundle {
+                directory: directory.to_owned(),
+                name: name.to_owned(),
+                members: Vec::new(),
+            }))
+        };
+        assert_eq!(pack("events", "event_1.tar.gz"), Ok(()));
+        for (directory, name) in [
+            ("/etc", "a"),
+            ("events", "../a"),
+            ("events", ".a"),
+            ("events", ""),
+        ] {
+            assert!(pack(directory, name).is_err(), "{directory} {name}");
+        }
     }
 
     #[test]

@@ -11,19 +11,19 @@ use watchkeeper_detect::decode::lines::Line;
 use watchkeeper_detect::decode::segments::Telling;
 use watchkeeper_detect::decode::shapes::{Shape, Shapes};
 use watchkeeper_detect::decode::{
-    self, Request, ctc, decode, depth, embedding, gaze, lines, segments,
+    self, Request, anomaly, ctc, decode, depth, embedding, gaze, lines, prompted, segments,
 };
 use watchkeeper_detect::letterbox::Letterbox;
 use watchkeeper_detect::network::Tensor;
 use watchkeeper_detect::nms::suppress;
 use watchkeeper_models::Manifest;
-use watchkeeper_models::manifest::DecodeKind;
+use watchkeeper_models::manifest::{Cover, DecodeKind};
 use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::hostile::Choices;
 
 /// The families, each with its part of the manifest and the shapes that fit an input of 16×16 with two classes.
-const FAMILIES: [(&str, &[&[usize]]); 18] = [
+const FAMILIES: [(&str, &[&[usize]]); 22] = [
     ("kind = \"yolox\"\nstrides = [8, 16]", &[&[1, 5, 7]]),
     ("kind = \"yolov8\"", &[&[1, 6, 4]]),
     ("kind = \"yolov8\"\nsigmoid = true", &[&[1, 4, 6]]),
@@ -75,6 +75,22 @@ const FAMILIES: [(&str, &[&[usize]]); 18] = [
         "kind = \"gaze\"\nbins = 4\ndegrees_per_bin = 10.0",
         &[&[1, 4], &[1, 4]],
     ),
+    (
+        "kind = \"classes\"\nscores = \"softmax\"\nhas_features = true",
+        &[&[1, 2], &[1, 8]],
+    ),
+    (
+        "kind = \"anomaly\"\nthreshold = 0.5",
+        &[&[1], &[1, 1, 4, 5]],
+    ),
+    (
+        "kind = \"actions\"\nscores = \"sigmoid\"\nframes = 4\nfps = 2.0\norder = \"frames-first\"",
+        &[&[1, 2]],
+    ),
+    (
+        "kind = \"features\"\noutputs = [\"a\", \"b\"]\n[masks]\nfile = \"m.onnx\"\ncover = \"input\"",
+        &[&[1, 4, 5, 3], &[1, 4]],
+    ),
 ];
 
 pub(super) fn decoders(input: &[u8]) {
@@ -112,6 +128,7 @@ pub(super) fn decoders(input: &[u8]) {
     };
     let mut boxes = Vec::new();
     lines(&outputs);
+    masks(&outputs);
     match decode(
         &manifest,
         manifest.classes(),
@@ -192,6 +209,27 @@ fn other(manifest: &Manifest, outputs: &[Tensor<'_>], confidence: f32) {
             assert_eq!(map.data.len(), map.size[0] * map.size[1]);
             assert!(!map.data.is_empty());
         }
+        DecodeKind::Classes {
+            has_features: true, ..
+        } => {
+            let mut out = Vec::new();
+            for logits in [true, false] {
+                match decode::features(manifest, logits, outputs, &mut out) {
+                    Ok(()) => assert!(out.iter().all(|x| x.is_finite()), "{out:?}"),
+                    Err(refused) => assert!(refused.to_string().contains("classes"), "{refused}"),
+                }
+            }
+        }
+        DecodeKind::Anomaly { .. } => {
+            let place = Letterbox::fit(9, 7, &manifest.input).expect("not empty");
+            match anomaly::decode(&request, &place) {
+                Ok((score, map)) => {
+                    assert!(score.is_finite() && map.data.iter().all(|n| n.is_finite()));
+                    assert_eq!(map.data.len(), map.size[0] * map.size[1]);
+                }
+                Err(refused) => assert!(refused.to_string().contains("anomaly"), "{refused}"),
+            }
+        }
         DecodeKind::Gaze {
             bins,
             degrees_per_bin,
@@ -200,6 +238,22 @@ fn other(manifest: &Manifest, outputs: &[Tensor<'_>], confidence: f32) {
             Err(refused) => assert!(refused.to_string().contains("gaze"), "{refused}"),
         },
         _ => {}
+    }
+}
+
+/// The same tensors as those of a network that makes masks: a mask is as large as the picture.
+fn masks(outputs: &[Tensor<'_>]) {
+    let manifest = manifest(FAMILIES[21].0);
+    let place = Letterbox::fit(9, 7, &manifest.input).expect("not empty");
+    let request = Request::of(&manifest, outputs, 0.0);
+    for (cover, several) in [(Cover::Input, true), (Cover::Picture, false)] {
+        match prompted::decode(&request, cover, &place, several) {
+            Ok(found) => {
+                assert_eq!(found.mask.size(), [9, 7]);
+                assert!(!found.confidence.is_nan());
+            }
+            Err(refused) => assert!(refused.to_string().contains("masks"), "{refused}"),
+        }
     }
 }
 
@@ -341,6 +395,9 @@ fn manifest(decode: &str) -> Manifest {
         Some("depth") => ("depth-estimation", ""),
         Some("gaze") => ("gaze-estimation", ""),
         Some("ctc") => ("text-reading", "confidence = 0.3\n"),
+        Some("anomaly") => ("anomaly-detection", ""),
+        Some("actions") => ("action-recognition", SCORES),
+        Some("features") => ("prompted-segmentation", ""),
         _ => ("object-detection", SCORES),
     };
     let text = format!(

@@ -37,7 +37,7 @@ fn parts<'a>(request: &Request<'a>) -> Result<(f32, Request<'a>), DecodeError> {
         outputs: std::slice::from_ref(map),
         ..*request
     };
-    depth::grid(&of_map)?;
+    depth::grid(&of_map).map_err(|e| e.of(FAMILY))?;
     Ok((number, of_map))
 }
 

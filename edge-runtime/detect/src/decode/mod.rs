@@ -68,6 +68,19 @@ pub enum DecodeError {
     },
 }
 
+impl DecodeError {
+    /// The same for a family that borrows the decoder of another one.
+    #[must_use]
+    pub(crate) fn of(mut self, of: &'static str) -> Self {
+        match &mut self {
+            Self::Count { family, .. }
+            | Self::Shape { family, .. }
+            | Self::NoNumber { family, .. } => *family = of,
+        }
+        self
+    }
+}
+
 fn of_classes(classes: usize) -> String {
     match classes {
         0 => String::new(),
@@ -141,7 +154,7 @@ pub fn decode(
             let [first, second] = request.halves(kind)?;
             classes::decode(&first, *scores, &mut Vec::new())?;
             if *has_features {
-                embedding::decode(&second, &mut Vec::new())?;
+                embedding::decode(&second, &mut Vec::new()).map_err(|e| e.of(kind.name()))?;
             }
             Ok(())
         }
@@ -159,7 +172,9 @@ pub fn decode(
         DecodeKind::Gaze { bins, .. } => gaze::bins(&request, *bins).map(|_| ()),
         DecodeKind::Features { tensors } => prompted::features(outputs, *tensors),
         DecodeKind::Anomaly { .. } => anomaly::check(&request),
-        DecodeKind::Actions { scores, .. } => classes::decode(&request, *scores, &mut Vec::new()),
+        DecodeKind::Actions { scores, .. } => {
+            classes::decode(&request, *scores, &mut Vec::new()).map_err(|e| e.of(kind.name()))
+        }
     }
 }
 
@@ -190,7 +205,8 @@ pub fn features(
 ) -> Result<(), DecodeError> {
     let request = Request::of(manifest, outputs, 0.0);
     let [first, second] = request.halves(&manifest.decode.kind)?;
-    embedding::decode(if logits { &first } else { &second }, out)
+    let numbers = embedding::decode(if logits { &first } else { &second }, out);
+    numbers.map_err(|e| e.of(manifest.decode.kind.name()))
 }
 
 /// What decoders of networks are told that look at no picture, or whose classes nobody counts.
