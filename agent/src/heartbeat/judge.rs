@@ -29,7 +29,7 @@ const USUALLY: f64 = 3.0;
 const NEARLY: u64 = 80;
 /// Second opinions without an answer between two looks, from which that is worth a word.
 const GIVEN_UP: u64 = 3;
-/// Most findings that are told of one look; the gravest first.
+/// Most findings that are told of one look, the gravest first; the others are told of the looks after it.
 pub const MAX_FINDINGS: usize = 32;
 
 /// What is known from the looks before.
@@ -40,6 +40,9 @@ pub struct State {
     rhythm: Rhythm,
     /// What was told and still is so: its key, and how it stood.
     told: BTreeMap<String, String>,
+    /// News for which there was no room at the last look: its key, and how it stood.
+    #[serde(default)]
+    left: BTreeMap<String, String>,
     /// What was so at the last look but is not worth a word before it is so at the next.
     #[serde(default)]
     doubted: BTreeSet<String>,
@@ -52,17 +55,28 @@ impl State {
     /// Takes a look: what it finds that is news. The state is what it is when all of that was told.
     #[must_use]
     pub fn judge(&mut self, look: &Look) -> Vec<Finding> {
+        let given_up = self.given_up;
         let mut all = self.all(look);
         all.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
-        all.truncate(MAX_FINDINGS);
-        let before = std::mem::take(&mut self.told);
+        let mut before = std::mem::take(&mut self.told);
+        self.left.clear();
         let mut news = Vec::new();
         for finding in all {
             let (key, mark) = (finding.key(), finding.mark());
-            if before.get(&key) != Some(&mark) {
+            let told = before.remove(&key);
+            if told.as_ref() == Some(&mark) {
+                self.told.insert(key, mark);
+            } else if news.len() < MAX_FINDINGS {
+                self.told.insert(key, mark);
                 news.push(finding);
+            } else {
+                if let Finding::OpinionsGivenUp { .. } = finding {
+                    self.given_up = given_up;
+                }
+                // What was told of it still stands, and is not told again where it comes back.
+                self.told.extend(told.map(|told| (key.clone(), told)));
+                self.left.insert(key, mark);
             }
-            self.told.insert(key, mark);
         }
         // Of cameras nothing is known while nobody answers: what was told of them is not news when it still is so afterwards.
         if look.house.is_none() {
@@ -170,8 +184,11 @@ impl State {
                 hour: before,
                 usual: self.rhythm.usual(camera, before).mean,
             };
-            let is_told = self.told.get(&finding.key()) == Some(&finding.mark());
-            (is_told && self.rhythm.so_far(camera) == 0).then_some(finding)
+            let (key, mark) = (finding.key(), finding.mark());
+            let is_known = [&self.told, &self.left]
+                .iter()
+                .any(|known| known.get(&key) == Some(&mark));
+            (is_known && self.rhythm.so_far(camera) == 0).then_some(finding)
         });
         silent.collect()
     }
@@ -336,6 +353,51 @@ mod tests {
     }
 
     #[test]
+    fn of_more_than_is_told_of_one_look_the_rest_is_told_of_the_next() {
+        let many = |minutes| {
+            with(minutes, |look| {
+                let camera = |n| Camera {
+                    id: SourceId::new(format!("c{n:02}")).unwrap(),
+                    ..camera(OUT, 0)
+                };
+                look.house = Some(House {
+                    cameras: (0..40).map(camera).collect(),
+                    ..House::default()
+                });
+                look.undelivered = 7;
+            })
+        };
+        let mut state = State::default();
+        let first = state.judge(&many(31));
+        assert_eq!(first.len(), MAX_FINDINGS);
+        let kept = serde_json::to_string(&state).unwrap();
+        let mut state: State = serde_json::from_str(&kept).unwrap();
+        let second = state.judge(&many(61));
+        assert_eq!(second.len(), 40 - MAX_FINDINGS + 1, "{second:?}");
+        assert!(kinds(&second).contains(&"not_delivered"), "{second:?}");
+        let keys: BTreeSet<String> = first.iter().chain(&second).map(Finding::key).collect();
+        assert_eq!(keys.len(), 41, "each is told once");
+        assert_eq!(state.judge(&many(91)), []);
+    }
+
+    #[test]
+    fn opinions_for_which_there_was_no_room_are_told_of_the_next_look() {
+        let look = |minutes, given_up| {
+            with(minutes, |look| {
+                let channel = |n| ChannelId::new(format!("c{n:02}")).unwrap();
+                look.silent_channels = (0..MAX_FINDINGS).map(channel).collect();
+                look.given_up = given_up;
+            })
+        };
+        let mut state = State::default();
+        assert_eq!(kinds(&state.judge(&look(0, 5))), ["channel_silent"; 32]);
+        assert_eq!(
+            state.judge(&look(30, 6)),
+            [Finding::OpinionsGivenUp { number: 6 }]
+        );
+    }
+
+    #[test]
     fn money_is_told_when_it_is_nearly_gone_and_when_it_is() {
         let spent = |minutes, cents: u64| {
             with(minutes, |look| {
@@ -454,6 +516,26 @@ mod tests {
         );
         assert_eq!(state.judge(&busy(seventh(9, 30), 0)), []);
         assert_eq!(state.judge(&busy(seventh(10, 0), 0)), []);
+        // One for which there was no room is told of the next look.
+        let mut state = lived();
+        for half in 0..18_i8 {
+            assert_eq!(
+                state.judge(&busy(seventh(half / 2, (half % 2) * 30), 0)),
+                []
+            );
+        }
+        let mut full = busy(seventh(9, 0), 0);
+        full.house.as_mut().unwrap().cameras.splice(
+            0..0,
+            (0..MAX_FINDINGS).map(|n| Camera {
+                id: SourceId::new(format!("c{n:02}")).unwrap(),
+                ..camera(OUT, -60)
+            }),
+        );
+        assert_eq!(kinds(&state.judge(&full)), ["camera_out"; 32]);
+        full.local = Some(seventh(9, 30));
+        assert_eq!(kinds(&state.judge(&full)), ["silence"]);
+        assert_eq!(state.judge(&full), []);
         // A quiet hour is no silence where some days had none.
         let mut state = lived();
         assert_eq!(state.judge(&busy(seventh(0, 0), 0)), []);
