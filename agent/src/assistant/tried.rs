@@ -1,10 +1,12 @@
 //! What came of trying a proposal of the rules before it is put up: what its camera brought in some seconds, and what of it speaks against the request.
 //!
-//! Invariants: pure; the numbers are the box's own. That little was seen is told and proves nothing: a proposal is never refused for what was seen.
+//! Invariants: pure; the numbers are the box's own. That little was seen is told and proves nothing: a proposal is never refused for what was seen. What
+//! could not be looked at is not judged: where a step failed that a rule, a zone or a line depends on, or the trial ended early, that is said and nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{LineCount, PipelineSpec, StepError};
 use watchkeeper_contract::rule::{Condition, CountBound, RuleSpec};
@@ -51,12 +53,20 @@ pub struct Glance {
     pub zones: BTreeMap<String, ZoneGlance>,
     /// Events that there would have been, by rule.
     pub events: BTreeMap<String, u64>,
+    /// Events beyond those that a trial lists, of rules that are not told.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub more_events: u64,
     /// Steps that failed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failures: BTreeMap<String, StepError>,
     /// Why it ended before the seconds were over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
+}
+
+/// As serde asks it.
+const fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A zone in a [`Glance`].
@@ -141,6 +151,7 @@ impl Glance {
             lines: results.lines.clone(),
             zones: zones.collect(),
             events,
+            more_events: report.more_events,
             failures: results.step_errors.clone(),
             ended: report.ended.clone(),
         }
@@ -161,8 +172,10 @@ impl Glance {
             format!("{name} {visits} and {} in it at the end", zone.present)
         }));
         let told = self.events.iter().filter(|(_, times)| **times > 0);
-        let told: Vec<String> = told.map(|(rule, n)| format!("{rule} {n}")).collect();
-        let number = counted(self.events.values().sum(), "event");
+        let least = self.least();
+        let told: Vec<String> = told.map(|(rule, n)| format!("{rule} {least}{n}")).collect();
+        let listed: u64 = self.events.values().sum();
+        let number = counted(listed + self.more_events, "event");
         parts.push(match told.as_slice() {
             [] if self.events.is_empty() => "no rule that tells".to_owned(),
             [] => number,
@@ -176,15 +189,47 @@ impl Glance {
         parts.join(", ")
     }
 
-    /// Where what was seen speaks against what these rules are for, or is worth a word: one sentence.
+    /// Where what was seen speaks against what this pipeline is for, or is worth a word: one sentence.
     #[must_use]
-    pub fn word(&self, rules: &[RuleSpec]) -> Option<Word> {
+    pub fn word(&self, spec: &PipelineSpec) -> Option<Word> {
+        let rules = spec.rules.as_deref().unwrap_or_default();
+        if let Some(why) = self.unjudged(rules, &spec.workflow) {
+            let sentence = format!("it could not be judged what this will tell: {why}");
+            return Some(Word::Mind(sentence));
+        }
         let of_rule = rules.iter().find_map(|rule| self.word_about(rule));
         of_rule.or_else(|| self.quiet().map(Word::Mind))
     }
 
+    /// Why nothing follows from what was seen: a zone is empty, too, where nobody could look into it.
+    fn unjudged(&self, rules: &[RuleSpec], workflow: &Value) -> Option<String> {
+        let asked = rules.iter().filter_map(|rule| step_of(&rule.when));
+        let places = self.zones.keys().chain(self.lines.keys());
+        let needed = needed(workflow, asked.chain(places.map(String::as_str)));
+        let broken = self
+            .failures
+            .iter()
+            .find(|(step, _)| needed.contains(step.as_str()));
+        if let Some((step, failed)) = broken {
+            let times = counted(failed.count, "time");
+            return Some(format!("step {step} failed {times}"));
+        }
+        let why = self.ended.as_ref()?;
+        Some(format!("it ended after {:.0} s, as {why}", self.seconds))
+    }
+
+    /// What stands before a number of events of one rule where not all of them were listed.
+    const fn least(&self) -> &'static str {
+        match self.more_events {
+            0 => "",
+            _ => "at least ",
+        }
+    }
+
     fn word_about(&self, rule: &RuleSpec) -> Option<Word> {
         let events = self.events.get(&rule.name).copied().unwrap_or_default();
+        // Those that were not listed may be of any rule.
+        let may_have_told = events > 0 || self.more_events > 0;
         if let Condition::Count {
             detections,
             bound,
@@ -196,7 +241,7 @@ impl Glance {
         {
             let present = seen.present;
             let then = match *for_s {
-                hold if events > 0 || hold <= 0.0 => "at once".to_owned(),
+                hold if may_have_told || hold <= 0.0 => "at once".to_owned(),
                 hold => format!("once it was so for {hold} s"),
             };
             return match *bound {
@@ -207,7 +252,7 @@ impl Glance {
                     "there are fewer than {bound} in {zone} now ({present}), so this tells of it {then}"
                 ))),
                 // It became so and is over again.
-                CountBound::Under(_) if events > 0 => None,
+                CountBound::Under(_) if may_have_told => None,
                 CountBound::Under(1) => Some(Word::Against(format!(
                     "{zone} was never empty for long enough ({present} in it at the end): if it is free now, the place is another one"
                 ))),
@@ -223,7 +268,8 @@ impl Glance {
         (events >= MANY).then(|| {
             let rule = &rule.name;
             Word::Mind(format!(
-                "{rule} would have told {events} times in {:.0} s, which may be more than you want",
+                "{rule} would have told {}{events} times in {:.0} s, which may be more than you want",
+                self.least(),
                 self.seconds
             ))
         })
@@ -231,14 +277,14 @@ impl Glance {
 
     /// The zone whose detections these are.
     fn zone(&self, detections: &str) -> Option<(&str, ZoneGlance)> {
-        let step = detections.strip_prefix("$steps.")?.split('.').next()?;
+        let step = step_in(detections)?;
         let (name, zone) = self.zones.get_key_value(step)?;
         Some((name, *zone))
     }
 
     /// What is told where nothing came of it.
     fn quiet(&self) -> Option<String> {
-        let has_happened = self.events.values().any(|times| *times > 0);
+        let has_happened = self.more_events > 0 || self.events.values().any(|times| *times > 0);
         if has_happened || self.frames == 0 {
             return None;
         }
@@ -263,10 +309,68 @@ impl Glance {
     }
 }
 
+/// The step at which a condition looks; none where it looks at an input.
+fn step_of(condition: &Condition) -> Option<&str> {
+    match condition {
+        Condition::Appears { detections } | Condition::Count { detections, .. } => {
+            step_in(detections)
+        }
+        Condition::Value { value, .. } => step_in(value),
+        Condition::Enters { zone } | Condition::Leaves { zone } | Condition::Stays { zone, .. } => {
+            Some(zone)
+        }
+        Condition::Crosses { line, .. } => Some(line),
+    }
+}
+
+/// The step that a selector such as `$steps.bay.timed_detections` names.
+fn step_in(selector: &str) -> Option<&str> {
+    selector.strip_prefix("$steps.")?.split('.').next()
+}
+
+/// These steps and all that they depend on: what they read, and what decides whether they run.
+fn needed<'w>(workflow: &'w Value, of: impl Iterator<Item = &'w str>) -> BTreeSet<&'w str> {
+    let mut before: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for step in workflow["steps"].as_array().into_iter().flatten() {
+        let Some(name) = step["name"].as_str() else {
+            continue;
+        };
+        let mut texts = Vec::new();
+        texts_in(step, &mut texts);
+        for text in texts {
+            match step_in(text) {
+                // A step by itself is one to go on with; an output of one is read.
+                Some(next) if text.matches('.').count() == 1 => {
+                    before.entry(next).or_default().push(name);
+                }
+                Some(read) => before.entry(name).or_default().push(read),
+                None => {}
+            }
+        }
+    }
+    let mut all = BTreeSet::new();
+    let mut open: Vec<&str> = of.collect();
+    while let Some(step) = open.pop() {
+        if all.insert(step) {
+            open.extend(before.get(step).into_iter().flatten());
+        }
+    }
+    all
+}
+
+fn texts_in<'w>(value: &'w Value, texts: &mut Vec<&'w str>) {
+    match value {
+        Value::String(text) => texts.push(text),
+        Value::Array(values) => values.iter().for_each(|value| texts_in(value, texts)),
+        Value::Object(fields) => fields.values().for_each(|value| texts_in(value, texts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -297,7 +401,88 @@ mod tests {
     }
 
     fn word(seen: &Glance, rule: RuleSpec) -> Option<Word> {
-        seen.word(&[rule])
+        let workflow = json!({"steps": [
+            {"type": "detector", "name": "detect", "images": "$inputs.image"},
+            {"type": "tracker", "name": "track", "detections": "$steps.detect.predictions"},
+            {"type": "gate", "name": "gate", "condition": {"operand": "$steps.clock.output"}, "next_steps": ["$steps.bay"]},
+            {"type": "clock", "name": "clock"},
+            {"type": "zone", "name": "bay", "detections": "$steps.track.tracked_detections"},
+            {"type": "drawing", "name": "draw", "predictions": "$steps.bay.timed_detections"},
+        ]});
+        let spec = json!({"id": "bay", "source": "park", "workflow": workflow, "rules": [rule]});
+        let spec: PipelineSpec = serde_json::from_value(spec).unwrap();
+        seen.word(&spec)
+    }
+
+    #[test]
+    fn a_place_into_which_nobody_could_look_is_not_taken_for_an_empty_one() {
+        let fault = StepError {
+            count: 20,
+            message: "no memory".to_owned(),
+        };
+        for (step, is_judged) in [
+            ("detect", false),
+            ("track", false),
+            ("bay", false),
+            ("gate", false),
+            ("clock", false),
+            ("draw", true),
+        ] {
+            let mut seen = glance(0, 0);
+            seen.failures.insert(step.to_owned(), fault.clone());
+            let said = word(&seen, free()).unwrap().sentence().to_owned();
+            assert_eq!(said.contains("bay is empty now"), is_judged, "{said}");
+            if !is_judged {
+                let whole = "it could not be judged what this will tell: ";
+                assert_eq!(said, format!("{whole}step {step} failed 20 times"));
+            }
+        }
+        // Nor is it said that nothing was seen.
+        let mut blind = glance(0, 0);
+        blind.failures.insert("detect".to_owned(), fault);
+        let enters = rule(json!({"kind": "enters", "zone": "bay"}));
+        let said = word(&blind, enters).unwrap();
+        assert!(said.sentence().contains("could not be judged"), "{said:?}");
+    }
+
+    #[test]
+    fn a_trial_that_ended_early_proves_neither_one_thing_nor_the_other() {
+        for present in [0, 2] {
+            let seen = Glance {
+                seconds: 1.0,
+                ended: Some("the recording ended".to_owned()),
+                ..glance(present, 0)
+            };
+            let Some(Word::Mind(said)) = word(&seen, free()) else {
+                panic!("{:?}", word(&seen, free()));
+            };
+            assert!(
+                said.contains("could not be judged") && said.contains("the recording ended"),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn events_beyond_those_that_are_listed_count() {
+        let seen = Glance {
+            more_events: 40,
+            ..glance(1, 200)
+        };
+        assert!(
+            seen.sentence().ends_with("240 events (told at least 200)"),
+            "{}",
+            seen.sentence()
+        );
+        let enters = rule(json!({"kind": "enters", "zone": "bay"}));
+        let said = word(&seen, enters).unwrap();
+        assert!(said.sentence().contains("at least 200 times"), "{said:?}");
+        // They may be of the rule that waits for the place to be free.
+        let others = Glance {
+            more_events: 40,
+            ..glance(2, 0)
+        };
+        assert_eq!(word(&others, free()), None);
     }
 
     #[test]

@@ -143,7 +143,7 @@ watch, count, line, zone, stay, hours, cool-down, confidence, change, stop, paus
   words were not understood, what the engine says to the workflow and its rules, and what would be different from what runs now. Nothing happens before a yes.
 - A proposal of the rules with a line or a zone is tried before it is shown: its places are drawn on the camera's picture (in a file, see below), and its rules look at four seconds of the camera. The proposal says what was
   counted, which events there would have been and what failed. Where that speaks against the request one sentence says so: a place that is to become free was never empty, or is empty already; events came one after the other;
-  nothing was seen at all. Nothing of it is kept or deployed, and it takes 20 seconds at most. Where it can't be tried the proposal is shown all the same, with the reason. With `--yes` nothing is tried. In JSON it is `tried`.
+  nothing was seen at all. Where a step failed on which it depends, or the trial ended early, it says that it could not be judged. Nothing of it is kept or deployed, and it takes 20 seconds at most. Where it can't be tried the proposal is shown all the same, with the reason. With `--yes` nothing is tried. In JSON it is `tried`.
 - The yes is `yes` in the chat, and `ask --confirm ID` within an hour after `ask`. The request is then understood again in what runs at that moment. Where something else
   would come of it, nothing is done, the proposal is shown as it is now, and `ask` ends with code 1. A proposal is carried out once.
 - `ask --yes` is for scripts: it does a request as a whole or, with code 2, not at all.

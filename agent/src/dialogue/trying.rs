@@ -175,7 +175,7 @@ impl<'t> Trying<'t> {
         };
         let report = hands.client.dry_run(&wanted).await;
         let seen = Glance::of(&report.map_err(|e| e.in_full())?);
-        let word = seen.word(spec.rules.as_deref().unwrap_or_default());
+        let word = seen.word(spec);
         mind.extend(word.iter().map(|word| word.sentence().to_owned()));
         tried.picture = kept;
         self.trace("tried", || {
