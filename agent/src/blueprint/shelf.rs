@@ -1,11 +1,12 @@
 //! The folder of blueprints, one Markdown file each, and the built-in ones behind it.
 //!
-//! Invariants: a file is written whole or not at all; nothing is written that could not be read back; of more than [`MAX_FILES`] files the first by
-//! their names are listed and routed to, and the others are told; whatever is wrong with a file, the built-in blueprint of its name serves.
+//! Invariants: a file is written whole or not at all, and belongs to whom the folder belongs; nothing is written that could not be read back; of more than
+//! [`MAX_FILES`] files the first by their names are listed and routed to, and the others are told; whatever is wrong with a file (no blueprint, unreadable,
+//! a folder) is wrong with that one alone, and the built-in blueprint of its name serves.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
 
 use super::{Blueprint, Flaw, Job, MAX_BYTES, Name, built_in, flaw, read};
@@ -76,6 +77,16 @@ pub enum ShelfError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// Its owner could not read what this user would write there.
+    #[error(
+        "{} belongs to the user with the number {owner}, who could not read what this user writes there; do it as that user, or with sudo", path.display()
+    )]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// Number of its owner.
+        owner: u32,
     },
     /// There is none of that name.
     #[error("there is no blueprint {name:?}{}; there are: {known}", near(.nearest))]
@@ -215,7 +226,7 @@ impl Shelf {
             });
         }
         self.room()?;
-        self.write(name, text)?;
+        self.write(name, text, Place::Free)?;
         Ok(blueprint)
     }
 
@@ -228,7 +239,7 @@ impl Shelf {
         if self.get(name.as_str())?.origin == Origin::BuiltIn {
             self.room()?;
         }
-        self.write(name, text)?;
+        self.write(name, text, Place::Any)?;
         Ok(blueprint)
     }
 
@@ -356,18 +367,24 @@ impl Shelf {
         }))
     }
 
-    /// The text of a file; none where there is none, a flaw where it is no text.
+    /// The text of a file; none where there is none, a flaw where it can't be read or is no text.
     fn read_file(&self, name: &Name) -> Result<Option<Result<String, Vec<Flaw>>>, ShelfError> {
         let path = self.path(name);
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(ShelfError::Io { path, source }),
+            // What should be the folder is none.
+            Err(source) if source.kind() == io::ErrorKind::NotADirectory => {
+                return Err(ShelfError::Io { path, source });
+            }
+            Err(error) => return Ok(Some(Err(vec![unreadable(&error)]))),
         };
         let mut bytes = Vec::new();
         // One more than there may be: a longer one is seen to be too long.
         let read = file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes);
-        read.map_err(|source| ShelfError::Io { path, source })?;
+        if let Err(error) = read {
+            return Ok(Some(Err(vec![unreadable(&error)])));
+        }
         let text = String::from_utf8(bytes).map_err(|_| {
             vec![Flaw::new(
                 "file",
@@ -379,27 +396,67 @@ impl Shelf {
         Ok(Some(text))
     }
 
-    fn write(&self, name: &Name, text: &str) -> Result<(), ShelfError> {
+    fn write(&self, name: &Name, text: &str, place: Place) -> Result<(), ShelfError> {
         let path = self.path(name);
         let io = |source| ShelfError::Io {
             path: path.clone(),
             source,
         };
-        make_private(&self.folder).map_err(io)?;
-        let new = path.with_extension("new");
-        let mut options = fs::OpenOptions::new();
-        let file = options
-            .create(true)
-            .truncate(true)
-            .write(true)
-            .mode(0o600)
-            .open(&new);
-        let mut file = file.map_err(io)?;
-        file.write_all(text.as_bytes())
-            .and_then(|()| file.sync_all())
-            .and_then(|()| fs::rename(&new, &path))
-            .map_err(io)?;
+        self.make_folder()?;
+        // A name of its own, so that two who write at once do not write into each other's.
+        let new = tempfile::Builder::new()
+            .prefix(&format!(".{name}-"))
+            .suffix(".new")
+            .tempfile_in(&self.folder);
+        let mut new = new.map_err(io)?;
+        new.write_all(text.as_bytes()).map_err(io)?;
+        self.give_to_owner(new.path())?;
+        new.as_file().sync_all().map_err(io)?;
+        let put = match place {
+            Place::Any => new.persist(&path),
+            Place::Free => new.persist_noclobber(&path),
+        };
+        put.map_err(|error| match error.error.kind() {
+            // Somebody was faster.
+            io::ErrorKind::AlreadyExists => ShelfError::Taken {
+                name: name.clone(),
+                built_in: false,
+            },
+            _ => io(error.error),
+        })?;
         self.sync()
+    }
+
+    /// Makes the folder and those above it that are not there, each for the owner of the one above it.
+    fn make_folder(&self) -> Result<(), ShelfError> {
+        let ancestors = self.folder.ancestors();
+        let missing: Vec<&Path> = ancestors
+            .take_while(|path| !path.as_os_str().is_empty() && !path.exists())
+            .collect();
+        let io = |source| ShelfError::Io {
+            path: self.folder.clone(),
+            source,
+        };
+        make_private(&self.folder).map_err(io)?;
+        for path in missing.into_iter().rev() {
+            let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+            give(path, above.unwrap_or(Path::new("."))).map_err(io)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a file that was just written to the owner of the folder: written with sudo, it would be nothing to the agent.
+    fn give_to_owner(&self, file: &Path) -> Result<(), ShelfError> {
+        give(file, &self.folder).map_err(|source| {
+            let owner = fs::metadata(&self.folder).map(|folder| folder.uid());
+            let path = self.folder.clone();
+            match owner {
+                Ok(owner) if source.kind() == io::ErrorKind::PermissionDenied => {
+                    ShelfError::Foreign { path, owner }
+                }
+                _ => ShelfError::Io { path, source },
+            }
+        })
     }
 
     fn sync(&self) -> Result<(), ShelfError> {
@@ -424,6 +481,34 @@ impl Shelf {
             name: name.chars().take(60).collect(),
         }
     }
+}
+
+/// Where a file may be written.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// Where none is.
+    Free,
+    /// Also in the place of one.
+    Any,
+}
+
+/// Gives what is at `path` to the owner of `folder`, where that is another one.
+fn give(path: &Path, folder: &Path) -> io::Result<()> {
+    let (mine, wanted) = (fs::metadata(path)?, fs::metadata(folder)?);
+    match mine.uid() == wanted.uid() {
+        true => Ok(()),
+        false => chown(path, Some(wanted.uid()), Some(wanted.gid())),
+    }
+}
+
+/// What is wrong with a file that can't be read.
+fn unreadable(error: &io::Error) -> Flaw {
+    let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied => "give it to the user who reads it here (chown)",
+        io::ErrorKind::IsADirectory => "put a file in its place",
+        _ => "put another file in its place, or look at the disk",
+    };
+    Flaw::new("file", "", &format!("it can't be read: {error}"), remedy)
 }
 
 #[cfg(test)]
@@ -532,6 +617,84 @@ mod tests {
         shelf.update(&name("dock"), DOCK).unwrap();
         shelf.delete(&name("triage")).unwrap();
         assert!(shelf.list().unwrap().0.iter().all(|l| l.flaws.is_empty()));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_that_files_trouble_alone() {
+        let (_dir, shelf) = shelf();
+        shelf.create(&name("dock"), DOCK).unwrap();
+        fs::create_dir(shelf.folder().join("yard.md")).unwrap();
+        fs::create_dir(shelf.folder().join("question.md")).unwrap();
+        // Whoever reads it is sent round and round; root would read a file without permissions all the same.
+        std::os::unix::fs::symlink("gate.md", shelf.folder().join("gate.md")).unwrap();
+        let (all, _) = shelf.list().unwrap();
+        let of = |name: &str| all.iter().find(|l| l.name.as_str() == name).unwrap();
+        assert_eq!(of("dock").origin, Origin::File);
+        assert_eq!(of("question").origin, Origin::BuiltInForDamaged);
+        for damaged in ["yard", "gate"] {
+            assert_eq!(of(damaged).origin, Origin::Damaged);
+            let told = of(damaged).trouble().unwrap();
+            assert!(told.contains("it can't be read"), "{told}");
+        }
+        assert!(shelf.serving(Job::Question).unwrap().1.is_some());
+        let denied = unreadable(&io::ErrorKind::PermissionDenied.into());
+        assert!(denied.to_string().contains("chown"), "{denied}");
+    }
+
+    #[test]
+    fn what_is_written_belongs_to_the_owner_of_the_folder() {
+        let (dir, _) = shelf();
+        // Only root can give files away; everybody else is that owner, or is refused.
+        if chown(dir.path(), Some(12_345), Some(12_345)).is_err() {
+            return;
+        }
+        let shelf = Shelf::of(&dir.path().join("assistant"));
+        shelf.create(&name("dock"), DOCK).unwrap();
+        shelf
+            .update(&name("question"), built_in::text(Job::Question))
+            .unwrap();
+        let folder = shelf.folder();
+        let made = ["dock.md", "question.md"].map(|file| folder.join(file));
+        for path in made
+            .iter()
+            .map(PathBuf::as_path)
+            .chain([folder, folder.parent().unwrap()])
+        {
+            let there = fs::metadata(path).unwrap();
+            assert_eq!(
+                (there.uid(), there.gid()),
+                (12_345, 12_345),
+                "{}",
+                path.display()
+            );
+        }
+    }
+
+    #[test]
+    fn of_two_who_create_the_same_one_is_told_that_it_is_taken() {
+        let (_dir, shelf) = shelf();
+        let many: Vec<_> = (0..8)
+            .map(|n| {
+                let shelf = shelf.clone();
+                let text = DOCK.replace("Polish", &format!("Polish {n}"));
+                std::thread::spawn(move || (shelf.write(&name("dock"), &text, Place::Free), text))
+            })
+            .collect();
+        let many: Vec<_> = many.into_iter().map(|one| one.join().unwrap()).collect();
+        let (made, refused): (Vec<_>, Vec<_>) =
+            many.into_iter().partition(|(done, _)| done.is_ok());
+        assert_eq!((made.len(), refused.len()), (1, 7));
+        assert!(
+            refused
+                .iter()
+                .all(|(done, _)| matches!(done, Err(ShelfError::Taken { .. })))
+        );
+        assert_eq!(shelf.get("dock").unwrap().text, made[0].1);
+        assert_eq!(
+            fs::read_dir(shelf.folder()).unwrap().count(),
+            1,
+            "nothing is left over"
+        );
     }
 
     #[test]

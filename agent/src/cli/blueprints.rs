@@ -223,7 +223,9 @@ fn edit(shelf: &Shelf, name: &Name, editor: &OsStr) -> Result<Blueprint, Failure
 impl From<ShelfError> for Failure {
     fn from(error: ShelfError) -> Self {
         match error {
-            ShelfError::Io { .. } => Self::new(Exit::Failed, error.to_string()),
+            ShelfError::Io { .. } | ShelfError::Foreign { .. } => {
+                Self::new(Exit::Failed, error.to_string())
+            }
             ShelfError::Flawed(flaws) => {
                 let lines = flaws.iter().map(ToString::to_string);
                 Self::input("this is no blueprint").with(lines)

@@ -426,7 +426,8 @@ impl Assist {
             return Shelf::built_in();
         };
         match Shelf::of(home).list() {
-            Ok((all, _)) => {
+            Ok((all, notes)) => {
+                notes.iter().for_each(|note| self.say(note));
                 for trouble in all.iter().filter_map(Listed::trouble) {
                     self.note("damaged_blueprint", || json!({"sentence": trouble}));
                     self.say(&trouble);

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{Bench, json_lines, wait_up_to};
 use watchkeeper_tests::person::{ask_json, command, types};
@@ -233,6 +233,10 @@ fn a_damaged_blueprint_is_told_and_the_built_in_one_serves() -> anyhow::Result<(
     let folder = site.bench.path("home/watchkeeper/blueprints");
     std::fs::create_dir_all(&folder)?;
     std::fs::write(folder.join("question.md"), "+++\njob = \"question\"\n")?;
+    for n in 0..32 {
+        let text = "+++\njob = \"question\"\nwhen = \"About the dock.\"\n+++\nAnswer in Polish.\n";
+        std::fs::write(folder.join(format!("z{n:02}.md")), text)?;
+    }
     let (code, objects, errors) = ask_json(&site.bench, &["Und, war denn da was los vorhin?"])?;
     assert_eq!(code, 0, "{errors}");
     assert_eq!(last(&objects, "answer")?["text"], "Nothing yet.");
@@ -242,6 +246,10 @@ fn a_damaged_blueprint_is_told_and_the_built_in_one_serves() -> anyhow::Result<(
         .collect();
     assert!(
         notes.iter().any(|n| n.contains("the built-in one serves")),
+        "{notes:?}"
+    );
+    ensure!(
+        notes.iter().any(|n| n.starts_with("1 files are not read")),
         "{notes:?}"
     );
     site.model.kept_its_contract()
