@@ -115,7 +115,7 @@ impl Performer {
             Effect::Slack(message) => slack::post(self, &spooled.id, message, revealed).await,
             Effect::Sms(sms) => sms::send(self, &spooled.id, sms, revealed).await,
             Effect::S3(write) => s3::put(self, spooled, write, revealed).await,
-            Effect::Mqtt(message) => self.brokers.publish(message, revealed).await,
+            Effect::Mqtt(message) => self.brokers.publish(spooled, message, revealed).await,
         }
     }
 }
