@@ -43,7 +43,7 @@ pub struct State {
     /// News for which there was no room at the last look: its key, and how it stood.
     #[serde(default)]
     left: BTreeMap<String, String>,
-    /// What was so at the last look but is not worth a word before it is so at the next.
+    /// What was so at the last look but is not worth a word before it is so at the next: `runtime`, `undelivered`, and cameras by [`of_camera`].
     #[serde(default)]
     doubted: BTreeSet<String>,
     /// Second opinions without an answer at the last look; counted from the agent's start, so it is not kept.
@@ -111,7 +111,7 @@ impl State {
                     );
                     // Where no clock can be believed, two looks in a row prove it.
                     if is_out
-                        && (again(camera.id.as_str()) || age(camera.since, look.at) >= OUT_FOR)
+                        && (again(&of_camera(&camera.id)) || age(camera.since, look.at) >= OUT_FOR)
                     {
                         found.push(Finding::CameraOut {
                             camera: camera.id.clone(),
@@ -192,6 +192,11 @@ impl State {
         });
         silent.collect()
     }
+}
+
+/// What is doubted of a camera. Its name alone could be that of something else.
+fn of_camera(camera: &SourceId) -> String {
+    format!("camera/{camera}")
 }
 
 fn silences(closed: Closed, now: Hour) -> impl Iterator<Item = Finding> {
@@ -334,6 +339,37 @@ mod tests {
         assert_eq!(kinds(&state.judge(&away(91))), ["runtime_away"]);
         assert_eq!(state.judge(&away(121)), []);
         assert_eq!(state.judge(&out(151, 0, OUT)), [], "that was told");
+    }
+
+    #[test]
+    fn a_camera_is_not_taken_for_what_it_is_named_after() {
+        for name in ["runtime", "undelivered"] {
+            let named = |look: &mut Look, since| {
+                let id = SourceId::new(name).unwrap();
+                look.house = Some(House {
+                    cameras: vec![Camera {
+                        id,
+                        ..camera(OUT, since)
+                    }],
+                    ..House::default()
+                });
+            };
+            let mut state = State::default();
+            assert_eq!(state.judge(&with(1, |look| named(look, 0))), []);
+            let next = with(2, |look| match name {
+                "runtime" => look.house = None,
+                _ => {
+                    look.undelivered = 7;
+                    named(look, 2);
+                }
+            });
+            let told = state.judge(&next);
+            let wanted: &[&str] = match name {
+                "runtime" => &[],
+                _ => &["camera_out"],
+            };
+            assert_eq!(kinds(&told), wanted, "{name}: {told:?}");
+        }
     }
 
     #[test]
