@@ -161,8 +161,7 @@ impl<'t> Trying<'t> {
             }
             Err(why) => (None, vec![format!("it could not be drawn: {why}")]),
         };
-        let name = Hands::picture_name(spec.id.as_str(), &spec.source);
-        let kept = picture.and_then(|picture| hands.keep(&name, &picture));
+        let kept = picture.and_then(|picture| hands.keep(spec.id.as_str(), &spec.source, &picture));
         self.trace("previewed", || {
             let sentence = kept
                 .as_ref()

@@ -3,11 +3,13 @@
 //! Invariants: there is no method here that changes a source or a pipeline; of an address only its kind and the name of a file leave the box; no
 //! file is read that a person did not give.
 
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use jiff::{Timestamp, Zoned};
+use jiff::Zoned;
 use serde_json::Value;
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::workflow::WorkflowRun;
@@ -27,7 +29,7 @@ use crate::runtime_client::{ClientError, RuntimeClient};
 
 /// Folder of the notes, below that of what is kept.
 pub const MEMORY: &str = "memory";
-/// Most pictures that are kept for a person to look at; the oldest go first.
+/// Most pictures that are kept for a person to look at; the oldest go first, by their numbers: a clock may go back.
 const MAX_KEPT: usize = 40;
 
 /// The way to the box.
@@ -217,31 +219,13 @@ impl Hands {
         })
     }
 
-    /// Keeps a picture for the person and answers its path. What can't be kept is not.
+    /// Keeps a picture of `draft` on `camera` for the person and answers its path. What can't be kept is not.
     #[must_use]
-    pub fn keep(&self, name: &str, file: &Bytes) -> Option<String> {
+    pub fn keep(&self, draft: &str, camera: &SourceId, file: &Bytes) -> Option<String> {
         let folder = self.pictures.as_deref()?;
         make_private(folder).ok()?;
-        let path = folder.join(name);
-        std::fs::write(&path, file).ok()?;
-        let mut kept: Vec<PathBuf> = std::fs::read_dir(folder)
-            .ok()?
-            .flatten()
-            .map(|entry| entry.path())
-            .collect();
-        // Names begin with the time, so the first are the oldest.
-        kept.sort();
-        let spare = kept.len().saturating_sub(MAX_KEPT);
-        for old in kept.iter().take(spare) {
-            std::fs::remove_file(old).ok();
-        }
+        let path = keep_in(folder, &format!("{draft}-{camera}.jpg"), file).ok()?;
         Some(path.display().to_string())
-    }
-
-    /// Name of a file for a picture that is made now.
-    #[must_use]
-    pub fn picture_name(draft: &str, camera: &SourceId) -> String {
-        format!("{}-{draft}-{camera}.jpg", Timestamp::now().as_millisecond())
     }
 
     /// A camera by its name. The error lists those that there are.
@@ -276,5 +260,71 @@ impl Hands {
                     ),
                 }
             })
+    }
+}
+
+/// Writes a picture into `folder` under the next number, and removes those with the lowest numbers where there are too many. What has no number is nobody's
+/// business here.
+fn keep_in(folder: &Path, name: &str, file: &[u8]) -> io::Result<PathBuf> {
+    let mut kept: Vec<(u64, PathBuf)> = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        kept.extend(number_of(&path).map(|number| (number, path)));
+    }
+    kept.sort();
+    let next = kept.last().map_or(1, |(last, _)| last.saturating_add(1));
+    let path = folder.join(format!("{next:06}-{name}"));
+    // Another program of the same person may be here at the same moment: its picture stays.
+    let mut made = File::options().write(true).create_new(true).open(&path)?;
+    made.write_all(file)?;
+    let spare = (kept.len() + 1).saturating_sub(MAX_KEPT);
+    for (_, old) in kept.iter().take(spare) {
+        std::fs::remove_file(old).ok();
+    }
+    Ok(path)
+}
+
+/// The number that the name of a picture begins with. Before pictures were numbered it was the time in milliseconds, from which the numbers go on.
+fn number_of(path: &Path) -> Option<u64> {
+    let (number, _) = path.file_name()?.to_str()?.split_once('-')?;
+    number.parse().ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_pictures_are_kept_whatever_the_clock_says() {
+        let folder = tempfile::tempdir().unwrap();
+        // Of a time when names began with the milliseconds of a clock that was years ahead.
+        for n in 0..MAX_KEPT {
+            let name = format!("{}-w-gate.jpg", 4_000_000_000_000_u64 + n as u64);
+            std::fs::write(folder.path().join(name), b"old").unwrap();
+        }
+        std::fs::write(folder.path().join("mine.txt"), b"").unwrap();
+        let mut made = Vec::new();
+        for n in 0..MAX_KEPT + 3 {
+            let bytes = n.to_string();
+            let path = keep_in(folder.path(), "w-gate.jpg", bytes.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), bytes);
+            made.push(path);
+        }
+        let there = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(there, MAX_KEPT + 1, "the file that is no picture stays");
+        let (gone, kept) = made.split_at(3);
+        assert!(gone.iter().all(|path| !path.exists()));
+        assert!(kept.iter().all(|path| path.exists()));
+    }
+
+    #[test]
+    fn numbers_begin_at_one_and_sort_as_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = keep_in(folder.path(), "w-gate.jpg", b"").unwrap();
+        assert!(path.ends_with("000001-w-gate.jpg"), "{}", path.display());
+        std::fs::write(folder.path().join("9999999-w-gate.jpg"), b"").unwrap();
+        let path = keep_in(folder.path(), "w-gate.jpg", b"").unwrap();
+        assert!(path.ends_with("10000000-w-gate.jpg"), "{}", path.display());
     }
 }

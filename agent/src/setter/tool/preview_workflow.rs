@@ -62,7 +62,7 @@ async fn preview(given: Given<'_>) -> Result<Outcome, String> {
     let looked = hands.look(&shows, &file).await?;
     let found = judge(&compiled.overlays(), size, &looked.seen);
     let picture = looked.picture.unwrap_or(file);
-    let kept = hands.keep(&Hands::picture_name(&draft, &camera), &picture);
+    let kept = hands.keep(&draft, &camera, &picture);
     let shown = hands.show(picture).await?;
     let mut mind = found.mind.clone();
     if shows.only_places {
