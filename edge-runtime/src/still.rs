@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
-use watchkeeper_config::Config;
+use watchkeeper_config::{Config, bounded};
 use watchkeeper_contract::effect::Effect;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::workflow::WorkflowError;
@@ -30,6 +30,9 @@ use crate::clock;
 use crate::pipeline::detectors::Detectors;
 use crate::pipeline::host::DetectHost;
 use crate::pipeline::models::Models;
+
+/// Largest definition or picture that is read, in bytes.
+const MAX_FILE: u64 = 64 << 20;
 
 /// What to run on what.
 #[derive(Debug, Clone, clap::Args)]
@@ -208,7 +211,7 @@ impl Still<'_> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, StillError> {
-    std::fs::read(file).map_err(|e| StillError::File {
+    bounded::read_up_to(file, MAX_FILE).map_err(|e| StillError::File {
         file: file.to_owned(),
         message: e.to_string(),
     })

@@ -1,9 +1,11 @@
 //! Commands about workflows that need no runtime: the definition is checked by the same engine that would run it.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
+use watchkeeper_config::bounded;
 use watchkeeper_contract::workflow::{BlockDetails, ValidateReport, WorkflowError};
 use watchkeeper_engine::workflow::replay::{self, Recording};
 use watchkeeper_engine::workflow::{catalogue, compile, details, validate};
@@ -12,6 +14,9 @@ use super::args::Global;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::run;
+
+/// Largest recording of detections that is replayed, in bytes: hours of a busy street.
+const MAX_RECORDING: u64 = 256 << 20;
 
 /// One error as a line.
 pub(in crate::cli) fn one_line(error: &WorkflowError) -> String {
@@ -33,8 +38,7 @@ pub(in crate::cli) fn one_line(error: &WorkflowError) -> String {
 
 /// `watchkeeper workflow validate`. Its JSON is one [`ValidateReport`], whether the definition compiles or not.
 pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|e| Failure::input(format!("can't read {}: {e}", file.display())))?;
+    let text = bounded::read(file).map_err(|e| unread(file, &e))?;
     let report = match serde_json::from_str(&text) {
         Ok(definition) => validate(&definition),
         Err(e) => not_json(&e),
@@ -112,8 +116,13 @@ pub(super) fn run(
 
 /// `watchkeeper workflow replay`. Its JSON is one list with an object for each frame.
 pub(super) fn replay(file: &Path, detections: &Path, out: &Output) -> Result<(), Failure> {
-    let definition: serde_json::Value = read_json(file)?;
-    let recording: Recording = read_json(detections)?;
+    let text = bounded::read(file).map_err(|e| unread(file, &e))?;
+    let definition: serde_json::Value =
+        serde_json::from_str(&text).map_err(|e| unread(file, &e))?;
+    let recording = bounded::read_up_to(detections, MAX_RECORDING);
+    let recording = recording.map_err(|e| unread(detections, &e))?;
+    let recording: Recording =
+        serde_json::from_slice(&recording).map_err(|e| unread(detections, &e))?;
     let sentence = || format!("{} does not compile", file.display());
     let compiled = compile(&definition, &BTreeMap::new())
         .map_err(|errors| Failure::input(sentence()).with(errors.iter().map(one_line)))?;
@@ -135,10 +144,8 @@ pub(super) fn replay(file: &Path, detections: &Path, out: &Output) -> Result<(),
     Ok(())
 }
 
-fn read_json<T: serde::de::DeserializeOwned>(file: &Path) -> Result<T, Failure> {
-    let failed = |why: String| Failure::input(format!("can't read {}: {why}", file.display()));
-    let text = std::fs::read(file).map_err(|e| failed(e.to_string()))?;
-    serde_json::from_slice(&text).map_err(|e| failed(e.to_string()))
+fn unread(file: &Path, why: &dyn Display) -> Failure {
+    Failure::input(format!("can't read {}: {why}", file.display()))
 }
 
 /// A file that is no JSON, in the class Roboflow's compiler has for it.
@@ -249,6 +256,27 @@ pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_without_an_end_is_refused_with_the_most_that_is_read() {
+        let out = Output::new(false);
+        let endless = Path::new("/dev/zero");
+        let told = check(endless, &out).map_err(|failure| failure.sentence);
+        let told = told.expect_err("it has no end");
+        assert!(
+            told.contains("/dev/zero") && told.contains("4 MiB"),
+            "{told}"
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        let definition = folder.path().join("workflow.json");
+        std::fs::write(&definition, "{}").expect("a file");
+        let huge = folder.path().join("detections.json");
+        let file = std::fs::File::create(&huge).expect("a file");
+        file.set_len(MAX_RECORDING + 1).expect("a sparse file");
+        let told = replay(&definition, &huge, &out).map_err(|failure| failure.sentence);
+        let told = told.expect_err("it is too large");
+        assert!(told.contains("256 MiB"), "{told}");
+    }
 
     #[test]
     fn a_block_is_suggested_by_its_own_name_and_in_its_latest_version() {

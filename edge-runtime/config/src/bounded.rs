@@ -11,16 +11,28 @@ const MAX_BYTES: u64 = 4 << 20;
 ///
 /// # Errors
 /// When it can't be read, is larger or is not UTF-8.
-pub(crate) fn read(path: &Path) -> Result<String> {
+pub fn read(path: &Path) -> Result<String> {
+    let bytes = read_up_to(path, MAX_BYTES)?;
+    String::from_utf8(bytes).map_err(|e| Error::new(ErrorKind::InvalidData, e))
+}
+
+/// What is in a file of at most `most` bytes.
+///
+/// # Errors
+/// When it can't be read or is larger.
+pub fn read_up_to(path: &Path, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?
-        .take(MAX_BYTES + 1)
+        .take(most.saturating_add(1))
         .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        let why = format!("it is larger than {MAX_BYTES} bytes");
+    if bytes.len() as u64 > most {
+        let why = format!(
+            "it is larger than {} MiB, the most that is read",
+            most >> 20
+        );
         return Err(Error::new(ErrorKind::FileTooLarge, why));
     }
-    String::from_utf8(bytes).map_err(|e| Error::new(ErrorKind::InvalidData, e))
+    Ok(bytes)
 }
 
 #[cfg(test)]

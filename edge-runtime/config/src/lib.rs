@@ -10,7 +10,7 @@
 //! Not here: reading a socket, starting anything, and defaults that depend on hardware.
 
 pub mod address;
-mod bounded;
+pub mod bounded;
 pub mod channels;
 mod check;
 pub mod demo;
