@@ -12,7 +12,7 @@ use jiff::Zoned;
 use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
-use super::{Agent, AgentError};
+use super::{Agent, AgentError, Rider};
 use crate::channel::message::Own;
 use crate::clock::{age, wall_now};
 use crate::heartbeat::asker::{Added, Asker};
@@ -156,7 +156,7 @@ impl Agent {
             let id = ulid::Ulid::new().to_string();
             let draft = heartbeat_draft(finding, &id, at, added.as_ref());
             if let Some(telling) = &self.telling {
-                telling.tell(&Own {
+                let (ops, owing) = telling.owe(Own {
                     id,
                     at,
                     severity: finding.severity(),
@@ -165,6 +165,9 @@ impl Agent {
                     by_model: added.as_ref().map(|added| added.words.clone()),
                     payload: draft.payload.clone(),
                 });
+                // Stored with the next change, and told once it is.
+                self.riders.extend(ops);
+                self.riding.push(Rider::Own(owing));
             }
             if self.broker.is_some() {
                 self.tell_outbox(outbox::Input::Own(draft))?;

@@ -52,7 +52,10 @@ use status::StatusReport;
 pub use watchdog::Watchdog;
 
 use crate::api;
-use crate::channel::{self, service::Service as Telling};
+use crate::channel::{
+    self,
+    service::{Owing, Service as Telling},
+};
 use crate::clock::wall_now;
 use crate::command::{self, CommandBoard, CommandKey, Outcome, Refusals, Replies};
 use crate::mqtt::hearing::Hearing;
@@ -135,6 +138,8 @@ enum Rider {
     Command(CommandKey, u32),
     /// Of an event that an opinion is wanted on, with its version.
     Opinion(EventId, u32),
+    /// Of something that channels owe.
+    Own(Owing),
 }
 
 /// Who this is.
@@ -345,6 +350,11 @@ impl Agent {
                         Rider::Opinion(id, version) => {
                             let saved = opinion::queue::Input::Saved { id, version };
                             self.opinions.handle(Instant::now(), saved);
+                        }
+                        Rider::Own(owing) => {
+                            if let Some(telling) = &self.telling {
+                                telling.tell(owing);
+                            }
                         }
                     }
                 }

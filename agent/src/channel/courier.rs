@@ -1,7 +1,8 @@
 //! When each message of a channel goes out, and how far the channel has come. Sans-IO: callers pass the time.
 //!
 //! Invariants: messages leave in the order of the journal, one parcel at a time; [`Courier::reached`] never passes an event that was neither
-//! delivered nor given up and counted, and never goes back; no more than [`MOST_WAITING`] events are held, however many the journal has.
+//! delivered nor given up and counted, and never goes back; no more than [`MOST_WAITING`] events are held, however many the journal has, and no more than
+//! [`MOST_OWN`] messages of the box itself, each of which is told as settled once it was delivered or given up.
 //!
 //! What a receiver refuses for good may be the picture's fault, so it is tried once more without. Then the parcel is given up: what comes behind it
 //! must not wait for a day. A receiver that does not answer is tried until the events are too old to be of use.
@@ -19,6 +20,8 @@ use crate::sinks::fault::{Again, Fault};
 
 /// Most events that are held in memory.
 pub const MOST_WAITING: usize = 64;
+/// Most messages of the box itself that are held in memory.
+pub const MOST_OWN: usize = 128;
 /// First pause after a failure.
 const RETRY_FIRST: Duration = Duration::from_secs(2);
 /// Longest pause, unless the receiver asks for more.
@@ -72,6 +75,8 @@ pub struct Courier {
     not_before: Option<Instant>,
     backoff: Backoff,
     counts: Counts,
+    /// Messages of the box itself with which nothing is left to do.
+    settled: Vec<String>,
 }
 
 impl Courier {
@@ -87,13 +92,24 @@ impl Courier {
             not_before: None,
             backoff: Backoff::new(RETRY_FIRST, RETRY_CEILING, seed),
             counts: Counts::default(),
+            settled: Vec::new(),
         }
+    }
+
+    /// The records up to `seq` are none of its business: it is new.
+    pub fn begin_behind(&mut self, seq: EventSeq) {
+        self.read = seq;
     }
 
     /// Whether another record may be read. While not, the journal keeps them.
     #[must_use]
     pub fn wants_more(&self) -> bool {
-        self.waiting.len() < MOST_WAITING
+        self.waiting.len() - self.own() < MOST_WAITING
+    }
+
+    /// Messages of the box itself that wait.
+    fn own(&self) -> usize {
+        self.waiting.iter().filter(|told| told.seq == OWN).count()
     }
 
     /// The record `seq` was read, and this is told of it.
@@ -105,12 +121,24 @@ impl Courier {
         self.waiting.extend(told);
     }
 
-    /// Something that no record tells of is to be told behind what waits. Where as much waits as is held it is given up and counted: no journal keeps it.
+    /// Something that no record tells of is to be told behind what waits. Where as much waits as is held it is given up and counted.
     pub fn take_own(&mut self, told: Told) {
-        if self.wants_more() {
+        if self.own() < MOST_OWN {
             self.waiting.push_back(Told { seq: OWN, ..told });
         } else {
             self.counts.given_up += 1;
+            self.settled.push(told.id);
+        }
+    }
+
+    /// The messages of the box itself that were delivered or given up since this was asked last, by their ids.
+    pub fn take_settled(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.settled)
+    }
+
+    fn settle(&mut self, told: Told) {
+        if told.seq == OWN {
+            self.settled.push(told.id);
         }
     }
 
@@ -143,7 +171,9 @@ impl Courier {
         while let Some(first) = self.waiting.front()
             && age(first.at, now) > self.manner.too_old
         {
-            self.waiting.pop_front();
+            if let Some(old) = self.waiting.pop_front() {
+                self.settle(old);
+            }
             self.counts.given_up += 1;
             self.with_picture = true;
         }
@@ -183,7 +213,11 @@ impl Courier {
 
     fn drop_parcel(&mut self) -> u64 {
         let number = std::mem::take(&mut self.on_way);
-        self.waiting.drain(..number.min(self.waiting.len()));
+        for _ in 0..number {
+            if let Some(told) = self.waiting.pop_front() {
+                self.settle(told);
+            }
+        }
         self.with_picture = true;
         number as u64
     }
@@ -321,6 +355,66 @@ mod tests {
         assert_eq!(c.reached(), EventSeq(0));
         c.delivered(now);
         assert_eq!(c.reached(), EventSeq(1));
+    }
+
+    fn own(id: &str) -> Told {
+        Told {
+            id: id.to_owned(),
+            ..told(OWN.0, 0)
+        }
+    }
+
+    #[test]
+    fn a_message_of_the_box_itself_is_settled_once_however_it_ended_and_moves_no_mark() {
+        let mut c = courier(2);
+        let now = Instant::now();
+        c.take_own(own("a"));
+        c.take(EventSeq(11), Some(told(11, 0)));
+        c.take_own(own("b"));
+        c.take_own(own("c"));
+        assert_eq!(c.take_settled(), [""; 0]);
+        assert!(c.parcel(wall(0)).is_some());
+        c.delivered(now);
+        assert_eq!(
+            (c.take_settled(), c.reached()),
+            (vec!["a".to_owned()], EventSeq(11))
+        );
+        // Refused for good, then too old.
+        assert!(c.parcel(wall(0)).is_some());
+        c.failed(now, &Fault::never("no"));
+        assert_eq!(c.take_settled(), [""; 0], "it is tried without the picture");
+        assert!(c.parcel(wall(0)).is_some());
+        c.failed(now, &Fault::never("no"));
+        assert_eq!(c.take_settled(), ["b", "c"]);
+        c.take_own(own("d"));
+        assert_eq!(c.parcel(wall(2 * HOUR_MS)), None);
+        assert_eq!(c.take_settled(), ["d"]);
+        assert_eq!(c.reached(), EventSeq(11));
+    }
+
+    #[test]
+    fn messages_of_the_box_itself_are_bounded_and_take_no_place_from_events() {
+        let mut c = courier(1);
+        for n in 0..=MOST_OWN {
+            c.take_own(own(&n.to_string()));
+        }
+        assert_eq!(c.take_settled(), [MOST_OWN.to_string()]);
+        assert_eq!(c.counts().given_up, 1);
+        assert!(c.wants_more());
+    }
+
+    #[test]
+    fn a_channel_that_is_new_begins_behind_the_journal_and_tells_of_the_box_before() {
+        let manner = courier(1).manner;
+        let mut c = Courier::new(manner, EventSeq(0), 7);
+        c.take_own(own("a"));
+        assert!(c.parcel(wall(0)).is_some());
+        c.begin_behind(EventSeq(500));
+        c.take(EventSeq(500), Some(told(500, 0)));
+        c.take(EventSeq(501), Some(told(501, 0)));
+        c.delivered(Instant::now());
+        assert_eq!(c.take_settled(), ["a"]);
+        assert_eq!(seqs(c.parcel(wall(0))), [501]);
     }
 
     #[derive(Debug, Clone)]

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what came from outside (labels, names, reasons) stands in a text as it is and means nothing in it: no mention, no link, no line of its own.
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use watchkeeper_config::{ChannelConfig, ChannelKind};
 use watchkeeper_contract::effect::{Attachment, HttpBody};
@@ -46,7 +47,7 @@ pub struct Attached {
 }
 
 /// Something of the box itself that the journal has no record of, such as what its heartbeat found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Own {
     /// Its identity.
     pub id: String,
@@ -61,14 +62,33 @@ pub struct Own {
     /// What a model adds.
     pub by_model: Option<String>,
     /// The message that MQTT has of it.
+    #[serde(with = "as_text")]
     pub payload: Vec<u8>,
+}
+
+/// JSON in JSON, as text.
+mod as_text {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&String::from_utf8_lossy(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
+        String::deserialize(d).map(String::into_bytes)
+    }
+}
+
+/// Whether `channel` tells something of the box itself of this weight: no rule sends it there, so it has to be grave enough.
+#[must_use]
+pub fn is_grave(channel: &ChannelConfig, severity: Severity) -> bool {
+    channel.at_least.is_some_and(|least| severity >= least)
 }
 
 /// What `channel` of the box called `name` tells of it, if anything: no rule sends it there, so it has to be grave enough.
 #[must_use]
 pub fn told_own(channel: &ChannelConfig, name: &str, own: &Own) -> Option<Told> {
-    let is_grave = channel.at_least.is_some_and(|least| own.severity >= least);
-    is_grave.then(|| {
+    is_grave(channel, own.severity).then(|| {
         let mut text = format!("{}{} ({name}", weight(own.severity), plain(&own.reason));
         if let Some(camera) = &own.camera {
             text.push_str(&format!(", camera {camera}"));

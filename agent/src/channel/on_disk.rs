@@ -6,7 +6,7 @@
 use std::ops::Bound;
 
 use watchkeeper_contract::id::{ChannelId, EventSeq};
-use watchkeeper_store::{Batch, Keyspace, Store, StoreError, log_key, log_seq};
+use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key, log_seq};
 
 const CHANNELS: Keyspace = Keyspace::new("channels");
 /// Channels that are read at a time; there are fewer.
@@ -26,8 +26,12 @@ pub fn reached(store: &dyn Store, channel: &ChannelId) -> Result<Option<EventSeq
 
 /// The change that notes how far `channel` is.
 #[must_use]
-pub fn note(channel: &ChannelId, reached: EventSeq) -> Batch {
-    Batch::new().put(CHANNELS, channel.as_str().as_bytes(), &log_key(reached.0))
+pub fn note(channel: &ChannelId, reached: EventSeq) -> Op {
+    Op::Put {
+        keyspace: CHANNELS,
+        key: channel.as_str().as_bytes().to_vec(),
+        value: log_key(reached.0).to_vec(),
+    }
 }
 
 /// Forgets every channel but these.
@@ -60,8 +64,10 @@ mod tests {
         let id = |name: &str| ChannelId::new(name).unwrap();
         let (yard, gate) = (id("yard"), id("gate"));
         assert_eq!(reached(&store, &yard).unwrap(), None);
-        store.commit(note(&yard, EventSeq(7))).unwrap();
-        store.commit(note(&gate, EventSeq(9))).unwrap();
+        let mut batch = Batch::new();
+        batch.push(note(&yard, EventSeq(7)));
+        batch.push(note(&gate, EventSeq(9)));
+        store.commit(batch).unwrap();
         forget_others(&store, std::slice::from_ref(&gate)).unwrap();
         assert_eq!(reached(&store, &yard).unwrap(), None);
         assert_eq!(reached(&store, &gate).unwrap(), Some(EventSeq(9)));

@@ -1,14 +1,13 @@
 //! The tasks of the channels: each reads the journal behind its own mark, makes its requests and moves the mark.
 //!
-//! They run beside the agent's loop and need no broker. A request that is cut off by the end of the agent is made again by the next start, with the same
-//! identity.
+//! They run beside the agent's loop and need no broker, and for the box's own messages no runtime. A request that is cut off by the end of the agent is made
+//! again by the next start, with the same identity.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt as _;
-
+use futures_util::{FutureExt as _, StreamExt as _};
 use secrecy::ExposeSecret as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -16,11 +15,12 @@ use url::Url;
 use watchkeeper_config::{ChannelConfig, ChannelKind, HostRule, SinksConfig, channels};
 use watchkeeper_contract::effect::{HttpCall, HttpMethod};
 use watchkeeper_contract::id::{ChannelId, EventSeq};
-use watchkeeper_store::{Batch, Store, StoreError};
+use watchkeeper_store::{Batch, Op, Store, StoreError};
 
 use super::courier::{Counts, Courier, Manner, Parcel};
 use super::message::{self, Own, Told};
 use super::on_disk;
+use super::owed::{self, Owed};
 use crate::clock::wall_now;
 use crate::runtime_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
 use crate::sinks::Performer;
@@ -37,8 +37,8 @@ const SLACK_TOGETHER: usize = 20;
 const NOTE_EVERY: u64 = 256;
 /// How often a runtime is asked for the end of its journal by a channel that is new.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
-/// Words of the box itself that wait for the task of a channel; one more is not told there, which is logged.
-const OWN_AT_ONCE: usize = 32;
+/// Words of the box itself that wait for the task of a channel; one more is told after the next start.
+const OWN_AT_ONCE: usize = owed::MOST_OWED;
 /// Failures in a row from which a channel counts as out of order.
 const OUT_OF_ORDER: u32 = 3;
 
@@ -74,7 +74,16 @@ fn lock(fares: &Fares) -> MutexGuard<'_, BTreeMap<ChannelId, Fare>> {
 pub struct Service {
     tasks: JoinSet<Result<(), StoreError>>,
     fares: Fares,
-    own: BTreeMap<ChannelId, mpsc::Sender<Own>>,
+    channels: Vec<ChannelConfig>,
+    owed: Arc<Mutex<Owed>>,
+    own: BTreeMap<ChannelId, mpsc::Sender<(u64, Own)>>,
+}
+
+/// A message of the box itself, and by which channels it is owed under which numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owing {
+    own: Own,
+    numbers: Vec<(ChannelId, u64)>,
 }
 
 impl Service {
@@ -89,6 +98,8 @@ impl Service {
     ) -> Result<Self, StoreError> {
         let ids: Vec<ChannelId> = setup.channels.iter().map(|c| c.id.clone()).collect();
         on_disk::forget_others(&**store, &ids)?;
+        let (owed, mut rest) = Owed::restore(&**store, &ids)?;
+        let owed = Arc::new(Mutex::new(owed));
         let fares = Fares::default();
         let (mut tasks, mut own) = (JoinSet::new(), BTreeMap::new());
         for channel in &setup.channels {
@@ -97,7 +108,11 @@ impl Service {
             let (tells, told) = mpsc::channel(OWN_AT_ONCE);
             own.insert(channel.id.clone(), tells);
             let line = Line {
+                rest: rest.remove(&channel.id).unwrap_or_default(),
                 own: told,
+                open: BTreeMap::new(),
+                settled: Vec::new(),
+                owed: Arc::clone(&owed),
                 post: Post::new(channel.clone(), setup.sinks.clone(), Arc::clone(store)),
                 name: setup.name.clone(),
                 runtime: runtime.clone(),
@@ -106,14 +121,38 @@ impl Service {
             };
             tasks.spawn(line.run(reached, manner(channel.kind, &setup.sinks)));
         }
-        Ok(Self { tasks, fares, own })
+        Ok(Self {
+            tasks,
+            fares,
+            channels: setup.channels.clone(),
+            owed,
+            own,
+        })
     }
 
-    /// Has something of the box itself told over every channel for which it is grave enough. It is kept nowhere: a crash before it is told loses it here.
-    pub fn tell(&self, own: &Own) {
-        for (channel, tells) in &self.own {
-            if tells.try_send(own.clone()).is_err() {
-                tracing::warn!(%channel, reason = own.reason, "too much waits to be told there; this is left out");
+    /// Something of the box itself is owed by every channel for which it is grave enough: the changes that keep it, and what to
+    /// [tell](Self::tell) once they are stored.
+    pub fn owe(&self, own: Own) -> (Vec<Op>, Owing) {
+        let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut ops, mut numbers) = (Vec::new(), Vec::new());
+        for channel in &self.channels {
+            if message::is_grave(channel, own.severity) {
+                let (number, keep) = owed.owe(&channel.id, &own);
+                ops.extend(keep);
+                numbers.push((channel.id.clone(), number));
+            }
+        }
+        (ops, Owing { own, numbers })
+    }
+
+    /// Has it told, now that it is stored.
+    pub fn tell(&self, owing: Owing) {
+        let Owing { own, numbers } = owing;
+        for (channel, number) in numbers {
+            let tells = self.own.get(&channel);
+            let sent = tells.is_some_and(|tells| tells.try_send((number, own.clone())).is_ok());
+            if !sent {
+                tracing::warn!(%channel, reason = own.reason, "too much waits to be told there; this is told after the next start");
             }
         }
     }
@@ -153,7 +192,14 @@ fn manner(kind: ChannelKind, sinks: &SinksConfig) -> Manner {
 
 /// One channel at work.
 struct Line {
-    own: mpsc::Receiver<Own>,
+    /// What was owed at the start.
+    rest: Vec<(u64, Own)>,
+    own: mpsc::Receiver<(u64, Own)>,
+    /// Numbers of what is owed, by the identity of the message.
+    open: BTreeMap<String, u64>,
+    /// Numbers of what was told or given up, until the store knows it.
+    settled: Vec<u64>,
+    owed: Arc<Mutex<Owed>>,
     post: Post,
     name: String,
     runtime: RuntimeClient,
@@ -163,14 +209,15 @@ struct Line {
 
 impl Line {
     async fn run(mut self, reached: Option<EventSeq>, manner: Manner) -> Result<(), StoreError> {
-        let id = self.post.channel.id.clone();
-        let mut noted = match reached {
-            Some(reached) => reached,
-            None => self.begin().await?,
-        };
-        let mut courier = Courier::new(manner, noted, fastrand::u64(..));
-        let mut feed = self.runtime.follow_events(noted);
-        tracing::info!(channel = %id, after = noted.0, "telling people of events");
+        let start = reached.unwrap_or(EventSeq(0));
+        let mut courier = Courier::new(manner, start, fastrand::u64(..));
+        for (number, own) in std::mem::take(&mut self.rest) {
+            self.take_own(&mut courier, number, &own);
+        }
+        // A channel that is new has no mark before a runtime has told it the end of the journal; the box's own messages do not wait for that.
+        let mut noted = reached;
+        let mut feed = reached.map(|reached| self.follow(reached));
+        let mut end = end_of_journal(self.runtime.clone()).boxed();
         loop {
             let due = courier.due(Instant::now());
             let due = async {
@@ -179,52 +226,84 @@ impl Line {
                     None => std::future::pending().await,
                 }
             };
-            let settled = tokio::select! {
+            let mut settled = tokio::select! {
                 biased;
                 () = due => self.send(&mut courier).await,
-                Some(own) = self.own.recv() => {
-                    let told = message::told_own(&self.post.channel, &self.name, &own);
-                    told.into_iter().for_each(|told| courier.take_own(told));
+                Some((number, own)) = self.own.recv() => {
+                    self.take_own(&mut courier, number, &own);
                     false
                 }
-                item = feed.next(), if courier.wants_more() => {
-                    if let Some(item) = item {
-                        self.heard(item, &mut courier, &mut feed).await;
+                last = &mut end, if feed.is_none() => {
+                    courier.begin_behind(last);
+                    feed = Some(self.follow(last));
+                    noted = Some(last);
+                    true
+                }
+                Some(item) = next(&mut feed), if courier.wants_more() => {
+                    if let Some(feed) = &mut feed {
+                        self.heard(item, &mut courier, feed).await;
                     }
                     false
                 }
             };
-            let reached = courier.reached();
+            let own = courier.take_settled();
+            let own = own.into_iter().filter_map(|id| self.open.remove(&id));
+            let own: Vec<u64> = own.collect();
+            settled |= !own.is_empty();
+            self.settled.extend(own);
+            let reached = noted.map(|_| courier.reached());
             // Both ways: a journal may begin anew.
-            if settled || reached.0.abs_diff(noted.0) >= NOTE_EVERY {
+            let is_far =
+                |(noted, reached): (EventSeq, EventSeq)| reached.0.abs_diff(noted.0) >= NOTE_EVERY;
+            if settled || noted.zip(reached).is_some_and(is_far) {
                 self.note(reached).await?;
                 noted = reached;
             }
         }
     }
 
-    /// The end of the journal, from which a channel begins that is new.
-    async fn begin(&self) -> Result<EventSeq, StoreError> {
-        loop {
-            if let Ok(health) = self.runtime.health().await {
-                self.note(health.last_seq).await?;
-                return Ok(health.last_seq);
+    fn follow(&self, after: EventSeq) -> EventFeed {
+        let channel = &self.post.channel.id;
+        tracing::info!(%channel, after = after.0, "telling people of events");
+        self.runtime.follow_events(after)
+    }
+
+    fn take_own(&mut self, courier: &mut Courier, number: u64, own: &Own) {
+        match message::told_own(&self.post.channel, &self.name, own) {
+            Some(told) => {
+                self.open.insert(told.id.clone(), number);
+                courier.take_own(told);
             }
-            tokio::time::sleep(ASK_AGAIN).await;
+            // Owed under a configuration that told more.
+            None => self.settled.push(number),
         }
     }
 
-    /// Stores how far the channel is. On a full disk it is stored with the next event: what was told may be told again after a crash.
-    async fn note(&self, reached: EventSeq) -> Result<(), StoreError> {
+    /// Stores how far the channel is, where it has begun, and what it owes no longer. On a full disk that is stored with the next event: what was told may
+    /// be told again after a crash.
+    async fn note(&mut self, reached: Option<EventSeq>) -> Result<(), StoreError> {
+        let channel = &self.post.channel.id;
+        let mut batch = Batch::new();
+        if let Some(reached) = reached {
+            batch.push(on_disk::note(channel, reached));
+        }
+        for number in &self.settled {
+            batch.push(owed::forget(channel, *number));
+        }
         let store = Arc::clone(&self.store);
-        let batch: Batch = on_disk::note(&self.post.channel.id, reached);
         let stored = tokio::task::spawn_blocking(move || store.commit(batch)).await;
         match stored {
-            Ok(Err(error)) if error.is_transient() => {
-                tracing::warn!(channel = %self.post.channel.id, %error, "how far it is can't be stored");
+            Ok(Ok(())) => {
+                let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
+                owed.settled(channel, &self.settled);
+                self.settled.clear();
                 Ok(())
             }
-            Ok(stored) => stored,
+            Ok(Err(error)) if error.is_transient() => {
+                tracing::warn!(%channel, %error, "how far it is can't be stored");
+                Ok(())
+            }
+            Ok(Err(error)) => Err(error),
             Err(died) => {
                 tracing::error!(%died, "the thread that stores how far a channel is died");
                 Ok(())
@@ -310,6 +389,24 @@ impl Line {
         let attached = one.attached.as_ref()?;
         let bytes = self.runtime.media(&attached.id).await.ok()?;
         Some((attached.name, Vec::from(bytes)))
+    }
+}
+
+/// What comes next of the journal, where it is followed yet.
+async fn next(feed: &mut Option<EventFeed>) -> Option<FeedItem> {
+    match feed {
+        Some(feed) => feed.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The end of the journal, from which a channel begins that is new.
+async fn end_of_journal(runtime: RuntimeClient) -> EventSeq {
+    loop {
+        if let Ok(health) = runtime.health().await {
+            return health.last_seq;
+        }
+        tokio::time::sleep(ASK_AGAIN).await;
     }
 }
 

@@ -1,11 +1,15 @@
 //! What a foreign subscriber hears when the agent looks after its box: what deserves a word, once, with a model's words beside it or without.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use serde_json::json;
 use watchkeeper_agent::agent::HeartbeatSetup;
-use watchkeeper_config::LlmConfig;
+use watchkeeper_config::{ChannelConfig, ChannelKind, LlmConfig, SecretSource};
+use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_scripted_model::{Fault, Server, Step};
 
@@ -135,4 +139,91 @@ async fn without_a_model_or_with_one_that_is_away_what_was_found_is_told_all_the
         agent.stop();
         assert!(notes(folder.path()).contains("the runtime does not answer"));
     }
+}
+
+/// A receiver of webhooks that answers every request with this status, and tells of each: its identity and its body.
+fn receiver(at: SocketAddr, status: &'static str) -> (SocketAddr, Receiver<(String, String)>) {
+    let listener = TcpListener::bind(at).expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut reader = BufReader::new(stream.try_clone().expect("a clone"));
+            let (mut id, mut length) = (String::new(), 0);
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).expect("a header");
+                let Some((name, value)) = line.trim_end().split_once(": ") else {
+                    match line.trim_end() {
+                        "" => break,
+                        _ => continue,
+                    }
+                };
+                match name.to_ascii_lowercase().as_str() {
+                    "idempotency-key" => id = value.to_owned(),
+                    "content-length" => length = value.parse().expect("a length"),
+                    _ => {}
+                }
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).expect("a body");
+            let answer =
+                format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).expect("an answer");
+            // A form without files: blanks are written as `+`.
+            let body = String::from_utf8_lossy(&body).replace('+', " ");
+            if tell.send((id, body)).is_err() {
+                return;
+            }
+        }
+    });
+    (address, told)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_channel_could_not_tell_is_told_after_a_restart_without_broker_and_without_runtime()
+{
+    let folder = tempfile::tempdir().expect("dir");
+    let mut runtime = FakeRuntime::start(folder.path());
+    // From the first start on there is no runtime, so the channel has no place in the journal yet.
+    runtime.halt();
+    let (down, refused) = receiver(SocketAddr::from(([127, 0, 0, 1], 0)), "503 Not Now");
+    let start = |receiver: SocketAddr| {
+        EmbeddedAgent::start(folder.path(), &runtime, 0, |setup| {
+            setup.broker = None;
+            setup.heartbeat = Some(HeartbeatSetup {
+                every: EVERY,
+                llm: None,
+            });
+            setup.channels = vec![ChannelConfig {
+                id: ChannelId::new("ops").expect("name"),
+                kind: ChannelKind::Webhook,
+                url: SecretSource::Value(format!("http://{receiver}/").into()),
+                at_least: Some(Severity::Critical),
+                ends: false,
+                pictures: false,
+            }];
+        })
+    };
+    let patience = Duration::from_secs(60);
+    let first = start(down);
+    let (id, text) = refused.recv_timeout(patience).expect("a request");
+    assert!(text.contains("the runtime does not answer"), "{text}");
+    first.stop();
+
+    let (up, told) = receiver(SocketAddr::from(([127, 0, 0, 1], 0)), "200 OK");
+    let second = start(up);
+    let (again, text) = told
+        .recv_timeout(patience)
+        .expect("it is told after the restart");
+    assert_eq!(again, id, "it is the same message");
+    assert!(text.contains("the runtime does not answer"), "{text}");
+    second.stop();
+
+    // What was told is owed no longer, and is no news.
+    let third = start(up);
+    let repeated = told.recv_timeout(Duration::from_secs(3));
+    assert!(repeated.is_err(), "{repeated:?}");
+    third.stop();
 }
