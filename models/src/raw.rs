@@ -3,6 +3,7 @@
 //! Two stages: the file's shape first (unknown keys are refused), then the values, all of them, so that one message names
 //! everything there is to mend.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -304,6 +305,10 @@ const MAX_FRAMES: u32 = 64;
 const MAX_RUN: u64 = 64 * 512 * 512;
 /// More tensors than any published pair of networks hands on; SAM 2 has three.
 const MAX_FEATURES: usize = 8;
+/// Longest name of a class, or of what a model stands for, in characters.
+const MAX_NAME: usize = 64;
+/// What a models folder calls its own files.
+const OWN_ENDINGS: [&str; 5] = [".toml", ".sha256", ".part", ".etag", ".adding"];
 /// More than the largest published readers know, Chinese ones with 18,000.
 const MAX_CHARACTERS: usize = 32_000;
 const UNIT: &str = "0.0 to 1.0";
@@ -410,9 +415,8 @@ fn check(raw: RawManifest, faults: &mut Faults) -> Option<Manifest> {
     let lines = raw.lines.and_then(|lines| check_lines(lines, done, faults));
     let masks = check_masks(raw.masks, done, faults);
     for (i, name) in raw.stands_for.iter().enumerate() {
-        let good = !name.is_empty() && name.len() <= 64 && !name.chars().any(char::is_control);
         faults.need(
-            good,
+            is_plain(name),
             &format!("stands_for[{i}]"),
             name,
             "1 to 64 characters, as a step names it, such as clip/ViT-B-32",
@@ -596,6 +600,16 @@ fn check_part(key: &str, raw: RawPart, faults: &mut Faults) -> Part {
         &format!("{key}.file"),
         &file,
         "the name of a file in the same folder: 1 to 128 of letters, digits, `-`, `_` and `.`",
+    );
+    let lower = file.to_ascii_lowercase();
+    faults.need(
+        !OWN_ENDINGS.iter().any(|ending| lower.ends_with(ending)),
+        &format!("{key}.file"),
+        &file,
+        format!(
+            "a name that does not end in {}, as the files do that the folder is kept by",
+            OWN_ENDINGS.join(", ")
+        ),
     );
     let sha256 = sha256.and_then(|text| {
         let sum = text.parse().ok();
@@ -812,9 +826,28 @@ fn check_labels(
                 format!("a list of {}", names.len()),
                 format!("1 to {MAX_LABELS} names"),
             );
+            let mut seen = BTreeMap::new();
+            for (i, name) in names.iter().enumerate() {
+                let at = format!("{key}[{i}]");
+                faults.need(
+                    is_plain(name),
+                    &at,
+                    name,
+                    format!("1 to {MAX_NAME} characters, none of them a control character"),
+                );
+                if let Some(first) = seen.insert(name, i) {
+                    let allowed = format!("a name of its own: {key}[{first}] has that one");
+                    faults.add(at, name, allowed);
+                }
+            }
             Some(names.iter().map(|n| Arc::from(n.as_str())).collect())
         }
     }
+}
+
+/// Whether a name can stand in a message, a table and a topic as it is.
+fn is_plain(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.chars().count()) && !name.chars().any(char::is_control)
 }
 
 fn check_files(raw: Vec<RawFile>, faults: &mut Faults) -> Vec<ModelFile> {
@@ -1298,6 +1331,52 @@ mod tests {
             .replace("…64 hexadecimal digits…", &"0".repeat(64));
         let manifest = Manifest::parse(Path::new("README.md"), &text).expect("a good example");
         assert_eq!(manifest.labels.len(), 2);
+    }
+
+    #[test]
+    fn names_of_classes_are_plain_and_each_is_there_once() {
+        let named =
+            |names: &str| GOOD.replace("labels = \"coco-80\"", &format!("labels = {names}"));
+        let good = named(&format!(
+            "[\"car\", \"Größe\", \"{}\"]",
+            "x".repeat(MAX_NAME)
+        ));
+        assert!(Manifest::parse(Path::new("m.toml"), &good).is_ok());
+        let long = format!("[\"{}\"]", "x".repeat(MAX_NAME + 1));
+        for (names, key, told) in [
+            ("[\"car\", \"\"]", "`labels[1]`", "1 to 64 characters"),
+            ("[\"a\\nb\"]", "`labels[0]`", "control character"),
+            ("[\"\\u001b[2Jcar\"]", "`labels[0]`", "control character"),
+            (&*long, "`labels[0]`", "1 to 64 characters"),
+            (
+                "[\"car\", \"bus\", \"car\"]",
+                "`labels[2]`",
+                "labels[0] has that one",
+            ),
+        ] {
+            let message = refused(&named(names));
+            assert!(
+                message.contains(key) && message.contains(told),
+                "{names}: {message}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_of_a_model_is_not_called_as_those_are_by_which_the_folder_is_kept() {
+        let clip = include_str!("../zoo/clip-vit-b-32.toml");
+        for name in [
+            "yolox-nano.toml",
+            "yolox-nano.onnx.sha256",
+            "a.onnx.PART",
+            "a.etag",
+        ] {
+            let message = refused(&clip.replace("bpe_simple_vocab_16e6.txt.gz", name));
+            assert!(
+                message.contains("`text.vocabulary.file`") && message.contains("does not end in"),
+                "{name}: {message}"
+            );
+        }
     }
 
     #[test]

@@ -202,6 +202,28 @@ pub enum ZooError {
         /// The file that is there.
         path: PathBuf,
     },
+    /// A file is where one of a model would be put, and nothing tells whether it is that one.
+    #[error(
+        "{path} is here already, and nothing says whether it is the file that belongs to `{name}`; write its sha256 into the manifest, or move it away"
+    )]
+    PartUnknown {
+        /// Which model.
+        name: String,
+        /// The file that is there.
+        path: PathBuf,
+    },
+    /// A file that belongs to one model has the name of another one's network.
+    #[error(
+        "the file {file} of `{name}` would be the network of the model `{other}`; give it another name, in the manifest too"
+    )]
+    PartIsNetwork {
+        /// Which model.
+        name: String,
+        /// The file.
+        file: String,
+        /// Whose network has that name.
+        other: String,
+    },
     /// The path leads nowhere.
     #[error("no model file {path}: {source}")]
     File {
@@ -577,6 +599,7 @@ impl Zoo {
                 name: name.to_owned(),
             });
         };
+        self.apart(manifest, name)?;
         let mut plans = Vec::new();
         for part in manifest.parts() {
             let target = folder.join(&part.file);
@@ -592,6 +615,7 @@ impl Zoo {
                 meant(manifest, part, &target, found)?;
                 continue;
             };
+            self.may_replace(manifest, part, &target)?;
             plans.push(PullPlan {
                 name: name.to_owned(),
                 url,
@@ -613,6 +637,54 @@ impl Zoo {
             target: folder.join(network),
         });
         Ok(plans)
+    }
+
+    /// Refuses files of a model that would take the place of a network, and a network that would take that of another model's file.
+    fn apart(&self, manifest: &Manifest, name: &str) -> Result<(), ZooError> {
+        let collides = |name: &str, file: &str, other: &str| ZooError::PartIsNetwork {
+            name: name.to_owned(),
+            file: file.to_owned(),
+            other: other.to_owned(),
+        };
+        for part in manifest.parts() {
+            let network = part.file.strip_suffix(".onnx");
+            if let Some(other) =
+                network.filter(|other| *other == name || self.entries.contains_key(*other))
+            {
+                return Err(collides(name, &part.file, other));
+            }
+        }
+        let network = format!("{name}.onnx");
+        for (other, manifest) in &self.entries {
+            if manifest.parts().any(|part| part.file == network) {
+                return Err(collides(other, &network, name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to fetch a file of a model into the place of another one: only what is the same, or was put here for this model alone, gives way.
+    fn may_replace(&self, manifest: &Manifest, part: &Part, target: &Path) -> Result<(), ZooError> {
+        if !target.exists() {
+            return Ok(());
+        }
+        let (found, _) = digest::of_file(target).map_err(|source| unreadable(target, source))?;
+        if part.sha256 == Some(found) {
+            return Ok(());
+        }
+        let others = self.entries.values().filter(|m| m.name != manifest.name);
+        let mut others = others.flat_map(|other| other.parts());
+        let is_others = others.any(|other| {
+            other.file == part.file && (other.sha256.is_none() || other.sha256 != part.sha256)
+        });
+        if download::recorded_sum(target).is_some() && !is_others {
+            return Ok(());
+        }
+        let (name, path) = (manifest.name.clone(), target.to_owned());
+        Err(match part.sha256 {
+            Some(_) => ZooError::PartTaken { name, path },
+            None => ZooError::PartUnknown { name, path },
+        })
     }
 
     /// Copies a local file into the first models folder and answers the name it has there. The manifest is, in this order: the
@@ -680,6 +752,7 @@ impl Zoo {
             move |source| ZooError::Write { path, source }
         };
         fs::create_dir_all(&dir).map_err(write(&dir))?;
+        self.apart(&described, &name)?;
         let target = dir.join(format!("{name}.onnx"));
         for part in described.parts() {
             add_part(&described, part, path, &dir)?;
@@ -1272,6 +1345,69 @@ mod tests {
             .unwrap();
         assert_eq!(clip.len(), 3);
         assert_eq!(clip[2].target, dir.path().join("clip-vit-b-32.onnx"));
+    }
+
+    #[test]
+    fn a_pull_puts_nothing_in_the_place_of_what_is_not_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let mirror = Some("http://mirror/models/");
+        let plan = |name: &str| Zoo::with_dir(dir.path()).pull_plan(name, Trust::FirstUse, mirror);
+        let vocabulary = dir.path().join("bpe_simple_vocab_16e6.txt.gz");
+        fs::write(&vocabulary, "somebody's own").unwrap();
+        let taken = plan("clip-vit-b-32").unwrap_err();
+        assert!(matches!(taken, ZooError::PartTaken { .. }), "{taken}");
+        assert!(taken.to_string().contains("bpe_simple_vocab"), "{taken}");
+        // One that was fetched for it and was damaged since is fetched again.
+        let record = dir.path().join("bpe_simple_vocab_16e6.txt.gz.sha256");
+        fs::write(&record, format!("{}  vocabulary\n", "0".repeat(64))).unwrap();
+        assert_eq!(plan("clip-vit-b-32").unwrap().len(), 3);
+        // But not where another model means another file by that name.
+        with_parts(dir.path(), "merges");
+        let text = dir.path().join("clip-vit-b-32-text.onnx");
+        fs::remove_file(&text).unwrap();
+        let taken = plan("clip-vit-b-32").unwrap_err();
+        assert!(matches!(taken, ZooError::PartTaken { .. }), "{taken}");
+        // The same file belongs to whoever names it.
+        assert_eq!(plan("mine").unwrap().len(), 3);
+        // What nothing is known of is not overwritten either.
+        fs::write(&text, "texts").unwrap();
+        let unknown = plan("mine").unwrap_err();
+        assert!(matches!(unknown, ZooError::PartUnknown { .. }), "{unknown}");
+    }
+
+    #[test]
+    fn a_file_of_one_model_is_never_the_network_of_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let network = with_parts(dir.path(), "merges");
+        let own = dir.path().join("mine.toml");
+        let text = fs::read_to_string(&own).unwrap();
+        for other in ["yolox-nano", "mine"] {
+            let renamed = text.replace("clip-vit-b-32-text.onnx", &format!("{other}.onnx"));
+            fs::write(&own, renamed).unwrap();
+            let plan =
+                Zoo::with_dir(dir.path()).pull_plan("mine", Trust::FirstUse, Some("http://m"));
+            let told = plan.unwrap_err().to_string();
+            assert!(told.contains(&format!("of the model `{other}`")), "{told}");
+            let mut zoo = Zoo::with_dir(dir.path().join("models"));
+            let added = zoo.add(&network, None, None, None, &opens);
+            assert!(
+                matches!(added, Err(ZooError::PartIsNetwork { .. })),
+                "{added:?}"
+            );
+        }
+        // Nor is a network given the name of a file that belongs to a model.
+        fs::write(&own, text).unwrap();
+        let added = Zoo::with_dir(dir.path().join("models")).add(
+            &network,
+            None,
+            None,
+            Some("clip-vit-b-32-text"),
+            &opens,
+        );
+        assert!(
+            matches!(added, Err(ZooError::PartIsNetwork { .. })),
+            "{added:?}"
+        );
     }
 
     #[test]
