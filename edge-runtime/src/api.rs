@@ -231,8 +231,12 @@ impl Runtime for Api {
         })
     }
 
-    fn dry_run(&self, wanted: &DryRun) -> Result<DryRunReport, Problem> {
-        dry_run::run(&self.manager, wanted)
+    fn dry_run(
+        &self,
+        wanted: &DryRun,
+        is_gone: &dyn Fn() -> bool,
+    ) -> Result<DryRunReport, Problem> {
+        dry_run::run(&self.manager, wanted, is_gone)
     }
 
     fn blocks(&self) -> Vec<BlockSummary> {

@@ -3,7 +3,8 @@
 //! The frames go through the very code of a deployed pipeline ([`Run`]), so what it says of them is what a deployment would have said. Nothing is
 //! journaled, kept, recorded, drawn or listed.
 //!
-//! Invariant: it ends. It looks at [`MAX_SECONDS`] of the source at most, and gives up when as much time of the box has passed as [`MAX_WALL`].
+//! Invariant: it ends. It looks at [`MAX_SECONDS`] of the source at most, and gives up when as much time of the box has passed as [`MAX_WALL`], or nobody
+//! waits for its answer any more.
 
 use std::time::{Duration, Instant};
 
@@ -33,11 +34,15 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Events that are listed.
 const MAX_EVENTS: usize = 200;
 
-/// Tries what is `wanted` on the sources of `manager`.
+/// Tries what is `wanted` on the sources of `manager`, until it is done or `is_gone` says that whoever asked is.
 ///
 /// # Errors
-/// [`Problem`] when it could not be deployed either, or no frame comes.
-pub fn run(manager: &Manager, wanted: &DryRun) -> Result<DryRunReport, Problem> {
+/// [`Problem`] when it could not be deployed either, no frame comes, or nobody waits any more.
+pub fn run(
+    manager: &Manager,
+    wanted: &DryRun,
+    is_gone: &dyn Fn() -> bool,
+) -> Result<DryRunReport, Problem> {
     let seconds = wanted.seconds;
     if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
         let detail = format!("seconds is {seconds}; use a number over 0 and at most {MAX_SECONDS}");
@@ -83,6 +88,10 @@ pub fn run(manager: &Manager, wanted: &DryRun) -> Result<DryRunReport, Problem> 
             Recv::Closed => break Some("the source was removed".to_owned()),
             Recv::Failed { message, .. } => break Some(message),
             Recv::Timeout => {}
+        }
+        if is_gone() {
+            let detail = "whoever asked for the trial does not wait for it any more";
+            return Err(Problem::new(503, ProblemCode::NotReady, detail));
         }
         if began.elapsed() >= patience {
             break Some(format!("no more was seen within {} s", patience.as_secs()));

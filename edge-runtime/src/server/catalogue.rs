@@ -1,6 +1,7 @@
 //! Routes about what can be deployed: workflows, blocks, models.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Json;
 use axum::extract::{FromRequestParts, Path, State};
@@ -48,7 +49,7 @@ pub(super) async fn run(
 }
 
 /// Tries a pipeline on the next seconds of its source: what it counts, what it would tell, what fails. Nothing is kept, journaled or drawn. It shares
-/// its place with runs on still pictures.
+/// its place with runs on still pictures, and ends when the request's connection does.
 #[utoipa::path(post, path = "/workflows/dry-run", tag = "workflows",
     request_body(content = DryRun),
     responses((status = 200, body = DryRunReport)))]
@@ -58,11 +59,26 @@ pub(super) async fn dry_run(
     body: body::Body,
 ) -> Result<Json<DryRunReport>, Refusal> {
     let wanted: DryRun = body::read(body::json(body)?)?;
+    // Dropped with this future, as happens when the connection ends.
+    let asker = Asker::default();
+    let gone = Arc::clone(&asker.gone);
     let work = move |r: &dyn Runtime| {
         let _turn = turn;
-        r.dry_run(&wanted)
+        r.dry_run(&wanted, &|| gone.load(Ordering::Relaxed))
     };
     Ok(Json(app.attempt(work).await?))
+}
+
+/// Who waits for an answer. Its flag is set when nobody does any more.
+#[derive(Debug, Default)]
+struct Asker {
+    gone: Arc<AtomicBool>,
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        self.gone.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The one place for a run on still pictures, taken before its body is read: it may be large.

@@ -126,11 +126,12 @@ pub trait Runtime: Send + Sync + 'static {
     /// When the definition does not compile, a picture or a parameter is none, or a model is missing.
     fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem>;
 
-    /// Tries a pipeline on moving pictures. Nothing of it is kept, listed or told.
+    /// Tries a pipeline on moving pictures, until `is_gone` says that nobody waits for it. Nothing of it is kept, listed or told.
     ///
     /// # Errors
-    /// When it could not be deployed either, or no frame comes.
-    fn dry_run(&self, wanted: &DryRun) -> Result<DryRunReport, Problem>;
+    /// When it could not be deployed either, no frame comes, or nobody waits any more.
+    fn dry_run(&self, wanted: &DryRun, is_gone: &dyn Fn() -> bool)
+    -> Result<DryRunReport, Problem>;
 
     /// The block catalogue, by type.
     fn blocks(&self) -> Vec<BlockSummary>;

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -53,6 +54,8 @@ struct Little {
     sources: Mutex<BTreeMap<SourceId, SourceStatus>>,
     pipelines: Mutex<BTreeMap<PipelineId, PipelineStatus>>,
     gate: Mutex<()>,
+    /// Whether somebody left before a trial was over.
+    left: AtomicBool,
 }
 
 fn missing(what: &str) -> Problem {
@@ -190,7 +193,20 @@ impl Runtime for Little {
             failed: Vec::new(),
         })
     }
-    fn dry_run(&self, _: &DryRun) -> Result<DryRunReport, Problem> {
+    /// A minute lasts until nobody waits for it, or until the test has surely failed.
+    fn dry_run(
+        &self,
+        wanted: &DryRun,
+        is_gone: &dyn Fn() -> bool,
+    ) -> Result<DryRunReport, Problem> {
+        let latest = std::time::Instant::now() + Duration::from_secs(30);
+        while wanted.seconds >= 60.0 && std::time::Instant::now() < latest {
+            if is_gone() {
+                self.left.store(true, Ordering::SeqCst);
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
         Ok(DryRunReport::default())
     }
     fn blocks(&self) -> Vec<BlockSummary> {
@@ -331,6 +347,7 @@ impl Bench {
             sources: Mutex::default(),
             pipelines: Mutex::default(),
             gate: Mutex::default(),
+            left: AtomicBool::default(),
         });
         let (stop, stopped) = oneshot::channel();
         let server = Server::bind(&folder.path().join("runtime.sock"), 0o660).unwrap();
@@ -1062,6 +1079,25 @@ async fn pictures_may_be_large_and_are_worked_on_one_request_at_a_time() {
     drop(first);
     gate.open();
     while bench.ask("POST", "/v1/workflows/run", run).await.status != 200 {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trial_ends_with_its_connection_and_makes_room_for_the_next() {
+    let bench = Bench::start();
+    let trial = |seconds: f64| {
+        let pipeline = json!({"id": "p", "source": "gate", "workflow": {}});
+        json!({"pipeline": pipeline, "seconds": seconds}).to_string()
+    };
+    let first = bench.connect("POST", "/v1/workflows/dry-run", "", trial(60.0).as_bytes());
+    let status = async || {
+        let brief = trial(1.0);
+        let answer = bench.ask("POST", "/v1/workflows/dry-run", &brief);
+        answer.await.status
+    };
+    while status().await != 429 {}
+    drop(first);
+    while status().await != 200 {}
+    assert!(bench.little.left.load(Ordering::SeqCst));
 }
 
 fn effect(text: &str) -> Effect {
