@@ -182,6 +182,8 @@ pub enum WarningKind {
     ClassFilter,
     /// The annotated video can't be written now; it is tried again. Part of the runtime's health.
     NotRecording,
+    /// A step sends a password over a network without TLS.
+    LoginInClear,
 }
 
 /// What a pipeline has seen so far.

@@ -5,6 +5,7 @@
 //! [`Execution`](crate::workflow::Execution) made from it. Checking touches no model file and no source.
 
 mod fit;
+mod in_clear;
 
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::rule::RuleSpec;

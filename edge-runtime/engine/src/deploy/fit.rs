@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineWarning, WarningKind};
 
+use super::in_clear::logins_in_clear;
 use super::{Plan, SpecError};
 use crate::heuristics::check::{nearest, unknown_classes};
 use crate::workflow::{DetectionStep, Task};
@@ -104,7 +105,10 @@ pub struct Fit {
 /// all, by that one. Models that are missing there are not judged.
 #[must_use]
 pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFacts>) -> Fit {
-    let mut fit = Fit::default();
+    let mut fit = Fit {
+        errors: Vec::new(),
+        warnings: logins_in_clear(&spec.workflow),
+    };
     let mut labels: Vec<String> = Vec::new();
     let (mut all_known, mut knows_classes) = (true, false);
     for step in plan.compiled.detections() {

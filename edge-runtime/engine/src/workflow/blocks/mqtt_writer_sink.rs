@@ -47,7 +47,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Bool(false)),
         Property::value(
             "timeout",
-            "seconds that the broker has to answer; as the step waits for nothing, it has 5 at least",
+            "seconds that the broker has to answer; as the step waits for nothing, it has 5 at least, 15 where it is to acknowledge, and twice as long after each answer that did not come",
             Shape::Number(0.0, f64::INFINITY),
             &[Kind::Float],
         )
@@ -62,7 +62,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         // Beyond the peer's: a password need not stand in a definition.
         Property::value(
             "password",
-            "password of that user, which may be a secret",
+            "password of that user, which may be a secret; over a connection without tls whoever is on the way reads it, which a warning says",
             Shape::Text,
             &[Kind::Text, Kind::Secret],
         )
