@@ -239,6 +239,7 @@ impl Agent {
                     client: RuntimeClient::new(&setup.runtime_socket)?,
                     preferred: api.preferred,
                     model: opens,
+                    provider: api.llm.as_ref().map(|llm| llm.provider.clone()),
                     home: setup.state_dir.join(TRACE_FOLDER),
                 },
                 provider: api.llm.map(|llm| llm.provider),

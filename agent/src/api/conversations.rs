@@ -24,11 +24,12 @@ use ulid::Ulid;
 use watchkeeper_http::closed;
 
 use super::feed::{END, Feed};
-use crate::assistant::conversation::{Conversation, Reply};
-use crate::assistant::situation::Situation;
+use crate::assistant::conversation::Conversation;
+use crate::assistant::slash::Slash;
 use crate::assistant::waiting::{By, Kept, Waiting, WaitingError};
 use crate::cli::exit::{Exit, Failure};
 use crate::dialogue::assist::{Assist, Keeping, Parts, ToModel};
+use crate::dialogue::short::Came;
 use crate::dialogue::told::{Teller, Told};
 use crate::runtime_client::RuntimeClient;
 use crate::setter::gate::{Channel, may_answer};
@@ -71,6 +72,8 @@ pub struct Shop {
     pub preferred: Option<String>,
     /// Opens the way to a model of language; absent where none is configured.
     pub model: Option<OpensModel>,
+    /// Who serves it.
+    pub provider: Option<String>,
     /// Folder of what is kept.
     pub home: PathBuf,
 }
@@ -91,6 +94,8 @@ impl Shop {
             client: self.client.clone(),
             preferred: self.preferred.clone(),
             model: model.map(|open| Box::new(move || open()) as ToModel),
+            provider: self.provider.clone(),
+            other_trace: None,
             home: Ok(self.home.clone()),
             channel,
             out,
@@ -583,8 +588,10 @@ async fn hear(
         () = closed(all.closing.clone()) => Err(given_up("the agent stops")),
         () = closed(handle.ending.subscribe()) => Err(given_up("the conversation was ended")),
     };
-    let (reply, here) = heard?;
-    assist.tell(before.as_ref(), reply, &here).await
+    match heard? {
+        Came::Reply(reply, here) => assist.tell(before.as_ref(), *reply, &here).await,
+        Came::Told => Ok(()),
+    }
 }
 
 /// Has the rules or a model work on a message, when it is its turn.
@@ -593,7 +600,7 @@ async fn understand(
     handle: Arc<Handle>,
     assist: &mut Assist,
     message: Message,
-) -> Result<(Reply, Situation), Failure> {
+) -> Result<Came, Failure> {
     let at_work = Arc::clone(&all.at_work);
     let mut place = at_work.clone().try_acquire_owned().ok();
     if place.is_none() {
@@ -606,9 +613,9 @@ async fn understand(
         assist.attach(&name, picture)?;
     }
     let understood = if message.think {
-        assist.think(&message.text, None).await
+        assist.short(Slash::Think(message.text)).await
     } else {
-        assist.hear(&message.text).await
+        assist.take(&message.text).await
     };
     drop(place);
     understood

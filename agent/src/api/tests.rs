@@ -25,6 +25,7 @@ fn here(bounds: Bounds) -> Here {
         client: RuntimeClient::new(dir.path().join("none.sock")).expect("a client"),
         preferred: None,
         model: None,
+        provider: None,
         home: dir.path().join("home"),
     };
     let (close, closing) = watch::channel(false);

@@ -2,7 +2,7 @@
 //!
 //! Map: [`situation`] is what the runtime said of itself at one moment, [`conversation`] what is said back and what is waited for,
 //! [`offer`] a proposal as a person is shown it ([`made`] where a model wrote it), with the engine's [`checks`], the [`difference`] to what runs and what was seen when it was [`tried`], [`happened`] the search
-//! in the journal, [`reword`] what a model of language is asked where nothing was understood, [`mod@counts`] the numbers, [`slash`] the short commands of the chat. They are sans-IO: time and answers of the runtime are arguments.
+//! in the journal, [`reword`] what a model of language is asked where nothing was understood, [`mod@counts`] the numbers, [`costs`] the money, [`slash`] the short commands of the chat. They are sans-IO: time and answers of the runtime are arguments.
 //! [`waiting`] and [`trace`] are the two files that it keeps.
 //!
 //! Invariants:
@@ -14,6 +14,7 @@
 
 pub mod checks;
 pub mod conversation;
+pub mod costs;
 pub mod counts;
 pub mod difference;
 pub mod happened;

@@ -17,6 +17,10 @@ pub enum Slash {
     Memory(String),
     /// What waits for a yes or an answer.
     Plan,
+    /// What the model of language has cost, and what it may.
+    Cost,
+    /// The latest entries of the trace, so many.
+    Trace(usize),
     /// A request that goes to the model, whatever the rules make of it.
     Think(String),
     /// A picture that the next request is about.
@@ -32,7 +36,7 @@ pub enum Slash {
 }
 
 /// Every command, what stands behind it, and what it does. Help and completion come from here.
-pub const ALL: [(&str, &str, &str); 12] = [
+pub const ALL: [(&str, &str, &str); 14] = [
     (
         "/status",
         "",
@@ -51,6 +55,16 @@ pub const ALL: [(&str, &str, &str); 12] = [
     ),
     ("/image", "FILE", "a picture that your next words are about"),
     ("/plan", "", "what waits for your yes, no or answer"),
+    (
+        "/cost",
+        "",
+        "what the model of language has cost, and what it may",
+    ),
+    (
+        "/trace",
+        "[COUNT]",
+        "what was asked, proposed, confirmed and done last",
+    ),
     ("/help", "", "this list, and examples of what can be said"),
     ("/quit", "", "the end; Ctrl-D too"),
 ];
@@ -59,6 +73,10 @@ pub const ALL: [(&str, &str, &str); 12] = [
 const EVENTS: u32 = 10;
 /// Most events that are shown.
 const MAX_EVENTS: u32 = 500;
+/// Entries of the trace that are shown where no number is said.
+const ENTRIES: usize = 20;
+/// Most entries of the trace that are shown.
+const MAX_ENTRIES: usize = 500;
 
 /// The command in a line that begins with a slash; `None` where it doesn't.
 #[must_use]
@@ -97,6 +115,14 @@ pub fn parse(line: &str) -> Option<Slash> {
         }
         "/image" => Slash::Image(rest.to_owned()),
         "/plan" => Slash::Plan,
+        "/cost" => Slash::Cost,
+        "/trace" if rest.is_empty() => Slash::Trace(ENTRIES),
+        "/trace" => match rest.parse() {
+            Ok(count @ 1..=MAX_ENTRIES) => Slash::Trace(count),
+            _ => Slash::Wrong(format!(
+                "/trace takes a number from 1 to {MAX_ENTRIES}, such as /trace 50"
+            )),
+        },
         "/help" | "/?" => Slash::Help,
         "/quit" | "/exit" => Slash::Quit,
         other => {
@@ -163,5 +189,7 @@ mod tests {
         assert!(wrong("/dance").contains("/help"));
         assert!(wrong("/events many").contains("a number from 1 to 500"));
         assert!(wrong("/memory").contains("such as /memory"));
+        assert!(wrong("/trace 0").contains("a number from 1 to 500"));
+        assert!(wrong("/costs").contains("did you mean /cost?"));
     }
 }

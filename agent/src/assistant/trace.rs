@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use watchkeeper_config::redact::{self, Redactor};
 
 use super::waiting::make_private;
+use crate::setter::gate::Channel;
 
 /// Size from which a new file is begun. The one before it is kept.
 pub const MAX_BYTES: u64 = 1 << 20;
@@ -20,6 +21,22 @@ pub const MAX_LINE: usize = 64 * 1024;
 const NAME: &str = "trace.jsonl";
 const OLD: &str = "trace.1.jsonl";
 const LOCK: &str = "trace.lock";
+
+/// Channel of what the agent traces of its own.
+pub const AGENT: &str = "agent";
+
+/// Whether who asks over this channel may see an entry: over TCP what was said over TCP, and what the agent did of its own.
+#[must_use]
+pub fn may_see(asks: Channel, entry: &Value) -> bool {
+    let of = entry.get("channel").and_then(Value::as_str);
+    asks != Channel::Remote || of.is_some_and(|of| of == AGENT || of == Channel::Remote.name())
+}
+
+/// When an entry was written; one that does not say so comes first.
+#[must_use]
+pub fn at(entry: &Value) -> Option<Timestamp> {
+    entry.get("at")?.as_str()?.parse().ok()
+}
 
 /// The trace.
 #[derive(Debug, Clone)]

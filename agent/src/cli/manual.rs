@@ -163,9 +163,10 @@ watch, count, line, zone, stay, hours, cool-down, confidence, change, stop, paus
 
 In the chat a line that ends in `\\` goes on in the next one, the tabulator completes commands and names, and the arrows go through what was typed before:
 
-    /status   /streams   /stop PIPELINE   /pause PIPELINE   /resume PIPELINE   /events [COUNT]   /memory WORDS   /think TEXT   /image FILE   /plan   /help   /quit
+    /status   /streams   /stop PIPELINE   /pause PIPELINE   /resume PIPELINE   /events [COUNT]   /memory WORDS   /think TEXT   /image FILE   /plan   /cost   /trace [COUNT]   /help   /quit
 
 With `--json` the chat reads a line and prints objects with a `type`: `proposal`, `done`, `dropped`, `question`, `answer`, `cameras`, `pipelines`, `status`, `events`, `notes`, `remembered`,
+`costs` (of `/cost`: spent and limit, the days, the calls; those of `ask` and `chat` are your own, the agent's are at `GET /v1/cost` of its API), `trace` (an entry of `/trace`),
 `note`, `step` (what a model does: `thought`, `action`, `failure`, `plan`), `said` (its words beside a proposal), `failure` (with the exit code that `ask` would have).
 
 `$XDG_STATE_HOME/watchkeeper` (`~/.local/state/watchkeeper`) holds the proposals that wait (16 at most), the notes, the previews of proposals (40 at most), your blueprints, requests that a model works on, the history of the chat and the trace: what was asked, proposed, confirmed

@@ -10,6 +10,7 @@ use watchkeeper_store::{Options, SledStore, Store};
 
 use super::output::Output;
 use super::state_folder::state_folder;
+use crate::agent::TRACE_FOLDER;
 use crate::dialogue::assist::{Parts, ToModel};
 use crate::language::Way;
 use crate::runtime_client::RuntimeClient;
@@ -55,7 +56,9 @@ pub(super) fn parts(
         client,
         preferred: config.models.default.clone(),
         model: opener(config),
+        provider: config.llm.as_ref().map(|llm| llm.provider.clone()),
         home: state_folder().map_err(|failure| failure.sentence),
+        other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
         channel,
         out: Arc::new(out.clone()),
     }

@@ -5,7 +5,7 @@ use watchkeeper_plain::intent::EventsWanted;
 
 use super::events::{self, Clock};
 use super::output::Output;
-use super::remote;
+use super::{remote, trace};
 use crate::assistant::counts::counts;
 use crate::assistant::happened::Happened;
 use crate::assistant::made::words;
@@ -73,6 +73,9 @@ fn show(told: &Told<'_>, out: &Output) {
             }
         }
         Told::Events(happened, wanted, head) => show_events(happened, wanted, head, out),
+        Told::Record(record) => events::show_record(record, Clock::Wall, out),
+        Told::Cost(cost) => out.line(cost.lines().join("\n")),
+        Told::Traced(entry) => out.line(trace::line(entry)),
         Told::Failure(failure) => out.line(failure.to_string()),
     }
 }

@@ -1,6 +1,5 @@
 //! `watchkeeper trace`: what was asked in plain words, and what the agent asked a model, with what came of it.
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use super::args::{Global, TraceArgs};
@@ -9,7 +8,7 @@ use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::state_folder::state_folder;
 use crate::agent::TRACE_FOLDER;
-use crate::assistant::trace::Trace;
+use crate::assistant::trace::{Trace, at};
 use crate::wording::cut;
 
 /// Longest line for a person, in characters; `--json` has all of it.
@@ -47,12 +46,8 @@ pub(super) fn run(args: TraceArgs, global: &Global, out: &Output) -> Result<(), 
     Ok(())
 }
 
-/// When it happened; an entry that does not say so comes first.
-fn at(entry: &Value) -> Option<Timestamp> {
-    entry.get("at")?.as_str()?.parse().ok()
-}
-
-fn line(entry: &Value) -> String {
+/// An entry in one line.
+pub(super) fn line(entry: &Value) -> String {
     let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or("–");
     let of = entry.get("of").unwrap_or(&Value::Null);
     let said = [

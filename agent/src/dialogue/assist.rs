@@ -64,6 +64,10 @@ pub struct Parts {
     pub model: Option<ToModel>,
     /// Folder of what is kept (notes, turns, previews, the trace), or why there is none.
     pub home: Result<PathBuf, String>,
+    /// Who serves the model; absent where none is configured.
+    pub provider: Option<String>,
+    /// Folder of another trace that is shown with the own one: to a person that of the agent.
+    pub other_trace: Option<PathBuf>,
     /// Which way requests come in.
     pub channel: Channel,
     /// Who listens.
@@ -92,7 +96,7 @@ pub struct Keeping {
 
 /// The assistant with its hands.
 pub struct Assist {
-    parts: Parts,
+    pub(super) parts: Parts,
     /// What is waited for.
     pub conversation: Conversation,
     plain: Plain,

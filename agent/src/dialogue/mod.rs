@@ -1,6 +1,6 @@
 //! The shell around the assistant, for whoever speaks with it: a person at a terminal ([`crate::cli`]), a program over HTTP ([`crate::api`]).
 //!
-//! Map: [`assist`] asks the runtime how things are, has a text heard, tells what came of it and carries out what was confirmed; `trying` looks at what the rules propose before it is shown; [`rewording`] and
+//! Map: [`assist`] asks the runtime how things are, has a text heard, tells what came of it and carries out what was confirmed; `trying` looks at what the rules propose before it is shown; [`short`] are the short commands; [`rewording`] and
 //! [`working`] are the two ways in which a model helps, [`crate::coordinator`] chooses; [`told`] is what is said meanwhile, in the form that programs read.
 //!
 //! Invariants:
@@ -9,6 +9,7 @@
 
 pub mod assist;
 pub mod rewording;
+pub mod short;
 pub mod told;
 mod trying;
 pub mod working;

@@ -9,10 +9,12 @@ use watchkeeper_memory::Found;
 use watchkeeper_plain::Question;
 use watchkeeper_plain::intent::EventsWanted;
 
+use crate::assistant::costs::Cost;
 use crate::assistant::happened::Happened;
 use crate::assistant::offer::Offer;
 use crate::assistant::situation::Situation;
 use crate::cli::exit::Failure;
+use crate::runtime_client::JournalRecord;
 use crate::setter::turn::Spent;
 
 /// Somebody who listens.
@@ -90,6 +92,12 @@ pub enum Told<'t> {
     Camera(&'t [SourceStatus], &'t str, &'t [PipelineStatus]),
     /// Events that were searched for, with the beginning of the sentence about them.
     Events(&'t Happened, &'t EventsWanted, &'t str),
+    /// A record of the journal.
+    Record(&'t JournalRecord),
+    /// What the model has cost, and what it may.
+    Cost(&'t Cost),
+    /// An entry of the trace.
+    Traced(&'t Value),
     /// It failed.
     Failure(&'t Failure),
 }
@@ -149,6 +157,22 @@ impl Told<'_> {
             Self::Events(happened, _, _) => {
                 let events: Vec<Value> = happened.events.iter().map(event).collect();
                 json!({"type": "events", "number": happened.number, "complete": !happened.cut, "events": events})
+            }
+            Self::Record(JournalRecord::Known(known)) => event(known),
+            Self::Record(JournalRecord::Newer(record)) => event(&record.raw),
+            Self::Record(JournalRecord::Unreadable { seq, cause }) => {
+                json!({"type": "note", "message": format!("event {seq} can't be read: {cause}")})
+            }
+            Self::Cost(cost) => {
+                // Plain data with string keys: serde_json can't fail on it.
+                let mut object = serde_json::to_value(cost).unwrap_or_default();
+                object["type"] = Value::from("costs");
+                object
+            }
+            Self::Traced(entry) => {
+                let mut object = (*entry).clone();
+                object["type"] = Value::from("trace");
+                object
             }
             Self::Failure(failure) => json!({
                 "type": "failure", "message": failure.sentence, "details": failure.details, "exit": failure.exit.code(),

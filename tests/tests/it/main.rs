@@ -36,6 +36,7 @@ mod rules_document;
 mod run_command;
 mod scenarios;
 mod second_opinion;
+mod short_commands;
 mod setting_up;
 mod sink_kinds;
 mod sinks;

@@ -6,7 +6,6 @@ use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -14,22 +13,19 @@ use watchkeeper_contract::health::HealthState;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::{Refusal, body};
 use watchkeeper_llm::Client;
-use watchkeeper_llm::ledger::{CallRecord, Outcome, Report, Totals};
+use watchkeeper_llm::ledger::{CallRecord, Outcome};
 
 use crate::agent::{MqttStanding, OutboxStanding, Standing};
 use crate::api::conversations::Shop;
 use crate::api::{App, openapi};
-use crate::assistant::trace::Trace;
+use crate::assistant::costs::{Cost, named};
+use crate::assistant::trace::{AGENT, Trace, may_see};
 use crate::opinion;
 use crate::setter::gate::Channel;
 use crate::setter::hands::{MEMORY, open_memory};
 
 /// Time for the loop to answer. It turns within milliseconds; systemd's watchdog ends it after a minute.
 const LOOP_PATIENCE: Duration = Duration::from_secs(5);
-/// Days that the costs are told of one by one.
-const DAYS: usize = 31;
-/// Calls that are told one by one.
-const CALLS: usize = 50;
 /// Longest question to the notes, in characters.
 const MAX_QUESTION: usize = 500;
 /// Notes of one answer.
@@ -40,8 +36,6 @@ const MAX_NOTES: u64 = 50;
 const ENTRIES: u64 = 100;
 /// Most entries of the trace in one answer.
 const MAX_ENTRIES: u64 = 1000;
-/// Channel of what the agent traces of its own.
-const AGENT: &str = "agent";
 
 /// How the agent is.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -242,149 +236,16 @@ fn state_of(client: &Client, last: Option<&CallRecord>) -> (ModelState, Option<S
     }
 }
 
-/// The word that something is stored as.
-fn named(what: &impl Serialize) -> String {
-    let word = serde_json::to_value(what).unwrap_or_default();
-    word.as_str().unwrap_or("unknown").replace('_', " ")
-}
-
-/// What the model of language has cost, and what it may.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct Cost {
-    /// Who serves it; absent: no model is configured, and nothing can be spent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    provider: Option<String>,
-    /// Why nothing is known of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
-    /// Spent, and the limit; absent where nothing is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    budget: Option<Budget>,
-    /// The last 31 days of UTC on which something was spent, the oldest first.
-    days: Vec<DaysCost>,
-    /// The last 50 calls, the oldest first.
-    calls: Vec<Call>,
-}
-
-/// Spent, and the limit. Calls that are not over count with the most that they can cost.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct Budget {
-    /// Calls within the last sixty minutes.
-    calls_in_hour: u32,
-    /// Most calls within sixty minutes.
-    calls_per_hour: u32,
-    /// Spent this day of UTC, in US dollars.
-    day_usd: f64,
-    /// Most a day.
-    day_limit_usd: f64,
-    /// Spent this month of UTC, in US dollars.
-    month_usd: f64,
-    /// Most a month.
-    month_limit_usd: f64,
-    /// Most tokens of one call.
-    tokens_per_call: u64,
-}
-
-/// A day.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct DaysCost {
-    /// Which, such as `2026-11-22`.
-    day: String,
-    /// Calls.
-    calls: u64,
-    /// Tokens.
-    tokens: u64,
-    /// Money, in US dollars.
-    usd: f64,
-}
-
-/// A call.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct Call {
-    /// When.
-    #[schema(value_type = String)]
-    at: Timestamp,
-    /// What for, such as `set-up/01J…`, `reword` or `triage/01J…`.
-    job: String,
-    /// The model.
-    model: String,
-    /// How it ended: `answered`, or what went wrong.
-    outcome: String,
-    /// Tokens.
-    tokens: u64,
-    /// Money, in US dollars.
-    usd: f64,
-}
-
 /// What the model has cost, and what it may. These are the agent's books: those of a person who uses `watchkeeper ask` and `chat` are that person's.
 #[utoipa::path(get, path = "/cost", tag = "agent", responses((status = 200, body = Cost)))]
 pub(super) async fn cost(State(app): State<App>) -> Result<Json<Cost>, Refusal> {
     let provider = app.shared.provider.clone();
     let cost = app.look(move |shared| {
         let open = shared.conversations.shop().model.as_ref();
-        let unknown = |why| Cost {
-            provider: provider.clone(),
-            why,
-            budget: None,
-            days: Vec::new(),
-            calls: Vec::new(),
-        };
-        match open.map(|open| open()) {
-            None => unknown(None),
-            Some(Err(why)) => unknown(Some(why)),
-            Some(Ok(client)) => Cost {
-                provider: provider.clone(),
-                ..of_books(&client.report())
-            },
-        }
+        let books = open.map(|open| open().map(|client| client.report()));
+        Cost::of(provider, books)
     });
     Ok(Json(cost.await?))
-}
-
-fn of_books(report: &Report) -> Cost {
-    let day = |(day, totals): (&u64, &Totals)| {
-        let seconds = i64::try_from(*day).ok()?.checked_mul(86_400)?;
-        let at = Timestamp::from_second(seconds)
-            .ok()?
-            .to_zoned(TimeZone::UTC);
-        Some(DaysCost {
-            day: at.date().to_string(),
-            calls: totals.calls,
-            tokens: totals.usage.total(),
-            usd: totals.cost.dollars(),
-        })
-    };
-    let call = |call: &CallRecord| {
-        Some(Call {
-            at: Timestamp::from_millisecond(call.at_ms).ok()?,
-            job: call.job.clone(),
-            model: call.model.clone(),
-            outcome: match &call.outcome {
-                Outcome::Failed(kind) => named(kind),
-                other => named(other),
-            },
-            tokens: call.usage.total(),
-            usd: call.cost.dollars(),
-        })
-    };
-    let limits = &report.limits;
-    let spare = report.days.len().saturating_sub(DAYS);
-    let old = report.calls.len().saturating_sub(CALLS);
-    Cost {
-        provider: None,
-        why: None,
-        budget: Some(Budget {
-            calls_in_hour: report.calls_in_hour,
-            calls_per_hour: limits.calls_per_hour,
-            day_usd: report.day.dollars(),
-            day_limit_usd: limits.day.dollars(),
-            month_usd: report.month.dollars(),
-            month_limit_usd: limits.month.dollars(),
-            tokens_per_call: limits.tokens_per_call,
-        }),
-        days: report.days.iter().skip(spare).filter_map(day).collect(),
-        calls: report.calls.iter().skip(old).filter_map(call).collect(),
-    }
 }
 
 /// What came of second opinions since the agent's start.
@@ -456,12 +317,7 @@ pub(super) async fn trace(
     let channel = app.channel;
     let entries = app.look(move |shared| {
         let trace = Trace::new(&shared.conversations.shop().home, AGENT);
-        let may_see = |entry: &Value| {
-            let of = entry.get("channel").and_then(Value::as_str);
-            channel == Channel::Local
-                || of.is_some_and(|of| of == AGENT || of == Channel::Remote.name())
-        };
-        trace.latest_where(limit, may_see)
+        trace.latest_where(limit, |entry| may_see(channel, entry))
     });
     let entries = entries.await?;
     Ok(Json(

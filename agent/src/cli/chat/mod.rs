@@ -7,11 +7,7 @@ mod lines;
 use std::path::Path;
 
 use watchkeeper_config::Config;
-use watchkeeper_plain::answer::Looked;
-use watchkeeper_plain::intent::Look;
 
-use super::args::EventArgs;
-use super::events;
 use super::exit::Failure;
 use super::output::Output;
 use super::persons_model::parts;
@@ -19,6 +15,7 @@ use super::state_folder::state_folder;
 use crate::assistant::situation::Situation;
 use crate::assistant::slash::{self, Slash};
 use crate::dialogue::assist::Assist;
+use crate::dialogue::short::Came;
 use crate::dialogue::told::{Teller as _, Told};
 use crate::runtime_client::RuntimeClient;
 use crate::setter::gate::Channel;
@@ -34,8 +31,7 @@ pub(super) async fn run(
         .ok()
         .map(|folder| folder.join("chat.history"));
     let mut chat = Chat {
-        assist: Assist::new(parts(client.clone(), config, Channel::Chat, out))?,
-        client,
+        assist: Assist::new(parts(client, config, Channel::Chat, out))?,
         out,
     };
     let mut lines = Lines::open(history, out.is_json());
@@ -77,7 +73,6 @@ enum Turn {
 
 struct Chat<'o> {
     assist: Assist,
-    client: RuntimeClient,
     out: &'o Output,
 }
 
@@ -92,92 +87,34 @@ impl Chat<'_> {
     }
 
     async fn turn(&mut self, line: &str) -> Turn {
-        let outcome = match slash::parse(line) {
-            Some(Slash::Quit) => return Turn::End,
-            Some(Slash::Say(text)) => self.say(&text).await,
-            Some(slash) => self.command(slash).await,
-            None => self.say(line).await,
-        };
-        if let Err(failure) = outcome {
+        let command = slash::parse(line);
+        if command == Some(Slash::Quit) {
+            return Turn::End;
+        }
+        if let Err(failure) = self.hear(command, line).await {
             self.fail(&failure);
         }
         self.assist.settle();
         Turn::GoOn
     }
 
-    fn fail(&self, failure: &Failure) {
-        self.out.tell(Told::Failure(failure));
-    }
-
-    async fn command(&mut self, slash: Slash) -> Result<(), Failure> {
-        let out = self.out;
-        match slash {
-            Slash::Status => {
-                let here = self.assist.situation().await?;
-                self.look(Look::Status(None), &here).await
+    async fn hear(&mut self, command: Option<Slash>, line: &str) -> Result<(), Failure> {
+        let before = self.assist.conversation.shown().cloned();
+        let came = match command {
+            Some(Slash::Image(path)) => {
+                self.assist.attach_file(Path::new(&path))?;
+                Came::Told
             }
-            Slash::Streams => {
-                let here = self.assist.situation().await?;
-                for look in [Look::Cameras, Look::Pipelines] {
-                    self.look(look, &here).await?;
-                    out.line("");
-                }
-                Ok(())
-            }
-            Slash::Events(limit) => {
-                let args = EventArgs {
-                    action: None,
-                    follow: false,
-                    after: None,
-                    limit,
-                };
-                events::run(args, &self.client, out).await
-            }
-            Slash::Memory(words) => {
-                let found = self.assist.search_memory(&words)?;
-                out.tell(Told::Notes(&found));
-                Ok(())
-            }
-            Slash::Plan => {
-                let conversation = &self.assist.conversation;
-                let text = match (conversation.shown(), conversation.question()) {
-                    (Some(shown), _) => format!("Waits for your yes or no: {}", shown.request),
-                    (None, Some(question)) => format!("Waits for your answer: {}", question.text),
-                    (None, None) => "Nothing waits.".to_owned(),
-                };
-                out.tell(Told::Text(&text));
-                Ok(())
-            }
-            Slash::Help => {
-                out.line(slash::help());
-                self.say("help").await
-            }
-            Slash::Wrong(why) => Err(Failure::input(why)),
-            Slash::Say(text) => self.say(&text).await,
-            Slash::Think(text) => self.think(&text).await,
-            Slash::Image(path) => self.assist.attach_file(Path::new(&path)),
-            Slash::Quit => Ok(()),
+            Some(command) => self.assist.short(command).await?,
+            None => self.assist.take(line).await?,
+        };
+        match came {
+            Came::Reply(reply, here) => self.assist.tell(before.as_ref(), *reply, &here).await,
+            Came::Told => Ok(()),
         }
     }
 
-    async fn look(&self, look: Look, here: &Situation) -> Result<(), Failure> {
-        let looked = Looked {
-            look,
-            text: "Nothing is deployed.".to_owned(),
-            not_understood: Vec::new(),
-        };
-        self.assist.look(&looked, here).await
-    }
-
-    async fn say(&mut self, text: &str) -> Result<(), Failure> {
-        let before = self.assist.conversation.shown().cloned();
-        let (reply, here) = self.assist.hear(text).await?;
-        self.assist.tell(before.as_ref(), reply, &here).await
-    }
-
-    async fn think(&mut self, text: &str) -> Result<(), Failure> {
-        let before = self.assist.conversation.shown().cloned();
-        let (reply, here) = self.assist.think(text, None).await?;
-        self.assist.tell(before.as_ref(), reply, &here).await
+    fn fail(&self, failure: &Failure) {
+        self.out.tell(Told::Failure(failure));
     }
 }
