@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use watchkeeper_config::{AgentApiConfig, ChannelConfig, Config, LlmConfig, SinksConfig};
+use watchkeeper_config::{
+    AgentApiConfig, ChannelConfig, Config, LlmConfig, PolicyConfig, SinksConfig,
+};
 use watchkeeper_contract::id::{BoxId, SiteId};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{
@@ -107,6 +109,8 @@ pub struct ApiSetup {
     pub llm: Option<LlmConfig>,
     /// Model of the box that the configuration prefers.
     pub preferred: Option<String>,
+    /// What is confirmed without asking.
+    pub policy: PolicyConfig,
 }
 
 /// Who is asked for second opinions.
@@ -163,6 +167,7 @@ impl Setup {
                 }),
             api: Some(ApiSetup {
                 config: config.agent_api.clone(),
+                policy: config.policy.clone(),
                 llm: config.llm.clone(),
                 preferred: config.models.default.clone(),
             }),
@@ -240,6 +245,7 @@ impl Agent {
                     preferred: api.preferred,
                     model: opens,
                     provider: api.llm.as_ref().map(|llm| llm.provider.clone()),
+                    policy: api.policy,
                     home: setup.state_dir.join(TRACE_FOLDER),
                 },
                 provider: api.llm.map(|llm| llm.provider),

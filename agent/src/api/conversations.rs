@@ -21,10 +21,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, watch};
 use ulid::Ulid;
+use watchkeeper_config::PolicyConfig;
 use watchkeeper_http::closed;
 
 use super::feed::{END, Feed};
 use crate::assistant::conversation::Conversation;
+use crate::assistant::policy::Policy;
 use crate::assistant::slash::Slash;
 use crate::assistant::waiting::{By, Kept, Waiting, WaitingError};
 use crate::cli::exit::{Exit, Failure};
@@ -74,6 +76,8 @@ pub struct Shop {
     pub model: Option<OpensModel>,
     /// Who serves it.
     pub provider: Option<String>,
+    /// What the owner confirmed beforehand.
+    pub policy: PolicyConfig,
     /// Folder of what is kept.
     pub home: PathBuf,
 }
@@ -95,6 +99,7 @@ impl Shop {
             preferred: self.preferred.clone(),
             model: model.map(|open| Box::new(move || open()) as ToModel),
             provider: self.provider.clone(),
+            policy: Policy::of(&self.policy, channel),
             other_trace: None,
             home: Ok(self.home.clone()),
             channel,

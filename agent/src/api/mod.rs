@@ -4,7 +4,7 @@
 //! [`service`] the thread that serves. Bodies, refusals and sockets are those of the runtime (`watchkeeper_http`).
 //!
 //! Invariants:
-//! - nothing changes what the box does but a yes to an offer, by the same way as in `watchkeeper chat` ([`crate::dialogue`]);
+//! - nothing changes what the box does but a yes to an offer, a person's or the policy's of that channel, by the same way as in `watchkeeper chat` ([`crate::dialogue`]);
 //! - the socket's permission is the authority on the box, the token over TCP; who came with the token sees and answers what came over TCP, and none of
 //!   the conversations and proposals of the box ([`may_answer`](crate::setter::gate::may_answer)). Notes are everybody's;
 //! - everything is bounded: conversations, their messages, events and idle life, bodies, followers;

@@ -26,6 +26,7 @@ fn here(bounds: Bounds) -> Here {
         preferred: None,
         model: None,
         provider: None,
+        policy: Default::default(),
         home: dir.path().join("home"),
     };
     let (close, closing) = watch::channel(false);

@@ -12,7 +12,7 @@
 //! [`super::waiting`].
 //!
 //! Invariants:
-//! - [`Reply::Apply`] comes only from a yes and nothing but a yes, said while an offer waits that was shown before;
+//! - [`Reply::Apply`] comes only from a yes and nothing but a yes, said while an offer waits that was shown before, or from a [`Permit`] for that very offer;
 //! - on a yes the request is understood again, in what runs now and at the time when it was said; what a model proposed is compared with what
 //!   runs now as it was proposed. Where another offer comes of it, that one is shown and nothing is applied;
 //! - an offer waits for one yes, not longer than [`PATIENCE_S`], and is put aside by whatever is said next
@@ -27,6 +27,7 @@ use watchkeeper_plain::{Answer, Missing, Plain, Question, TooLong};
 
 use super::made::Made;
 use super::offer::Offer;
+use super::policy::Permit;
 use super::situation::Situation;
 use super::tried::Tried;
 
@@ -218,6 +219,18 @@ impl Conversation {
     /// Hears a request that is not in a person's own words: nothing in it is a yes, a no, an answer or something to remember.
     pub fn hear_reworded(&mut self, text: &str, plain: &Plain, here: &Situation) -> Reply {
         self.hear_request(text.trim(), plain, here)
+    }
+
+    /// The owner of the box said yes to such an offer beforehand. It is compared with what runs as on any yes; where it is not the one that the permit is for, it goes
+    /// on waiting.
+    pub fn permitted(&mut self, permit: &Permit, plain: &Plain, here: &Situation) -> Reply {
+        match std::mem::take(&mut self.waits) {
+            Waits::Yes(shown) if shown.mark == permit.mark() => self.confirm(&shown, plain, here),
+            waits => {
+                self.waits = waits;
+                Reply::NothingWaits
+            }
+        }
     }
 
     /// A model had the last word, and proposes nothing: nothing waits any more.

@@ -182,6 +182,12 @@ fn shown(config: &Config) -> Value {
         },
     });
     shown["agent"]["api"] = api_section(&config.agent_api);
+    for (channel, kinds) in config.policy.lists() {
+        if !kinds.is_empty() {
+            let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+            shown["agent"]["policy"][channel] = json!(names);
+        }
+    }
     if let Some(every) = config.agent.heartbeat {
         shown["agent"]["heartbeat"] = json!({"minutes": every.as_secs() / 60});
     }

@@ -147,6 +147,9 @@ watch, count, line, zone, stay, hours, cool-down, confidence, change, stop, paus
 - The yes is `yes` in the chat, and `ask --confirm ID` within an hour after `ask`. The request is then understood again in what runs at that moment. Where something else
   would come of it, nothing is done, the proposal is shown as it is now, and `ask` ends with code 1. A proposal is carried out once.
 - `ask --yes` is for scripts: it does a request as a whole or, with code 2, not at all.
+- What is to be done without asking stands in `[agent.policy]` ([configuration.md](configuration.md)), for `ask` and `chat` apart, such as `chat = [\"pause\", \"resume\"]`; nothing is, where nothing stands there.
+  The proposal is shown all the same, then `Confirmed by agent.policy.chat: pause.` (in JSON `confirmed`), then what was done. It counts only for your own words, as a whole, about one pipeline and with
+  nothing to mind; whatever a model of language had a word in waits for a yes.
 - What is missing is asked for. The chat waits for the answer; `ask` says it, with what could be answered, and ends with code 2. So does whatever was not understood.
 - Zones and lines of pipelines that run are places with a name: a zone `loading_bay` on camera `dock` is \"the loading bay\". Two of the same name and different shape are not.
 - A camera of which no picture was seen yet is opened for a moment where a request needs the size of its picture.
@@ -165,7 +168,7 @@ In the chat a line that ends in `\\` goes on in the next one, the tabulator comp
 
     /status   /streams   /stop PIPELINE   /pause PIPELINE   /resume PIPELINE   /events [COUNT]   /memory WORDS   /think TEXT   /image FILE   /plan   /cost   /trace [COUNT]   /help   /quit
 
-With `--json` the chat reads a line and prints objects with a `type`: `proposal`, `done`, `dropped`, `question`, `answer`, `cameras`, `pipelines`, `status`, `events`, `notes`, `remembered`,
+With `--json` the chat reads a line and prints objects with a `type`: `proposal`, `confirmed` (with the key in `by`), `done`, `dropped`, `question`, `answer`, `cameras`, `pipelines`, `status`, `events`, `notes`, `remembered`,
 `costs` (of `/cost`: spent and limit, the days, the calls; those of `ask` and `chat` are your own, the agent's are at `GET /v1/cost` of its API), `trace` (an entry of `/trace`),
 `note`, `step` (what a model does: `thought`, `action`, `failure`, `plan`), `said` (its words beside a proposal), `failure` (with the exit code that `ask` would have).
 

@@ -11,6 +11,7 @@ use watchkeeper_store::{Options, SledStore, Store};
 use super::output::Output;
 use super::state_folder::state_folder;
 use crate::agent::TRACE_FOLDER;
+use crate::assistant::policy::Policy;
 use crate::dialogue::assist::{Parts, ToModel};
 use crate::language::Way;
 use crate::runtime_client::RuntimeClient;
@@ -58,6 +59,7 @@ pub(super) fn parts(
         model: opener(config),
         provider: config.llm.as_ref().map(|llm| llm.provider.clone()),
         home: state_folder().map_err(|failure| failure.sentence),
+        policy: Policy::of(&config.policy, channel),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
         channel,
         out: Arc::new(out.clone()),

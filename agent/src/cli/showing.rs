@@ -42,6 +42,11 @@ fn show(told: &Told<'_>, out: &Output) {
             }
         }
         Told::Question(question, here) => out.line(Assist::question(question, here).to_string()),
+        Told::Confirmed(permit) => out.line(format!(
+            "Confirmed by {}: {}.",
+            permit.key(),
+            permit.kind().name()
+        )),
         Told::Dropped => out.line("Put aside. Nothing was changed."),
         Told::Answer(text) => {
             let lines: Vec<String> = text.lines().map(words).collect();

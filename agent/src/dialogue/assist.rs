@@ -1,7 +1,7 @@
 //! The assistant with its hands: hears a text in how things are now, tells what came of it, carries out what was confirmed.
 //!
-//! Invariants: the only requests that change something are made in [`Assist::apply`], for an offer that a yes was said to; where offers are kept
-//! ([`Keeping`]), one is on the disk before it is shown, and gone from it before anything is done about it.
+//! Invariants: the only requests that change something are made in [`Assist::apply`], for an offer that a yes was said to, by a person or beforehand by the owner's policy; where offers are kept
+//! ([`Keeping`]), one that waits is on the disk before it is shown, and gone from it before anything is done about it.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,7 @@ use crate::assistant::conversation::{Conversation, Reply, Shown};
 use crate::assistant::difference::Difference;
 use crate::assistant::made::words;
 use crate::assistant::offer::Offer;
+use crate::assistant::policy::{Decision, Policy, Whose};
 use crate::assistant::situation::Situation;
 use crate::assistant::trace::Trace;
 use crate::assistant::waiting::{By, Waiting, WaitingError};
@@ -66,6 +67,8 @@ pub struct Parts {
     pub home: Result<PathBuf, String>,
     /// Who serves the model; absent where none is configured.
     pub provider: Option<String>,
+    /// What the owner confirmed beforehand on this channel.
+    pub policy: Policy,
     /// Folder of another trace that is shown with the own one: to a person that of the agent.
     pub other_trace: Option<PathBuf>,
     /// Which way requests come in.
@@ -102,6 +105,8 @@ pub struct Assist {
     plain: Plain,
     /// Whether what was heard last are a model's words.
     pub by_model: bool,
+    /// Whose words the question is about that waits for an answer, if any does.
+    asks_for: Whose,
     /// When requests are taken to be said; absent: now.
     pub at: Option<Timestamp>,
     /// Whether what the rules propose is tried before it is shown. What is confirmed beforehand is not: nobody looks at it.
@@ -150,6 +155,7 @@ impl Assist {
             conversation: Conversation::default(),
             plain,
             by_model: false,
+            asks_for: Whose::Persons,
             at: None,
             tries: true,
             earlier: VecDeque::new(),
@@ -201,6 +207,11 @@ impl Assist {
         self.note("request", || json!({"text": text}));
         self.by_model = false;
         let before = self.conversation.clone();
+        // An answer to what a model put into other words is heard together with those.
+        let mut whose = match before.question() {
+            Some(_) => self.asks_for,
+            None => Whose::Persons,
+        };
         let attached = std::mem::take(&mut self.attached);
         let mut by_model = None;
         if !attached.is_empty() {
@@ -232,10 +243,71 @@ impl Assist {
                 None => self.conversation = asked,
             }
         }
+        if self.by_model {
+            whose = Whose::Models;
+        }
+        self.asks_for = whose;
+        let waited = before.shown().is_some();
         self.try_out(&mut reply, before, &here).await;
         self.trace_reply(&reply);
+        let (reply, here) = self.by_policy(reply, whose, waited, here).await?;
         self.keep_exchange(text, &reply);
         Ok((reply, here))
+    }
+
+    /// Has an offer confirmed where the owner said so beforehand: it is shown as any other, with the key that says yes, and compared with what runs then. `waited`:
+    /// another one waited for a yes when the text was said.
+    async fn by_policy(
+        &mut self,
+        reply: Reply,
+        whose: Whose,
+        waited: bool,
+        here: Situation,
+    ) -> Result<(Reply, Situation), Failure> {
+        let Reply::Offer(offer) = &reply else {
+            return Ok((reply, here));
+        };
+        let permit = match self.parts.policy.decide(offer, whose) {
+            Decision::Confirmed(permit) => permit,
+            Decision::Asks(why) => {
+                let key = self.parts.policy.key();
+                self.note(
+                    "policy",
+                    || json!({"by": key, "decision": "asked", "sentence": why}),
+                );
+                return Ok((reply, here));
+            }
+        };
+        if waited {
+            self.say("the proposal before this is put aside");
+        }
+        self.forget_kept(&reply)?;
+        let sentence = format!("confirmed by {}: {}", permit.key(), permit.kind().name());
+        self.note("policy", || {
+            json!({
+                "by": permit.key(), "decision": "confirmed", "change": permit.kind().name(),
+                "request": offer.request, "sentence": sentence,
+            })
+        });
+        self.show_offer(offer, None, "");
+        self.parts.out.tell(Told::Confirmed(&permit));
+        let now = match self.situation().await {
+            Ok(now) => now,
+            Err(error) => {
+                // It was shown as confirmed and is kept nowhere: no later yes is to be about it.
+                self.conversation = Conversation::default();
+                return Err(error.into());
+            }
+        };
+        let reply = self.conversation.permitted(&permit, &self.plain, &now);
+        self.trace_reply(&reply);
+        Ok((reply, now))
+    }
+
+    /// What the owner confirmed beforehand on this channel.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.parts.policy
     }
 
     /// Has what the rules propose tried. `before` is the conversation as it was when the text was said: whoever gives up meanwhile is left in it, since nobody
@@ -279,7 +351,9 @@ impl Assist {
         let reply = self.work(&client, text, attached, routed, &here).await;
         let reply = reply.map_err(|why| Failure::new(Exit::Failed, why))?;
         self.by_model = true;
+        self.asks_for = Whose::Models;
         self.trace_reply(&reply);
+        let (reply, here) = self.by_policy(reply, Whose::Models, false, here).await?;
         self.keep_exchange(text, &reply);
         Ok((reply, here))
     }

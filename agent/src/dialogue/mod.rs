@@ -4,7 +4,7 @@
 //! [`working`] are the two ways in which a model helps, [`crate::coordinator`] chooses; [`told`] is what is said meanwhile, in the form that programs read.
 //!
 //! Invariants:
-//! - the only requests that change what the box does are made by [`Assist::tell`](assist::Assist::tell), for an offer that a yes was said to;
+//! - the only requests that change what the box does are made by [`Assist::tell`](assist::Assist::tell), for an offer that a yes was said to, by a person or beforehand by the owner's policy;
 //! - whoever listens is told the same: a terminal shows of it what a person reads, a program gets the objects.
 
 pub mod assist;

@@ -12,6 +12,7 @@ use watchkeeper_plain::intent::EventsWanted;
 use crate::assistant::costs::Cost;
 use crate::assistant::happened::Happened;
 use crate::assistant::offer::Offer;
+use crate::assistant::policy::Permit;
 use crate::assistant::situation::Situation;
 use crate::cli::exit::Failure;
 use crate::runtime_client::JournalRecord;
@@ -68,6 +69,8 @@ pub enum Told<'t> {
     Offer(&'t Offer, Option<&'t str>, &'t str),
     /// Something has to be known first.
     Question(&'t Question, &'t Situation),
+    /// The offer that was shown is confirmed, by what the owner of the box said beforehand.
+    Confirmed(&'t Permit),
     /// The offer from before still waits.
     Waits,
     /// What waited was put aside.
@@ -130,6 +133,9 @@ impl Told<'_> {
             }
             Self::Question(question, _) => {
                 json!({"type": "question", "text": question.text, "choices": question.choices})
+            }
+            Self::Confirmed(permit) => {
+                json!({"type": "confirmed", "by": permit.key(), "change": permit.kind().name()})
             }
             Self::Waits => {
                 json!({"type": "note", "message": "the proposal still waits for a yes or a no"})

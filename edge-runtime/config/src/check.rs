@@ -21,9 +21,9 @@ use crate::keys;
 use crate::layers::LoadRequest;
 use crate::raw::{Found, Read, parse_mode};
 use crate::{
-    AgentApiConfig, AgentConfig, Backend, ClientCert, Config, InferenceConfig, JournalConfig,
-    LeftOut, LlmConfig, MediaConfig, ModelsConfig, MqttConfig, PipelineDraft, RecordingsConfig,
-    SecretSource, TcpApiConfig,
+    AgentApiConfig, AgentConfig, Backend, ChangeKind, ClientCert, Config, InferenceConfig,
+    JournalConfig, LeftOut, LlmConfig, MediaConfig, ModelsConfig, MqttConfig, PipelineDraft,
+    PolicyConfig, RecordingsConfig, SecretSource, TcpApiConfig,
 };
 
 /// Folder of a user's own models below that of their data.
@@ -124,6 +124,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
                 .map(|minutes| Duration::from_secs(60 * minutes)),
         },
         agent_api,
+        policy: policy(&values),
         models: ModelsConfig {
             dir: values.path("models.dir"),
             own_dir: request.data_home.as_ref().map(|d| d.join(OWN_MODELS)),
@@ -589,6 +590,28 @@ fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<LlmConfig> 
 
 /// Name of the agent's socket, beside the runtime's.
 const AGENT_SOCKET: &str = "agent.sock";
+
+/// What is confirmed without asking. The words were checked with their keys; one that is written twice counts once.
+fn policy(values: &Values<'_>) -> PolicyConfig {
+    let list = |channel: &str| {
+        let key = format!("agent.policy.{channel}");
+        let items = values.found(&key).and_then(|found| found.value.as_array());
+        let mut kinds: Vec<ChangeKind> = items
+            .into_iter()
+            .flatten()
+            .filter_map(|item| ChangeKind::named(item.as_str()?))
+            .collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds
+    };
+    PolicyConfig {
+        ask: list("ask"),
+        chat: list("chat"),
+        local: list("local"),
+        remote: list("remote"),
+    }
+}
 
 fn agent_api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> AgentApiConfig {
     let runtime = values.path("runtime.socket").unwrap_or_default();

@@ -5,6 +5,8 @@
 
 use watchkeeper_contract::source::STALL_S;
 
+use crate::policy::ChangeKind;
+
 /// What a key holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
@@ -30,6 +32,8 @@ pub enum Kind {
     Mode,
     /// A list of texts, none of them empty.
     Texts,
+    /// A list of some of these words.
+    Words(&'static [&'static str]),
     /// Something with a structure of its own, checked later: a table or a list.
     Structure,
     /// A path of a file, or the structure itself.
@@ -104,6 +108,15 @@ pub const SECTIONS: &[Section] = &[
         effect: "The agent's own API ([agent-api.md](agent-api.md)): conversations in plain words, proposals, costs, notes, the trace. It is always \
                  served on a Unix socket; with `listen` over TCP too, for whoever has the token. A proposal that was made over TCP may be confirmed \
                  there, one that was made on the box only on the box.",
+    },
+    Section {
+        path: "agent.policy",
+        effect: "What is done without asking, for each way in which a request comes: nothing, unless a list here names it. There is no word for everything. It holds only \
+                 for what the rules read in a person's own words, as a whole, about one pipeline, and where nothing speaks against it: no warning of the engine, \
+                 nothing left out, nothing that was seen when it was tried. Whatever a model of language proposed or put into other words waits for a person's yes, \
+                 whatever stands here, since every model that works on a request has read names, pictures, events or notes that somebody else may have written. The proposal is shown all the same, \
+                 with a word by which key it was confirmed, and the trace has each decision. The changes: `pause` (until a time or for good), `resume`, \
+                 `deploy` (a new watch), `replace` (a watch becomes another one) and `stop` (a pipeline is gone).",
     },
     Section {
         path: "agent.heartbeat",
@@ -528,6 +541,34 @@ pub const KEYS: &[Key] = &[
         "Name of a systemd credential of the agent's service that holds the token, in place of `token_file`.",
     ),
     key(
+        "agent.policy.ask",
+        Kind::Words(ChangeKind::NAMES),
+        None,
+        "",
+        "Changes that `watchkeeper ask` does at once, such as `[\"resume\"]`. Left out: none, and `--yes` or `--confirm` does it.",
+    ),
+    key(
+        "agent.policy.chat",
+        Kind::Words(ChangeKind::NAMES),
+        None,
+        "",
+        "The same in `watchkeeper chat`. Left out: none.",
+    ),
+    key(
+        "agent.policy.local",
+        Kind::Words(ChangeKind::NAMES),
+        None,
+        "",
+        "The same for conversations over the socket of the agent's API. Left out: none.",
+    ),
+    key(
+        "agent.policy.remote",
+        Kind::Words(ChangeKind::NAMES),
+        None,
+        "",
+        "The same for conversations over TCP, for whoever shows the token. Left out: none.",
+    ),
+    key(
         "agent.heartbeat.minutes",
         Kind::Integer(15, 60),
         None,
@@ -848,6 +889,7 @@ pub fn allowed(kind: Kind) -> String {
         Kind::Choice(words) => words.join(", "),
         Kind::Mode => "octal permission bits as text, \"0600\" to \"0777\"".to_owned(),
         Kind::Texts => "a list of texts".to_owned(),
+        Kind::Words(words) => format!("a list of {}", words.join(", ")),
         Kind::Structure => "a table or a list".to_owned(),
         Kind::FileOrStructure => "a path of a JSON file, or a table".to_owned(),
     }

@@ -203,7 +203,9 @@ fn typed(path: &[&str], text: &str) -> Value {
             | Kind::Mode,
         ) => return Value::from(text.to_owned()),
         Some(Kind::Switch | Kind::Integer(..) | Kind::Number(..)) => text.trim().to_owned(),
-        Some(Kind::Texts | Kind::Structure | Kind::FileOrStructure) | None => text.to_owned(),
+        Some(Kind::Texts | Kind::Words(_) | Kind::Structure | Kind::FileOrStructure) | None => {
+            text.to_owned()
+        }
     };
     // A TOML value, or else plain text: the check that follows says what was wanted.
     toml::from_str::<Dict>(&format!("value = {literal}"))

@@ -19,6 +19,7 @@ mod error;
 pub mod keys;
 mod layers;
 mod lines;
+pub mod policy;
 mod raw;
 pub mod redact;
 pub mod sinks;
@@ -35,6 +36,7 @@ use watchkeeper_contract::source::SourceSpec;
 pub use channels::{ChannelConfig, ChannelKind};
 pub use error::{ConfigError, Origin};
 pub use layers::{BrokerLayers, ENV_PREFIX, LoadRequest, Override};
+pub use policy::{ChangeKind, PolicyConfig};
 pub use sinks::{HostRule, SecretSource, SinksConfig};
 
 /// Where the configuration is read from when nothing else is said.
@@ -79,6 +81,8 @@ pub struct Config {
     pub agent: AgentConfig,
     /// Where the agent serves its API.
     pub agent_api: AgentApiConfig,
+    /// What is confirmed without asking a person.
+    pub policy: PolicyConfig,
     /// Where models are found.
     pub models: ModelsConfig,
     /// The model of language; absent when no provider is named.

@@ -125,6 +125,7 @@ fn shown(kind: Kind, value: &Value) -> String {
         | Kind::Choice(_)
         | Kind::Mode
         | Kind::Texts
+        | Kind::Words(_)
         | Kind::Structure
         | Kind::FileOrStructure => text.chars().take(120).collect(),
     }
@@ -168,6 +169,16 @@ pub(crate) fn check(kind: Kind, value: &Value) -> Result<(), &'static str> {
             };
             let is_text = |v: &Value| v.as_str().is_some_and(|t| !t.trim().is_empty());
             items.iter().all(is_text)
+        }
+        Kind::Words(words) => {
+            let Value::Array(_, items) = value else {
+                return Err("must be a list");
+            };
+            let is_known = |v: &Value| v.as_str().is_some_and(|t| words.contains(&t));
+            if !items.iter().all(is_known) {
+                return Err("names something else");
+            }
+            true
         }
         Kind::Structure => is_table || matches!(value, Value::Array(..)),
         Kind::FileOrStructure => is_table || text.is_some_and(|t| !t.trim().is_empty()),

@@ -119,6 +119,41 @@ fn the_agents_socket_stands_beside_the_runtimes() {
 }
 
 #[test]
+fn nothing_is_confirmed_without_asking_but_what_a_list_names() {
+    use watchkeeper_config::ChangeKind::{Pause, Resume, Stop};
+    assert_eq!(Case::new("").load().unwrap().policy, Default::default());
+    let case = Case::new("[agent.policy]\nchat = [\"resume\", \"pause\", \"resume\"]\n");
+    let policy = case.load().unwrap().policy;
+    assert_eq!(policy.chat, [Pause, Resume]);
+    assert!(policy.ask.is_empty() && policy.local.is_empty() && policy.remote.is_empty());
+    let variable = Case::new("").env("WATCHKEEPER_AGENT__POLICY__LOCAL", "[\"stop\"]");
+    assert_eq!(variable.load().unwrap().policy.local, [Stop]);
+    let words = "allowed: a list of pause, resume, deploy, replace, stop";
+    for (line, value, problem) in [
+        ("ask = [\"all\"]", "[\"all\"]", "names something else"),
+        ("ask = \"pause\"", "\"pause\"", "must be a list"),
+        ("ask = [\"Pause\"]", "[\"Pause\"]", "names something else"),
+    ] {
+        let errors = Case::new(&format!("[agent.policy]\n{line}\n"))
+            .load()
+            .unwrap_err();
+        let told = errors[0].to_string();
+        let expected = format!("agent.policy.ask = {value}: {problem}; {words} (");
+        assert!(told.starts_with(&expected), "{told}");
+    }
+    let errors = Case::new("[agent.policy]\nmqtt = [\"pause\"]\n")
+        .load()
+        .unwrap_err();
+    assert!(
+        errors[0]
+            .to_string()
+            .contains("unknown key; allowed: ask, chat, local, remote"),
+        "{}",
+        errors[0]
+    );
+}
+
+#[test]
 fn the_agents_api_is_served_over_tcp_only_to_this_box_and_only_with_a_token() {
     let case = |keys: &str| Case::new(&format!("[agent.api]\n{keys}")).load();
     let token = "token_file = \"t\"\n";

@@ -66,6 +66,8 @@ fn check(config: &Config, input: &[u8]) {
     assert!(config.agent_api.socket != config.runtime_socket);
     let tcp = config.agent_api.tcp.as_ref();
     assert!(tcp.is_none_or(|tcp| tcp.listen.ip().is_loopback()));
+    let lists = config.policy.lists();
+    assert!(lists.iter().all(|(_, kinds)| kinds.is_sorted()));
     assert!(config.sources.windows(2).all(|w| w[0].id < w[1].id));
     assert!(config.pipelines.windows(2).all(|w| w[0].id < w[1].id));
     for pipeline in &config.pipelines {

@@ -507,6 +507,61 @@ fn a_model_that_says_yes_in_the_persons_place_confirms_nothing() -> anyhow::Resu
     site.model.kept_its_contract()
 }
 
+/// The widest policy that can be written.
+const WIDEST: &str = "[agent.policy]\nask = [\"pause\", \"resume\", \"deploy\", \"replace\", \"stop\"]\nchat = [\"pause\", \"resume\", \"deploy\", \"replace\", \"stop\"]\n";
+
+/// Every decision of the policy was to ask, because a model had a word in it.
+fn only_asked(site: &Site, times: usize) -> anyhow::Result<()> {
+    let decisions = site.traced("policy")?;
+    ensure!(decisions.len() == times, "{decisions:#?}");
+    for entry in &decisions {
+        ensure!(
+            entry["of"]["decision"] == "asked"
+                && entry["of"]["sentence"]
+                    .to_string()
+                    .contains("a model had a word in it"),
+            "{entry:#}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn the_widest_policy_confirms_nothing_that_a_model_had_a_word_in() -> anyhow::Result<()> {
+    let house = House::new()?;
+    let before = house.state()?;
+    let rewords = |request: &str| says(&json!({"request": request, "left_out": []}));
+    // What stands on a sign makes a model stop what it can, by its tools.
+    let mut steps = vec![calls(&[("get_snapshot", json!({"camera": "sign"}))])];
+    steps.extend(obeys(&house));
+    let site = Site::beside(&house.bench, WIDEST, &steps)?;
+    let (code, objects, errors) = ask_json(&site.bench, &["Was steht auf dem Schild?", "--think"])?;
+    ensure!(code == 0, "{errors}");
+    last(&objects, "proposal")?;
+    only_asked(&site, 1)?;
+    nothing_changed(&site, &house, &before)?;
+    site.model.kept_its_contract()?;
+    // Or by words that the rules understand: whole, and with a question in between whose answer is the person's own.
+    let steps = [
+        rewords("stop watch"),
+        rewords("stop everything"),
+        rewords("Tell me when anything appears"),
+    ];
+    let site = Site::beside(&house.bench, WIDEST, &steps)?;
+    let lines =
+        "Was steht auf dem Schild?\nno\nUnd auf dem anderen?\nno\nUnd auf dem da?\nstreet\nno\n";
+    let said = chat(&site.bench, lines)?;
+    ensure!(
+        types(&said).iter().filter(|t| **t == "proposal").count() == 3,
+        "{said:#?}"
+    );
+    ensure!(!types(&said).contains(&"confirmed"), "{said:#?}");
+    last(&said, "question")?;
+    only_asked(&site, 3)?;
+    nothing_changed(&site, &house, &before)?;
+    site.model.kept_its_contract()
+}
+
 /// What a drawn-up answer is told as: to be refused, or its outcome for the event that may be lowered and for the one that may not.
 struct Answer {
     what: &'static str,

@@ -207,7 +207,7 @@ pub(super) async fn end(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Says something: a request, the answer to a question, `yes` or `no`. With `Accept: text/event-stream` the answer is the stream of what comes of it,
+/// Says something: a request, the answer to a question, `yes` or `no`, or a short command as in the chat (`/status`, `/streams`, `/stop`, `/pause`, `/resume`, `/events`, `/memory`, `/think`, `/plan`, `/cost`, `/trace`, `/help`). With `Accept: text/event-stream` the answer is the stream of what comes of it,
 /// up to its event `end`; otherwise it is the number after which `events` and `events/stream` have it. It is worked on whether somebody follows or
 /// not. One message at a time: while one is worked on the next is refused with 409.
 #[utoipa::path(post, path = "/conversations/{id}/messages", tag = "conversations",
@@ -308,8 +308,8 @@ pub(super) struct StreamQuery {
 
 /// What happens in a conversation after a number, as server-sent events: `id` is the number, `data` an object with its `type`, `seq` and `turn`. The types:
 /// `heard` (the words), `busy` (what is waited for), `note`, `step` (a model thinks, uses a tool, fails, plans; long arguments are cut), `cost` (of the
-/// model so far), `question` (waits for an answer), `proposal` (with the difference to what runs, what was seen when it was `tried`, and its `id`; waits for a yes), `said` and `answer`,
-/// `cameras`, `pipelines`, `status`, `events`, `remembered`, `dropped`, `done` (a change was made), `failure`, and `end` of a message with what is
+/// model so far), `question` (waits for an answer), `proposal` (with the difference to what runs, what was seen when it was `tried`, and its `id`; waits for a yes), `confirmed` (it does not: `[agent.policy]` says so, by the key in `by`), `said` and `answer`,
+/// `cameras`, `pipelines`, `status`, `events`, `event`, `notes`, `costs`, `trace`, `remembered`, `dropped`, `done` (a change was made), `failure`, and `end` of a message with what is
 /// waited for now. The stream ends with the conversation.
 #[utoipa::path(get, path = "/conversations/{id}/events/stream", tag = "conversations",
     params(("id" = String, Path, description = "Id of the conversation"), StreamQuery),

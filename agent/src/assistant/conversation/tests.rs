@@ -65,6 +65,41 @@ fn watched() -> Situation {
 }
 
 #[test]
+fn a_permit_is_for_the_offer_that_it_was_given_for_and_what_runs_is_compared_as_on_a_yes() {
+    use watchkeeper_config::{ChangeKind, PolicyConfig};
+
+    use super::super::policy::{Decision, Policy, Whose};
+    use crate::setter::gate::Channel;
+
+    let config = PolicyConfig {
+        chat: ChangeKind::ALL.to_vec(),
+        ..PolicyConfig::default()
+    };
+    let policy = Policy::of(&config, Channel::Chat);
+    let permit = |offer: &Offer| match policy.decide(offer, Whose::Persons) {
+        Decision::Confirmed(permit) => permit,
+        Decision::Asks(why) => panic!("{why}"),
+    };
+    let here = situation();
+    let mut talk = Conversation::default();
+    let first = permit(&offer(hear(&mut talk, COUNT, &here)));
+    let other = "count cars on camera dock";
+    offer(hear(&mut talk, other, &here));
+    assert_eq!(talk.permitted(&first, &PLAIN, &here), Reply::NothingWaits);
+    assert_eq!(talk.shown().unwrap().request, other, "it goes on waiting");
+
+    let shown = offer(hear(&mut talk, COUNT, &here));
+    let applied = applied(talk.permitted(&permit(&shown), &PLAIN, &here));
+    assert_eq!(applied.mark(), shown.mark());
+    assert!(talk.shown().is_none());
+
+    let shown = offer(hear(&mut talk, COUNT, &here));
+    let meanwhile = after(&shown, here);
+    let reply = talk.permitted(&permit(&shown), &PLAIN, &meanwhile);
+    assert!(!matches!(reply, Reply::Apply(_)), "{reply:#?}");
+}
+
+#[test]
 fn what_was_seen_in_a_trial_stays_with_the_offer_and_makes_no_other_one_of_it() {
     let here = situation();
     let mut talk = Conversation::default();

@@ -36,7 +36,16 @@ pub(super) async fn run(
     };
     let mut lines = Lines::open(history, out.is_json());
     if lines.is_terminal() {
-        out.line("Say what to watch, or what you want to know; /help has examples, /quit ends. Nothing is changed before you say yes.");
+        let policy = chat.assist.policy();
+        let but = match policy.is_empty() {
+            true => String::new(),
+            false => format!(
+                " ({} does without: {})",
+                policy.key(),
+                policy.names().join(", ")
+            ),
+        };
+        out.line(format!("Say what to watch, or what you want to know; /help has examples, /quit ends. Nothing is changed before you say yes{but}."));
     }
     while !out.is_closed() {
         if lines.is_terminal() {

@@ -1,0 +1,135 @@
+//! What the owner confirmed beforehand (`[agent.policy]`) on the real programs: it is done at once, told and traced; everything else waits for a yes.
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use watchkeeper_tests::agent_api::Api;
+use watchkeeper_tests::daemons::{Bench, Process};
+use watchkeeper_tests::person::{ask_json, chat, command, types};
+use watchkeeper_tests::scene::{STREET, deploy};
+
+/// A box with one pipeline, `watch`, and this policy.
+fn house(policy: &str) -> anyhow::Result<(Bench, Process)> {
+    let bench = Bench::new(&format!(
+        "[sources.street]\nuri = {STREET:?}\n[agent.policy]\n{policy}"
+    ))?;
+    let runtime = bench.runtime()?;
+    deploy(&bench)?;
+    Ok((bench, runtime))
+}
+
+/// The name of the one pipeline, and whether it is paused.
+fn runs(bench: &Bench) -> anyhow::Result<(String, bool)> {
+    let all = bench.get("/v1/pipelines")?;
+    let one = all.get(0).with_context(|| all.to_string())?;
+    let name = one["spec"]["id"].as_str().context("a name")?;
+    Ok((name.to_owned(), one["spec"]["paused"] == json!(true)))
+}
+
+/// The decisions that the trace has: by which key, what came of it.
+fn decisions(bench: &Bench) -> anyhow::Result<Vec<(String, String)>> {
+    let out = command(bench)?
+        .args(["trace", "--json", "--limit", "500"])
+        .output()?;
+    let text = String::from_utf8(out.stdout)?;
+    let entries = text.lines().map(serde_json::from_str::<Value>);
+    let entries: Vec<Value> = entries.collect::<Result<_, _>>()?;
+    let policy = entries.iter().filter(|entry| entry["what"] == "policy");
+    let word = |entry: &Value, name: &str| entry["of"][name].as_str().unwrap_or("–").to_owned();
+    Ok(policy
+        .map(|entry| (word(entry, "by"), word(entry, "decision")))
+        .collect())
+}
+
+#[test]
+fn what_the_list_of_the_chat_names_is_done_at_once_and_the_rest_waits() -> anyhow::Result<()> {
+    let (bench, _runtime) = house("chat = [\"pause\", \"resume\"]\n")?;
+    let (name, _) = runs(&bench)?;
+    let said = chat(&bench, &format!("/pause {name}\n"))?;
+    ensure!(
+        types(&said) == ["proposal", "confirmed", "done"],
+        "{said:#?}"
+    );
+    ensure!(
+        said[1] == json!({"type": "confirmed", "by": "agent.policy.chat", "change": "pause"}),
+        "{}",
+        said[1]
+    );
+    ensure!(runs(&bench)?.1, "it is paused");
+    let said = chat(&bench, &format!("resume {name}\nstop {name}\n"))?;
+    ensure!(
+        types(&said) == ["proposal", "confirmed", "done", "proposal"],
+        "{said:#?}"
+    );
+    ensure!(runs(&bench)? == (name.clone(), false), "the stop waits");
+    let told = |decision: &str| ("agent.policy.chat".to_owned(), decision.to_owned());
+    ensure!(
+        decisions(&bench)? == [told("confirmed"), told("confirmed"), told("asked")],
+        "{:?}",
+        decisions(&bench)?
+    );
+    // Another channel has a list of its own, and none was written.
+    let (code, objects, errors) = ask_json(&bench, &[&format!("pause {name}")])?;
+    ensure!(
+        code == 0 && types(&objects) == ["proposal"],
+        "{errors} {objects:#?}"
+    );
+    ensure!(!runs(&bench)?.1);
+    Ok(())
+}
+
+#[test]
+fn a_request_over_the_api_goes_by_the_list_of_its_own_way_in() -> anyhow::Result<()> {
+    let (bench, _runtime) = house("local = [\"pause\"]\nremote = []\n")?;
+    let _agent = bench.agent()?;
+    let api = Api::on(&bench).up()?;
+    let (name, _) = runs(&bench)?;
+    let talk = api.conversation()?;
+    // What waits is put aside by the next request, also where that needs no yes.
+    let said = api.say(&talk, &format!("stop {name}"))?;
+    ensure!(
+        types(&said).contains(&"proposal") && !types(&said).contains(&"confirmed"),
+        "{said:#?}"
+    );
+    let said = api.say(&talk, &format!("/pause {name}"))?;
+    let came: Vec<&str> = types(&said)
+        .into_iter()
+        .filter(|t| !["heard", "busy", "note"].contains(t))
+        .collect();
+    ensure!(
+        came == ["proposal", "confirmed", "done", "end"],
+        "{said:#?}"
+    );
+    ensure!(
+        said.last()
+            .is_some_and(|end| end["waits"]["for"] == "nothing"),
+        "{said:#?}"
+    );
+    ensure!(runs(&bench)?.1, "it is paused");
+    let waiting = api.json("GET", "/v1/proposals", None)?;
+    ensure!(waiting == json!([]), "{waiting}");
+    let trace = api.json("GET", "/v1/trace?limit=200", None)?;
+    let trace = trace.as_array().context("entries")?;
+    let by_policy = trace.iter().any(|entry| {
+        entry["what"] == "policy"
+            && entry["of"]["by"] == "agent.policy.local"
+            && entry["of"]["decision"] == "confirmed"
+    });
+    ensure!(by_policy, "{trace:#?}");
+    Ok(())
+}
+
+#[test]
+fn a_list_that_names_something_else_is_refused_with_what_it_may_name() -> anyhow::Result<()> {
+    let bench = Bench::new("[agent.policy]\nchat = [\"everything\"]\n")?;
+    let out = command(&bench)?.args(["config", "check"]).output()?;
+    let told =
+        String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
+    ensure!(!out.status.success(), "{told}");
+    for part in [
+        "agent.policy.chat = [\"everything\"]",
+        "a list of pause, resume, deploy, replace, stop",
+    ] {
+        ensure!(told.contains(part), "no {part}: {told}");
+    }
+    Ok(())
+}
