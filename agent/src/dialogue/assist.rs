@@ -3,7 +3,6 @@
 //! Invariants: the only requests that change something are made in [`Assist::apply`], for an offer that a yes was said to, by a person or beforehand by the owner's policy; where offers are kept
 //! ([`Keeping`]), one that waits is on the disk before it is shown, and gone from it before anything is done about it.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +30,7 @@ use crate::assistant::difference::Difference;
 use crate::assistant::made::words;
 use crate::assistant::offer::Offer;
 use crate::assistant::policy::{Decision, Policy, Whose};
+use crate::assistant::recollection::Recollection;
 use crate::assistant::situation::Situation;
 use crate::assistant::trace::Trace;
 use crate::assistant::waiting::{By, Waiting, WaitingError};
@@ -111,8 +111,8 @@ pub struct Assist {
     pub at: Option<Timestamp>,
     /// Whether what the rules propose is tried before it is shown. What is confirmed beforehand is not: nobody looks at it.
     pub tries: bool,
-    /// What was said and came of it, the oldest first.
-    earlier: VecDeque<Value>,
+    /// What was said and came of it.
+    earlier: Recollection,
     /// Pictures that the next request comes with.
     attached: Vec<(String, Bytes)>,
     /// A model's work that is over and not handed over yet.
@@ -136,10 +136,6 @@ impl std::fmt::Debug for Assist {
 pub const MAX_ATTACHED: usize = 4;
 /// Largest picture, in bytes.
 pub const MAX_PICTURE: u64 = 16 << 20;
-/// Exchanges that a model is told of: a later request may be about them.
-const EARLIER: usize = 6;
-/// Longest part of one that it is told, in characters.
-const TOLD: usize = 3_000;
 
 impl Assist {
     /// An assistant that nothing was said to yet.
@@ -158,7 +154,7 @@ impl Assist {
             asks_for: Whose::Persons,
             at: None,
             tries: true,
-            earlier: VecDeque::new(),
+            earlier: Recollection::default(),
             attached: Vec::new(),
             unsettled: None,
             keeping: None,
@@ -551,7 +547,7 @@ impl Assist {
             routed,
             channel: self.parts.channel,
             attached,
-            earlier: self.earlier.iter().cloned().collect(),
+            earlier: self.earlier.told(),
         };
         let (end, ahead) = working.run(request).await?;
         self.unsettled = Some(ahead);
@@ -579,25 +575,8 @@ impl Assist {
 
     /// Keeps what was said and what came of it, for a later request that is about it.
     fn keep_exchange(&mut self, text: &str, reply: &Reply) {
-        let came = match reply {
-            Reply::Offer(offer) | Reply::Anew(offer) => json!({"proposed": cut(&offer.view())}),
-            Reply::Unsound(_, why) => json!({"could_not_be_confirmed": why}),
-            Reply::Apply(offer) => json!({"confirmed_and_done": offer.proposal.understood}),
-            Reply::Ask(question) => json!({"asked_back": question.text}),
-            Reply::Answer(text) => json!({"answered": cut(&Value::from(text.as_str()))}),
-            Reply::Dropped => json!("the person said no"),
-            Reply::Look(_)
-            | Reply::Remember(..)
-            | Reply::See(_)
-            | Reply::Unknown(_)
-            | Reply::TooLong(_)
-            | Reply::NothingWaits
-            | Reply::Silence => return,
-        };
-        self.earlier
-            .push_back(json!({"person": text, "came_of_it": came}));
-        while self.earlier.len() > EARLIER {
-            self.earlier.pop_front();
+        if let Some(line) = self.earlier.add(text, reply) {
+            self.note("summarised", || json!({"text": line}));
         }
     }
 
@@ -1016,13 +995,4 @@ fn at_fault(flaws: Vec<Flaw>) -> Failure {
 
 fn unkept(error: MemoryError) -> Failure {
     Failure::new(Exit::Failed, error.to_string())
-}
-
-/// JSON as a model is told of it: all of it, or its beginning as text.
-fn cut(value: &Value) -> Value {
-    let text = value.to_string();
-    if text.chars().count() <= TOLD {
-        return value.clone();
-    }
-    Value::from(text.chars().take(TOLD).collect::<String>())
 }

@@ -52,7 +52,7 @@ pub struct Request<'r> {
     pub channel: Channel,
     /// Pictures that came with them.
     pub attached: Vec<(String, Bytes)>,
-    /// What was said and done before.
+    /// What was said and done before; `null` where nothing was.
     pub earlier: Value,
 }
 

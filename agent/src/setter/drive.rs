@@ -19,6 +19,7 @@ use super::ahead::{Ahead, AheadError};
 use super::brief::Brief;
 use super::facts::Fact;
 use super::hands::Hands;
+use super::room::{self, Room};
 use super::tool::{Given, Outcome};
 use super::turn::{End, Next, Record, refusal};
 use crate::assistant::trace::Trace;
@@ -125,9 +126,30 @@ impl Driver<'_> {
         last: bool,
         seen: &mut (dyn FnMut(Seen<'_>) + Send),
     ) -> Result<(), Stopped> {
+        let (prompt, most) = (job.prompt(ahead.turn.talk()), job.room(MAX_OUTPUT));
+        // The first question is never too long for its own sake: where it has no room, the sentence about the budget says so.
+        let room = match ahead.turn.spent().asks {
+            0 => Room::Enough,
+            _ => room::ask(prompt, most),
+        };
+        if room != Room::Enough {
+            self.note("little_room", || {
+                json!({
+                    "turn": ahead.turn.head().id, "tokens": prompt, "most": most,
+                    "sentence": match room {
+                        Room::None => "the conversation has no room for another call",
+                        Room::Enough | Room::ForAnAnswer => "the conversation has room for an answer, and for no further tool",
+                    },
+                })
+            });
+        }
+        if room == Room::None {
+            let end = Box::new(ahead.turn.full(prompt, most));
+            return Ok(ahead.note(Record::Ended { end })?);
+        }
         seen(Seen::Asking);
         let mut ask = Ask::new(MAX_OUTPUT);
-        if last {
+        if last || room == Room::ForAnAnswer {
             ask = ask.choice(ToolChoice::Never);
         }
         let (_, before) = job.spent();
@@ -155,6 +177,14 @@ impl Driver<'_> {
                 self.note("model_away", || {
                     json!({"turn": ahead.turn.head().id, "sentence": error.to_string(), "usd": cost.dollars()})
                 });
+                // Longer by the provider's count than by ours: the same end as by ours.
+                if let LlmError::Failed { fault, .. } = &error
+                    && matches!(fault.kind, FaultKind::ContextFull | FaultKind::TooLarge)
+                    && ahead.turn.spent().asks > 0
+                {
+                    let end = Box::new(ahead.turn.full(prompt, most));
+                    return Ok(ahead.note(Record::Ended { end })?);
+                }
                 return Err(error.into());
             }
         };

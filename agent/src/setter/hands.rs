@@ -49,7 +49,7 @@ pub struct Hands {
     pub pictures: Option<PathBuf>,
     /// Pictures that the person gave, each with its name.
     pub attached: Vec<(String, Bytes)>,
-    /// What was said and done before in this conversation, as JSON.
+    /// What was said and done before in this conversation, as JSON; `null` where nothing was ([`crate::assistant::recollection`]).
     pub earlier: Value,
     /// The time that it is taken for; `None`: the clock's.
     pub at: Option<Timestamp>,

@@ -8,7 +8,7 @@
 //!   where it only looks ([`Turn::resumed`]);
 //! - calls of an answer that did not stop for them are never run;
 //! - it ends: after as many calls of the model as its blueprint allows, at most [`MAX_ASKS`], the last of which may not use a tool; or after the call
-//!   by which its money was spent.
+//!   by which its money was spent; or where what was said has no room any more ([`super::room`]). Nothing that was said is taken back or made shorter.
 //!
 //! Sans-IO. Not here: who writes the records, who asks the model, who runs a tool.
 
@@ -389,6 +389,22 @@ impl Turn {
                 why: "the model came to no answer".to_owned(),
             },
             _ => End::Answer { text },
+        }
+    }
+
+    /// How it ends where a prompt of so many tokens is more than the most that one may have: with what was put up, else with why.
+    #[must_use]
+    pub fn full(&self, prompt: u64, most: u64) -> End {
+        match self.facts.made(&self.model) {
+            Some(made) => End::Proposal {
+                made: Box::new(made),
+                text: String::new(),
+            },
+            None => End::Nothing {
+                why: format!(
+                    "the request has grown to {prompt} tokens and one call may have {most}; ask for less at once, or raise `tokens_per_call` of [llm]"
+                ),
+            },
         }
     }
 

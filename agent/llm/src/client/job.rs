@@ -105,6 +105,20 @@ impl Job {
         (self.usage, self.cost)
     }
 
+    /// Tokens of the prompt that it would see, by the estimate that its budget goes by.
+    #[must_use]
+    pub fn prompt(&self, conversation: &Conversation) -> u64 {
+        estimate::prompt(conversation, &self.model)
+    }
+
+    /// Most tokens that a prompt may have where the answer may have `output`: what the model takes, and what one call may have.
+    #[must_use]
+    pub fn room(&self, output: u32) -> u64 {
+        let output = u64::from(output.min(self.model.max_output));
+        let allowed = self.client.0.ledger.limits().tokens_per_call;
+        self.model.context.min(allowed).saturating_sub(output)
+    }
+
     /// Asks the model to go on with `conversation`. Failed attempts are made again as the policy says; `shown` sees what comes.
     ///
     /// # Errors

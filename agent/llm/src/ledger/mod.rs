@@ -53,6 +53,12 @@ impl Ledger {
         Ok(Self { store, state })
     }
 
+    /// What may be spent.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.state.lock().limits()
+    }
+
     /// Books a call that is about to be made. The ticket is to be settled; one that never is, is counted in full.
     ///
     /// # Errors

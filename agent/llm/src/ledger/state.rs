@@ -180,6 +180,10 @@ pub struct Report {
 }
 
 impl State {
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
+    }
+
     fn advance(&mut self, now: Instant, wall: Wall) {
         let before = self.head.clock.ms();
         let moved = self.head.clock.advance(now, wall);

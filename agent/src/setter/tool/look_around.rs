@@ -5,6 +5,7 @@ use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use watchkeeper_contract::model::ModelState;
+use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_memory::Query;
 use watchkeeper_plain::intent::EventsWanted;
 
@@ -63,9 +64,14 @@ async fn overview(given: Given<'_>) -> Result<Outcome, String> {
         "latest_events": events,
         "notes": notes(given),
         "pictures_of_the_person": attached,
-        "earlier": hands.earlier,
     });
-    Ok(Outcome::json(&whole))
+    let mut outcome = Outcome::json(&whole);
+    // A part of its own: the overview is cut where it is too long, and must not lose what runs to what was said.
+    if !hands.earlier.is_null() {
+        let earlier = json!({"earlier": hands.earlier}).to_string();
+        outcome.parts.push(UserPart::Text(earlier));
+    }
+    Ok(outcome)
 }
 
 /// The models that are here, in few words.
