@@ -63,7 +63,9 @@ pub fn balance(report: &Report, requests: &[Value]) -> anyhow::Result<()> {
 }
 
 /// What the model charged, in our words.
-fn usage(charged: &Value) -> Usage {
+/// What a model noted that it charged for a request.
+#[must_use]
+pub fn usage(charged: &Value) -> Usage {
     let tokens = |at: &str| charged.pointer(at).and_then(Value::as_u64).unwrap_or(0);
     Usage {
         input: tokens("/input_tokens"),

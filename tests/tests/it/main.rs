@@ -2,6 +2,7 @@
 //! link and some hundred megabytes of disk.
 
 mod agent_api;
+mod agent_cost;
 mod api_document;
 mod bad_input;
 mod bare_box;
