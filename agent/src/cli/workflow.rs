@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
@@ -38,10 +39,16 @@ pub(in crate::cli) fn one_line(error: &WorkflowError) -> String {
 
 /// `watchkeeper workflow validate`. Its JSON is one [`ValidateReport`], whether the definition compiles or not.
 pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {
-    let text = bounded::read(file).map_err(|e| unread(file, &e))?;
-    let report = match serde_json::from_str(&text) {
-        Ok(definition) => validate(&definition),
-        Err(e) => not_json(&e),
+    let report = match bounded::read(file) {
+        Ok(text) => match serde_json::from_str(&text) {
+            Ok(definition) => validate(&definition),
+            Err(e) => no_definition(format!("the file is not JSON: {e}")),
+        },
+        // It is there, and no definition.
+        Err(e) if matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::FileTooLarge) => {
+            no_definition(e.to_string())
+        }
+        Err(e) => return Err(unread(file, &e)),
     };
     out.object(&report);
     if report.ok {
@@ -148,15 +155,15 @@ fn unread(file: &Path, why: &dyn Display) -> Failure {
     Failure::input(format!("can't read {}: {why}", file.display()))
 }
 
-/// A file that is no JSON, in the class Roboflow's compiler has for it.
-fn not_json(error: &serde_json::Error) -> ValidateReport {
+/// A file that holds no definition, in the class Roboflow's compiler has for it.
+fn no_definition(message: String) -> ValidateReport {
     ValidateReport {
         ok: false,
         errors: vec![WorkflowError {
             class: "WorkflowDefinitionError".to_owned(),
             step: None,
             property: None,
-            message: format!("the file is not JSON: {error}"),
+            message,
             allowed: Vec::new(),
             nearest: None,
         }],
