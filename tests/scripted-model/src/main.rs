@@ -1,12 +1,13 @@
-//! `watchkeeper-scripted-model --port PORT --scenario FILE`: the scripted model as a program of its own, to be configured as a provider's base URL.
+//! `watchkeeper-scripted-model --port PORT --scenario FILE`: the scripted model as a program of its own, to be configured as a provider's base URL, whichever
+//! of its protocols the provider speaks.
 //! With `--exchange DIR` each request that the scenario has no step for is put into DIR, and the answer is what is put there.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use clap::Parser;
-use watchkeeper_scripted_model::{Script, Server, Settings};
+use clap::{Parser, ValueEnum};
+use watchkeeper_scripted_model::{Guise, Script, Server, Settings};
 
 /// Plays a language model from a script or through files, in the provider's own protocol, on the loopback interface.
 #[derive(Debug, Parser)]
@@ -20,12 +21,21 @@ struct Args {
     /// Folder in which requests are put as NNNN.request.json, after the scenario's steps, and answers are waited for as NNNN.reply.json.
     #[arg(long, value_name = "DIR")]
     exchange: Option<PathBuf>,
+    /// Whose server it is, where the path of a request does not say it: /v1/messages is Claude's, and Ollama serves it too.
+    #[arg(long = "as", value_name = "WHOSE", value_enum)]
+    guise: Option<Whose>,
     /// Key that is accepted; without it any is.
     #[arg(long)]
     key: Option<String>,
     /// File that every request is noted in with its answer's status and usage, one JSON object a line.
     #[arg(long)]
     requests: Option<PathBuf>,
+}
+
+/// See [`Guise`].
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Whose {
+    Ollama,
 }
 
 #[tokio::main]
@@ -39,6 +49,7 @@ async fn main() -> anyhow::Result<()> {
         port: args.port,
         key: args.key,
         script,
+        guise: args.guise.map(|Whose::Ollama| Guise::Ollama),
         exchange: args.exchange,
     })
     .await?;

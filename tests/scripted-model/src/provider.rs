@@ -13,6 +13,10 @@ pub(crate) struct Refused {
     /// The provider's word for the kind of fault.
     pub(crate) kind: &'static str,
     pub(crate) message: String,
+    /// The provider's word for the very fault, where it has two.
+    pub(crate) code: Option<&'static str>,
+    /// The member that it is about, where the provider names it.
+    pub(crate) param: Option<String>,
     /// Whether the request broke the contract; a wrong key does not.
     pub(crate) is_violation: bool,
 }
@@ -23,11 +27,31 @@ impl Refused {
             status,
             kind,
             message: message.into(),
+            code: None,
+            param: None,
             is_violation: true,
         }
     }
 
-    /// 400 with this message, in Claude's words.
+    /// With this code.
+    pub(crate) fn code(mut self, code: &'static str) -> Self {
+        self.code = Some(code);
+        self
+    }
+
+    /// About this member.
+    pub(crate) fn about(mut self, param: impl Into<String>) -> Self {
+        self.param = Some(param.into());
+        self
+    }
+
+    /// No violation: the caller could not know better.
+    pub(crate) fn forgiven(mut self) -> Self {
+        self.is_violation = false;
+        self
+    }
+
+    /// 400 with this message, in the words of Claude and of OpenAI.
     pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self::new(400, "invalid_request_error", message)
     }
@@ -40,6 +64,8 @@ pub(crate) enum Form {
     Whole,
     /// As server-sent events.
     Events,
+    /// As lines of JSON.
+    Lines,
 }
 
 impl Form {
@@ -47,13 +73,14 @@ impl Form {
         match self {
             Self::Whole => "application/json",
             Self::Events => "text/event-stream; charset=utf-8",
+            Self::Lines => "application/x-ndjson",
         }
     }
 
     /// What may come before an answer and means nothing in it: while somebody thinks, a connection is not to look dead.
     pub(crate) const fn idle(self) -> &'static [u8] {
         match self {
-            Self::Whole => b"\n",
+            Self::Whole | Self::Lines => b"\n",
             Self::Events => b": thinking\n\n",
         }
     }

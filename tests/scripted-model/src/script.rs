@@ -59,8 +59,10 @@ pub enum Fault {
         #[serde(default)]
         retry_after: Option<String>,
     },
-    /// 529.
+    /// Too many for everybody: 529 or 503, as the provider says it.
     Overloaded,
+    /// The account has no money left.
+    OutOfCredit,
     /// Any status with any body, as a proxy may answer.
     Status {
         /// HTTP status.

@@ -14,14 +14,24 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::claude::Claude;
+use crate::claude::{Claude, Dialect};
 use crate::exchange::{Asked, Exchange};
+use crate::gemini::Gemini;
 use crate::http::{self, Answer, End, Request};
+use crate::ollama::Ollama;
+use crate::openai::Openai;
 use crate::provider::{Form, Provider, Refused};
 use crate::script::{Script, Step};
 
 /// Silence after which whoever asked is shown that its connection lives.
 const SILENCE: Duration = Duration::from_secs(5);
+
+/// Whose server it is, where a path alone does not say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guise {
+    /// Ollama: `/v1/messages` is answered as it answers there, and nothing but that and `/api/chat` is served.
+    Ollama,
+}
 
 /// What a server is started with.
 #[derive(Debug, Default)]
@@ -32,6 +42,8 @@ pub struct Settings {
     pub key: Option<String>,
     /// What it says first.
     pub script: Script,
+    /// Whose server it is; absent: whose protocol the path of a request belongs to.
+    pub guise: Option<Guise>,
     /// Where what the script does not say is asked for; absent: nowhere, and a request after its end breaks the contract.
     pub exchange: Option<PathBuf>,
 }
@@ -50,7 +62,11 @@ struct Shared {
     steps: VecDeque<Step>,
     requests: Vec<Request>,
     violations: Vec<String>,
+    guise: Option<Guise>,
     claude: Claude,
+    openai: Openai,
+    gemini: Gemini,
+    ollama: Ollama,
     answered: u64,
     notes: Option<File>,
 }
@@ -101,7 +117,14 @@ impl Server {
             steps: settings.script.steps.into(),
             requests: Vec::new(),
             violations: Vec::new(),
-            claude: Claude::default(),
+            guise: settings.guise,
+            claude: Claude::new(match settings.guise {
+                Some(Guise::Ollama) => Dialect::Ollama,
+                None => Dialect::Anthropic,
+            }),
+            openai: Openai::default(),
+            gemini: Gemini::default(),
+            ollama: Ollama,
             answered: 0,
             notes: None,
         }));
@@ -289,8 +312,15 @@ impl Shared {
     }
 
     /// Whose protocol a request is in.
-    fn provider(&mut self, _request: &Request) -> &mut dyn Provider {
-        &mut self.claude
+    fn provider(&mut self, request: &Request) -> &mut dyn Provider {
+        let path = request.path.as_str();
+        match self.guise {
+            _ if path.starts_with("/api/") => &mut self.ollama,
+            Some(Guise::Ollama) => &mut self.claude,
+            None if path.starts_with("/v1/responses") => &mut self.openai,
+            None if path.starts_with("/v1beta/") => &mut self.gemini,
+            None => &mut self.claude,
+        }
     }
 
     fn note(&mut self, request: &Request, answer: &Answer) {

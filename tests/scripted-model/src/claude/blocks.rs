@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{list, text};
+use crate::json::{list, text};
 use crate::provider::Refused;
 
 /// Checks the messages among themselves.

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-use sha2::{Digest as _, Sha256};
-
+use super::images;
 use super::sign::bare;
-use super::{images, list, text};
+use crate::json::{list, text};
+use crate::picture;
+use crate::prefix::{self, Hash, Piece};
+use serde_json::Value;
 
 /// Blocks before a breakpoint that are looked at.
 const LOOK_BACK: usize = 20;
@@ -24,25 +25,28 @@ pub(super) struct Prompt {
 
 /// What is stored: tokens by hash of a prefix.
 #[derive(Debug, Default)]
-pub(super) struct Cache(BTreeMap<[u8; 32], u64>);
+pub(super) struct Cache(BTreeMap<Hash, u64>);
 
 impl Cache {
     /// Accounts a prompt and stores what it marks.
     pub(super) fn account(&mut self, asked: &Value) -> Prompt {
         let model = text(asked, "model");
         let minimum = if model.contains("-4-5") { 4_096 } else { 512 };
-        let mut prefixes = Vec::new();
-        let mut hash = Sha256::new();
-        hash.update(model);
-        let mut tokens = 0;
-        for (role, block) in row(asked) {
-            hash.update(role);
-            hash.update(bare(block).to_string());
-            tokens += tokens_of(block);
-            let is_mark = block.get("cache_control").is_some();
-            let key: [u8; 32] = hash.clone().finalize().into();
-            prefixes.push((key, tokens, is_mark));
-        }
+        let row = row(asked);
+        let pieces = row.iter().map(|(role, block)| Piece {
+            content: format!("{role} {}", bare(block)).into_bytes(),
+            tokens: tokens_of(block),
+        });
+        let prefixes = prefix::prefixes(model, &pieces.collect::<Vec<_>>());
+        let tokens = prefixes.last().map_or(0, |(_, upto)| *upto);
+        let marks = row
+            .iter()
+            .map(|(_, block)| block.get("cache_control").is_some());
+        let prefixes: Vec<(Hash, u64, bool)> = prefixes
+            .into_iter()
+            .zip(marks)
+            .map(|((key, upto), is_mark)| (key, upto, is_mark))
+            .collect();
         let (mut read, mut stored) = (0, 0);
         for (at, (_, upto, is_mark)) in prefixes.iter().enumerate() {
             if *is_mark {
@@ -86,10 +90,9 @@ fn tokens_of(block: &Value) -> u64 {
     match text(block, "type") {
         "image" => {
             let source = block.get("source").unwrap_or(&Value::Null);
-            let (width, height) = images::size(source).unwrap_or_default();
-            u64::from(width.div_ceil(28)) * u64::from(height.div_ceil(28))
+            picture::squares(images::size(source).unwrap_or_default(), 28)
         }
         "tool_result" => 4 + list(block, "content").iter().map(tokens_of).sum::<u64>(),
-        _ => (bare(block).to_string().len() as u64).div_ceil(4),
+        _ => prefix::tokens(bare(block).to_string().len()),
     }
 }

@@ -2,18 +2,22 @@
 
 use serde_json::Value;
 
-use super::{blocks, images, is_newest, list, schema, sign, text};
+use super::{Dialect, blocks, images, is_newest, local, schema, sign};
 use crate::http::Request;
+use crate::json::{count, list, text};
 use crate::provider::Refused;
 
 const MAX_REQUEST: usize = 32 << 20;
 const MAX_BREAKPOINTS: usize = 4;
 
 /// Checks a request; the first thing that is wrong is refused.
-pub(super) fn check(request: &Request, key: Option<&str>) -> Result<(), Refused> {
+pub(super) fn check(dialect: Dialect, request: &Request, key: Option<&str>) -> Result<(), Refused> {
     if (request.method.as_str(), request.path.as_str()) != ("POST", "/v1/messages") {
         let message = format!("{} {}", request.method, request.path);
         return Err(Refused::new(404, "not_found_error", message));
+    }
+    if dialect == Dialect::Ollama {
+        return local::check(request);
     }
     headers(request, key)?;
     if request.body.len() > MAX_REQUEST {
@@ -27,7 +31,7 @@ pub(super) fn check(request: &Request, key: Option<&str>) -> Result<(), Refused>
         return Err(Refused::bad("The request body is not valid JSON"));
     };
     parameters(&body)?;
-    schema::tools(list(&body, "tools"))?;
+    schema::check(&body)?;
     blocks::messages(list(&body, "messages"))?;
     images::check(&body)?;
     let breakpoints = count(&body, "cache_control");
@@ -52,10 +56,7 @@ fn headers(request: &Request, key: Option<&str>) -> Result<(), Refused> {
     if key.is_some() && given != key {
         // As careless as a server may be.
         let message = format!("invalid x-api-key: {}", given.unwrap_or_default());
-        return Err(Refused {
-            is_violation: false,
-            ..Refused::new(401, "authentication_error", message)
-        });
+        return Err(Refused::new(401, "authentication_error", message).forgiven());
     }
     Ok(())
 }
@@ -125,17 +126,5 @@ fn thinking(body: &Value, model: &str, choice: &str) -> Result<(), Refused> {
         )),
         "disabled" => Ok(()),
         other => Err(Refused::bad(format!("thinking.type: unknown {other:?}"))),
-    }
-}
-
-/// How often a member of this name stands anywhere.
-fn count(value: &Value, name: &str) -> usize {
-    match value {
-        Value::Object(members) => members
-            .iter()
-            .map(|(key, value)| usize::from(key == name) + count(value, name))
-            .sum(),
-        Value::Array(items) => items.iter().map(|item| count(item, name)).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }

@@ -1,11 +1,9 @@
 //! Pictures: their form, their size, how many.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use image::ImageReader;
 use serde_json::Value;
 
-use super::text;
+use crate::json::text;
+use crate::picture::{self, Wrong};
 use crate::provider::Refused;
 
 const MAX_BASE64: usize = 10 << 20;
@@ -14,10 +12,23 @@ const MAX_SIDE: u32 = 8_000;
 const MANY: usize = 20;
 const MAX_SIDE_OF_MANY: u32 = 2_000;
 
+/// Most pictures, for a model with a context of 200,000 tokens and one with a million.
+const MOST: [usize; 2] = [100, 600];
+
 /// Checks every picture of a request.
 pub(super) fn check(body: &Value) -> Result<(), Refused> {
     let mut sizes = Vec::new();
     find(body, &mut sizes)?;
+    let [small, large] = MOST;
+    let is_small = text(body, "model").contains("-4-5");
+    let most = if is_small { small } else { large };
+    if sizes.len() > most {
+        let message = format!(
+            "messages: at most {most} images are allowed, found {}",
+            sizes.len()
+        );
+        return Err(Refused::bad(message));
+    }
     let side = sizes.iter().map(|(w, h)| *w.max(h)).max().unwrap_or(0);
     if side > MAX_SIDE {
         return Err(Refused::bad(
@@ -51,17 +62,11 @@ pub(super) fn size(source: &Value) -> Result<(u32, u32), Refused> {
             "image.source: must be base64 of at most 10 MB",
         ));
     }
-    let Ok(bytes) = STANDARD.decode(data) else {
-        return Err(Refused::bad("image.source.base64: invalid base64 data"));
-    };
-    let reader = ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format();
-    let format = reader.as_ref().ok().and_then(ImageReader::format);
-    let mime = format.map(|format| format.to_mime_type());
-    if mime != Some(text(source, "media_type")) {
-        return Err(Refused::bad(
-            "image.source: the media type does not match the data",
-        ));
-    }
-    let dimensions = reader.ok().and_then(|reader| reader.into_dimensions().ok());
-    dimensions.ok_or_else(|| Refused::bad("Could not process image"))
+    picture::size(Some(text(source, "media_type")), data).map_err(|wrong| {
+        Refused::bad(match wrong {
+            Wrong::Base64 => "image.source.base64: invalid base64 data",
+            Wrong::Type => "image.source: the media type does not match the data",
+            Wrong::Unreadable => "Could not process image",
+        })
+    })
 }

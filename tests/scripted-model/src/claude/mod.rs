@@ -4,28 +4,97 @@ mod blocks;
 mod cache;
 mod contract;
 mod images;
+mod local;
 mod neutral;
 mod render;
 mod schema;
 mod sign;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::exchange::Asked;
 use crate::http::{Answer, Request};
+use crate::json::is_true;
+use crate::prefix;
 use crate::provider::{Form, Provider, Refused, plain};
 use crate::script::{Fault, Step};
-use cache::Cache;
+use cache::{Cache, Prompt};
+
+/// Whose server speaks the protocol.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Claude's own.
+    #[default]
+    Anthropic,
+    /// Ollama: no key, no choice of tools, no cache, no signatures, no errors within a stream, and counts that are estimates.
+    Ollama,
+}
 
 /// The provider: what it has cached.
 #[derive(Debug, Default)]
 pub(crate) struct Claude {
+    dialect: Dialect,
     cache: Cache,
+}
+
+impl Claude {
+    /// One of this dialect.
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            cache: Cache::default(),
+        }
+    }
+
+    /// What a fault makes of an answer that never begins; `None` where it begins.
+    fn without_answer(&self, request: &Request, fault: &Fault) -> Option<Answer> {
+        let is_local = self.dialect == Dialect::Ollama;
+        let refused = |status, kind, message: &str| answer_to(&Refused::new(status, kind, message));
+        Some(match fault {
+            Fault::RateLimited { retry_after } => {
+                let message = "This request would exceed your rate limit.";
+                let mut answer = refused(429, "rate_limit_error", message);
+                answer
+                    .headers
+                    .extend(retry_after.clone().map(|after| ("retry-after", after)));
+                answer
+            }
+            Fault::Overloaded if is_local => {
+                let message = "server busy, please try again. maximum pending requests exceeded";
+                refused(503, "overloaded_error", message)
+            }
+            Fault::Overloaded => refused(529, "overloaded_error", "Overloaded"),
+            Fault::OutOfCredit => {
+                let message = "Your credit balance is too low to access the API.";
+                refused(402, "billing_error", message)
+            }
+            Fault::ErrorInToolInput if is_local && self.form(request) == Form::Whole => refused(
+                500,
+                "api_error",
+                "an error was encountered while running the model",
+            ),
+            // Ollama reads the calls of its models itself, and gives an error for those that it can't.
+            Fault::InvalidArguments if is_local => {
+                let message =
+                    "error parsing tool call: invalid character ']' after object key:value pair";
+                refused(500, "api_error", message)
+            }
+            Fault::Status {
+                status,
+                content_type,
+                body,
+            } => {
+                let key = request.header("x-api-key").unwrap_or_default();
+                plain(*status, content_type, body.replace("{key}", key))
+            }
+            _ => return None,
+        })
+    }
 }
 
 impl Provider for Claude {
     fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refused> {
-        contract::check(request, key)
+        contract::check(self.dialect, request, key)
     }
 
     fn refusal(&self, refused: &Refused) -> Answer {
@@ -33,7 +102,7 @@ impl Provider for Claude {
     }
 
     fn form(&self, request: &Request) -> Form {
-        if request.json().get("stream") == Some(&Value::Bool(true)) {
+        if is_true(&request.json(), "stream") {
             Form::Events
         } else {
             Form::Whole
@@ -45,36 +114,28 @@ impl Provider for Claude {
     }
 
     fn play(&mut self, request: &Request, step: &Step, number: u64) -> Answer {
-        let asked = request.json();
-        match &step.fault {
-            Some(Fault::RateLimited { retry_after }) => {
-                let refused = Refused::new(
-                    429,
-                    "rate_limit_error",
-                    "This request would exceed your rate limit.",
-                );
-                let mut answer = answer_to(&refused);
-                answer
-                    .headers
-                    .extend(retry_after.clone().map(|after| ("retry-after", after)));
-                answer
-            }
-            Some(Fault::Overloaded) => {
-                answer_to(&Refused::new(529, "overloaded_error", "Overloaded"))
-            }
-            Some(Fault::Status {
-                status,
-                content_type,
-                body,
-            }) => {
-                let key = request.header("x-api-key").unwrap_or_default();
-                plain(*status, content_type, body.replace("{key}", key))
-            }
-            _ => {
-                let usage = self.cache.account(&asked);
-                render::answer(&asked, step, &usage, number, self.form(request))
-            }
+        if let Some(fault) = &step.fault
+            && let Some(answer) = self.without_answer(request, fault)
+        {
+            return answer;
         }
+        let asked = request.json();
+        let prompt = match self.dialect {
+            Dialect::Anthropic => self.cache.account(&asked),
+            // An estimate of its own: a quarter of the text, and nothing for pictures.
+            Dialect::Ollama => Prompt {
+                fresh: prefix::tokens(local::text_bytes(&asked)),
+                ..Prompt::default()
+            },
+        };
+        render::answer(
+            self.dialect,
+            &asked,
+            step,
+            &prompt,
+            number,
+            self.form(request),
+        )
     }
 }
 
@@ -88,15 +149,4 @@ fn answer_to(refused: &Refused) -> Answer {
 /// Whether a model of this id belongs to the newest family.
 fn is_newest(model: &str) -> bool {
     model.ends_with("-5-5") || model == "claude-fable-5-1"
-}
-
-fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
-    value
-        .get(name)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
-}
-
-fn text<'v>(value: &'v Value, name: &str) -> &'v str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }

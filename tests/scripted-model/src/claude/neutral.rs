@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::{list, text};
 use crate::exchange::{Asked, Message, Part, Picture, Tool};
+use crate::json::{list, text};
 
 /// What a request that is in order asks.
 pub(super) fn asked(body: &Value) -> Asked {

@@ -3,26 +3,34 @@
 use serde_json::{Value, json};
 
 use super::cache::Prompt;
-use super::{list, sign, text};
-use crate::http::{Answer, End};
+use super::{Dialect, local, sign};
+use crate::http::Answer;
+use crate::json::{list, text};
 use crate::provider::Form;
 use crate::script::{Fault, Step};
-
-/// Bytes of a chunk where the script does not say: odd, so that chunks end within lines and characters.
-const CHUNK: usize = 7;
+use crate::stream::{self, event, half, pieces};
 
 /// The answer to `asked`, the `number`-th of its server.
 pub(super) fn answer(
+    dialect: Dialect,
     asked: &Value,
     step: &Step,
     prompt: &Prompt,
     number: u64,
     form: Form,
 ) -> Answer {
+    let is_local = dialect == Dialect::Ollama;
+    let local_step;
+    let step = if is_local {
+        local_step = local::step(step);
+        &local_step
+    } else {
+        step
+    };
     let content = content(asked, step, number);
     let stop = stop(step);
     let usage = usage(step, &content, prompt);
-    let message = json!({
+    let mut message = json!({
         "id": format!("msg_{number:04}"),
         "type": "message",
         "role": "assistant",
@@ -34,25 +42,24 @@ pub(super) fn answer(
         "container": null,
         "usage": usage,
     });
+    let mut headers = vec![("content-type", form.content_type().to_owned())];
+    if is_local {
+        local::simplify(&mut message);
+    } else {
+        headers.push(("request-id", format!("req_{number:04}")));
+        headers.push(("anthropic-ratelimit-requests-remaining", "49".to_owned()));
+    }
     let body = match form {
-        Form::Events => events(&message, step),
-        Form::Whole => whole(&message, step),
+        Form::Events => events(dialect, &message, step),
+        Form::Whole | Form::Lines => whole(&message, step),
     };
     Answer {
         status: 200,
-        headers: vec![
-            ("content-type", form.content_type().to_owned()),
-            ("request-id", format!("req_{number:04}")),
-            ("anthropic-ratelimit-requests-remaining", "49".to_owned()),
-        ],
+        headers,
         body: body.into_bytes(),
-        chunk: step.reply.chunk_bytes.unwrap_or(CHUNK),
-        end: match step.fault {
-            Some(Fault::ResetAfterHeaders) => End::Reset,
-            Some(Fault::Stall) => End::Stall,
-            _ => End::Whole,
-        },
-        usage,
+        chunk: stream::chunk(step),
+        end: stream::end(step),
+        usage: message.get("usage").cloned().unwrap_or_default(),
     }
 }
 
@@ -97,16 +104,7 @@ fn stop(step: &Step) -> (String, Value) {
 }
 
 fn usage(step: &Step, content: &[Value], prompt: &Prompt) -> Value {
-    let written: u64 = content.iter().map(|b| b.to_string().len() as u64).sum();
-    let output = step
-        .reply
-        .output_tokens
-        .unwrap_or(written.div_ceil(4).max(1));
-    let thinking = step
-        .reply
-        .thinking
-        .as_ref()
-        .map_or(0, |t| t.len() as u64 / 4);
+    let (output, thinking) = stream::output_tokens(step, content);
     json!({
         "input_tokens": prompt.fresh,
         "cache_creation_input_tokens": prompt.written,
@@ -123,9 +121,7 @@ fn input(step: &Step, input: &Value) -> String {
     let text = input.to_string();
     match step.fault {
         Some(Fault::InvalidArguments) => format!("{}]", text.trim_end_matches('}')),
-        Some(Fault::TruncatedCall | Fault::ErrorInToolInput) => {
-            text.chars().take(text.chars().count() / 2).collect()
-        }
+        Some(Fault::TruncatedCall | Fault::ErrorInToolInput) => half(&text),
         _ => text,
     }
 }
@@ -135,23 +131,25 @@ fn whole(message: &Value, step: &Step) -> String {
         // What breaks a stream breaks a whole answer in the middle.
         Some(
             Fault::Stall | Fault::NoMessageStop | Fault::ErrorInToolInput | Fault::InvalidArguments,
-        ) => {
-            let text = message.to_string();
-            text.chars().take(text.chars().count() / 2).collect()
-        }
+        ) => half(&message.to_string()),
         _ => message.to_string(),
     }
 }
 
-fn events(message: &Value, step: &Step) -> String {
+fn events(dialect: Dialect, message: &Value, step: &Step) -> String {
+    let is_local = dialect == Dialect::Ollama;
     let mut out = String::new();
     let mut start = message.clone();
     if let Some(start) = start.as_object_mut() {
         start.insert("content".to_owned(), json!([]));
-        start.insert("stop_reason".to_owned(), Value::Null);
+        if is_local {
+            start.remove("stop_reason");
+        } else {
+            start.insert("stop_reason".to_owned(), Value::Null);
+        }
     }
     if let Some(usage) = start.get_mut("usage").and_then(Value::as_object_mut) {
-        usage.insert("output_tokens".to_owned(), json!(1));
+        usage.insert("output_tokens".to_owned(), json!(u64::from(!is_local)));
     }
     event(
         &mut out,
@@ -161,7 +159,9 @@ fn events(message: &Value, step: &Step) -> String {
     if matches!(step.fault, Some(Fault::Stall)) {
         return out;
     }
-    event(&mut out, "ping", &json!({"type": "ping"}));
+    if !is_local {
+        event(&mut out, "ping", &json!({"type": "ping"}));
+    }
     for (index, block) in list(message, "content").iter().enumerate() {
         if matches!(step.fault, Some(Fault::UnknownEvents)) {
             event(
@@ -171,17 +171,22 @@ fn events(message: &Value, step: &Step) -> String {
             );
         }
         if !streamed_block(&mut out, index, block, step) {
-            let error = json!({"type": "overloaded_error", "message": "Overloaded"});
-            event(&mut out, "error", &json!({"type": "error", "error": error}));
+            // Ollama has no event for it: the stream just ends.
+            if !is_local {
+                let error = json!({"type": "overloaded_error", "message": "Overloaded"});
+                event(&mut out, "error", &json!({"type": "error", "error": error}));
+            }
             return out;
         }
     }
-    let delta = json!({
-        "stop_reason": message.get("stop_reason"),
-        "stop_sequence": null,
-        "stop_details": message.get("stop_details"),
-    });
-    let usage = json!({"output_tokens": message.pointer("/usage/output_tokens")});
+    let mut delta = json!({"stop_reason": message.get("stop_reason")});
+    let mut usage = json!({"output_tokens": message.pointer("/usage/output_tokens")});
+    if is_local {
+        usage["input_tokens"] = json!(message.pointer("/usage/input_tokens"));
+    } else {
+        delta["stop_sequence"] = Value::Null;
+        delta["stop_details"] = json!(message.get("stop_details"));
+    }
     event(
         &mut out,
         "message_delta",
@@ -201,17 +206,22 @@ fn streamed_block(out: &mut String, index: usize, block: &Value, step: &Step) ->
         "text" => {
             start["text"] = json!("");
             deltas.extend(
-                pieces(text(block, "text")).map(|p| json!({"type": "text_delta", "text": p})),
+                pieces(text(block, "text"), 5)
+                    .iter()
+                    .map(|p| json!({"type": "text_delta", "text": p})),
             );
         }
         "thinking" => {
             start["thinking"] = json!("");
-            start["signature"] = json!("");
             deltas.extend(
-                pieces(text(block, "thinking"))
+                pieces(text(block, "thinking"), 5)
+                    .iter()
                     .map(|p| json!({"type": "thinking_delta", "thinking": p})),
             );
-            deltas.push(json!({"type": "signature_delta", "signature": text(block, "signature")}));
+            if let Some(signature) = block.get("signature") {
+                start["signature"] = json!("");
+                deltas.push(json!({"type": "signature_delta", "signature": signature}));
+            }
         }
         "tool_use" => {
             start["input"] = json!({});
@@ -219,7 +229,9 @@ fn streamed_block(out: &mut String, index: usize, block: &Value, step: &Step) ->
             deltas.push(json!({"type": "input_json_delta", "partial_json": ""}));
             let input = input(step, block.get("input").unwrap_or(&Value::Null));
             deltas.extend(
-                pieces(&input).map(|p| json!({"type": "input_json_delta", "partial_json": p})),
+                pieces(&input, 5)
+                    .iter()
+                    .map(|p| json!({"type": "input_json_delta", "partial_json": p})),
             );
         }
         _ => {}
@@ -243,18 +255,4 @@ fn streamed_block(out: &mut String, index: usize, block: &Value, step: &Step) ->
     }
     event(out, "content_block_stop", &event_of("content_block_stop"));
     true
-}
-
-/// A text in pieces of a few characters.
-fn pieces(text: &str) -> impl Iterator<Item = String> + '_ {
-    let chars: Vec<char> = text.chars().collect();
-    let starts = (0..chars.len()).step_by(5);
-    starts
-        .map(move |at| chars.iter().skip(at).take(5).collect())
-        .collect::<Vec<String>>()
-        .into_iter()
-}
-
-fn event(out: &mut String, name: &str, data: &Value) {
-    out.push_str(&format!("event: {name}\ndata: {data}\n\n"));
 }

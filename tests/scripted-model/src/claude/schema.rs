@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::text;
+use crate::json::{is_true, list, text};
 use crate::provider::Refused;
 
 const MAX_STRICT: usize = 20;
 const MAX_OPTIONAL: usize = 24;
+const MAX_UNIONS: usize = 16;
 
 /// Words that a strict schema may not hold.
 const REFUSED: [&str; 9] = [
@@ -23,10 +24,23 @@ const REFUSED: [&str; 9] = [
     "uniqueItems",
 ];
 
-/// Checks the tools of a request.
-pub(super) fn tools(tools: &[Value]) -> Result<(), Refused> {
+/// What the strict schemas of a request hold in total.
+#[derive(Debug, Default)]
+struct Total {
+    optional: usize,
+    unions: usize,
+}
+
+/// Checks the tools of a request, and the schema that its answer is to have.
+pub(super) fn check(body: &Value) -> Result<(), Refused> {
     let mut names = BTreeSet::new();
-    let (mut strict, mut optional) = (0, 0);
+    let mut strict = 0;
+    let mut total = Total::default();
+    if let Some(schema) = body.pointer("/output_config/format/schema") {
+        walk(schema, &mut total)
+            .map_err(|why| Refused::bad(format!("output_config.format.schema: {why}")))?;
+    }
+    let tools = list(body, "tools");
     for (at, tool) in tools.iter().enumerate() {
         let name = text(tool, "name");
         let is_legal = (1..=64).contains(&name.len())
@@ -47,9 +61,9 @@ pub(super) fn tools(tools: &[Value]) -> Result<(), Refused> {
                 "tools.{at}.custom.input_schema.type: Input should be 'object'"
             )));
         }
-        if tool.get("strict") == Some(&Value::Bool(true)) {
+        if is_true(tool, "strict") {
             strict += 1;
-            walk(schema, &mut optional)
+            walk(schema, &mut total)
                 .map_err(|why| Refused::bad(format!("tools.{at}.custom: {why}")))?;
         }
     }
@@ -57,6 +71,13 @@ pub(super) fn tools(tools: &[Value]) -> Result<(), Refused> {
         return Err(Refused::bad(format!(
             "Too many strict tools ({strict}, limit: {MAX_STRICT})."
         )));
+    }
+    let Total { optional, unions } = total;
+    if unions > MAX_UNIONS {
+        let message = format!(
+            "Schemas contains too many parameters with union types ({unions} parameters with type arrays or anyOf), which would make grammar compilation inefficient (limit: {MAX_UNIONS})."
+        );
+        return Err(Refused::bad(message));
     }
     if optional > MAX_OPTIONAL {
         let message = format!(
@@ -67,7 +88,7 @@ pub(super) fn tools(tools: &[Value]) -> Result<(), Refused> {
     Ok(())
 }
 
-fn walk(schema: &Value, optional: &mut usize) -> Result<(), String> {
+fn walk(schema: &Value, total: &mut Total) -> Result<(), String> {
     let Some(members) = schema.as_object() else {
         return Ok(());
     };
@@ -85,23 +106,23 @@ fn walk(schema: &Value, optional: &mut usize) -> Result<(), String> {
             );
         }
         let properties = members.get("properties").and_then(Value::as_object);
-        let required = super::list(schema, "required").len();
-        *optional += properties.map_or(0, |p| p.len()).saturating_sub(required);
+        let required = list(schema, "required").len();
+        total.optional += properties.map_or(0, |p| p.len()).saturating_sub(required);
+        let properties = properties.into_iter().flat_map(|p| p.values());
+        total.unions += properties
+            .filter(|p| p.get("anyOf").is_some() || p.get("type").is_some_and(Value::is_array))
+            .count();
     }
     for (name, value) in members {
         match name.as_str() {
             "properties" | "$defs" => {
                 let parts = value.as_object().into_iter().flat_map(|v| v.values());
-                parts
-                    .into_iter()
-                    .try_for_each(|part| walk(part, optional))?;
+                parts.into_iter().try_for_each(|part| walk(part, total))?;
             }
-            "items" => walk(value, optional)?,
+            "items" => walk(value, total)?,
             "anyOf" | "allOf" => {
                 let parts = value.as_array().into_iter().flatten();
-                parts
-                    .into_iter()
-                    .try_for_each(|part| walk(part, optional))?;
+                parts.into_iter().try_for_each(|part| walk(part, total))?;
             }
             _ => {}
         }

@@ -4,30 +4,18 @@
 //! part of that. So an edited history is refused here as it is by the provider.
 
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
-use super::{list, text};
+use crate::json::{list, text};
+use crate::prefix::seal;
 use crate::provider::Refused;
-
-/// Stands for the provider's secret.
-const SECRET: &[u8] = b"scripted";
 
 /// The signature of `thought`, after `before` in a turn that answers `asked` from its `messages`-th message on.
 pub(super) fn signature(asked: &Value, messages: usize, before: &[Value], thought: &str) -> String {
-    let mut hash = Sha256::new();
-    hash.update(SECRET);
-    for part in [asked.get("system"), asked.get("tools")] {
-        hash.update(bare(part.unwrap_or(&Value::Null)).to_string());
-    }
-    for message in list(asked, "messages").iter().take(messages) {
-        hash.update(bare(message).to_string());
-    }
-    for block in before {
-        hash.update(bare(block).to_string());
-    }
-    hash.update(thought);
-    let bytes: Vec<String> = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-    bytes.concat()
+    let fixed = ["system", "tools"].map(|name| asked.get(name).unwrap_or(&Value::Null));
+    let messages = list(asked, "messages").iter().take(messages);
+    let row = fixed.into_iter().chain(messages).chain(before);
+    let row: Vec<String> = row.map(|part| bare(part).to_string()).collect();
+    seal(row.iter().map(String::as_str).chain([thought]))
 }
 
 /// Refuses thoughts that are not what was said, where it was said.

@@ -1,0 +1,160 @@
+//! The contents: the form of each part.
+
+use serde_json::Value;
+
+use super::contract::only;
+use super::{bad, signs};
+use crate::json::{list, text};
+use crate::picture::{self, Wrong};
+use crate::provider::Refused;
+
+const MAX_PICTURES: usize = 3_600;
+/// What a part may hold, one of each.
+const DATA: [&str; 5] = [
+    "text",
+    "inlineData",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+];
+/// Pictures that are taken.
+const MEDIA: [&str; 5] = [
+    "image/png",
+    "image/jpeg",
+    "image/webp",
+    "image/heic",
+    "image/heif",
+];
+
+/// Checks every content by itself.
+pub(super) fn check(model: &str, contents: &[Value]) -> Result<(), Refused> {
+    if contents.is_empty() {
+        return Err(bad(
+            "* GenerateContentRequest.contents: contents is not specified",
+        ));
+    }
+    let mut pictures = 0;
+    for (at, content) in contents.iter().enumerate() {
+        let place = format!("contents[{at}]");
+        only(content, &place, &["role", "parts"])?;
+        if !["user", "model"].contains(&text(content, "role")) {
+            return Err(bad("Please use a valid role: user, model."));
+        }
+        let parts = list(content, "parts");
+        if parts.is_empty() {
+            return Err(bad(format!(
+                "* GenerateContentRequest.{place}.parts: contents.parts must not be empty."
+            )));
+        }
+        for (n, part) in parts.iter().enumerate() {
+            of_part(model, part, &format!("{place}.parts[{n}]"), &mut pictures)?;
+        }
+    }
+    if pictures > MAX_PICTURES {
+        let message = format!("Please use fewer than {MAX_PICTURES} images in your request.");
+        return Err(bad(message));
+    }
+    Ok(())
+}
+
+fn of_part(model: &str, part: &Value, at: &str, pictures: &mut usize) -> Result<(), Refused> {
+    // What was sent from here comes back.
+    if part.get("futurePart").is_some() {
+        return Ok(());
+    }
+    let names = [
+        &DATA[..],
+        &["thought", "thoughtSignature", "mediaResolution"],
+    ]
+    .concat();
+    only(part, at, &names)?;
+    let held: Vec<&str> = DATA
+        .iter()
+        .copied()
+        .filter(|name| part.get(*name).is_some())
+        .collect();
+    let [kind] = held[..] else {
+        return Err(bad(format!(
+            "* GenerateContentRequest.{at}.data: required oneof field 'data' must have one initialized field"
+        )));
+    };
+    let data = part.get(kind).unwrap_or(&Value::Null);
+    match kind {
+        "text" if !data.is_string() => Err(bad(format!(
+            "Invalid value at '{at}.text' (TYPE_STRING), {data}"
+        ))),
+        "inlineData" => {
+            *pictures += 1;
+            blob(data)
+        }
+        "functionCall" => {
+            only(
+                data,
+                &format!("{at}.function_call"),
+                &["id", "name", "args"],
+            )?;
+            let is_struct = data.get("args").is_none_or(Value::is_object);
+            if text(data, "name").is_empty() {
+                Err(bad(format!(
+                    "* GenerateContentRequest.{at}.function_call.name: Name cannot be empty."
+                )))
+            } else if is_struct {
+                Ok(())
+            } else {
+                Err(bad(format!(
+                    "Invalid value at '{at}.function_call.args' (type.googleapis.com/google.protobuf.Struct)"
+                )))
+            }
+        }
+        "functionResponse" => response(model, data, at, pictures),
+        _ => Ok(()),
+    }
+}
+
+fn response(model: &str, data: &Value, at: &str, pictures: &mut usize) -> Result<(), Refused> {
+    let place = format!("{at}.function_response");
+    let names = [
+        "id",
+        "name",
+        "response",
+        "parts",
+        "willContinue",
+        "scheduling",
+    ];
+    only(data, &place, &names)?;
+    if text(data, "name").is_empty() {
+        return Err(bad(format!(
+            "* GenerateContentRequest.{place}.name: Name cannot be empty."
+        )));
+    }
+    if !data.get("response").is_some_and(Value::is_object) {
+        return Err(bad(format!(
+            "Invalid value at '{place}.response' (type.googleapis.com/google.protobuf.Struct)"
+        )));
+    }
+    let parts = list(data, "parts");
+    if !parts.is_empty() && !signs(model) {
+        return Err(bad(
+            "Multimodal function responses are not supported for this model.",
+        ));
+    }
+    for (n, part) in parts.iter().enumerate() {
+        only(part, &format!("{place}.parts[{n}]"), &["inlineData"])?;
+        *pictures += 1;
+        blob(part.get("inlineData").unwrap_or(&Value::Null))?;
+    }
+    Ok(())
+}
+
+fn blob(data: &Value) -> Result<(), Refused> {
+    let media_type = text(data, "mimeType");
+    if !MEDIA.contains(&media_type) {
+        return Err(bad(format!("Unsupported MIME type: {media_type}")));
+    }
+    picture::size(Some(media_type), text(data, "data")).map(drop).map_err(|wrong| {
+        bad(match wrong {
+            Wrong::Base64 => "Invalid value at 'inline_data.data' (TYPE_BYTES), Base64 decoding failed.",
+            Wrong::Type | Wrong::Unreadable => "Unable to process input image. Please retry or report in https://developers.generativeai.google/guide/troubleshooting",
+        })
+    })
+}

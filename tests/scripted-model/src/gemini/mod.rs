@@ -1,0 +1,141 @@
+//! Gemini's generateContent, as far as a script needs it.
+
+mod contents;
+mod contract;
+mod neutral;
+mod prompt;
+mod render;
+mod sign;
+mod turns;
+
+use serde_json::{Value, json};
+
+use crate::exchange::Asked;
+use crate::http::{Answer, Request};
+use crate::prefix::{Automatic, Rule};
+use crate::provider::{Form, Provider, Refused, plain};
+use crate::script::{Fault, Step};
+use contract::Call;
+
+/// The provider: what it has cached.
+#[derive(Debug, Default)]
+pub(crate) struct Gemini {
+    cache: Automatic,
+}
+
+impl Provider for Gemini {
+    fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refused> {
+        contract::check(request, key)
+    }
+
+    fn refusal(&self, refused: &Refused) -> Answer {
+        answer_to(refused, &[])
+    }
+
+    fn form(&self, request: &Request) -> Form {
+        match Call::of(request) {
+            Some(call) if call.is_streamed && call.is_events => Form::Events,
+            _ => Form::Whole,
+        }
+    }
+
+    fn asked(&self, request: &Request) -> Asked {
+        let call = Call::of(request);
+        neutral::asked(call.map_or("", |call| call.model), &request.json())
+    }
+
+    fn play(&mut self, request: &Request, step: &Step, number: u64) -> Answer {
+        let Some(call) = Call::of(request) else {
+            return answer_to(&contract::nowhere(request), &[]);
+        };
+        match &step.fault {
+            Some(Fault::RateLimited { retry_after }) => limited(retry_after.as_deref()),
+            Some(Fault::Overloaded) => {
+                let message = "The model is overloaded. Please try again later.";
+                answer_to(&Refused::new(503, "UNAVAILABLE", message), &[])
+            }
+            Some(Fault::OutOfCredit) => {
+                let message = "Gemini API free tier is not available in your country. Please enable billing on your project in Google AI Studio.";
+                answer_to(&Refused::new(400, "FAILED_PRECONDITION", message), &[])
+            }
+            // What is no stream has its error as its status.
+            Some(Fault::ErrorInToolInput) if !call.is_streamed => {
+                answer_to(&Refused::new(500, "INTERNAL", render::FAILED), &[])
+            }
+            Some(Fault::Status {
+                status,
+                content_type,
+                body,
+            }) => {
+                let key = request.header("x-goog-api-key").unwrap_or_default();
+                plain(*status, content_type, body.replace("{key}", key))
+            }
+            _ => {
+                let asked = request.json();
+                let pieces = prompt::pieces(&asked);
+                let counted = self.cache.account(call.model, &pieces, cache(call.model));
+                render::answer(&call, &asked, step, counted, number)
+            }
+        }
+    }
+}
+
+/// The cache works by itself, from a length on that depends on the model.
+fn cache(model: &str) -> Rule {
+    Rule {
+        minimum: if model.contains("-pro") { 4_096 } else { 1_024 },
+        step: 1,
+    }
+}
+
+/// Whether a model is of the third generation or later: those sign their calls and want the signatures back.
+fn signs(model: &str) -> bool {
+    let digits = model.strip_prefix("gemini-").unwrap_or_default();
+    digits.starts_with(|first: char| first.is_ascii_digit() && first >= '3')
+}
+
+/// 429. How long to wait stands in the body; what is no number of seconds can't stand there.
+fn limited(retry_after: Option<&str>) -> Answer {
+    let message = "You exceeded your current quota, please check your plan and billing details.";
+    let seconds: Option<f64> = retry_after.and_then(|after| after.parse().ok());
+    let mut details = vec![json!({
+        "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+        "violations": [{"quotaId": "GenerateRequestsPerMinutePerProjectPerModel"}],
+    })];
+    details.extend(seconds.map(|seconds| {
+        json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": format!("{seconds}s")})
+    }));
+    answer_to(&Refused::new(429, "RESOURCE_EXHAUSTED", message), &details)
+}
+
+/// A refusal as the provider words it.
+fn answer_to(refused: &Refused, details: &[Value]) -> Answer {
+    let mut error =
+        json!({"code": refused.status, "message": refused.message, "status": word(refused)});
+    if let Some(reason) = refused.code {
+        error["details"] = json!([{
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "googleapis.com",
+            "metadata": {"service": "generativelanguage.googleapis.com"},
+        }]);
+    }
+    if !details.is_empty() {
+        error["details"] = json!(details);
+    }
+    let body = json!({"error": error}).to_string();
+    let mut answer = plain(refused.status, "application/json; charset=UTF-8", body);
+    answer.headers.retain(|(name, _)| *name != "request-id");
+    answer
+}
+
+/// The provider's word for the kind of fault.
+fn word(refused: &Refused) -> &'static str {
+    match refused.kind {
+        "api_error" => "INTERNAL",
+        kind => kind,
+    }
+}
+
+/// 400 with this message.
+fn bad(message: impl Into<String>) -> Refused {
+    Refused::new(400, "INVALID_ARGUMENT", message)
+}

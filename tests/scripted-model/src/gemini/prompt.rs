@@ -1,0 +1,49 @@
+//! A request as the row of pieces that it counts.
+
+use serde_json::Value;
+
+use crate::json::{list, text};
+use crate::picture;
+use crate::prefix::{self, Piece};
+
+/// Tokens of a tile, and its side in pixels.
+const TILE: (u64, u32) = (258, 768);
+
+/// The pieces of a prompt, in their order: instructions, tools, contents.
+pub(super) fn pieces(asked: &Value) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for fixed in ["systemInstruction", "tools", "toolConfig"] {
+        let fixed = asked.get(fixed).map(Value::to_string).unwrap_or_default();
+        pieces.extend(prefix::text(&fixed));
+    }
+    for content in list(asked, "contents") {
+        for part in list(content, "parts") {
+            of_part(part, &mut pieces);
+        }
+    }
+    pieces
+}
+
+fn of_part(part: &Value, pieces: &mut Vec<Piece>) {
+    if let Some(blob) = part.get("inlineData") {
+        let data = text(blob, "data");
+        let size = picture::size(None, data).unwrap_or_default();
+        let (tokens, side) = TILE;
+        pieces.push(prefix::picture(data, tokens * picture::squares(size, side)));
+        return;
+    }
+    let within = part
+        .get("functionResponse")
+        .map_or(&[][..], |r| list(r, "parts"));
+    let mut bare = part.clone();
+    if let Some(response) = bare
+        .get_mut("functionResponse")
+        .and_then(Value::as_object_mut)
+    {
+        response.remove("parts");
+    }
+    pieces.extend(prefix::text(&bare.to_string()));
+    for part in within {
+        of_part(part, pieces);
+    }
+}

@@ -1,0 +1,40 @@
+//! Reading JSON whose shape nobody vouches for.
+
+use serde_json::Value;
+
+/// The list that is the member `name`; empty where there is none.
+pub(crate) fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+    value
+        .get(name)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// The text that is the member `name`; empty where there is none.
+pub(crate) fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether the member `name` is `true`.
+pub(crate) fn is_true(value: &Value, name: &str) -> bool {
+    value.get(name) == Some(&Value::Bool(true))
+}
+
+/// The first member that is none of `known`.
+pub(crate) fn stranger<'v>(value: &'v Value, known: &[&str]) -> Option<&'v str> {
+    let members = value.as_object()?;
+    let mut names = members.keys().map(String::as_str);
+    names.find(|name| !known.contains(name))
+}
+
+/// How often a member of this name stands anywhere.
+pub(crate) fn count(value: &Value, name: &str) -> usize {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| usize::from(key == name) + count(value, name))
+            .sum(),
+        Value::Array(items) => items.iter().map(|item| count(item, name)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}

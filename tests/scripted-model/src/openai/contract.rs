@@ -1,0 +1,264 @@
+//! What the provider refuses, apart from the items of the input.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{items, schema, seal};
+use crate::http::Request;
+use crate::json::{list, stranger, text};
+use crate::provider::Refused;
+
+/// Least room for an answer, in tokens.
+const LEAST_OUTPUT: u64 = 16;
+const MAX_TOOLS: usize = 128;
+const MAX_NAME: usize = 64;
+
+/// Members that a request may have.
+const KNOWN: [&str; 26] = [
+    "model",
+    "input",
+    "instructions",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "max_output_tokens",
+    "max_tool_calls",
+    "reasoning",
+    "text",
+    "store",
+    "include",
+    "stream",
+    "stream_options",
+    "metadata",
+    "previous_response_id",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "service_tier",
+    "truncation",
+    "temperature",
+    "top_p",
+    "top_logprobs",
+    "background",
+    "user",
+];
+
+/// Checks a request; the first thing that is wrong is refused. `thoughts` says which thought stands before which item.
+pub(super) fn check(
+    request: &Request,
+    key: Option<&str>,
+    thoughts: &BTreeMap<String, String>,
+) -> Result<(), Refused> {
+    if (request.method.as_str(), request.path.as_str()) != ("POST", "/v1/responses") {
+        let message = format!("Invalid URL ({} {})", request.method, request.path);
+        return Err(Refused::new(404, "invalid_request_error", message));
+    }
+    headers(request, key)?;
+    let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
+        return Err(Refused::bad(
+            "We could not parse the JSON body of your request.",
+        ));
+    };
+    parameters(&body)?;
+    reasoning(&body)?;
+    tools(&body)?;
+    format(&body)?;
+    items::check(&body, thoughts)?;
+    seal::check(&body)
+}
+
+/// The key that a request carries.
+pub(super) fn key(request: &Request) -> Option<&str> {
+    request.header("authorization")?.strip_prefix("Bearer ")
+}
+
+fn headers(request: &Request, accepted: Option<&str>) -> Result<(), Refused> {
+    if request.header("content-type") != Some("application/json") {
+        let message = "Unsupported content type: you must provide 'application/json'.";
+        return Err(Refused::new(415, "invalid_request_error", message));
+    }
+    match (accepted, key(request)) {
+        (None, _) => Ok(()),
+        (Some(_), None) => {
+            let message = "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).";
+            Err(Refused::new(401, "invalid_request_error", message))
+        }
+        (Some(accepted), Some(given)) if given != accepted => {
+            // As careless as a server may be.
+            let message = format!("Incorrect API key provided: {given}.");
+            let refused = Refused::new(401, "invalid_request_error", message);
+            Err(refused.code("invalid_api_key").forgiven())
+        }
+        (Some(_), Some(_)) => Ok(()),
+    }
+}
+
+/// A required member is missing.
+pub(super) fn missing(param: &str) -> Refused {
+    Refused::bad(format!("Missing required parameter: '{param}'."))
+        .code("missing_required_parameter")
+        .about(param)
+}
+
+/// A member has a value that it can't have.
+pub(super) fn invalid(param: &str, value: &str, allowed: &[&str]) -> Refused {
+    let allowed = allowed.iter().map(|word| format!("'{word}'"));
+    let allowed = allowed.collect::<Vec<_>>().join(", ");
+    let message = format!("Invalid value: '{value}'. Supported values are: {allowed}.");
+    Refused::bad(message).code("invalid_value").about(param)
+}
+
+fn parameters(body: &Value) -> Result<(), Refused> {
+    if let Some(name) = stranger(body, &KNOWN) {
+        let message = format!("Unknown parameter: '{name}'.");
+        return Err(Refused::bad(message).code("unknown_parameter").about(name));
+    }
+    if text(body, "model").is_empty() {
+        return Err(missing("model"));
+    }
+    for name in ["temperature", "top_p", "top_logprobs"] {
+        if body.get(name).is_some() {
+            let message =
+                format!("Unsupported parameter: '{name}' is not supported with this model.");
+            return Err(Refused::bad(message).about(name));
+        }
+    }
+    if let Some(earlier) = body.get("previous_response_id").and_then(Value::as_str) {
+        let message = format!("Previous response with id '{earlier}' not found.");
+        let refused = Refused::bad(message).code("previous_response_not_found");
+        return Err(refused.about("previous_response_id"));
+    }
+    let room = body.get("max_output_tokens").and_then(Value::as_u64);
+    if let Some(room) = room.filter(|room| *room < LEAST_OUTPUT) {
+        let message = format!(
+            "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= {LEAST_OUTPUT}, but got {room} instead."
+        );
+        let refused = Refused::bad(message).code("integer_below_min_value");
+        return Err(refused.about("max_output_tokens"));
+    }
+    Ok(())
+}
+
+fn reasoning(body: &Value) -> Result<(), Refused> {
+    let Some(reasoning) = body.get("reasoning") else {
+        return Ok(());
+    };
+    let words: [(&str, &[&str]); 2] = [
+        (
+            "effort",
+            &["none", "minimal", "low", "medium", "high", "xhigh"],
+        ),
+        ("summary", &["auto", "concise", "detailed"]),
+    ];
+    for (name, allowed) in words {
+        if let Some(word) = reasoning.get(name).and_then(Value::as_str)
+            && !allowed.contains(&word)
+        {
+            return Err(invalid(&format!("reasoning.{name}"), word, allowed));
+        }
+    }
+    Ok(())
+}
+
+fn is_name(name: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(legal)
+}
+
+fn pattern(param: &str) -> Refused {
+    let message = format!(
+        "Invalid '{param}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'."
+    );
+    Refused::bad(message).code("invalid_value").about(param)
+}
+
+fn tools(body: &Value) -> Result<(), Refused> {
+    let tools = list(body, "tools");
+    if tools.len() > MAX_TOOLS {
+        let found = tools.len();
+        let message = format!(
+            "Invalid 'tools': array too long. Expected an array with maximum length {MAX_TOOLS}, but got an array with length {found} instead."
+        );
+        let refused = Refused::bad(message).code("array_above_max_length");
+        return Err(refused.about("tools"));
+    }
+    for (at, tool) in tools.iter().enumerate() {
+        if text(tool, "type") != "function" {
+            let param = format!("tools[{at}].type");
+            return Err(invalid(&param, text(tool, "type"), &["function"]));
+        }
+        let name = text(tool, "name");
+        if tool.get("name").is_none() {
+            return Err(missing(&format!("tools[{at}].name")));
+        }
+        if !is_name(name) {
+            return Err(pattern(&format!("tools[{at}].name")));
+        }
+        let param = format!("tools[{at}].parameters");
+        let parameters = tool.get("parameters").unwrap_or(&Value::Null);
+        // Strict unless it says not.
+        let is_strict = tool.get("strict") != Some(&Value::Bool(false));
+        schema::check(parameters, is_strict).map_err(|why| {
+            let message = format!("Invalid schema for function '{name}': {why}");
+            let refused = Refused::bad(message).code("invalid_function_parameters");
+            refused.about(param)
+        })?;
+    }
+    choice(body, tools)
+}
+
+fn choice(body: &Value, tools: &[Value]) -> Result<(), Refused> {
+    let about = |message: &str| Refused::bad(message).about("tool_choice");
+    match body.get("tool_choice") {
+        None => Ok(()),
+        Some(Value::String(word)) => match word.as_str() {
+            "auto" | "none" => Ok(()),
+            "required" if tools.is_empty() => Err(about(
+                "Tool choice 'required' must be specified with 'tools' parameter.",
+            )),
+            "required" => Ok(()),
+            word => Err(invalid("tool_choice", word, &["none", "auto", "required"])),
+        },
+        Some(named) => {
+            let name = text(named, "name");
+            if tools.iter().any(|tool| text(tool, "name") == name) {
+                Ok(())
+            } else {
+                Err(about(
+                    "Tool choice 'function' not found in 'tools' parameter.",
+                ))
+            }
+        }
+    }
+}
+
+fn format(body: &Value) -> Result<(), Refused> {
+    let Some(format) = body.pointer("/text/format") else {
+        return Ok(());
+    };
+    match text(format, "type") {
+        "text" | "json_object" => Ok(()),
+        "json_schema" => {
+            if format.get("name").is_none() {
+                return Err(missing("text.format.name"));
+            }
+            let name = text(format, "name");
+            if !is_name(name) {
+                return Err(pattern("text.format.name"));
+            }
+            let schema = format.get("schema").unwrap_or(&Value::Null);
+            let is_strict = crate::json::is_true(format, "strict");
+            schema::check(schema, is_strict).map_err(|why| {
+                let message = format!("Invalid schema for response_format '{name}': {why}");
+                let refused = Refused::bad(message).code("invalid_json_schema");
+                refused.about("text.format.schema")
+            })
+        }
+        other => Err(invalid(
+            "text.format.type",
+            other,
+            &["json_object", "json_schema", "text"],
+        )),
+    }
+}

@@ -1,0 +1,39 @@
+//! Pictures as requests carry them: base64 beside a media type.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use image::ImageReader;
+
+/// Why a picture is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// It is no base64.
+    Base64,
+    /// It is something else than its media type says.
+    Type,
+    /// It can't be read.
+    Unreadable,
+}
+
+/// Width and height of a picture that is what `media_type` says; without one, of any.
+pub(crate) fn size(media_type: Option<&str>, data: &str) -> Result<(u32, u32), Wrong> {
+    let bytes = STANDARD.decode(data).map_err(|_| Wrong::Base64)?;
+    let reader = ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format();
+    let format = reader.as_ref().ok().and_then(ImageReader::format);
+    let mime = format.map(|format| format.to_mime_type());
+    if media_type.is_some_and(|said| mime != Some(said)) {
+        return Err(Wrong::Type);
+    }
+    let dimensions = reader.ok().and_then(|reader| reader.into_dimensions().ok());
+    dimensions.ok_or(Wrong::Unreadable)
+}
+
+/// Tokens where a picture is cut into squares of `side` pixels.
+pub(crate) fn squares((width, height): (u32, u32), side: u32) -> u64 {
+    u64::from(width.div_ceil(side)) * u64::from(height.div_ceil(side))
+}
+
+/// Media type and base64 of a `data:` URL.
+pub(crate) fn of_data_url(url: &str) -> Option<(&str, &str)> {
+    url.strip_prefix("data:")?.split_once(";base64,")
+}
