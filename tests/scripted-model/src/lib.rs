@@ -18,6 +18,8 @@ mod openai;
 mod picture;
 mod prefix;
 mod provider;
+#[cfg(test)]
+mod refusals;
 mod script;
 mod server;
 mod stream;

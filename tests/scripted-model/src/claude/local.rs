@@ -71,6 +71,7 @@ pub(super) fn text_bytes(value: &Value) -> usize {
 /// What becomes of a step here: a model refuses in plain words, and a call that was cut off is none.
 pub(super) fn step(step: &Step) -> Step {
     let mut step = step.clone();
+    step.reply.thinking = step.reply.thinking.filter(|said| !said.is_empty());
     match &step.fault {
         Some(Fault::Refusal { category }) => {
             step.reply.text = Some(format!("I can't help with that ({category})."));

@@ -147,8 +147,8 @@ fn parts(call: &Call<'_>, asked: &Value, step: &Step, number: u64) -> Vec<Value>
     let signs = signs(call.model);
     for (n, called) in reply.calls.iter().enumerate().filter(|_| !is_cut) {
         let mut function = json!({"name": called.name, "args": called.arguments});
-        // Models that sign give ids too.
-        if signs {
+        // The protocol leaves ids to the model: every second answer has some.
+        if signs && number % 2 == 1 {
             function["id"] = json!(format!("call-{number:04}-{n}"));
         }
         let mut part = json!({"functionCall": function});
