@@ -199,7 +199,7 @@ impl FaultKind {
                 Blame::None,
             ),
             Self::TruncatedCall => (
-                "the answer was cut off in the middle of a tool call, which was not run",
+                "the answer was cut off before its first word or in the middle of a tool call, which was not run",
                 "ask for less at once, or allow more output tokens",
                 Again::Larger,
                 Blame::None,

@@ -65,13 +65,15 @@ impl Reply {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// The reply if it may be used: a refusal has nothing to use, and an answer that was cut off within a call would be
-    /// half a command.
+    /// The reply if it may be used: a refusal has nothing to use, an answer that was cut off within a call would be
+    /// half a command, and one that was cut off before its first word is none.
     ///
     /// # Errors
     /// [`FaultKind::Refused`], [`FaultKind::TruncatedCall`] or [`FaultKind::ContextFull`].
     pub fn usable(self) -> Result<Self, Fault> {
         let has_call = self.turn.calls().next().is_some();
+        // Some providers leave a call that was cut off out; others cut off while they think.
+        let says_nothing = self.text().is_empty();
         match &self.stop {
             Stop::Refusal {
                 category,
@@ -82,7 +84,7 @@ impl Reply {
                 Err(Fault::new(FaultKind::Refused, said.join(": ")))
             }
             Stop::ContextFull => Err(Fault::new(FaultKind::ContextFull, "")),
-            Stop::MaxOutput if has_call => Err(Fault::new(
+            Stop::MaxOutput if has_call || says_nothing => Err(Fault::new(
                 FaultKind::TruncatedCall,
                 format!("after {} tokens of output", self.usage.output),
             )),

@@ -90,7 +90,7 @@ fn table() -> Vec<(String, Row)> {
             "max_tokens within a call, twice",
             kind("truncated_call"),
             2,
-            GivenUp("cut off in the middle of a tool call"),
+            GivenUp("in the middle of a tool call, which was not run"),
         ),
         (
             "events that nobody knows",

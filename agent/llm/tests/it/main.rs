@@ -8,3 +8,4 @@ mod golden;
 mod secrets;
 mod support;
 mod talk;
+mod wires;

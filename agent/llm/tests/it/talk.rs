@@ -14,7 +14,7 @@ use crate::support::{Bench, ask, results, setup_talk, snapshot_tool};
 
 static ASK: Ask = Ask::new(4_000);
 
-fn picture() -> UserPart {
+pub(crate) fn picture() -> UserPart {
     let mut file = std::io::Cursor::new(Vec::new());
     let image = image::RgbImage::from_fn(448, 252, |x, y| image::Rgb([x as u8, y as u8, 7]));
     image
@@ -26,7 +26,7 @@ fn picture() -> UserPart {
 }
 
 /// Looks at two docks at once, then at one, then is done. Text with characters of several bytes, arguments with numbers of odd forms.
-fn script() -> Vec<Step> {
+pub(crate) fn script() -> Vec<Step> {
     let two = [
         (
             "get_snapshot",

@@ -4,9 +4,11 @@
 //! user. So tools and system are cached over conversations, and each call finds the entry that the call before it made, also after a turn with more
 //! results than the server looks back over (20 blocks). Sampling parameters are never sent: newer models refuse them.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::ask::{Ask, ToolChoice};
@@ -14,6 +16,7 @@ use crate::catalogue::{Capability, Model, ThinkingStyle};
 use crate::conversation::{
     AssistantPart, AssistantTurn, Conversation, Picture, ToolResult, Turn, UserPart,
 };
+use crate::raw_json::RawJson;
 use crate::wire::{HttpCall, Protocol, accept, body};
 
 /// Least that may be set aside for thinking.
@@ -71,7 +74,7 @@ enum Content<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Block<'a> {
     Text {
-        text: &'a str,
+        text: Cow<'a, str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
@@ -158,9 +161,13 @@ pub(in crate::wire) fn encode(model: &Model, conversation: &Conversation, ask: &
     let request = Body {
         model: &model.id,
         max_tokens: ask.max_output,
-        tools: tools(model, conversation, caches),
+        tools: if ask.choice == ToolChoice::Never && !has_choice(model) {
+            Vec::new()
+        } else {
+            tools(model, conversation, caches)
+        },
         system: system(conversation, caches),
-        messages: messages(conversation, caches),
+        messages: messages(model, conversation, caches),
         tool_choice: choice(model, conversation, ask),
         thinking: thinking(model, conversation, ask),
         output_config: (effort.is_some() || schema.is_some()).then(|| OutputConfig {
@@ -201,16 +208,23 @@ fn tools<'a>(model: &Model, conversation: &'a Conversation, caches: bool) -> Vec
 }
 
 fn system(conversation: &Conversation, caches: bool) -> Vec<Block<'_>> {
+    // Servers without a cache of this kind put blocks together without a space between.
+    if !caches && conversation.system().len() > 1 {
+        return vec![text_block(conversation.system().join("\n\n"))];
+    }
     let blocks = conversation.system().iter();
-    let mut blocks: Vec<Block<'_>> = blocks.map(|text| text_block(text)).collect();
+    let mut blocks: Vec<Block<'_>> = blocks.map(|text| text_block(text.as_str())).collect();
     if let Some(last) = blocks.last_mut().filter(|_| caches) {
         last.mark();
     }
     blocks
 }
 
-fn messages(conversation: &Conversation, caches: bool) -> Vec<Message<'_>> {
-    let mut messages: Vec<Message<'_>> = conversation.turns().iter().map(message).collect();
+fn messages<'a>(model: &Model, conversation: &'a Conversation, caches: bool) -> Vec<Message<'a>> {
+    let turns = conversation.turns().iter();
+    let messages = turns.map(|turn| message(model, turn));
+    // A turn of which nothing can go back is left out: turns of one side may follow each other, and an empty one is refused.
+    let mut messages: Vec<Message<'_>> = messages.filter(|m| !m.content.is_empty()).collect();
     if caches {
         let of_user = messages.iter_mut().rev().filter(|m| m.role == "user");
         for message in of_user.take(2) {
@@ -222,21 +236,23 @@ fn messages(conversation: &Conversation, caches: bool) -> Vec<Message<'_>> {
     messages
 }
 
-fn message(turn: &Turn) -> Message<'_> {
+fn message<'a>(model: &Model, turn: &'a Turn) -> Message<'a> {
     let (role, content) = match turn {
         Turn::User(parts) => ("user", user_blocks(parts)),
         Turn::Results(results) => ("user", results.iter().map(result_block).collect()),
-        Turn::Assistant(turn) => return assistant(turn),
+        Turn::Assistant(turn) => return assistant(model, turn),
     };
     let content = content.into_iter().map(Content::Block).collect();
     Message { role, content }
 }
 
-fn assistant(turn: &AssistantTurn) -> Message<'_> {
+fn assistant<'a>(model: &Model, turn: &'a AssistantTurn) -> Message<'a> {
     let content = match &turn.exact {
         Some(exact) if exact.protocol == Protocol::Claude => exact
             .items
             .iter()
+            // A server of one's own signs no thoughts, and one that does takes none without.
+            .filter(|item| model.thinking == ThinkingStyle::None || !is_unsigned(item))
             .map(|item| Content::Exact(item.as_raw()))
             .collect(),
         // Of another provider, or our own: what was said and called, without thoughts, which only their author can sign.
@@ -244,7 +260,7 @@ fn assistant(turn: &AssistantTurn) -> Message<'_> {
             .parts
             .iter()
             .filter_map(|part| match part {
-                AssistantPart::Text(text) if !text.is_empty() => Some(text_block(text)),
+                AssistantPart::Text(text) if !text.is_empty() => Some(text_block(text.as_str())),
                 AssistantPart::Text(_) | AssistantPart::Thinking(_) => None,
                 AssistantPart::Call(call) => Some(Block::ToolUse {
                     id: &call.id,
@@ -261,6 +277,20 @@ fn assistant(turn: &AssistantTurn) -> Message<'_> {
     }
 }
 
+/// Of a block that a model made.
+#[derive(Deserialize)]
+struct Kind {
+    r#type: String,
+    #[serde(default)]
+    signature: Option<String>,
+}
+
+/// Whether a block is a thought that nobody signed.
+fn is_unsigned(block: &RawJson) -> bool {
+    let kind = block.parse::<Kind>();
+    kind.is_ok_and(|k| k.r#type == "thinking" && k.signature.is_none_or(|s| s.is_empty()))
+}
+
 fn result_block(result: &ToolResult) -> Block<'_> {
     Block::ToolResult {
         tool_use_id: &result.call,
@@ -275,15 +305,15 @@ fn user_blocks(parts: &[UserPart]) -> Vec<Block<'_>> {
         .iter()
         .filter_map(|part| match part {
             // An empty text block is refused.
-            UserPart::Text(text) => (!text.is_empty()).then(|| text_block(text)),
+            UserPart::Text(text) => (!text.is_empty()).then(|| text_block(text.as_str())),
             UserPart::Picture(picture) => Some(image_block(picture)),
         })
         .collect()
 }
 
-fn text_block(text: &str) -> Block<'_> {
+fn text_block<'a>(text: impl Into<Cow<'a, str>>) -> Block<'a> {
     Block::Text {
-        text,
+        text: text.into(),
         cache_control: None,
     }
 }
@@ -299,8 +329,13 @@ fn image_block(picture: &Picture) -> Block<'static> {
     }
 }
 
+/// Whether a choice of tools means anything to the server. One that reads it over would still call a tool that must not be called, so that it is not told of any.
+fn has_choice(model: &Model) -> bool {
+    model.can(Capability::ForceTool) || model.can(Capability::ParallelChoice)
+}
+
 fn choice(model: &Model, conversation: &Conversation, ask: &Ask) -> Option<Choice> {
-    if conversation.tools().is_empty() {
+    if conversation.tools().is_empty() || !has_choice(model) {
         return None;
     }
     let r#type = match ask.choice {

@@ -103,7 +103,9 @@ impl UsageWords {
 struct Message {
     id: String,
     model: String,
-    content: Vec<Box<RawValue>>,
+    /// Absent, as `null`, where a server of one's own has nothing to say.
+    #[serde(default)]
+    content: Option<Vec<Box<RawValue>>>,
     stop_reason: String,
     #[serde(default)]
     stop_sequence: Option<String>,
@@ -124,7 +126,8 @@ pub(in crate::wire) fn whole(body: &[u8]) -> Result<Reply, Fault> {
         stop_sequence: message.stop_sequence,
         stop_details: message.stop_details,
     };
-    let items = message.content.iter().map(|block| RawJson::raw(block));
+    let content = message.content.unwrap_or_default();
+    let items = content.iter().map(|block| RawJson::raw(block));
     Ok(Reply {
         id: message.id,
         model: message.model,

@@ -12,7 +12,7 @@ use super::OWN_ID;
 use crate::ask::{Ask, Effort, ToolChoice};
 use crate::catalogue::{Capability, Model, ThinkingStyle};
 use crate::conversation::{
-    AssistantPart, AssistantTurn, Conversation, Picture, ToolResult, Turn, UserPart,
+    AssistantPart, AssistantTurn, Conversation, Picture, ToolCall, ToolResult, Turn, UserPart,
 };
 use crate::wire::{HttpCall, Protocol, body};
 
@@ -272,9 +272,13 @@ fn result_parts<'a>(
     let takes_pictures = model.can(Capability::ImagesInResults);
     let mut parts = Vec::new();
     let mut after = Vec::new();
+    // Calls without an id of the provider's are told apart by their order alone.
+    let calls: Vec<&ToolCall> = before.into_iter().flat_map(AssistantTurn::calls).collect();
+    let place = |result: &ToolResult| calls.iter().position(|call| call.id == result.call);
+    let mut results: Vec<&ToolResult> = results.iter().collect();
+    results.sort_by_key(|result| place(result));
     for result in results {
-        let mut calls = before.into_iter().flat_map(AssistantTurn::calls);
-        let call = calls.find(|call| call.id == result.call);
+        let call = place(result).and_then(|at| calls.get(at));
         let texts = result.parts.iter().filter_map(|part| match part {
             UserPart::Text(text) => Some(text.as_str()),
             UserPart::Picture(_) => None,

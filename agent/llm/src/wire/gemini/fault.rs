@@ -37,6 +37,7 @@ impl Words for ErrorWords {
         let kind = match self.status.as_str() {
             _ if is_key => FaultKind::WrongKey,
             "INVALID_ARGUMENT" if self.message.contains("token count") => FaultKind::ContextFull,
+            "FAILED_PRECONDITION" if self.message.contains("billing") => FaultKind::Billing,
             "INVALID_ARGUMENT" | "FAILED_PRECONDITION" => FaultKind::BadRequest,
             "UNAUTHENTICATED" => FaultKind::WrongKey,
             "PERMISSION_DENIED" => FaultKind::Forbidden,

@@ -5,12 +5,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::ask::{Ask, ToolChoice};
 use crate::catalogue::{Capability, Model, ThinkingStyle};
 use crate::conversation::{AssistantPart, AssistantTurn, Conversation, Turn, UserPart};
+use crate::raw_json::RawJson;
 use crate::wire::{HttpCall, Protocol, accept, body};
 
 #[derive(Serialize)]
@@ -106,6 +107,12 @@ enum Format<'a> {
     },
 }
 
+/// Of an item that a model made.
+#[derive(Deserialize)]
+struct Kind {
+    r#type: String,
+}
+
 /// The request for the next turn of the model.
 pub(in crate::wire) fn encode(model: &Model, conversation: &Conversation, ask: &Ask) -> HttpCall {
     let has_tools = !conversation.tools().is_empty();
@@ -192,7 +199,11 @@ fn assistant(turn: &AssistantTurn) -> Vec<Item<'_>> {
         .as_ref()
         .filter(|e| e.protocol == Protocol::Openai)
     {
-        let items = exact.items.iter();
+        // A thought that nothing came of is refused.
+        let is_thought =
+            |item: &RawJson| item.parse::<Kind>().is_ok_and(|k| k.r#type == "reasoning");
+        let said = exact.items.iter().rposition(|item| !is_thought(item));
+        let items = exact.items.iter().take(said.map_or(0, |last| last + 1));
         return items.map(|item| Item::Exact(item.as_raw())).collect();
     }
     let parts = turn.parts.iter();

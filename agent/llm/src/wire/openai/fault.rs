@@ -41,6 +41,7 @@ pub(super) fn kind(code: &str, r#type: &str) -> Option<FaultKind> {
         ("context_length_exceeded", _) => FaultKind::ContextFull,
         ("model_not_found", _) => FaultKind::NotFound,
         ("rate_limit_exceeded", _) => FaultKind::RateLimited,
+        ("server_is_overloaded" | "slow_down", _) => FaultKind::Overloaded,
         ("server_error", _) | (_, "server_error") => FaultKind::Server,
         _ => return None,
     })

@@ -18,7 +18,7 @@ use watchkeeper_llm::tool::Tool;
 use watchkeeper_llm::{
     Ask, Client, Conversation, Job, JobSpec, Key, LlmError, Parts, Reply, Settings,
 };
-use watchkeeper_scripted_model::{Script, Server, Step};
+use watchkeeper_scripted_model::{Guise, Script, Server, Settings as Served, Step};
 use watchkeeper_store::{FaultyStore, MemoryStore};
 
 /// The key that the scripted model accepts.
@@ -86,6 +86,34 @@ impl Clock for TestClock {
     }
 }
 
+/// Whose server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    Claude,
+    Openai,
+    Gemini,
+    /// A server of one's own, as Ollama speaks Claude's protocol.
+    Local,
+}
+
+impl Wire {
+    pub(crate) const ALL: [Self; 4] = [Self::Claude, Self::Openai, Self::Gemini, Self::Local];
+
+    /// Its name in the model file.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Openai => "openai",
+            Self::Gemini => "gemini",
+            Self::Local => "local",
+        }
+    }
+
+    fn guise(self) -> Option<Guise> {
+        (self == Self::Local).then_some(Guise::Ollama)
+    }
+}
+
 pub(crate) type TestStore = Arc<FaultyStore<MemoryStore>>;
 
 pub(crate) struct Bench {
@@ -104,7 +132,11 @@ pub(crate) fn limits() -> Limits {
 }
 
 pub(crate) fn settings(server: &Server) -> Settings {
-    let mut settings = Settings::new("claude");
+    settings_of(Wire::Claude, server)
+}
+
+fn settings_of(wire: Wire, server: &Server) -> Settings {
+    let mut settings = Settings::new(wire.name());
     settings.base_url = Some(server.base_url());
     settings
 }
@@ -114,32 +146,55 @@ impl Bench {
         Self::with(limits(), steps, |_| {}).await
     }
 
+    pub(crate) async fn on(wire: Wire, steps: impl IntoIterator<Item = Step>) -> Self {
+        Self::at(wire, limits(), steps, |_| {}).await
+    }
+
     pub(crate) async fn with(
         limits: Limits,
         steps: impl IntoIterator<Item = Step>,
         change: impl FnOnce(&mut Settings),
     ) -> Self {
+        Self::at(Wire::Claude, limits, steps, change).await
+    }
+
+    pub(crate) async fn at(
+        wire: Wire,
+        limits: Limits,
+        steps: impl IntoIterator<Item = Step>,
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
         let steps = steps.into_iter().collect();
-        let server = Server::start(Some(KEY), Script { steps })
-            .await
-            .expect("server");
-        Self::around(limits, server, change)
+        let served = Served {
+            key: Some(KEY.to_owned()),
+            script: Script { steps },
+            guise: wire.guise(),
+            ..Served::default()
+        };
+        let server = Server::with(served).await.expect("server");
+        Self::around(wire, limits, server, change)
     }
 
     /// One over a server that somebody else started.
     pub(crate) fn over(server: Server) -> Self {
-        Self::around(limits(), server, |_| {})
+        Self::around(Wire::Claude, limits(), server, |_| {})
     }
 
-    fn around(limits: Limits, server: Server, change: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = settings(&server);
+    fn around(
+        wire: Wire,
+        limits: Limits,
+        server: Server,
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
+        let mut settings = settings_of(wire, &server);
         change(&mut settings);
         let store: TestStore = Arc::new(FaultyStore::new(MemoryStore::new()));
         let clock = Arc::new(TestClock::new());
         let ledger = Ledger::open(store.clone(), Path::new("/state"), limits).expect("ledger");
         let parts = Parts {
             catalogue: Catalogue::built_in().expect("catalogue"),
-            key: Some(Key::new(KEY, "a test").expect("key")),
+            // A server of one's own asks for none.
+            key: (wire != Wire::Local).then(|| Key::new(KEY, "a test").expect("key")),
             ledger: Arc::new(ledger),
             clock: clock.clone(),
         };
@@ -150,6 +205,19 @@ impl Bench {
             clock,
             store,
         }
+    }
+
+    /// Another client of the same server, with another key.
+    pub(crate) fn with_key(&self, key: &str, wire: Wire) -> Client {
+        let parts = Parts {
+            catalogue: Catalogue::built_in().expect("catalogue"),
+            key: Key::new(key, "a test").ok(),
+            ledger: Arc::new(
+                Ledger::open(self.store.clone(), Path::new("/state"), limits()).expect("ledger"),
+            ),
+            clock: self.clock.clone(),
+        };
+        Client::new(&settings_of(wire, &self.server), parts).expect("client")
     }
 
     /// A job that has two minutes.

@@ -1,0 +1,480 @@
+//! The same conversations over every protocol, each with a scripted model that is as strict as its provider: what is said, called, seen and answered is the same,
+//! every fault comes to the same end, and nothing breaks the contract.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use watchkeeper_llm::ask::{OutputSchema, ToolChoice};
+use watchkeeper_llm::catalogue::{Catalogue, Tier};
+use watchkeeper_llm::client::Progress;
+use watchkeeper_llm::conversation::{AssistantPart, ToolCall, Turn};
+use watchkeeper_llm::fault::FaultKind;
+use watchkeeper_llm::raw_json::RawJson;
+use watchkeeper_llm::wire::Piece;
+use watchkeeper_llm::{Ask, Conversation, LlmError, Reply, Stop};
+use watchkeeper_scripted_model::{Fault, Step};
+
+use crate::support::{
+    Bench, KEY, Wire, ask, limits, results, setup_talk, snapshot_tool, verdict_talk,
+};
+use crate::talk::{picture, script};
+
+static ASK: Ask = Ask::new(2_000);
+
+/// Plays the script of [`script`] to its end.
+async fn play(wire: Wire, how: &Ask, chunk: Option<usize>) -> Conversation {
+    let steps = script().into_iter().map(|mut step| {
+        step.reply.chunk_bytes = chunk;
+        step
+    });
+    let bench = Bench::on(wire, steps).await;
+    let mut job = bench.job(Tier::Medium);
+    let mut talk = setup_talk();
+    loop {
+        let reply = ask(&mut job, &talk, how).await.expect(wire.name());
+        talk.hear(&reply).expect("hear");
+        if reply.stop == Stop::End {
+            assert_eq!(reply.text(), "Done.");
+            break;
+        }
+        let seen = [picture(), "the dock, untrusted".into()];
+        talk.answer(results(&talk, &seen)).expect("answer");
+    }
+    assert_eq!(bench.server.requests().len(), 3);
+    bench.check();
+    talk
+}
+
+/// What was said, without the provider's own form of it.
+fn said(talk: &Conversation) -> Vec<Vec<AssistantPart>> {
+    let turns = talk.turns().iter().filter_map(|turn| match turn {
+        Turn::Assistant(turn) => Some(turn.parts.clone()),
+        Turn::User(_) | Turn::Results(_) => None,
+    });
+    turns.collect()
+}
+
+#[tokio::test]
+async fn a_loop_of_tools_with_pictures_is_the_same_conversation_streamed_whole_or_cut_anywhere() {
+    for wire in Wire::ALL {
+        let streamed = said(&play(wire, &ASK, None).await);
+        assert_eq!(streamed.len(), 3);
+        let calls: Vec<&ToolCall> = streamed[0]
+            .iter()
+            .filter_map(|part| match part {
+                AssistantPart::Call(call) => Some(call),
+                AssistantPart::Thinking(_) | AssistantPart::Text(_) => None,
+            })
+            .collect();
+        let [first, second] = calls[..] else {
+            panic!("{calls:?}");
+        };
+        assert_ne!(first.id, second.id);
+        let arguments: Value = first.arguments.parse().expect("arguments");
+        assert_eq!(arguments["note"], "Tor „Süd“ \\ \n");
+        assert!(second.arguments.text().contains("12345678901234567890"));
+        let thought = AssistantPart::Thinking("Two docks – 两个. I look at both.".to_owned());
+        assert_eq!(streamed[0][0], thought, "{}", wire.name());
+        for chunk in [1, 1 << 20] {
+            assert_eq!(said(&play(wire, &ASK, Some(chunk)).await), streamed);
+        }
+        let whole = said(&play(wire, &ASK.clone().whole(), None).await);
+        assert_eq!(whole, streamed, "{}", wire.name());
+    }
+}
+
+#[tokio::test]
+async fn what_comes_is_shown_as_it_comes() {
+    for wire in Wire::ALL {
+        let bench = Bench::on(wire, [script().remove(0)]).await;
+        let (mut thought, mut said, mut called) = (String::new(), String::new(), Vec::new());
+        let mut shown = |progress: Progress<'_>| match progress {
+            Progress::Piece(Piece::Thinking(text)) => thought.push_str(text),
+            Progress::Piece(Piece::Text(text)) => said.push_str(text),
+            Progress::Piece(Piece::Call { name }) => called.push(name.clone()),
+            Progress::Again { .. } => panic!("nothing failed"),
+        };
+        let talk = setup_talk();
+        let mut job = bench.job(Tier::Medium);
+        job.ask(&talk, &ASK, &mut shown).await.expect("answer");
+        assert_eq!(thought, "Two docks – 两个. I look at both.");
+        assert_eq!(said, "Ich schaue nach: 📷");
+        assert_eq!(called, ["get_snapshot", "get_snapshot"]);
+        bench.check();
+    }
+}
+
+#[tokio::test]
+async fn a_verdict_on_a_picture_comes_as_json_of_its_schema() {
+    let schema = json!({
+        "type": "object", "additionalProperties": false, "required": ["verdict"],
+        "properties": {"verdict": {"type": "string", "enum": ["confirm", "refute", "abstain"]}},
+    });
+    for (wire, place) in [
+        (Wire::Claude, "/output_config/format/schema"),
+        (Wire::Openai, "/text/format/schema"),
+        (Wire::Gemini, "/generationConfig/responseJsonSchema"),
+        (Wire::Local, ""),
+    ] {
+        let bench = Bench::on(wire, [Step::text(r#"{"verdict": "refute"}"#)]).await;
+        let mut talk = Conversation::new(vec!["You judge.".to_owned()], Vec::new()).expect("new");
+        talk.say(vec![picture(), "Is somebody there?".into()])
+            .expect("say");
+        let how = ASK.clone().whole().schema(OutputSchema {
+            name: "verdict".to_owned(),
+            schema: RawJson::of(&schema),
+        });
+        let reply = ask(&mut bench.job(Tier::Small), &talk, &how).await;
+        assert_eq!(reply.expect("answer").text(), r#"{"verdict": "refute"}"#);
+        let sent = bench.server.requests()[0].json();
+        match place {
+            // Left to the prompt.
+            "" => assert_eq!(sent.get("output_config"), None),
+            place => assert_eq!(sent.pointer(place), Some(&schema), "{}", wire.name()),
+        }
+        bench.check();
+    }
+}
+
+#[tokio::test]
+async fn the_second_turn_reads_the_first_from_the_cache_and_is_booked_at_its_price() {
+    for wire in Wire::ALL {
+        let bench = Bench::on(wire, script()).await;
+        let mut job = bench.job(Tier::Medium);
+        let system = vec!["You set watches up. ".repeat(300)];
+        let mut talk = Conversation::new(system, vec![snapshot_tool()]).expect("new");
+        talk.say(vec!["Watch the docks.".into()]).expect("say");
+        let mut prompts = Vec::new();
+        for _ in 0..2 {
+            let reply = ask(&mut job, &talk, &ASK).await.expect("answer");
+            talk.hear(&reply).expect("hear");
+            talk.answer(results(&talk, &[picture()])).expect("answer");
+            prompts.push(reply.usage);
+        }
+        let [first, second] = prompts[..] else {
+            panic!("{prompts:?}");
+        };
+        assert_eq!(first.cache_read, 0);
+        let read = second.cache_read;
+        match wire {
+            Wire::Claude | Wire::Gemini => assert_eq!(read, first.prompt()),
+            // Whole steps.
+            Wire::Openai => assert!(
+                read % 128 == 0 && read + 128 > first.prompt() && read <= first.prompt(),
+                "{first:?} {second:?}"
+            ),
+            Wire::Local => assert_eq!(read, 0, "it says nothing of its own"),
+        }
+        assert!(second.prompt() > first.prompt(), "{first:?} {second:?}");
+        let catalogue = Catalogue::built_in().expect("catalogue");
+        let model = catalogue.model(wire.name(), &job.model().id);
+        let prices = model.expect("model").prices;
+        let mut cost = prices.cost(&first);
+        cost += prices.cost(&second);
+        assert_eq!(bench.client.report().day, cost);
+        assert_eq!(cost.0 == 0, wire == Wire::Local);
+        bench.check();
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_the_harness_made_carries_what_a_camera_saw() {
+    for wire in Wire::ALL {
+        let bench = Bench::on(wire, [Step::text("nobody")]).await;
+        let mut talk = setup_talk();
+        talk.pretend(vec![AssistantPart::Call(ToolCall {
+            id: "toolu_evidence".to_owned(),
+            name: "get_snapshot".to_owned(),
+            arguments: RawJson::of(&json!({"camera": "dock"})),
+        })])
+        .expect("pretend");
+        talk.answer(results(&talk, &[picture()])).expect("answer");
+        let how = ASK.clone().whole();
+        let reply = ask(&mut bench.job(Tier::Small), &talk, &how).await;
+        assert_eq!(reply.expect("answer").text(), "nobody");
+        bench.check();
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_one_provider_began_is_gone_on_with_by_any_other() {
+    for one in Wire::ALL {
+        let bench = Bench::on(one, script()).await;
+        let mut talk = setup_talk();
+        let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK).await;
+        talk.hear(&reply.expect("answer")).expect("hear");
+        talk.answer(results(&talk, &[picture()])).expect("answer");
+        for other in Wire::ALL.into_iter().filter(|other| *other != one) {
+            let bench = Bench::on(other, script().split_off(1)).await;
+            let mut talk = talk.clone();
+            for _ in 0..2 {
+                let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK).await;
+                let reply = reply.expect(other.name());
+                talk.hear(&reply).expect("hear");
+                if reply.stop == Stop::ToolUse {
+                    talk.answer(results(&talk, &["seen".into()]))
+                        .expect("answer");
+                }
+            }
+            bench.check();
+        }
+    }
+}
+
+#[tokio::test]
+async fn results_find_their_calls_in_whatever_order_they_are_given() {
+    let two = [
+        ("get_snapshot", json!({"camera": "dock-1"})),
+        ("list_cameras", json!({})),
+    ];
+    for wire in Wire::ALL {
+        let steps = [
+            Step::calls(&two[..1]),
+            Step::calls(&two),
+            Step::calls(&two),
+            Step::text("Done."),
+        ];
+        let bench = Bench::on(wire, steps).await;
+        let mut job = bench.job(Tier::Medium);
+        let mut talk = setup_talk();
+        loop {
+            let reply = ask(&mut job, &talk, &ASK).await.expect(wire.name());
+            talk.hear(&reply).expect("hear");
+            if reply.stop == Stop::End {
+                break;
+            }
+            let mut answers = results(&talk, &["seen".into()]);
+            answers.reverse();
+            talk.answer(answers).expect("answer");
+        }
+        bench.check();
+    }
+}
+
+#[tokio::test]
+async fn a_thought_that_nothing_came_of_does_not_stop_the_conversation() {
+    for wire in Wire::ALL {
+        let steps = [Step::default().thinking("Hm."), Step::text("Done.")];
+        let bench = Bench::on(wire, steps).await;
+        let mut job = bench.job(Tier::Medium);
+        let mut talk = setup_talk();
+        let reply = ask(&mut job, &talk, &ASK).await.expect("a thought");
+        assert_eq!((reply.text().as_str(), &reply.stop), ("", &Stop::End));
+        talk.hear(&reply).expect("hear");
+        talk.say(vec!["Go on.".into()]).expect("say");
+        let reply = ask(&mut job, &talk, &ASK).await.expect(wire.name());
+        assert_eq!(reply.text(), "Done.");
+        bench.check();
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_must_not_call_is_told_so_or_told_of_no_tool() {
+    for wire in Wire::ALL {
+        let bench = Bench::on(wire, [Step::text("Done.")]).await;
+        let how = ASK.clone().choice(ToolChoice::Never);
+        let reply = ask(&mut bench.job(Tier::Medium), &setup_talk(), &how).await;
+        reply.expect("answer");
+        let sent = bench.server.requests()[0].json();
+        let is_told = match wire {
+            Wire::Claude => sent["tool_choice"]["type"] == "none",
+            Wire::Openai => sent["tool_choice"] == "none",
+            Wire::Gemini => sent["toolConfig"]["functionCallingConfig"]["mode"] == "NONE",
+            Wire::Local => sent.get("tools").is_none() && sent.get("tool_choice").is_none(),
+        };
+        assert!(is_told, "{sent}");
+        bench.check();
+    }
+}
+
+/// What comes of a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comes {
+    /// The answer, as if nothing had happened.
+    Harmless,
+    /// The answer, after another attempt.
+    Mended,
+    /// No answer, for this reason.
+    GivenUp(FaultKind),
+    /// An answer in other words.
+    Worded,
+}
+
+/// Every fault, how often it comes in a row, and what comes of it there.
+fn table(wire: Wire) -> Vec<(Fault, usize, Comes)> {
+    use Comes::{GivenUp, Harmless, Mended, Worded};
+    let is_local = wire == Wire::Local;
+    let limited = |retry_after: Option<&str>| Fault::RateLimited {
+        retry_after: retry_after.map(str::to_owned),
+    };
+    let refusal = Fault::Refusal {
+        category: "general_harms".to_owned(),
+    };
+    let status = |status| Fault::Status {
+        status,
+        content_type: "text/html".to_owned(),
+        body: "<h1>No</h1> {key}".to_owned(),
+    };
+    vec![
+        (limited(Some("7")), 1, Mended),
+        (limited(None), 2, Mended),
+        (Fault::Overloaded, 3, Mended),
+        (Fault::Overloaded, 4, GivenUp(FaultKind::Overloaded)),
+        (Fault::OutOfCredit, 1, GivenUp(FaultKind::Billing)),
+        (status(401), 1, GivenUp(FaultKind::WrongKey)),
+        (status(404), 1, GivenUp(FaultKind::NotFound)),
+        (status(502), 1, Mended),
+        (Fault::ResetAfterHeaders, 1, Mended),
+        (Fault::Stall, 1, Mended),
+        (Fault::ErrorInToolInput, 1, Mended),
+        (Fault::NoMessageStop, 1, Mended),
+        (Fault::InvalidArguments, 1, Mended),
+        (
+            refusal,
+            1,
+            if is_local {
+                Worded
+            } else {
+                GivenUp(FaultKind::Refused)
+            },
+        ),
+        (Fault::UnknownEvents, 1, Harmless),
+    ]
+}
+
+fn comes_to(
+    name: &str,
+    bench: &Bench,
+    comes: Comes,
+    times: usize,
+    result: Result<Reply, LlmError>,
+) {
+    let asked = bench.server.requests();
+    let most = match comes {
+        Comes::Harmless | Comes::Worded => 1,
+        Comes::Mended => times + 1,
+        Comes::GivenUp(_) => times,
+    };
+    assert_eq!(asked.len(), most, "{name}: {result:?}");
+    assert_eq!(bench.client.report().calls.len(), most, "{name}");
+    bench.check();
+    match (comes, result) {
+        (Comes::GivenUp(kind), Err(error)) => {
+            assert!(!error.to_string().contains(KEY), "{error}");
+            match error {
+                LlmError::Failed { fault, .. } => assert_eq!(fault.kind, kind, "{name}: {fault}"),
+                other => panic!("{name}: {other}"),
+            }
+        }
+        (Comes::GivenUp(_), Ok(reply)) => panic!("{name}: {reply:?}"),
+        (Comes::Worded, reply) => {
+            let reply = reply.expect(name);
+            assert!(reply.text().contains("general_harms"), "{reply:?}");
+            assert_eq!(reply.calls().count(), 0);
+        }
+        (_, reply) => {
+            reply.expect(name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_fault_of_every_provider_is_mended_or_told_for_what_it_is() {
+    let call = [("get_snapshot", json!({"camera": "dock", "note": "größer"}))];
+    for wire in Wire::ALL {
+        for (fault, times, comes) in table(wire) {
+            let name = format!("{} {fault:?}", wire.name());
+            for is_setup in [true, false] {
+                let step = || match is_setup {
+                    true => Step::calls(&call).thinking("hm"),
+                    false => Step::text("yes"),
+                };
+                let faulty = (0..times).map(|_| step().with(fault.clone()));
+                let last = (comes == Comes::Mended).then(step);
+                let bench = Bench::at(wire, limits(), faulty.chain(last), |settings| {
+                    settings.silence = Duration::from_millis(200);
+                })
+                .await;
+                let (talk, how, tier) = match is_setup {
+                    true => (setup_talk(), ASK.clone(), Tier::Medium),
+                    false => (verdict_talk(), ASK.clone().whole(), Tier::Small),
+                };
+                let result = ask(&mut bench.job(tier), &talk, &how).await;
+                if let (true, Ok(reply)) = (is_setup && comes != Comes::Worded, &result) {
+                    let called: Vec<&str> = reply.calls().map(|c| c.name.as_str()).collect();
+                    assert_eq!(called, ["get_snapshot"], "{name}");
+                }
+                if matches!(
+                    fault,
+                    Fault::RateLimited {
+                        retry_after: Some(_)
+                    }
+                ) {
+                    let pauses = bench.clock.pauses();
+                    assert_eq!(pauses, [Duration::from_millis(7_500)], "{name}");
+                }
+                comes_to(&name, &bench, comes, times, result);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_cut_off_or_left_out_gets_more_room_once() {
+    let call = [("get_snapshot", json!({"camera": "dock"}))];
+    for wire in Wire::ALL {
+        for how in [ASK.clone(), ASK.clone().whole()] {
+            let cut = Step::calls(&call).with(Fault::TruncatedCall);
+            let bench = Bench::on(wire, [cut, Step::calls(&call)]).await;
+            let reply = ask(&mut bench.job(Tier::Medium), &setup_talk(), &how).await;
+            assert_eq!(reply.expect(wire.name()).calls().count(), 1);
+            let place = match wire {
+                Wire::Claude | Wire::Local => "/max_tokens",
+                Wire::Openai => "/max_output_tokens",
+                Wire::Gemini => "/generationConfig/maxOutputTokens",
+            };
+            let sent = bench.server.requests();
+            let room = sent
+                .iter()
+                .map(|request| request.json().pointer(place).cloned());
+            let room: Vec<Value> = room.flatten().collect();
+            assert_eq!(room, [json!(2_000), json!(4_000)]);
+            bench.check();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_blocked_as_a_whole_is_refused() {
+    let refusal = || Fault::Refusal {
+        category: "PROHIBITED_CONTENT".to_owned(),
+    };
+    for how in [ASK.clone(), ASK.clone().whole()] {
+        let bench = Bench::on(Wire::Gemini, [Step::from(refusal())]).await;
+        let result = ask(&mut bench.job(Tier::Small), &verdict_talk(), &how).await;
+        let said = result.expect_err("refused").to_string();
+        assert!(said.contains("PROHIBITED_CONTENT"), "{said}");
+        bench.check();
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_told_as_one_by_every_provider_that_takes_one() {
+    for wire in [Wire::Claude, Wire::Openai, Wire::Gemini] {
+        let bench = Bench::on(wire, []).await;
+        let client = bench.with_key("wrong-key-0123456789", wire);
+        let mut job = client.begin(watchkeeper_llm::JobSpec {
+            name: "a".to_owned(),
+            tier: Tier::Small,
+            detail: watchkeeper_llm::picture::Detail::Glance,
+            time: Duration::from_secs(20),
+        });
+        let said = ask(&mut job, &verdict_talk(), &ASK).await;
+        let said = said.expect_err("wrong key").to_string();
+        assert!(
+            said.contains("does not accept the key") && !said.contains("wrong-key"),
+            "{said}"
+        );
+        assert_eq!(bench.server.violations(), Vec::<String>::new());
+    }
+}
