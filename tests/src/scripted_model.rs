@@ -11,26 +11,41 @@ use crate::daemons::{PATIENCE, Process, program, wait_for};
 /// The key that it takes.
 pub const KEY: &str = "sk-scripted-0123456789abcdefghij";
 
+/// The provider of the model file that needs no key.
+const LOCAL: &str = "local";
+
 /// A model on a loopback port; killed when it is dropped.
 #[derive(Debug)]
 pub struct ScriptedModel {
+    provider: &'static str,
     base_url: String,
     requests: PathBuf,
     process: Process,
 }
 
 impl ScriptedModel {
-    /// Starts one that plays these steps, with its files in `folder`.
+    /// Starts one that plays these steps, with its files in `folder`, to be spoken to as Claude.
     ///
     /// # Errors
     /// When it can't be started.
     pub fn start(folder: &Path, steps: &[Value]) -> anyhow::Result<Self> {
+        Self::of("claude", folder, steps)
+    }
+
+    /// The same, to be spoken to as this provider of the model file.
+    ///
+    /// # Errors
+    /// When it can't be started.
+    pub fn of(provider: &'static str, folder: &Path, steps: &[Value]) -> anyhow::Result<Self> {
         let scenario = folder.join("scenario.json");
         let requests = folder.join("requests.jsonl");
         std::fs::write(&scenario, json!({"steps": steps}).to_string())?;
         let mut command = Command::new(program("watchkeeper-scripted-model")?);
         command.arg("--scenario").arg(scenario).args(["--key", KEY]);
         command.arg("--requests").arg(&requests);
+        if provider == LOCAL {
+            command.args(["--as", "ollama"]);
+        }
         let process = Process::start(command, &folder.join("model.log"))?;
         let base_url = wait_for("the model's address", || {
             let text = process.log_text();
@@ -38,6 +53,7 @@ impl ScriptedModel {
             Some(line.to_owned())
         })?;
         Ok(Self {
+            provider,
             base_url,
             requests,
             process,
@@ -76,10 +92,12 @@ impl ScriptedModel {
     /// The section of the configuration that names it.
     #[must_use]
     pub fn section(&self) -> String {
-        format!(
-            "[llm]\nprovider = \"claude\"\nbase_url = {:?}\nkey = {KEY:?}\n",
-            self.base_url
-        )
+        let (provider, url) = (self.provider, &self.base_url);
+        let section = format!("[llm]\nprovider = {provider:?}\nbase_url = {url:?}\n");
+        match provider {
+            LOCAL => section,
+            _ => format!("{section}key = {KEY:?}\n"),
+        }
     }
 }
 

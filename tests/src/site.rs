@@ -58,8 +58,21 @@ impl Site {
     /// # Errors
     /// When the model or the tap does not start.
     pub fn beside(other: &Bench, more: &str, steps: &[Value]) -> anyhow::Result<Self> {
+        Self::beside_with("claude", other, more, steps)
+    }
+
+    /// The same, with a model that is spoken to as this provider of the model file.
+    ///
+    /// # Errors
+    /// As [`Self::beside`].
+    pub fn beside_with(
+        provider: &'static str,
+        other: &Bench,
+        more: &str,
+        steps: &[Value],
+    ) -> anyhow::Result<Self> {
         let bench = Bench::new("")?;
-        let model = ScriptedModel::start(&bench.path(""), steps)?;
+        let model = ScriptedModel::of(provider, &bench.path(""), steps)?;
         bench.configure(&format!("{}{more}", model.section()))?;
         Ok(Self {
             tap: Some(Wiretap::start(&bench.socket(), &other.socket())?),

@@ -49,13 +49,14 @@ pub struct Call {
     pub arguments: Value,
 }
 
-/// What goes wrong.
+/// What goes wrong. Each provider has it in its own way; where its protocol can't have it, what the provider does instead is played (the module of its answers
+/// says what, and `tests/README.md` has the table).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
 pub enum Fault {
     /// 429.
     RateLimited {
-        /// Header `retry-after`; absent: none.
+        /// Header `retry-after`, or what stands for it in the body; absent: none.
         #[serde(default)]
         retry_after: Option<String>,
     },
@@ -76,18 +77,18 @@ pub enum Fault {
     ResetAfterHeaders,
     /// Headers and the first event come, and then nothing while the connection stays open.
     Stall,
-    /// An `error` event in the middle of a call's input.
+    /// An error in the middle of a call's input, or of what comes last.
     ErrorInToolInput,
     /// The stream ends without its last event.
     NoMessageStop,
-    /// The input of the calls is no JSON.
+    /// The input of the calls is no JSON, or no call at all.
     InvalidArguments,
     /// The model refuses, with HTTP 200.
     Refusal {
         /// The provider's word for why.
         category: String,
     },
-    /// The limit of output comes in the middle of a call's input.
+    /// The limit of output comes in the middle of a call's input; providers whose calls come whole leave it out.
     TruncatedCall,
     /// Events, blocks and pieces of kinds that nobody knows come in between.
     UnknownEvents,

@@ -45,4 +45,5 @@ mod sinks;
 mod still_sources;
 mod tidy;
 mod window;
+mod wires;
 mod workflow_command;
