@@ -190,9 +190,8 @@ fn openai_refuses_a_request_that_is_not_in_order() {
     assert!(told.is_some_and(|told| told.contains("You didn't provide an API key")));
 }
 
-#[test]
-fn openai_wants_its_thoughts_and_calls_back_as_they_were_and_every_call_answered() {
-    let mut provider = Openai::default();
+/// After two calls were answered and the user said more.
+fn openai_second(provider: &mut Openai) -> Value {
     let mut body = openai_first();
     let answer = provider.play(&bearer(&body), &thinks_and_calls(), 1);
     let items = json_of(&answer)["output"].clone();
@@ -208,6 +207,13 @@ fn openai_wants_its_thoughts_and_calls_back_as_they_were_and_every_call_answered
         6,
         json!({"role": "user", "content": "Well?"}),
     );
+    body
+}
+
+#[test]
+fn openai_wants_its_thoughts_and_calls_back_as_they_were_and_every_call_answered() {
+    let mut provider = Openai::default();
+    let body = openai_second(&mut provider);
     let broken: [Broken; 12] = [
         (
             |b| b["instructions"] = json!("You wait."),
@@ -418,9 +424,8 @@ fn gemini_refuses_a_request_that_is_not_in_order() {
     assert!(!refused.is_violation);
 }
 
-#[test]
-fn gemini_wants_signatures_back_where_they_were_and_a_response_for_each_call() {
-    let mut provider = Gemini::default();
+/// After two calls were answered.
+fn gemini_second(provider: &mut Gemini) -> Value {
     let mut body = gemini_first();
     let answer = provider.play(&keyed(&body), &thinks_and_calls(), 1);
     let said = json_of(&answer);
@@ -441,6 +446,13 @@ fn gemini_wants_signatures_back_where_they_were_and_a_response_for_each_call() {
         2,
         json!({"role": "user", "parts": [response(0), response(1)]}),
     );
+    body
+}
+
+#[test]
+fn gemini_wants_signatures_back_where_they_were_and_a_response_for_each_call() {
+    let mut provider = Gemini::default();
+    let mut body = gemini_second(&mut provider);
     let broken: [Broken; 12] = [
         (
             |b| {
@@ -569,6 +581,26 @@ fn ollama_first() -> Value {
     })
 }
 
+/// After two calls were answered.
+fn ollama_second() -> Value {
+    let mut provider = Ollama;
+    let mut body = ollama_first();
+    let message = json_of(&provider.play(&chat(&body), &thinks_and_calls(), 1))["message"].clone();
+    assert_eq!(
+        message["tool_calls"][1]["function"]["arguments"]["camera"],
+        "gate"
+    );
+    put(&mut body["messages"], 2, message);
+    for n in 0..2 {
+        put(
+            &mut body["messages"],
+            3 + n,
+            json!({"role": "tool", "tool_name": "get_snapshot", "content": "seen"}),
+        );
+    }
+    body
+}
+
 #[test]
 fn ollama_refuses_what_it_would_read_over_and_calls_without_results() {
     let broken: [Broken; 8] = [
@@ -596,22 +628,9 @@ fn ollama_refuses_what_it_would_read_over_and_calls_without_results() {
             "\"type\": \"function\"",
         ),
     ];
-    let mut provider = Ollama;
-    let mut body = ollama_first();
-    each(&provider, &body, &broken, chat);
-    let message = json_of(&provider.play(&chat(&body), &thinks_and_calls(), 1))["message"].clone();
-    assert_eq!(
-        message["tool_calls"][1]["function"]["arguments"]["camera"],
-        "gate"
-    );
-    put(&mut body["messages"], 2, message);
-    for n in 0..2 {
-        put(
-            &mut body["messages"],
-            3 + n,
-            json!({"role": "tool", "tool_name": "get_snapshot", "content": "seen"}),
-        );
-    }
+    let provider = Ollama;
+    each(&provider, &ollama_first(), &broken, chat);
+    let body = ollama_second();
     let broken: [Broken; 2] = [
         (
             |b| drop(taken(&mut b["messages"], 4)),
@@ -784,4 +803,56 @@ fn what_ollama_reads_over_in_claude_s_protocol_is_refused_and_it_signs_nothing()
         !text.contains("event: error") && !text.contains("event: message_stop"),
         "{text}"
     );
+}
+
+#[test]
+fn whoever_plays_the_model_reads_the_same_in_every_protocol() {
+    let openai = &mut Openai::default();
+    let gemini = &mut Gemini::default();
+    let asked = [
+        {
+            let body = openai_second(openai);
+            openai.asked(&bearer(&body))
+        },
+        {
+            let body = gemini_second(gemini);
+            gemini.asked(&keyed(&body))
+        },
+        Ollama.asked(&chat(&ollama_second())),
+    ];
+    for asked in asked {
+        let name = asked.protocol;
+        assert_eq!(asked.system, "You watch.", "{name}");
+        let [tool] = &asked.tools[..] else {
+            panic!("{name}: {:?}", asked.tools);
+        };
+        assert_eq!(
+            (tool.name.as_str(), &tool.parameters),
+            ("get_snapshot", &schema())
+        );
+        let roles: Vec<&str> = asked.messages.iter().map(|m| m.role).collect();
+        let answered = json!(asked.messages.get(2).map(|m| &m.parts));
+        assert_eq!(
+            roles.get(..3),
+            Some(&["user", "assistant", "user"][..]),
+            "{name}"
+        );
+        let first = json!(asked.messages[0].parts);
+        assert!(
+            first.to_string().contains("Look.") && first.to_string().contains("image/png"),
+            "{name}: {first}"
+        );
+        let said = json!(asked.messages[1].parts);
+        assert_eq!(said[0], json!({"thinking": "Both."}), "{name}");
+        for n in 0..2 {
+            let call = &said[1 + n]["call"];
+            assert_eq!(call["name"], "get_snapshot", "{name}: {said}");
+            assert!(answered.to_string().contains("seen"), "{name}: {answered}");
+        }
+        assert_eq!(
+            said[2]["call"]["arguments"],
+            json!({"camera": "gate"}),
+            "{name}"
+        );
+    }
 }

@@ -158,8 +158,10 @@ fn parts(call: &Call<'_>, asked: &Value, step: &Step, number: u64) -> Vec<Value>
         parts.push(part);
     }
     let is_said = !parts.is_empty() && reply.calls.is_empty();
-    if is_said && signs && reply.thinking.is_some() && call.is_streamed {
-        let mut part = json!({"text": ""});
+    if is_said && signs && reply.thinking.is_some() {
+        // The last part carries it; in a stream that is one without characters.
+        let last = parts.pop_if(|last| !call.is_streamed && last.get("thought").is_none());
+        let mut part = last.unwrap_or_else(|| json!({"text": ""}));
         part["thoughtSignature"] = json!(sign::signature(contents, &parts, &part));
         parts.push(part);
     }
