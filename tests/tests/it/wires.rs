@@ -30,40 +30,46 @@ fn providers() -> Vec<(String, (&'static str, &'static str))> {
 fn a_watch_is_set_up_over_the_protocol_of_every_provider() -> anyhow::Result<()> {
     let house = Bench::new(&format!("[sources.test]\nuri = {DEMO:?}\n"))?;
     let _runtime = house.runtime()?;
-    rows::each(providers(), |(provider, path)| {
-        let looks = thinks(
-            "I look first.",
-            &[
-                ("list_cameras", json!({})),
-                ("get_snapshot", json!({"camera": "test"})),
-            ],
-        );
-        let steps = [
-            looks,
-            validate(&middle()),
-            preview("d1"),
-            propose("d1"),
-            answers("I propose to count."),
-        ];
-        let site = Site::beside_with(provider, &house, "", &steps)?;
-        let (code, objects, errors) = ask_json(&site.bench, &["--think", "count"])?;
-        ensure!(code == 0, "{errors} {objects:#?}");
-        let proposal = last(&objects, "proposal")?;
-        let really = proposal["by_model"]["really"].to_string();
-        ensure!(really.contains("320,0 to 320,360"), "{really}");
-        let asked = site.model.requests()?;
-        ensure!(asked.len() == steps.len(), "{} requests", asked.len());
-        ensure!(
-            asked.iter().all(|request| request["path"] == path),
-            "{asked:#?}"
-        );
-        // What was thought is in the trace, what was seen went to the model.
-        ensure!(site.traced("thought")?.len() == 1);
-        ensure!(asked[1]["body"].to_string().contains("image/jpeg"));
-        let cost = last(&objects, "note")?["message"].to_string();
-        ensure!(cost.contains("5 calls of the model"), "{cost}");
-        site.model.kept_its_contract()
-    })
+    // One after the other: the runtime runs one workflow on pictures at a time.
+    for (provider, path) in PROVIDERS {
+        set_up(&house, provider, path).with_context(|| provider)?;
+    }
+    Ok(())
+}
+
+fn set_up(house: &Bench, provider: &'static str, path: &str) -> anyhow::Result<()> {
+    let looks = thinks(
+        "I look first.",
+        &[
+            ("list_cameras", json!({})),
+            ("get_snapshot", json!({"camera": "test"})),
+        ],
+    );
+    let steps = [
+        looks,
+        validate(&middle()),
+        preview("d1"),
+        propose("d1"),
+        answers("I propose to count."),
+    ];
+    let site = Site::beside_with(provider, house, "", &steps)?;
+    let (code, objects, errors) = ask_json(&site.bench, &["--think", "count"])?;
+    ensure!(code == 0, "{errors} {objects:#?}");
+    let proposal = last(&objects, "proposal")?;
+    let really = proposal["by_model"]["really"].to_string();
+    ensure!(really.contains("320,0 to 320,360"), "{really}");
+    let asked = site.model.requests()?;
+    ensure!(asked.len() == steps.len(), "{} requests", asked.len());
+    ensure!(
+        asked.iter().all(|request| request["path"] == path),
+        "{asked:#?}"
+    );
+    // What was thought is in the trace, what was seen went to the model.
+    ensure!(site.traced("thought")?.len() == 1);
+    ensure!(asked[1]["body"].to_string().contains("image/jpeg"));
+    let cost = last(&objects, "note")?["message"].to_string();
+    ensure!(cost.contains("5 calls of the model"), "{cost}");
+    site.model.kept_its_contract()
 }
 
 #[test]
