@@ -27,11 +27,12 @@ async fn play(wire: Wire, how: &Ask, chunk: Option<usize>) -> Conversation {
         step.reply.chunk_bytes = chunk;
         step
     });
+    let name = wire.name();
     let bench = Bench::on(wire, steps).await;
     let mut job = bench.job(Tier::Medium);
     let mut talk = setup_talk();
     loop {
-        let reply = ask(&mut job, &talk, how).await.expect(wire.name());
+        let reply = ask(&mut job, &talk, how).await.expect(name);
         talk.hear(&reply).expect("hear");
         if reply.stop == Stop::End {
             assert_eq!(reply.text(), "Done.");
@@ -205,11 +206,12 @@ async fn a_conversation_that_one_provider_began_is_gone_on_with_by_any_other() {
         talk.hear(&reply.expect("answer")).expect("hear");
         talk.answer(results(&talk, &[picture()])).expect("answer");
         for other in Wire::ALL.into_iter().filter(|other| *other != one) {
+            let name = other.name();
             let bench = Bench::on(other, script().split_off(1)).await;
             let mut talk = talk.clone();
             for _ in 0..2 {
                 let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK).await;
-                let reply = reply.expect(other.name());
+                let reply = reply.expect(name);
                 talk.hear(&reply).expect("hear");
                 if reply.stop == Stop::ToolUse {
                     talk.answer(results(&talk, &["seen".into()]))
@@ -234,11 +236,12 @@ async fn results_find_their_calls_in_whatever_order_they_are_given() {
             Step::calls(&two),
             Step::text("Done."),
         ];
+        let name = wire.name();
         let bench = Bench::on(wire, steps).await;
         let mut job = bench.job(Tier::Medium);
         let mut talk = setup_talk();
         loop {
-            let reply = ask(&mut job, &talk, &ASK).await.expect(wire.name());
+            let reply = ask(&mut job, &talk, &ASK).await.expect(name);
             talk.hear(&reply).expect("hear");
             if reply.stop == Stop::End {
                 break;
@@ -254,6 +257,7 @@ async fn results_find_their_calls_in_whatever_order_they_are_given() {
 #[tokio::test]
 async fn a_thought_that_nothing_came_of_does_not_stop_the_conversation() {
     for wire in Wire::ALL {
+        let name = wire.name();
         let steps = [Step::default().thinking("Hm."), Step::text("Done.")];
         let bench = Bench::on(wire, steps).await;
         let mut job = bench.job(Tier::Medium);
@@ -262,7 +266,7 @@ async fn a_thought_that_nothing_came_of_does_not_stop_the_conversation() {
         assert_eq!((reply.text().as_str(), &reply.stop), ("", &Stop::End));
         talk.hear(&reply).expect("hear");
         talk.say(vec!["Go on.".into()]).expect("say");
-        let reply = ask(&mut job, &talk, &ASK).await.expect(wire.name());
+        let reply = ask(&mut job, &talk, &ASK).await.expect(name);
         assert_eq!(reply.text(), "Done.");
         bench.check();
     }
@@ -424,10 +428,11 @@ async fn a_call_that_is_cut_off_or_left_out_gets_more_room_once() {
     let call = [("get_snapshot", json!({"camera": "dock"}))];
     for wire in Wire::ALL {
         for how in [ASK.clone(), ASK.clone().whole()] {
+            let name = wire.name();
             let cut = Step::calls(&call).with(Fault::TruncatedCall);
             let bench = Bench::on(wire, [cut, Step::calls(&call)]).await;
             let reply = ask(&mut bench.job(Tier::Medium), &setup_talk(), &how).await;
-            assert_eq!(reply.expect(wire.name()).calls().count(), 1);
+            assert_eq!(reply.expect(name).calls().count(), 1);
             let place = match wire {
                 Wire::Claude | Wire::Local => "/max_tokens",
                 Wire::Openai => "/max_output_tokens",
