@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use jiff::Zoned;
+use jiff::{Timestamp, Zoned};
 use serde_json::Value;
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::workflow::WorkflowRun;
