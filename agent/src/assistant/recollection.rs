@@ -37,6 +37,8 @@ struct Exchange {
     came: Value,
     /// What came of it, without a model's words.
     short: String,
+    /// Whether what came of it has words of a model.
+    is_model: bool,
 }
 
 /// What was said before.
@@ -56,6 +58,14 @@ impl Recollection {
             person: person.to_owned(),
             came,
             short,
+            is_model: match reply {
+                Reply::Answer(_) => true,
+                Reply::Offer(offer)
+                | Reply::Anew(offer)
+                | Reply::Unsound(offer, _)
+                | Reply::Apply(offer) => offer.made.is_some(),
+                _ => false,
+            },
         });
         if self.latest.len() <= LATEST {
             return None;
@@ -106,7 +116,7 @@ impl Recollection {
         let latest = self.latest.iter().enumerate().map(|(nth, exchange)| {
             let most = if nth == last { newest } else { older };
             let mut told = json!({"person": cut(&exchange.person, most), "came_of_it": part(&exchange.came, most)});
-            if exchange.came.get("answered").is_some() || exchange.came.get("proposed").is_some_and(by_model) {
+            if exchange.is_model {
                 told["mind"] = Value::from(NOT_THE_PERSONS);
             }
             told
@@ -123,10 +133,6 @@ impl Recollection {
         }
         told
     }
-}
-
-fn by_model(offer: &Value) -> bool {
-    offer.get("by_model").is_some()
 }
 
 /// What came of a text: all of it, and in short; none where it leaves nothing that a later request could be about.

@@ -62,7 +62,7 @@ impl Owed {
                 gone.push(delete(record.key));
             }
             for entry in page.entries {
-                let place = place_of(&entry.key).filter(|(id, _)| channels.contains(id));
+                let place = place_of(&entry.key);
                 if let Some((id, number)) = &place
                     && entry.value.first().is_some_and(|v| *v > VERSION)
                 {
@@ -70,6 +70,7 @@ impl Owed {
                     account.last = account.last.max(*number);
                     continue;
                 }
+                let place = place.filter(|(id, _)| channels.contains(id));
                 let json = entry.value.strip_prefix(&[VERSION]);
                 let stored = json.and_then(|json| serde_json::from_slice::<Stored>(json).ok());
                 match (place, stored) {

@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
+use watchkeeper_config::bounded;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_engine::workflow::codec;
@@ -213,7 +214,13 @@ impl Assist {
         if !attached.is_empty() {
             // No rule reads a picture.
             self.language()?;
-            by_model = self.ask_model(text, attached, &mut here).await?;
+            by_model = self.ask_model(text, attached.clone(), &mut here).await?;
+            if by_model.is_none() {
+                // What the rules make of the words alone is not what was asked.
+                self.attached = attached;
+                let sentence = "the pictures that came with it were not looked at; say it again when the model answers, or without them";
+                return Err(Failure::new(Exit::Failed, sentence));
+            }
         }
         let mut reply = match by_model {
             Some(reply) => {
@@ -230,7 +237,8 @@ impl Assist {
             _ => false,
         };
         if is_lost && !self.by_model {
-            let asked = std::mem::replace(&mut self.conversation, before.clone());
+            // While the model thinks nothing waits: whoever breaks it off is not left with an offer that they had spoken against.
+            let asked = std::mem::take(&mut self.conversation);
             match self.ask_model(text, Vec::new(), &mut here).await? {
                 Some(by_model) => {
                     self.by_model = true;
@@ -645,15 +653,7 @@ impl Assist {
     /// When it can't be read or taken.
     pub fn attach_file(&mut self, file: &Path) -> Result<(), Failure> {
         let failed = |why: String| Failure::input(format!("can't read {}: {why}", file.display()));
-        let size = std::fs::metadata(file)
-            .map_err(|e| failed(e.to_string()))?
-            .len();
-        if size > MAX_PICTURE {
-            return Err(failed(format!(
-                "it has {size} bytes; at most {MAX_PICTURE} are taken"
-            )));
-        }
-        let bytes = std::fs::read(file).map_err(|e| failed(e.to_string()))?;
+        let bytes = bounded::read_up_to(file, MAX_PICTURE).map_err(|e| failed(e.to_string()))?;
         if !codec::is_picture(&bytes) {
             return Err(failed("it is no JPEG or PNG".to_owned()));
         }

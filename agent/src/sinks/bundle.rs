@@ -17,6 +17,10 @@ use watchkeeper_contract::spool::SpooledEffect;
 use super::fault::Fault;
 use super::file::{check_room, open_folder, refused};
 
+/// Bytes that bundles leave free on their disk. Nothing here removes them, so they must not take what recordings and pictures need, which stop at 512 MiB
+/// and are removed again when they are old.
+const LEAVE_FREE: u64 = 1 << 30;
+
 /// Bytes of a block of an archive: headers are one each, and what is in files is filled up to whole ones.
 const BLOCK: usize = 512;
 /// Longest path of a file in an archive, in bytes: what fits into a header without another one.
@@ -48,7 +52,7 @@ impl Job {
     /// [`Fault`].
     pub fn write(&self) -> Result<(), Fault> {
         let packed = self.packed().map_err(Fault::never)?;
-        check_room(&self.place, packed.len())?;
+        check_room(&self.place, packed.len(), LEAVE_FREE)?;
         let folder = open_folder(&self.place)?;
         let name = &self.bundle.name;
         let shown = self.place.folder.display();

@@ -75,7 +75,7 @@ impl Job {
     /// [`Fault`].
     pub fn write(&self, store: &dyn Store) -> Result<(), Fault> {
         let shown = self.place.folder.display();
-        check_room(&self.place, self.write.content.len())?;
+        check_room(&self.place, self.write.content.len(), LEAVE_FREE)?;
         let folder = open_folder(&self.place)?;
         let before = self.begun(store)?;
         let goes_on = before.filter(|b| self.write.append && self.is_same_file(b));
@@ -213,11 +213,11 @@ pub(super) fn refused(place: &Place, name: &str, errno: Errno) -> Fault {
 ///
 /// # Errors
 /// [`Fault`]: there is too little room now.
-pub(super) fn check_room(place: &Place, bytes: usize) -> Result<(), Fault> {
+pub(super) fn check_room(place: &Place, bytes: usize, leave: u64) -> Result<(), Fault> {
     let free = space(&place.folder).map_or(u64::MAX, |space| space.free);
-    if free < LEAVE_FREE + bytes as u64 {
+    if free < leave + bytes as u64 {
         return Err(Fault::later(format!(
-            "only {free} bytes are free on the disk of {}; {LEAVE_FREE} are left to others",
+            "only {free} bytes are free on the disk of {}; {leave} are left to others",
             place.folder.display()
         )));
     }

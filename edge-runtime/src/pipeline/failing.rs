@@ -1,8 +1,8 @@
 //! Steps that fail again and again, as events: one `new` when a step does little else but fail, one `end` when it works again.
 //!
 //! A step that fails now and then is counted in the pipeline's status and is no event. Every run in which a step fails takes it one up, every run in which it
-//! does not takes it one down; at [`ENOUGH`], when that has gone on for [`LASTING`], it is told, and at nought it is over. So a step that fails in half of its runs or fewer is
-//! never told, one that fails in all of them soon is, and runs in which a decision kept it from running count for neither.
+//! does not takes it one down; at [`ENOUGH`], when that has gone on for [`LASTING`], it is told, and it is over when it has not failed for [`WELL`]. So one that fails every other
+//! time is never told, one that fails in all of its runs soon is, and runs in which a decision kept it from running count for neither.
 //!
 //! Owns which steps fail. Sans-IO: what happened to a frame goes in, records come out. Invariants: each step has at most one open event, and each that began
 //! ends; at most [`MOST_TOLD`] are open at once, as the first ones lead to the cause and the status counts them all.
@@ -22,6 +22,8 @@ const ENOUGH: u32 = 10;
 const MOST: u32 = ENOUGH;
 /// Time for which it has to go on: a burst within a second is over before anybody could look.
 const LASTING: Duration = Duration::from_secs(5);
+/// Time without a failure after which it is over: what comes and goes is one event, and not one every few seconds.
+const WELL: Duration = Duration::from_secs(30);
 /// Steps of a pipeline that are told of at once.
 const MOST_TOLD: usize = 8;
 /// Characters of a step's own message that are told.
@@ -50,6 +52,8 @@ struct Step {
     failures: u64,
     /// When it last stood at nought.
     since: Duration,
+    /// When it failed last.
+    last: Duration,
     message: String,
     told: Option<EventId>,
 }
@@ -74,7 +78,8 @@ impl Failing {
                 return true;
             }
             step.count = step.count.saturating_sub(1);
-            if step.count > 0 {
+            let is_well = step.told.is_none() || at.saturating_sub(step.last) >= WELL;
+            if step.count > 0 || !is_well {
                 return true;
             }
             records.extend(step.end(name, Some(at)));
@@ -90,11 +95,13 @@ impl Failing {
                 count: 0,
                 failures: 0,
                 since: at,
+                last: at,
                 message: String::new(),
                 told: None,
             });
             step.count = (step.count + 1).min(MOST);
             step.failures += 1;
+            step.last = at;
             step.message = one.message.chars().take(MOST_WORDS).collect();
             let lasted = at.saturating_sub(step.since);
             if step.told.is_none() && step.count >= ENOUGH && lasted >= LASTING && told < MOST_TOLD
@@ -212,9 +219,9 @@ mod tests {
     #[test]
     fn a_step_that_fails_on_every_frame_is_told_once_and_over_when_it_works_again() {
         let mut bench = Bench::new();
-        bench.frames(200, Badly).frames(9, Well);
+        bench.frames(200, Badly).frames(140, Well);
         assert_eq!(bench.told, [(Phase::New, 26)]);
-        bench.frames(50, Well);
+        bench.frames(20, Well);
         assert_eq!(bench.told, [(Phase::New, 26), (Phase::End, 200)]);
     }
 
@@ -238,6 +245,15 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_and_goes_is_one_event() {
+        let mut bench = Bench::new();
+        for _ in 0..20 {
+            bench.frames(100, Badly).frames(20, Well);
+        }
+        assert_eq!(bench.told, [(Phase::New, 26)]);
+    }
+
+    #[test]
     fn what_is_open_ends_when_the_pipeline_rests() {
         let mut bench = Bench::new();
         bench.frames(100, Badly);
@@ -257,7 +273,7 @@ mod tests {
             EventId(ulid::Ulid(ids))
         };
         let mut at = Duration::ZERO;
-        for frame in 0..200 {
+        for frame in 0..400 {
             at += FRAME;
             let left_out = usize::from(frame >= 100);
             let failed = names.iter().skip(left_out).map(|name| Failed {

@@ -54,6 +54,8 @@ struct Little {
     sources: Mutex<BTreeMap<SourceId, SourceStatus>>,
     pipelines: Mutex<BTreeMap<PipelineId, PipelineStatus>>,
     gate: Mutex<()>,
+    /// Whether a trial of a minute has begun.
+    began: AtomicBool,
     /// Whether somebody left before a trial was over.
     left: AtomicBool,
 }
@@ -200,6 +202,8 @@ impl Runtime for Little {
         is_gone: &dyn Fn() -> bool,
     ) -> Result<DryRunReport, Problem> {
         let latest = std::time::Instant::now() + Duration::from_secs(30);
+        self.began
+            .fetch_or(wanted.seconds >= 60.0, Ordering::SeqCst);
         while wanted.seconds >= 60.0 && std::time::Instant::now() < latest {
             if is_gone() {
                 self.left.store(true, Ordering::SeqCst);
@@ -347,6 +351,7 @@ impl Bench {
             sources: Mutex::default(),
             pipelines: Mutex::default(),
             gate: Mutex::default(),
+            began: AtomicBool::default(),
             left: AtomicBool::default(),
         });
         let (stop, stopped) = oneshot::channel();
@@ -1094,9 +1099,14 @@ async fn a_trial_ends_with_its_connection_and_makes_room_for_the_next() {
         let answer = bench.ask("POST", "/v1/workflows/dry-run", &brief);
         answer.await.status
     };
-    while status().await != 429 {}
+    while !bench.little.began.load(Ordering::SeqCst) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(status().await, 429);
     drop(first);
-    while status().await != 200 {}
+    while status().await != 200 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     assert!(bench.little.left.load(Ordering::SeqCst));
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Only what is certain is told: a step whose port or `tls` comes from outside is told by whoever sends its messages.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use serde_json::Value as Json;
 use watchkeeper_contract::pipeline::{PipelineWarning, WarningKind};

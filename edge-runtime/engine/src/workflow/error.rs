@@ -11,7 +11,7 @@ const MAX_PROBLEMS: usize = 200;
 const MAX_ALLOWED: usize = 100;
 
 /// Characters of a message, a name or a value that are told: what was found may be as long as the document.
-const MAX_TOLD: usize = 500;
+const MAX_TOLD: usize = 2000;
 
 /// Class of a problem, named as Roboflow's compiler names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -82,8 +82,14 @@ impl Waiting {
                 let is_many = parts.shots.len() >= MOST_OF_A_RECORDING;
                 !parts.is_refused && (is_many || !parts.has_room(shot, self.most_bytes))
             };
-            let waited = self.moved.wait_while_for(&mut parts, is_full, patience);
-            if waited.timed_out() {
+            // An encoder that is slow goes on; only one that takes nothing for so long hangs.
+            let mut before = usize::MAX;
+            while is_full(&mut parts) && parts.shots.len() < before {
+                before = parts.shots.len();
+                let stands = |parts: &mut Parts| parts.shots.len() >= before && is_full(parts);
+                self.moved.wait_while_for(&mut parts, stands, patience);
+            }
+            if is_full(&mut parts) {
                 let waiting = u32::try_from(parts.shots.len()).unwrap_or(u32::MAX);
                 parts.left_out = parts.left_out.saturating_add(waiting).saturating_add(1);
                 parts.refuse();

@@ -14,6 +14,10 @@ use super::super::manifest::{
 use super::clip::version;
 
 const VERSIONS: &[&str] = &["hiera_large", "hiera_small", "hiera_tiny", "hiera_b_plus"];
+/// Most pixels of all masks of a picture: a mask has one byte for each pixel of the picture, and the masks of a picture are made together.
+const MOST_PIXELS: u64 = 64 << 20;
+/// Most parts of masks that one picture is told with.
+const MOST_PARTS: usize = 4096;
 /// The class of what a picture shows where no box points at it.
 const FOREGROUND: &str = "foreground";
 
@@ -68,6 +72,15 @@ impl Block for Segment {
         let least = call.number(3, 0.0)?;
         let several = call.boolean(4, true)?;
         let boxes: Vec<BBox> = prompts.iter().map(|d| d.bbox).collect();
+        let [width, height] = image.size();
+        let each = (u64::from(width) * u64::from(height)).max(1);
+        let most = (MOST_PIXELS / each).max(1);
+        if boxes.len() as u64 > most {
+            return Err(format!(
+                "{} boxes are more than the {most} of which masks are made in a picture of {width}x{height}: filter the boxes, or make the picture smaller, before this step",
+                boxes.len()
+            ));
+        }
         let masks = call
             .host
             .segment_prompted(&model_id, image, &boxes, several)?;
@@ -88,6 +101,11 @@ impl Block for Segment {
                 let Some(bbox) = around(&outline).filter(|_| outline.len() >= 3) else {
                     continue;
                 };
+                if found.boxes.len() == MOST_PARTS {
+                    return Err(format!(
+                        "the masks have more than {MOST_PARTS} parts: this is no model for such a picture"
+                    ));
+                }
                 let score = said.confidence.clamp(0.0, 1.0);
                 let mut one = Detection::new(bbox, score, class_id, class.clone(), call.new_id());
                 one.extra_mut().mask = Some(Arc::new(Mask::Polygon(outline)));
@@ -134,6 +152,23 @@ mod tests {
             .as_array()
             .unwrap()
             .clone()
+    }
+
+    #[test]
+    fn more_masks_than_memory_has_room_for_are_refused_with_what_to_do() {
+        let step = json!({"type": "roboflow_core/segment_anything@v1", "images": "$inputs.image", "boxes": "$inputs.boxes"});
+        let inputs = [("image", Kind::Image), ("boxes", Kind::ObjectDetection)];
+        let size = [4096, 4096];
+        let prompts: Vec<Json> = (0..5)
+            .map(|n| json!({"x": 10 + n, "y": 10, "width": 8, "height": 8, "class": "person", "class_id": 0, "confidence": 0.9}))
+            .collect();
+        let mut bench = Bench::new(step, &inputs);
+        let given = [
+            ("image", picture(1, size, |_, _| [5; 3])),
+            ("boxes", boxes(size, &prompts)),
+        ];
+        let why = bench.feed(&given).unwrap_err();
+        assert!(why.contains("the 4 of which"), "{why}");
     }
 
     #[test]
