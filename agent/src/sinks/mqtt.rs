@@ -725,10 +725,11 @@ mod tests {
                 answer,
             };
             assert!(orders.send(order).await.is_ok());
-            answered
+            // Not awaited here: both are on their way before either is answered.
+            [answered]
         };
-        let held = order("held", LONGEST).await;
-        let void = order("void", Duration::from_millis(50)).await;
+        let [held] = order("held", LONGEST).await;
+        let [void] = order("void", Duration::from_millis(50)).await;
         let landed = void.await.unwrap();
         assert!(matches!(&landed, Landed::Late(_)), "{landed:?}");
         assert!(orders.is_closed());

@@ -110,6 +110,9 @@ fn mask_shape(manifest: &Manifest) -> [usize; 4] {
     [1, 1, places(input.height), places(input.width)]
 }
 
+/// Runs a network on what it is fed, and has its outputs read.
+type Run<'a> = &'a mut dyn FnMut(&[Feed<'_>], &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String>;
+
 /// What is asked of the network that makes masks, about one box or about none.
 struct Question<'a> {
     manifest: &'a Manifest,
@@ -125,10 +128,7 @@ struct Question<'a> {
 
 impl Question<'_> {
     /// Puts it to a network, which is `run`.
-    fn ask(
-        &self,
-        run: &mut dyn FnMut(&[Feed<'_>], &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String>,
-    ) -> Result<Result<PromptedMask, DecodeError>, String> {
+    fn ask(&self, run: Run<'_>) -> Result<Result<PromptedMask, DecodeError>, String> {
         let (points, labels) = match &self.bbox {
             None => (vec![0.0, 0.0], vec![NO_POINT]),
             Some(bbox) => {

@@ -137,7 +137,7 @@ impl Server {
                 let exchange = exchange.clone();
                 connections.spawn(async move {
                     // A peer that breaks its connection is no concern of the script.
-                    let _ = serve(stream, &served, exchange.as_deref()).await;
+                    drop(serve(stream, &served, exchange.as_deref()).await);
                 });
                 while connections.try_join_next().is_some() {}
             }
@@ -240,7 +240,11 @@ impl Asking<'_> {
         shared: &Mutex<Shared>,
         exchange: &Exchange,
     ) -> anyhow::Result<Option<(Answer, anyhow::Result<bool>)>> {
-        let number = exchange.put(self.asked)?;
+        let put = exchange.put(self.asked);
+        let number = put.inspect_err(|error| {
+            let told = format!("a request can't be put into the folder: {error:#}");
+            shared.lock().violations.push(told);
+        })?;
         let mut reply = std::pin::pin!(exchange.reply(number));
         let mut is_begun = false;
         let step = loop {

@@ -2,6 +2,7 @@
 //! and caches as a provider does; `UPDATE_DOCS=1` rewrites it.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
@@ -321,7 +322,7 @@ fn a_watch_a_rewording_and_a_verdict_cost_what_the_document_says() -> anyhow::Re
     document.push_str(&rewording.row("a request put into other words"));
     document.push_str(&verdict.row("a verdict on an event (second opinion)"));
     document.push_str(TAIL);
-    println!("{document}");
+    writeln!(std::io::stdout(), "{document}")?;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/agent-cost.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &document)?;

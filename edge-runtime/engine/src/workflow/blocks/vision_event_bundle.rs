@@ -438,12 +438,11 @@ mod tests {
     }
 
     fn bundles(bench: &Bench) -> Vec<(&FileBundle, Json)> {
-        let bundle = |effect| match effect {
-            &Effect::Bundle(ref bundle) => bundle,
-            other => panic!("{other:?}"),
-        };
         let payload = |b: &FileBundle| serde_json::from_slice(&b.members[0].bytes).unwrap();
-        let all = bench.effects().iter().map(bundle);
+        let all = bench.effects().iter().map(|effect| match effect {
+            Effect::Bundle(bundle) => bundle,
+            other => panic!("{other:?}"),
+        });
         all.map(|b| (b, payload(b))).collect()
     }
 
