@@ -148,7 +148,12 @@ pub(super) fn head(image: &ImageValue, id: &str, r#type: &str) -> Vec<(&'static 
 }
 
 /// A result with one label: the classes that are likely enough, best first, and the best of all.
-pub(super) fn with_one(image: &ImageValue, id: &str, mut scores: Vec<ClassScore>, least: f64) -> Value {
+pub(super) fn with_one(
+    image: &ImageValue,
+    id: &str,
+    mut scores: Vec<ClassScore>,
+    least: f64,
+) -> Value {
     scores.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     let mut map = head(image, id, "classification");
     let best = scores.first();

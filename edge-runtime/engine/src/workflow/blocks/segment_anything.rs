@@ -174,7 +174,10 @@ mod tests {
     #[test]
     fn each_part_of_the_mask_of_a_box_is_an_object_of_the_class_of_the_box() {
         let dog = json!({"x": 20.0, "y": 10.0, "width": 20.0, "height": 10.0, "class": "dog", "class_id": 7});
-        let all = found(std::slice::from_ref(&dog), &json!({"boxes": "$inputs.boxes"}));
+        let all = found(
+            std::slice::from_ref(&dog),
+            &json!({"boxes": "$inputs.boxes"}),
+        );
         assert_eq!(all.len(), 2, "{all:?}");
         for one in &all {
             assert_eq!(
