@@ -7,21 +7,23 @@
 //! What a receiver refuses for good may be the picture's fault, so it is tried once more without. Then the parcel is given up: what comes behind it
 //! must not wait for a day. A receiver that does not answer is tried until the events are too old to be of use.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
 
 use super::message::Told;
+use super::owed::MOST_OWED;
 use crate::backoff::Backoff;
 use crate::clock::age;
 use crate::sinks::fault::{Again, Fault};
 
 /// Most events that are held in memory.
 pub const MOST_WAITING: usize = 64;
-/// Most messages of the box itself that are held in memory.
-pub const MOST_OWN: usize = 128;
+/// Most messages of the box itself that are held in memory: as many as are owed, and what gives way is the same.
+pub const MOST_OWN: usize = MOST_OWED;
 /// First pause after a failure.
 const RETRY_FIRST: Duration = Duration::from_secs(2);
 /// Longest pause, unless the receiver asks for more.
@@ -75,6 +77,8 @@ pub struct Courier {
     not_before: Option<Instant>,
     backoff: Backoff,
     counts: Counts,
+    /// How grave the messages of the box itself are that wait, by their ids.
+    grave: BTreeMap<String, Severity>,
     /// Messages of the box itself with which nothing is left to do.
     settled: Vec<String>,
 }
@@ -92,6 +96,7 @@ impl Courier {
             not_before: None,
             backoff: Backoff::new(RETRY_FIRST, RETRY_CEILING, seed),
             counts: Counts::default(),
+            grave: BTreeMap::new(),
             settled: Vec::new(),
         }
     }
@@ -121,13 +126,22 @@ impl Courier {
         self.waiting.extend(told);
     }
 
-    /// Something that no record tells of is to be told behind what waits. Where as much waits as is held it is given up and counted.
-    pub fn take_own(&mut self, told: Told) {
-        if self.own() < MOST_OWN {
-            self.waiting.push_back(Told { seq: OWN, ..told });
-        } else {
+    /// Something that no record tells of is to be told behind what waits. Of one too many the least severe that is not on its way is given up and counted,
+    /// of those the oldest.
+    pub fn take_own(&mut self, told: Told, severity: Severity) {
+        self.grave.insert(told.id.clone(), severity);
+        self.waiting.push_back(Told { seq: OWN, ..told });
+        if self.own() <= MOST_OWN {
+            return;
+        }
+        let waits = self.waiting.iter().enumerate().skip(self.on_way);
+        let least = waits
+            .filter(|(_, told)| told.seq == OWN)
+            .min_by_key(|(at, told)| (self.grave.get(&told.id).copied(), *at))
+            .map(|(at, _)| at);
+        if let Some(gone) = least.and_then(|at| self.waiting.remove(at)) {
             self.counts.given_up += 1;
-            self.settled.push(told.id);
+            self.settle(gone);
         }
     }
 
@@ -138,6 +152,7 @@ impl Courier {
 
     fn settle(&mut self, told: Told) {
         if told.seq == OWN {
+            self.grave.remove(&told.id);
             self.settled.push(told.id);
         }
     }
@@ -368,10 +383,10 @@ mod tests {
     fn a_message_of_the_box_itself_is_settled_once_however_it_ended_and_moves_no_mark() {
         let mut c = courier(2);
         let now = Instant::now();
-        c.take_own(own("a"));
+        c.take_own(own("a"), Severity::Warning);
         c.take(EventSeq(11), Some(told(11, 0)));
-        c.take_own(own("b"));
-        c.take_own(own("c"));
+        c.take_own(own("b"), Severity::Warning);
+        c.take_own(own("c"), Severity::Warning);
         assert_eq!(c.take_settled(), [""; 0]);
         assert!(c.parcel(wall(0)).is_some());
         c.delivered(now);
@@ -386,7 +401,7 @@ mod tests {
         assert!(c.parcel(wall(0)).is_some());
         c.failed(now, &Fault::never("no"));
         assert_eq!(c.take_settled(), ["b", "c"]);
-        c.take_own(own("d"));
+        c.take_own(own("d"), Severity::Warning);
         assert_eq!(c.parcel(wall(2 * HOUR_MS)), None);
         assert_eq!(c.take_settled(), ["d"]);
         assert_eq!(c.reached(), EventSeq(11));
@@ -396,10 +411,13 @@ mod tests {
     fn messages_of_the_box_itself_are_bounded_and_take_no_place_from_events() {
         let mut c = courier(1);
         for n in 0..=MOST_OWN {
-            c.take_own(own(&n.to_string()));
+            c.take_own(own(&n.to_string()), Severity::Warning);
         }
-        assert_eq!(c.take_settled(), [MOST_OWN.to_string()]);
+        assert_eq!(c.take_settled(), ["0"]);
         assert_eq!(c.counts().given_up, 1);
+        c.take_own(own("grave"), Severity::Critical);
+        c.take_own(own("small"), Severity::Info);
+        assert_eq!(c.take_settled(), ["1", "small"]);
         assert!(c.wants_more());
     }
 
@@ -407,7 +425,7 @@ mod tests {
     fn a_channel_that_is_new_begins_behind_the_journal_and_tells_of_the_box_before() {
         let manner = courier(1).manner;
         let mut c = Courier::new(manner, EventSeq(0), 7);
-        c.take_own(own("a"));
+        c.take_own(own("a"), Severity::Warning);
         assert!(c.parcel(wall(0)).is_some());
         c.begin_behind(EventSeq(500));
         c.take(EventSeq(500), Some(told(500, 0)));

@@ -272,7 +272,7 @@ impl Line {
         match message::told_own(&self.post.channel, &self.name, own) {
             Some(told) => {
                 self.open.insert(told.id.clone(), number);
-                courier.take_own(told);
+                courier.take_own(told, own.severity);
             }
             // Owed under a configuration that told more.
             None => self.settled.push(number),

@@ -221,9 +221,16 @@ async fn what_a_channel_could_not_tell_is_told_after_a_restart_without_broker_an
     assert!(text.contains("the runtime does not answer"), "{text}");
     second.stop();
 
-    // What was told is owed no longer, and is no news.
-    let third = start(up);
-    let repeated = told.recv_timeout(Duration::from_secs(3));
-    assert!(repeated.is_err(), "{repeated:?}");
-    third.stop();
+    // What was told is owed no longer, and is no news. The stop may have come between the receiver's answer and the note of it: then it is told once more.
+    let is_quiet = (0..3).any(|_| {
+        let next = start(up);
+        let repeated = told.recv_timeout(Duration::from_secs(3));
+        if let Ok((again, text)) = &repeated {
+            assert_eq!(*again, id, "{text}");
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        next.stop();
+        repeated.is_err()
+    });
+    assert!(is_quiet, "it is told after each start");
 }
