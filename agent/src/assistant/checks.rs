@@ -8,7 +8,7 @@ use serde::Serialize;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::PipelineSpec;
-use watchkeeper_engine::deploy::{self, ModelFacts};
+use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
 use watchkeeper_engine::heuristics::check::unknown_channels;
 use watchkeeper_plain::watch::MOTION;
 
@@ -42,7 +42,7 @@ pub fn check(spec: &PipelineSpec, here: &Situation) -> Check {
     let plan = match deploy::plan(spec) {
         Ok(plan) => plan,
         Err(errors) => {
-            check.errors = errors.iter().map(ToString::to_string).collect();
+            check.errors = errors.iter().map(SpecError::in_full).collect();
             return check;
         }
     };
@@ -59,7 +59,7 @@ pub fn check(spec: &PipelineSpec, here: &Situation) -> Check {
         })
         .collect();
     let fit = deploy::fit(spec, &plan, &facts);
-    check.errors = fit.errors.iter().map(ToString::to_string).collect();
+    check.errors = fit.errors.iter().map(SpecError::in_full).collect();
     let wanted = match &spec.model {
         Some(model) => vec![model.clone()],
         None => plan.compiled.model_ids(),
@@ -80,7 +80,8 @@ pub fn check(spec: &PipelineSpec, here: &Situation) -> Check {
         spec.rules.as_deref().unwrap_or_default(),
         &here.health.channels,
     );
-    check.errors.extend(unknown.iter().map(ToString::to_string));
+    let unknown = unknown.into_iter().map(|e| SpecError::Rule(Box::new(e)));
+    check.errors.extend(unknown.map(|e| e.in_full()));
     check.warnings = fit.warnings.into_iter().map(|w| w.message).collect();
     let steps = spec.workflow.get("steps").and_then(|s| s.as_array());
     check.steps = steps.map_or(0, Vec::len);

@@ -109,7 +109,8 @@ impl Situation {
                 name: m.name.clone(),
                 labels: match m.name.as_str() {
                     MOTION => Vec::new(),
-                    _ => m.labels.clone(),
+                    // A network's place for "nothing" has no name.
+                    _ => m.labels.iter().filter(|l| !l.is_empty()).cloned().collect(),
                 },
             })
             .collect();

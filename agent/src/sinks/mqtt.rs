@@ -15,7 +15,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,6 +29,7 @@ use rumqttc::{
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::{mpsc, oneshot};
 use watchkeeper_contract::effect::{MqttMessage, MqttQos};
+use watchkeeper_contract::host::is_this_machine;
 use watchkeeper_contract::spool::SpooledEffect;
 
 use super::fault::Fault;
@@ -496,13 +496,6 @@ async fn sleep_until(moment: Instant) {
     tokio::time::sleep_until(moment.into()).await;
 }
 
-/// Whether this host is the machine itself, so that nothing of what is said to it passes a network.
-fn is_this_machine(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    let is_loopback = address.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    is_loopback || host.eq_ignore_ascii_case("localhost")
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
@@ -748,19 +741,5 @@ mod tests {
         brokers.learn(&step(MOST_STEPS), |past| past.late = 0);
         assert_eq!(brokers.past.lock().unwrap().len(), MOST_STEPS - 1);
         assert_eq!(brokers.past_of(&step(MOST_STEPS)), (0, false));
-    }
-
-    #[test]
-    fn what_passes_no_network_is_not_told_as_readable() {
-        for (host, here) in [
-            ("localhost", true),
-            ("127.0.0.1", true),
-            ("::1", true),
-            ("[::1]", true),
-            ("192.168.1.4", false),
-            ("broker.example", false),
-        ] {
-            assert_eq!(is_this_machine(host), here, "{host}");
-        }
     }
 }

@@ -14,6 +14,7 @@ pub mod command;
 pub mod effect;
 pub mod event;
 pub mod health;
+pub mod host;
 pub mod id;
 pub mod model;
 pub mod pipeline;

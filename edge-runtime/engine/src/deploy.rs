@@ -93,6 +93,35 @@ impl SpecError {
     }
 }
 
+/// Most values that [`SpecError::in_full`] lists.
+const ALLOWED_SHOWN: usize = 20;
+
+impl SpecError {
+    /// All of it in one line: what was wrong, where, and what is allowed there.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        let allowed = match self {
+            Self::Workflow(error) => error.allowed.as_slice(),
+            Self::Rule(error) => error.allowed.as_slice(),
+            Self::Unsupplied(_)
+            | Self::ModelUnused(_)
+            | Self::Unfit(_)
+            | Self::Detect { .. }
+            | Self::StopAfter(_) => &[],
+        };
+        let shown: Vec<&str> = allowed
+            .iter()
+            .take(ALLOWED_SHOWN)
+            .map(String::as_str)
+            .collect();
+        match allowed.len() - shown.len() {
+            _ if shown.is_empty() => self.to_string(),
+            0 => format!("{self}; allowed: {}", shown.join(", ")),
+            more => format!("{self}; allowed: {} and {more} more", shown.join(", ")),
+        }
+    }
+}
+
 fn place(error: &WorkflowError) -> String {
     match (&error.step, &error.property) {
         (Some(step), Some(property)) => format!(" (step {step:?}, property {property:?})"),

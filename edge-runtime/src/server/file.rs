@@ -1,12 +1,13 @@
 //! Files as answers: the whole, or the range of bytes that was asked for.
 //!
-//! Invariants: a few pieces of [`PIECE`] bytes of a file are in memory, however long it is; whoever is sent one holds a place until the last byte is gone or the
-//! client is; a file that goes to make room meanwhile is sent to its end, because it was opened before the answer began.
+//! Invariants: a few pieces of [`PIECE`] bytes of a file are in memory, however long it is; whoever is sent one holds a place until the last byte is taken, the
+//! client is gone, or it has taken nothing for [`PATIENCE`]; a file that goes to make room meanwhile is sent to its end, because it was opened before the answer began.
 
 use std::convert::Infallible;
 use std::fs::File;
 use std::io::SeekFrom;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -18,8 +19,9 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use http_range_header::{RangeUnsatisfiableError, parse_range_header};
-use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, Take};
+use tokio::sync::mpsc::error::SendTimeoutError;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::Refusal;
 use watchkeeper_http::refusal::full;
@@ -28,6 +30,12 @@ use super::App;
 
 /// Piece of a file that is held in memory while it is sent, in bytes.
 const PIECE: u64 = 64 * 1024;
+
+/// Pieces that wait for a client.
+const AHEAD: usize = 2;
+
+/// How long a client may take nothing before it is given up: a player that is paused asks for the rest by its range.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Most files that are sent at a time; the next one is refused with status 429.
 pub const MAX_SENT: usize = 64;
@@ -116,6 +124,15 @@ pub(super) async fn answer(
     wanted: &Wanted,
     place: OwnedSemaphorePermit,
 ) -> Result<Response, Refusal> {
+    answer_within(PATIENCE, opened, wanted, place).await
+}
+
+async fn answer_within(
+    patience: Duration,
+    opened: Opened,
+    wanted: &Wanted,
+    place: OwnedSemaphorePermit,
+) -> Result<Response, Refusal> {
     let length = opened.length;
     let part = match wanted.part(&opened) {
         Ok(part) => part,
@@ -135,11 +152,11 @@ pub(super) async fn answer(
             watchkeeper_http::refusal::internal()
         })?;
     }
-    let sending = (file.take(count), place);
-    let pieces = stream::try_unfold(sending, |(mut file, place)| async move {
-        let mut piece = Vec::with_capacity(PIECE as usize);
-        let read = (&mut file).take(PIECE).read_to_end(&mut piece).await?;
-        Ok::<_, std::io::Error>((read > 0).then_some((piece, (file, place))))
+    let (gives, pieces) = mpsc::channel(AHEAD);
+    tokio::spawn(send(file.take(count), gives, patience, place));
+    let pieces = stream::unfold(pieces, |mut pieces| async move {
+        let piece = pieces.recv().await?;
+        Some((piece, pieces))
     });
     let head = [
         (CONTENT_TYPE, HeaderValue::from_static(opened.content_type)),
@@ -158,4 +175,97 @@ pub(super) async fn answer(
         }
     }
     Ok(response)
+}
+
+/// Gives the pieces of a file one by one to whoever waits for them, and has its place meanwhile. One who takes none is cut off: the answer is shorter than it
+/// promised, and no client takes that for the whole.
+async fn send(
+    mut file: Take<tokio::fs::File>,
+    gives: mpsc::Sender<std::io::Result<Vec<u8>>>,
+    patience: Duration,
+    _place: OwnedSemaphorePermit,
+) {
+    loop {
+        let mut piece = Vec::with_capacity(PIECE as usize);
+        let read = (&mut file).take(PIECE).read_to_end(&mut piece).await;
+        let is_last = !matches!(read, Ok(1..));
+        if matches!(read, Ok(0)) {
+            return;
+        }
+        let given = gives.send_timeout(read.map(|_| piece), patience).await;
+        if let Err(SendTimeoutError::Timeout(_)) = given {
+            tracing::info!("a client that is sent a file takes nothing of it and is given up");
+        }
+        if is_last || given.is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::sync::Arc;
+
+    use futures_util::StreamExt as _;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    const LENGTH: usize = 10 * PIECE as usize + 7;
+
+    fn opened(folder: &tempfile::TempDir) -> Opened {
+        let path = folder.path().join("clip");
+        let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(LENGTH).collect();
+        std::fs::write(&path, bytes).unwrap();
+        Opened {
+            file: File::open(path).unwrap(),
+            length: LENGTH as u64,
+            content_type: "video/mp4",
+            tag: None,
+        }
+    }
+
+    async fn begin(places: &Arc<Semaphore>, patience: Duration) -> Response {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Arc::clone(places).try_acquire_owned().unwrap();
+        let wanted = Wanted::default();
+        let answer = answer_within(patience, opened(&folder), &wanted, place);
+        answer.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn whoever_takes_nothing_loses_the_place_and_sees_that_it_is_not_the_whole() {
+        let places = Arc::new(Semaphore::new(1));
+        let response = begin(&places, Duration::from_millis(20)).await;
+        drop(places.acquire().await.unwrap());
+        let pieces = response.into_body().into_data_stream();
+        let taken: Vec<_> = pieces.map(|piece| piece.unwrap().len()).collect().await;
+        assert_eq!(taken, [PIECE as usize; AHEAD]);
+    }
+
+    #[tokio::test]
+    async fn whoever_takes_the_pieces_is_sent_the_whole_and_holds_the_place_until_then() {
+        let places = Arc::new(Semaphore::new(1));
+        let response = begin(&places, PATIENCE).await;
+        let mut pieces = response.into_body().into_data_stream();
+        let mut taken = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            taken.extend(piece.unwrap());
+            // The pieces that wait and the one that is being given are not the last before that.
+            if taken.len() + (AHEAD + 1) * (PIECE as usize) < LENGTH {
+                assert_eq!(places.available_permits(), 0);
+            }
+        }
+        assert_eq!(taken.len(), LENGTH);
+        assert!(taken.iter().enumerate().all(|(i, byte)| *byte == i as u8));
+        drop(places.acquire().await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn the_place_of_a_client_that_is_gone_is_free() {
+        let places = Arc::new(Semaphore::new(1));
+        drop(begin(&places, PATIENCE).await);
+        drop(places.acquire().await.unwrap());
+    }
 }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use url::{Host, Url};
+use url::Url;
+use watchkeeper_contract::host::is_this_machine;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{LlmError, SetupError};
@@ -190,10 +191,5 @@ impl Client {
 
 /// Whether an address is this box itself.
 fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
+    url.host_str().is_some_and(is_this_machine)
 }

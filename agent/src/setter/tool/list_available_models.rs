@@ -30,10 +30,12 @@ async fn list(given: Given<'_>) -> Result<Outcome, String> {
             ModelState::Builtin | ModelState::Present { .. } => ("here", MAX_LABELS),
             ModelState::Absent => ("not here: the person can fetch it", MAX_LABELS_ABSENT),
         };
-        let labels: Vec<&String> = model.labels.iter().take(most).collect();
+        // A network's place for "nothing" has no name.
+        let named = model.labels.iter().filter(|label| !label.is_empty());
+        let labels: Vec<&String> = named.clone().take(most).collect();
         json!({
             "model_id": model.name, "task": model.task, "state": state, "classes": labels,
-            "more_classes": model.labels.len().saturating_sub(most),
+            "more_classes": named.count().saturating_sub(most),
         })
     };
     let mut models: Vec<&ModelInfo> = models.iter().collect();

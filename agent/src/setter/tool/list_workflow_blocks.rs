@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::json;
+use watchkeeper_contract::workflow::BlockSummary;
 
 use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
 
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "list_workflow_blocks",
-    about: "The blocks a workflow is made of. Without a category: the categories and how many blocks each has. With one: its blocks, a line each.",
+    about: "The blocks a workflow is made of. Without a category: the categories and how many blocks each has. With one: its blocks, a line each, and of each the newest version.",
     schema: || {
         schema(
             &json!({"category": text("a category, or empty for the list of them")}),
@@ -51,8 +52,34 @@ async fn list(given: Given<'_>) -> Result<Outcome, String> {
         ));
     }
     let of_it = blocks.iter().filter(|block| block.category == wanted);
-    let lines: Vec<String> = of_it
-        .map(|b| format!("{}: {}", b.r#type, b.summary))
+    let mut newest: BTreeMap<&str, (u32, &BlockSummary)> = BTreeMap::new();
+    for block in of_it {
+        let (family, version) = family(&block.r#type);
+        let known = newest.entry(family).or_insert((version, block));
+        if version > known.0 {
+            *known = (version, block);
+        }
+    }
+    let lines: Vec<String> = newest
+        .values()
+        .map(|(_, block)| format!("{}: {}", block.r#type, block.summary))
         .collect();
     Ok(Outcome::text(&lines.join("\n")))
+}
+
+/// Name and version of a type such as `roboflow_core/line_counter@v2`.
+fn family(r#type: &str) -> (&str, u32) {
+    let (family, version) = r#type.rsplit_once("@v").unwrap_or((r#type, ""));
+    (family, version.parse().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::family;
+
+    #[test]
+    fn the_version_of_a_block_stands_behind_its_name() {
+        assert_eq!(family("roboflow_core/sort@v12"), ("roboflow_core/sort", 12));
+        assert_eq!(family("odd"), ("odd", 0));
+    }
 }

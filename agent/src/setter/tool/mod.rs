@@ -87,6 +87,18 @@ impl Given<'_> {
     }
 }
 
+/// A message of the box with the tools of a model where it names a command or a route, which a model has not.
+fn by_tools(message: &str) -> String {
+    [
+        ("`watchkeeper blocks`", "list_workflow_blocks"),
+        ("GET /v1/blocks", "list_workflow_blocks"),
+    ]
+    .iter()
+    .fold(message.to_owned(), |text, (theirs, tool)| {
+        text.replace(theirs, tool)
+    })
+}
+
 /// What came of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {

@@ -8,7 +8,7 @@ use watchkeeper_contract::workflow::WorkflowError;
 
 use super::super::facts::{Fact, MAX_DRAFTS};
 use super::propose_deployment::spec;
-use super::{Effect, Given, Outcome, Scope, Tool, schema};
+use super::{Effect, Given, Outcome, Scope, Tool, by_tools, schema};
 use crate::assistant::checks::check;
 
 /// Most errors that are told.
@@ -102,6 +102,6 @@ async fn validate(given: Given<'_>) -> Result<Outcome, String> {
 fn told(error: &WorkflowError) -> Value {
     let allowed: Vec<&String> = error.allowed.iter().take(MAX_ALLOWED).collect();
     json!({
-        "step": error.step, "property": error.property, "message": error.message, "allowed": allowed, "nearest": error.nearest,
+        "step": error.step, "property": error.property, "message": by_tools(&error.message), "allowed": allowed, "nearest": error.nearest,
     })
 }

@@ -13,6 +13,7 @@ pub mod depth;
 pub mod detr;
 pub mod embedding;
 pub mod gaze;
+mod lattice;
 pub mod lines;
 pub mod nanodet;
 pub mod prompted;

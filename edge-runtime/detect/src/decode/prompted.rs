@@ -3,10 +3,9 @@
 //! A pixel belongs to a mask where its number is not below zero, between the places of the network as pictures are scaled.
 
 use watchkeeper_models::manifest::Cover;
-use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::mask::Bitmap;
 
-use super::segments::{Between, between};
+use super::lattice::Lattice;
 use super::{DecodeError, Request, best};
 use crate::letterbox::Letterbox;
 use crate::network::Tensor;
@@ -119,16 +118,8 @@ fn over_input(
     [rows, columns]: [usize; 2],
     place: &Letterbox,
 ) -> Bitmap {
-    let input = |pixel: u32| {
-        let middle = f64::from(pixel) + 0.5;
-        place.point_to_input(Point::new(middle, middle))
-    };
-    let across: Vec<Between> = (0..place.source_width)
-        .map(|x| between(input(x).x, request.width, columns))
-        .collect();
-    let down: Vec<Between> = (0..place.source_height)
-        .map(|y| between(input(y).y, request.height, rows))
-        .collect();
+    let input = [request.width, request.height];
+    let Lattice { across, down } = Lattice::over(place, input, [columns, rows]);
     let at = |row: usize, column: usize| {
         let number = grid.get(row * columns + column);
         number.copied().unwrap_or(f32::NEG_INFINITY)

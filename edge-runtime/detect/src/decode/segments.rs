@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use watchkeeper_models::manifest::ClassScores;
-use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::mask::Bitmap;
 
+use super::lattice::{Between, Lattice};
 use super::{DecodeError, Request, best, sigmoid};
 use crate::letterbox::Letterbox;
 
@@ -177,16 +177,7 @@ struct Map<'a> {
     scores: &'a [f32],
     best: Vec<Option<(usize, f32)>>,
     telling: &'a Telling<'a>,
-    across: Vec<Between>,
-    down: Vec<Between>,
-}
-
-/// Two neighbouring places, and the share of the second.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Between {
-    pub(super) low: usize,
-    pub(super) high: usize,
-    pub(super) share: f32,
+    lattice: Lattice,
 }
 
 impl<'a> Map<'a> {
@@ -196,32 +187,24 @@ impl<'a> Map<'a> {
         request: &Request<'_>,
         telling: &'a Telling<'a>,
     ) -> Self {
-        let place = telling.place;
-        let input = |pixel: u32| {
-            let middle = f64::from(pixel) + 0.5;
-            place.point_to_input(Point::new(middle, middle))
-        };
-        let across = 0..place.source_width;
-        let down = 0..place.source_height;
         Self {
             grid,
             scores,
             best: scores.chunks_exact(grid.classes).map(best).collect(),
             telling,
-            across: across
-                .map(|x| between(input(x).x, request.width, grid.columns))
-                .collect(),
-            down: down
-                .map(|y| between(input(y).y, request.height, grid.rows))
-                .collect(),
+            lattice: Lattice::over(
+                telling.place,
+                [request.width, request.height],
+                [grid.columns, grid.rows],
+            ),
         }
     }
 
     /// What each pixel belongs to, and how surely; row by row.
     fn pixels(&self) -> impl Iterator<Item = Option<(usize, f32)>> + '_ {
-        self.down
-            .iter()
-            .flat_map(move |y| self.across.iter().map(move |x| self.pixel(x, y)))
+        let Lattice { across, down } = &self.lattice;
+        let along = move |y| across.iter().map(move |x| self.pixel(x, y));
+        down.iter().flat_map(along)
     }
 
     fn pixel(&self, x: &Between, y: &Between) -> Option<(usize, f32)> {
@@ -252,25 +235,6 @@ impl<'a> Map<'a> {
         };
         let is_it = score >= self.telling.confidence && (self.telling.is_something)(class);
         is_it.then_some((class, score.clamp(0.0, 1.0)))
-    }
-}
-
-/// The places around a point of the input.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "places of an input, clamped to it"
-)]
-pub(super) fn between(at: f64, side: u32, cells: usize) -> Between {
-    let last = cells - 1;
-    let place = at * cells as f64 / f64::from(side.max(1)) - 0.5;
-    let place = place.clamp(0.0, last as f64);
-    let low = (place.floor() as usize).min(last);
-    Between {
-        low,
-        high: (low + 1).min(last),
-        share: (place - low as f64) as f32,
     }
 }
 

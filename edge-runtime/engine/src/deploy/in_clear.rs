@@ -2,9 +2,8 @@
 //!
 //! Only what is certain is told: a step whose port or `tls` comes from outside is told by whoever sends its messages.
 
-use core::net::IpAddr;
-
 use serde_json::Value as Json;
+use watchkeeper_contract::host::is_this_machine;
 use watchkeeper_contract::pipeline::{PipelineWarning, WarningKind};
 
 /// Block that logs in with or without TLS; e-mail always has it.
@@ -37,11 +36,7 @@ fn is_in_clear(step: &Json) -> bool {
         Json::Null => step["port"].as_i64().is_some_and(|port| port != TLS_PORT),
         _ => false,
     };
-    let is_here = step["host"].as_str().is_some_and(|host| {
-        let address = host.trim_start_matches('[').trim_end_matches(']');
-        let is_loopback = address.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-        is_loopback || host.eq_ignore_ascii_case("localhost")
-    });
+    let is_here = step["host"].as_str().is_some_and(is_this_machine);
     is_publisher.starts_with(PUBLISHER) && !step["password"].is_null() && without_tls && !is_here
 }
 

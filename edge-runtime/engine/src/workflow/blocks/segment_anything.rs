@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detection, Detections};
-use watchkeeper_vision::geometry::{BBox, Point};
+use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::Mask;
+use watchkeeper_vision::outline::around;
 
 use super::super::block::{Block, Call, Task};
 use super::super::kinds::Kind;
@@ -98,9 +99,10 @@ impl Block for Segment {
             };
             // Each part of a mask is an object of its own, the lowest first, as with the peer.
             for outline in said.mask.parts().into_iter().rev() {
-                let Some(bbox) = around(&outline).filter(|_| outline.len() >= 3) else {
+                if outline.len() < 3 {
                     continue;
-                };
+                }
+                let bbox = around(&outline);
                 if found.boxes.len() == MOST_PARTS {
                     return Err(format!(
                         "the masks have more than {MOST_PARTS} parts: this is no model for such a picture"
@@ -116,16 +118,6 @@ impl Block for Segment {
         call.put(0, found);
         Ok(())
     }
-}
-
-/// The smallest box around some points.
-fn around(points: &[Point]) -> Option<BBox> {
-    let (first, rest) = points.split_first()?;
-    let mut b = BBox::new(first.x, first.y, first.x, first.y);
-    for p in rest {
-        b = BBox::new(b.x1.min(p.x), b.y1.min(p.y), b.x2.max(p.x), b.y2.max(p.y));
-    }
-    Some(b)
 }
 
 #[cfg(test)]
