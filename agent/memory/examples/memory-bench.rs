@@ -1,10 +1,11 @@
 //! How long a search over many notes takes, beside a plain linear scan of the same notes in the same run.
 //!
-//!     cargo run --release -p watchkeeper-memory --example memory-bench [NOTES]
+//!     cargo run --release -p watchkeeper-memory --example memory-bench [NOTES [PLACES]]
 //!
 //! Notes (100,000 where nothing else is said, 250 a day) are written into a folder as the product writes them, the memory is opened on it, and each
 //! of twenty questions is asked ten times; a search looks at every file for changes first, as it always does. The scan lower-cases each note and looks
-//! for each word of the question in it: what a search without an index would do at the least. Prints and asserts nothing.
+//! for each word of the question in it: what a search without an index would do at the least. With PLACES, such as 384, vectors are not hashed but as dense as a
+//! network's, of so many numbers that all count; making one takes no time here, so what is left is the search. Prints and asserts nothing.
 #![allow(clippy::print_stdout, reason = "a command's output")]
 
 use std::fs;
@@ -12,7 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use watchkeeper_memory::{HashedEmbedder, Memory, Method, Query};
+use watchkeeper_memory::embed::EmbedError;
+use watchkeeper_memory::{Embedder, HashedEmbedder, Memory, Method, Query};
 
 const A_DAY: usize = 250;
 const WHO: &[&str] = &[
@@ -95,18 +97,76 @@ const QUESTIONS: &[&str] = &[
     "pallet blocking the side door",
 ];
 
+/// Vectors in which every number counts, as those of a network: the sum of one for each word.
+#[derive(Debug)]
+struct Dense(usize);
+
+impl Embedder for Dense {
+    fn name(&self) -> &'static str {
+        "dense"
+    }
+    fn dimension(&self) -> usize {
+        self.0
+    }
+    fn floor(&self) -> f32 {
+        0.2
+    }
+    fn weight(&self) -> f32 {
+        1.0
+    }
+    fn kept_as(&self) -> Option<&str> {
+        Some("dense")
+    }
+    fn embed(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
+        let mut vector = vec![0.0; self.0];
+        for word in text.split_whitespace() {
+            let seed = word.bytes().fold(7_u64, |seed, b| {
+                seed.wrapping_mul(131).wrapping_add(b.into())
+            });
+            let mut random = fastrand::Rng::with_seed(seed);
+            vector.iter_mut().for_each(|x| *x += random.f32() - 0.5);
+        }
+        let length = vector
+            .iter()
+            .map(|x| x * x)
+            .sum::<f32>()
+            .sqrt()
+            .max(f32::MIN_POSITIVE);
+        vector.iter_mut().for_each(|x| *x /= length);
+        Ok(vector)
+    }
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let notes: usize = std::env::args().nth(1).map_or(Ok(100_000), |n| n.parse())?;
     let dir = tempfile::tempdir()?;
     let texts = fill(dir.path(), notes)?;
+    let embedder: Arc<dyn Embedder> = match std::env::args().nth(2) {
+        Some(places) => Arc::new(Dense(places.parse()?)),
+        None => Arc::new(HashedEmbedder::default()),
+    };
     let begun = Instant::now();
-    let mut memory = Memory::open(dir.path(), Arc::new(HashedEmbedder::default()))?;
+    let mut memory = Memory::open(dir.path(), Arc::clone(&embedder))?;
     let opened = begun.elapsed();
     println!(
-        "{} notes in {} files, read and indexed in {opened:.1?}",
+        "{} notes in {} files, read and indexed in {opened:.1?}; {} vectors of {} numbers",
         memory.len(),
-        notes.div_ceil(A_DAY)
+        notes.div_ceil(A_DAY),
+        embedder.name(),
+        embedder.dimension()
     );
+    if memory.waiting() > 0 {
+        let begun = Instant::now();
+        while memory.embed_some(1_000) > 0 {}
+        println!("vectors kept in {:.1?}", begun.elapsed());
+        let begun = Instant::now();
+        memory = Memory::open(dir.path(), embedder)?;
+        println!(
+            "opened with them in {:.1?}, {} still wanted",
+            begun.elapsed(),
+            memory.waiting()
+        );
+    }
     // Files younger than two seconds are read again at each search; a box that has run for a while has none.
     std::thread::sleep(Duration::from_millis(3_500));
     memory.refresh()?;

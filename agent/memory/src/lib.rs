@@ -4,7 +4,8 @@
 //! ([`Memory`]), the search over them ([`search`]) and the seam for what turns words into vectors ([`embed`]).
 //!
 //! Invariants:
-//! - the files are the truth. The index is made of them, is never stored, and can be made anew at any time;
+//! - the files are the truth. The index is made of them, is never stored, and can be made anew at any time; vectors that took long are kept beside them, and can be
+//!   thrown away at any time;
 //! - what stands in a file stays as it stands there, byte for byte: notes are only added at its end. What can't be understood is told
 //!   with file and line and left alone;
 //! - a note is on stable storage when it is said to be kept, and a crash leaves the old file or the new one;
@@ -25,4 +26,4 @@ pub use folder::{
     Trouble,
 };
 pub use note::{Entry, Kind, Note, Origin, Tag, Words};
-pub use search::{Found, Method, Query};
+pub use search::{Found, Method, Query, Wanted};

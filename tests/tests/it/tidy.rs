@@ -14,11 +14,12 @@ fn root() -> PathBuf {
 }
 
 /// Crate folders of the workspace, relative to its root.
-const CRATES: [&str; 17] = [
+const CRATES: [&str; 18] = [
     "agent",
     "agent/llm",
     "agent/memory",
     "agent/plain",
+    "agent/sentences",
     "board",
     "edge-runtime",
     "edge-runtime/config",
@@ -126,13 +127,24 @@ fn arrows_between_crates_go_one_way() -> Outcome {
         (
             "agent",
             &[
-                "board", "config", "contract", "engine", "http", "llm", "memory", "models",
-                "plain", "store", "vision",
+                "board",
+                "config",
+                "contract",
+                "engine",
+                "http",
+                "llm",
+                "memory",
+                "models",
+                "plain",
+                "sentences",
+                "store",
+                "vision",
             ][..],
         ),
         ("agent/llm", &["contract", "store"][..]),
         ("agent/memory", &["contract"][..]),
         ("agent/plain", &["contract"][..]),
+        ("agent/sentences", &["memory"][..]),
         // It is what the provider is: it knows the protocol a second time, and nothing of ours.
         ("tests/scripted-model", &[][..]),
     ]);
@@ -155,7 +167,7 @@ fn native_and_network_libraries_stay_where_they_belong() -> Outcome {
         ("gstreamer", &["edge-runtime", "tests"]),
         ("gstreamer-app", &["edge-runtime"]),
         ("gstreamer-video", &["edge-runtime"]),
-        ("rten", &["edge-runtime/detect"]),
+        ("rten", &["agent/sentences", "edge-runtime/detect"]),
         ("ort", &["edge-runtime/detect"]),
         ("axum", &["agent", "edge-runtime", "edge-runtime/http"]),
         ("rumqttc", &["agent"]),
@@ -206,12 +218,13 @@ fn the_brain_reads_no_clock_opens_nothing_and_draws_no_randomness() -> Outcome {
         "fastrand::",
         "HashMap",
     ];
-    // Of the provider layer, all but the shell around it and the file that the key is read from; of memory, all but its folder; of the assistant,
+    // Of the provider layer, all but the shell around it and the file that the key is read from; of memory and the models of its sentences, all but their folders; of the assistant,
     // all but its two files; of the second opinion, all but who asks; of the sinks, their queue.
     let shell = [
         "agent/llm/src/client",
         "agent/llm/src/key.rs",
         "agent/memory/src/folder",
+        "agent/sentences/src/folder.rs",
         "agent/src/assistant/trace.rs",
         "agent/src/assistant/waiting.rs",
         "agent/src/opinion/asker.rs",
@@ -224,6 +237,7 @@ fn the_brain_reads_no_clock_opens_nothing_and_draws_no_randomness() -> Outcome {
         "agent/llm",
         "agent/memory",
         "agent/plain",
+        "agent/sentences",
     ]
     .map(sources)
     .concat();

@@ -13,6 +13,7 @@ mod file;
 mod layout;
 #[cfg(test)]
 mod tests;
+mod vectors;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -31,9 +32,10 @@ pub use layout::{MAX_DAYS, MAX_MONTHS};
 use crate::embed::Embedder;
 use crate::note::{Entry, Kind, MAX_TAGS, Note, Origin};
 use crate::page::{self, Page, whole_seconds};
-use crate::search::{Found, Index, Query};
+use crate::search::{Found, Index, Key, Query, Signature, Wanted, made};
 use file::{Reading, Stamp};
 use layout::{Place, max_notes};
+use vectors::Vectors;
 
 /// How often a change starts anew because somebody else changed the file in the meantime.
 const TRIES: usize = 3;
@@ -62,13 +64,16 @@ struct Seen {
 pub struct Memory {
     folder: PathBuf,
     index: Index,
+    /// Vectors that were made before; none where making one is done in passing.
+    vectors: Option<Vectors>,
     seen: BTreeMap<PathBuf, Seen>,
     /// What is wrong with names in the folder.
     strange: Vec<Problem>,
 }
 
 impl Memory {
-    /// Opens the memory in `folder`, which is made if it is not there, and reads all of it.
+    /// Opens the memory in `folder`, which is made if it is not there, and reads all of it. Nothing is embedded for it by an embedder
+    /// [whose vectors are kept](Embedder::kept_as): what has no vector yet is [wanted](Memory::wanted).
     ///
     /// # Errors
     /// When the folder can't be made or listed. What is wrong with a file is no error: see [`Memory::problems`].
@@ -76,9 +81,12 @@ impl Memory {
         for name in layout::FOLDERS {
             file::make_folder(&folder.join(name))?;
         }
+        let name = embedder.kept_as();
+        let vectors = name.and_then(|name| Vectors::open(folder, name, embedder.dimension()));
         let mut memory = Self {
             folder: folder.to_path_buf(),
             index: Index::new(embedder),
+            vectors,
             seen: BTreeMap::new(),
             strange: Vec::new(),
         };
@@ -142,7 +150,10 @@ impl Memory {
                 tracing::warn!("memory: {problem}");
             }
         }
-        self.index.put(&place.file, place.kind, notes);
+        let vectors = &self.vectors;
+        self.index.put(&place.file, place.kind, notes, &mut |key| {
+            vectors.as_ref().and_then(|vectors| vectors.get(key))
+        });
         self.seen.insert(place.file, Seen { stamp, problems });
     }
 
@@ -177,6 +188,56 @@ impl Memory {
     pub fn search(&mut self, query: Query) -> Result<Vec<Found>, MemoryError> {
         self.refresh()?;
         Ok(self.index.search(&query.bounded()))
+    }
+
+    /// How many notes wait for their vectors; they are found by their words.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.index.waiting()
+    }
+
+    /// Up to `most` texts of notes that wait for their vectors, those of the newest files first. What was made for them by another process meanwhile is taken.
+    pub fn wanted(&mut self, most: usize) -> Vec<Wanted> {
+        if self.waiting() == 0 {
+            return Vec::new();
+        }
+        if let Some(vectors) = self.vectors.as_mut()
+            && vectors.look()
+        {
+            let wanted = self.index.wanted(usize::MAX).into_iter();
+            let made = wanted.filter_map(|w| Some((w.key(), Some(vectors.get(w.key())?))));
+            self.index.learn(&made.collect());
+        }
+        self.index.wanted(most)
+    }
+
+    /// Takes the vectors of texts that were [wanted](Memory::wanted), and keeps them beside the notes; none: the embedder refuses the text, and its note is found by
+    /// its words until the next start.
+    pub fn learn(&mut self, made: Vec<(Wanted, Option<Vec<f32>>)>) {
+        let made = made.into_iter();
+        let made = made.map(|(wanted, v)| (wanted.key(), v.map(|v| Signature::of(&v))));
+        self.take_vectors(&made.collect());
+    }
+
+    /// Makes up to `most` of the vectors that are wanted, one after the other, and keeps them. Answers how many.
+    pub fn embed_some(&mut self, most: usize) -> usize {
+        let embedder = Arc::clone(self.index.embedder());
+        let wanted = self.wanted(most).into_iter();
+        let all = wanted.map(|w| (w.key(), made(embedder.as_ref(), w.text())));
+        let all: BTreeMap<Key, Option<Signature>> = all.collect();
+        self.take_vectors(&all);
+        all.len()
+    }
+
+    fn take_vectors(&mut self, made: &BTreeMap<Key, Option<Signature>>) {
+        if made.is_empty() {
+            return;
+        }
+        self.index.learn(made);
+        let index = &self.index;
+        if let Some(vectors) = self.vectors.as_mut() {
+            vectors.add(made, index.len(), || index.keys());
+        }
     }
 
     /// The newest observations since a time, of one camera or of all, the newest first, `limit` at most. Those of a box that did not know the time have

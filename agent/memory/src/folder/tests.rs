@@ -1,10 +1,11 @@
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::embed::HashedEmbedder;
+use crate::embed::{EmbedError, HashedEmbedder};
 use crate::note::Words;
 use crate::page::tests::any_note;
 
@@ -448,6 +449,262 @@ fn two_that_write_at_once_lose_nothing() {
         }
     });
     assert_eq!(open(folder).len(), 40);
+}
+
+/// An embedder that takes long, so its vectors are kept: each of its words is a place. It counts what it is asked.
+#[derive(Debug, Default)]
+struct Slow {
+    name: String,
+    asked: AtomicUsize,
+    /// Texts with this word are refused.
+    refuses: Option<&'static str>,
+}
+
+const PLACES: [&[&str]; 3] = [&["dog", "hound"], &["van", "lorry"], &["gate"]];
+
+impl Embedder for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+    fn dimension(&self) -> usize {
+        PLACES.len()
+    }
+    fn floor(&self) -> f32 {
+        0.3
+    }
+    fn weight(&self) -> f32 {
+        1.0
+    }
+    fn kept_as(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+    fn embed(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.refuses.is_some_and(|word| text.contains(word)) {
+            let (embedder, why) = (self.name(), "it is refused".to_owned());
+            return Err(EmbedError { embedder, why });
+        }
+        let has = |words: &&[&str]| f32::from(words.iter().any(|word| text.contains(word)));
+        let raw: Vec<f32> = PLACES.iter().map(has).collect();
+        let length = raw.iter().sum::<f32>().sqrt().max(1.0);
+        Ok(raw.into_iter().map(|x| x / length).collect())
+    }
+}
+
+fn slow(name: &str) -> Arc<Slow> {
+    let name = name.to_owned();
+    Arc::new(Slow {
+        name,
+        ..Slow::default()
+    })
+}
+
+impl Slow {
+    /// How often it was asked since the last question.
+    fn asked(&self) -> usize {
+        self.asked.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// A memory with three notes whose vectors are not made yet.
+fn with_slow(dir: &Path, slow: &Arc<Slow>) -> Memory {
+    let mut memory = Memory::open(dir, Arc::clone(slow) as Arc<dyn Embedder>).expect("open");
+    for words in ["The hound barks.", "A lorry waits.", "Nobody is there."] {
+        let said = entry(Kind::Knowledge, Origin::Person, words);
+        memory.remember(wall(NOON), said).expect("remember");
+    }
+    memory
+}
+
+fn words_of(memory: &mut Memory, question: &str) -> Vec<String> {
+    let found = memory.search(Query::new(question)).expect("search");
+    let words = found.into_iter().map(|f| f.note.words.to_string());
+    words.collect()
+}
+
+fn vector_file(dir: &Path, name: &str) -> PathBuf {
+    dir.join(".vectors").join(format!("{name}.vec"))
+}
+
+#[test]
+fn nobody_waits_for_vectors_that_take_long() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let slow = slow("a");
+    let mut memory = with_slow(dir.path(), &slow);
+    assert_eq!((memory.waiting(), slow.asked()), (3, 0));
+    // Also a note of which the question shares less than half is found by its words while there is nothing else to find it by.
+    assert_eq!(
+        words_of(&mut memory, "hound kept behind some fence"),
+        ["The hound barks."]
+    );
+    assert_eq!(
+        slow.asked(),
+        0,
+        "there is nothing to compare a question with"
+    );
+    assert!(words_of(&mut memory, "dog").is_empty());
+    assert_eq!(memory.embed_some(2), 2);
+    assert_eq!((memory.waiting(), slow.asked()), (1, 2));
+    assert_eq!(memory.embed_some(2), 1);
+    assert_eq!(words_of(&mut memory, "dog"), ["The hound barks."]);
+    assert_eq!(slow.asked(), 2, "one note, one question");
+}
+
+#[test]
+fn vectors_outlive_a_start_an_edit_and_a_move_and_are_made_anew_where_the_words_changed() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let slow = slow("a");
+    with_slow(dir.path(), &slow).embed_some(9);
+    slow.asked();
+    let again = || Memory::open(dir.path(), Arc::clone(&slow) as Arc<dyn Embedder>).expect("open");
+    let mut memory = again();
+    assert_eq!((memory.waiting(), slow.asked()), (0, 0));
+    assert_eq!(words_of(&mut memory, "dog"), ["The hound barks."]);
+    slow.asked();
+    // A person puts a note before the others and changes the last one.
+    let file = dir.path().join("knowledge.md");
+    let text = fs::read_to_string(&file).expect("read");
+    let text = text.replace("Nobody is there.", "A van is there.");
+    let text = text.replacen("\n## ", "\n## (person)\n\nThe gate is open.\n\n## ", 1);
+    fs::write(&file, text).expect("write");
+    memory.refresh().expect("refresh");
+    assert_eq!((memory.waiting(), slow.asked()), (2, 0));
+    assert!(words_of(&mut memory, "dog").contains(&"The hound barks.".to_owned()));
+    memory.embed_some(9);
+    let found = words_of(&mut memory, "lorry");
+    assert!(found.contains(&"A van is there.".to_owned()), "{found:?}");
+    slow.asked();
+    // The same words in another file are known there.
+    fs::rename(&file, dir.path().join("preferences.md")).expect("rename");
+    let mut moved = again();
+    assert_eq!((moved.waiting(), slow.asked()), (0, 0));
+    assert!(words_of(&mut moved, "dog").contains(&"The hound barks.".to_owned()));
+}
+
+#[test]
+fn a_text_that_is_refused_is_asked_about_once_a_start() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let slow = Arc::new(Slow {
+        name: "a".to_owned(),
+        refuses: Some("lorry"),
+        ..Slow::default()
+    });
+    let mut memory = with_slow(dir.path(), &slow);
+    assert_eq!(memory.embed_some(9), 3);
+    assert_eq!((memory.waiting(), memory.embed_some(9)), (0, 0));
+    assert_eq!(words_of(&mut memory, "waits"), ["A lorry waits."]);
+    let memory = Memory::open(dir.path(), slow).expect("open");
+    assert_eq!(memory.waiting(), 1);
+}
+
+#[test]
+fn whatever_happens_to_the_file_of_vectors_costs_time_and_nothing_else() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let first = slow("a");
+    with_slow(dir.path(), &first).embed_some(9);
+    let file = vector_file(dir.path(), "a");
+    let whole = fs::read(&file).expect("read");
+    let record = (whole.len() - 20) / 3;
+    let flipped = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x10;
+        bytes
+    };
+    let mut cases: Vec<(Vec<u8>, usize)> = vec![
+        (Vec::new(), 3),
+        (b"no vectors at all".to_vec(), 3),
+        // Killed in the middle of a record; the head of another version; bytes that are not what was written.
+        (whole[..whole.len() - 5].to_vec(), 1),
+        (whole[..25].to_vec(), 3),
+        (flipped(7), 3),
+        (flipped(9), 3),
+        (flipped(20 + record + 3), 1),
+        (flipped(whole.len() - 1), 1),
+        ([whole.as_slice(), &[7; 11]].concat(), 0),
+    ];
+    cases.extend((20..whole.len()).step_by(3).map(|at| (flipped(at), 1)));
+    for (bytes, lost) in cases {
+        fs::write(&file, &bytes).expect("write");
+        let slow = slow("a");
+        let mut memory =
+            Memory::open(dir.path(), Arc::clone(&slow) as Arc<dyn Embedder>).expect("open");
+        assert_eq!(memory.waiting(), lost, "{} bytes", bytes.len());
+        assert_eq!(memory.embed_some(9), lost);
+        assert_eq!(slow.asked(), lost);
+        assert_eq!(words_of(&mut memory, "dog"), ["The hound barks."]);
+        // What was made anew is kept again.
+        let memory = Memory::open(dir.path(), slow).expect("open");
+        assert_eq!(memory.waiting(), 0, "{} bytes", bytes.len());
+    }
+    // Gone, or something that can't be written.
+    fs::remove_dir_all(dir.path().join(".vectors")).expect("remove");
+    fs::write(dir.path().join(".vectors"), b"a file").expect("write");
+    let mut memory = Memory::open(dir.path(), first).expect("open");
+    assert_eq!(memory.embed_some(9), 3);
+    assert_eq!(words_of(&mut memory, "dog"), ["The hound barks."]);
+}
+
+#[test]
+fn vectors_of_another_embedder_are_not_used_and_go() {
+    let dir = tempfile::tempdir().expect("a folder");
+    with_slow(dir.path(), &slow("a")).embed_some(9);
+    let mut memory = Memory::open(dir.path(), slow("b")).expect("open");
+    assert_eq!(memory.waiting(), 3);
+    assert!(
+        vector_file(dir.path(), "a").exists(),
+        "until there are others"
+    );
+    memory.embed_some(9);
+    assert!(vector_file(dir.path(), "b").exists() && !vector_file(dir.path(), "a").exists());
+    // A name that is none leads out of the folder nowhere.
+    let mut memory = Memory::open(dir.path(), slow("../b")).expect("open");
+    assert_eq!(memory.embed_some(9), 3);
+    assert_eq!(words_of(&mut memory, "dog"), ["The hound barks."]);
+}
+
+#[test]
+fn two_that_embed_at_once_keep_what_either_made() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (one, other) = (slow("a"), slow("a"));
+    let mut first = with_slow(dir.path(), &one);
+    let mut second =
+        Memory::open(dir.path(), Arc::clone(&other) as Arc<dyn Embedder>).expect("open");
+    assert_eq!(second.waiting(), 3);
+    first.embed_some(2);
+    // The second one finds what the first has made.
+    assert_eq!(second.embed_some(9), 1);
+    assert_eq!((second.waiting(), other.asked()), (0, 1));
+    first.embed_some(9);
+    assert_eq!(one.asked(), 2);
+    assert_eq!(words_of(&mut second, "dog"), ["The hound barks."]);
+}
+
+#[test]
+fn vectors_of_words_that_no_note_says_any_more_go_when_they_are_many() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let slow = slow("a");
+    let mut memory =
+        Memory::open(dir.path(), Arc::clone(&slow) as Arc<dyn Embedder>).expect("open");
+    let page = |from: usize| {
+        let notes = (from..from + 400).map(|n| format!("## (person)\n\nvan {n}\n\n"));
+        fs::write(dir.path().join("knowledge.md"), notes.collect::<String>()).expect("write");
+    };
+    let length = || {
+        fs::metadata(vector_file(dir.path(), "a"))
+            .expect("a file")
+            .len()
+    };
+    let mut most = 0;
+    for round in 0..8 {
+        page(round * 400);
+        memory.refresh().expect("refresh");
+        assert_eq!(memory.embed_some(usize::MAX), 400);
+        most = most.max(length());
+    }
+    let record = 16 + 4 + 3 + 8;
+    assert!(most <= 20 + record * (2 * 400 + 1_000 + 400), "{most}");
+    let again = Memory::open(dir.path(), slow).expect("open");
+    assert_eq!((again.len(), again.waiting()), (400, 0));
 }
 
 proptest! {

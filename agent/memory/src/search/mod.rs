@@ -3,26 +3,30 @@
 //! Invariants:
 //! - an index says the same after any sequence of changes as one that is made anew of the same pages;
 //! - the order of what is found is total: the same index and question give the same answer;
-//! - what is filtered out never takes the place of what is not.
+//! - what is filtered out never takes the place of what is not;
+//! - a note is found by its words from the moment that it is here, whether its vector is made yet or not.
 
 mod fuse;
 mod query;
 mod segment;
 mod signature;
 pub(crate) mod terms;
+mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use query::{Found, Method, Query};
+pub(crate) use signature::Signature;
+pub(crate) use wanted::Key;
+pub use wanted::Wanted;
 
 use crate::embed::Embedder;
 use crate::note::Kind;
 use crate::page::Placed;
 use fuse::{Leg, fuse};
-use segment::Segment;
-use signature::Signature;
+use segment::{Made, Segment};
 
 /// Notes that each way of searching contributes before the two are put together.
 const DEPTH: usize = 100;
@@ -47,15 +51,78 @@ impl Index {
         Self { embedder, pages }
     }
 
-    /// Takes `notes` as what stands on `page` now. Notes that were added at its end cost no more than themselves.
-    pub(crate) fn put(&mut self, page: &Path, kind: Kind, notes: Vec<Placed>) {
+    /// Takes `notes` as what stands on `page` now. Notes that were added at its end cost no more than themselves. `kept` is asked for the vector of a text
+    /// where making one is not done in passing.
+    pub(crate) fn put(
+        &mut self,
+        page: &Path,
+        kind: Kind,
+        notes: Vec<Placed>,
+        kept: &mut dyn FnMut(Key) -> Option<Signature>,
+    ) {
         let old = self.pages.remove(page);
+        let embedder = Arc::clone(&self.embedder);
+        let fresh = || Segment::new(kind, embedder.dimension());
+        let is_kept = embedder.kept_as().is_some();
+        // A page that was edited keeps the vectors of what still stands there.
+        let mut had: BTreeMap<Key, Signature> = BTreeMap::new();
         let segment = match old {
             Some(old) if old.begins(kind, &notes) => old,
-            Some(_) | None => Segment::new(kind),
+            Some(old) if is_kept => {
+                let vectors = old.vectors();
+                had.extend(vectors.filter_map(|(text, vector)| Some((Key::of(&text), vector?))));
+                fresh()
+            }
+            Some(_) | None => fresh(),
         };
-        let segment = segment.extend(notes, self.embedder.as_ref());
+        let segment = segment.extend(notes, &mut |text| {
+            if !is_kept {
+                return made(embedder.as_ref(), text).map_or(Made::None, Made::Vector);
+            }
+            let key = Key::of(text);
+            let vector = had.get(&key).cloned().or_else(|| kept(key));
+            vector.map_or(Made::Later(key), Made::Vector)
+        });
         self.pages.insert(page.to_path_buf(), segment);
+    }
+
+    /// Up to `most` texts that wait for their vectors, of each page the last first, and of the pages those of the last days first.
+    pub(crate) fn wanted(&self, most: usize) -> Vec<Wanted> {
+        let mut all = Vec::new();
+        let mut known = BTreeSet::new();
+        let pages = self.pages.values().rev().filter(|page| page.wanted() > 0);
+        for wanted in pages.flat_map(Segment::texts) {
+            if all.len() >= most {
+                break;
+            }
+            if known.insert(wanted.key()) {
+                all.push(wanted);
+            }
+        }
+        all
+    }
+
+    /// How many notes wait for their vectors.
+    pub(crate) fn waiting(&self) -> usize {
+        self.pages.values().map(Segment::wanted).sum()
+    }
+
+    /// Gives notes that wait what was made for them; none: there is no vector.
+    pub(crate) fn learn(&mut self, made: &BTreeMap<Key, Option<Signature>>) {
+        for page in self.pages.values_mut() {
+            page.learn(made);
+        }
+    }
+
+    /// The keys of all texts.
+    pub(crate) fn keys(&self) -> BTreeSet<Key> {
+        let texts = self.pages.values().flat_map(Segment::vectors);
+        texts.map(|(text, _)| Key::of(&text)).collect()
+    }
+
+    /// What makes the vectors.
+    pub(crate) fn embedder(&self) -> &Arc<dyn Embedder> {
+        &self.embedder
     }
 
     /// Forgets what stood on `page`.
@@ -148,7 +215,10 @@ impl Index {
     }
 
     fn by_vectors(&self, query: &Query, pages: &[(&PathBuf, &Segment)]) -> Vec<At> {
-        let vector = match self.embedder.embed(&query.text) {
+        if !pages.iter().any(|(_, page)| page.has_vectors()) {
+            return Vec::new();
+        }
+        let vector = match self.embedder.embed_question(&query.text) {
             Ok(vector) => Signature::of(&vector),
             Err(error) => {
                 tracing::warn!(%error, "notes are searched by their words alone");
@@ -159,6 +229,17 @@ impl Index {
         best(pages, |page, found| {
             page.score_vectors(&vector, floor, |note| query.takes(page.kind(), note), found);
         })
+    }
+}
+
+/// The vector that `embedder` makes of `text`, if it makes one.
+pub(crate) fn made(embedder: &dyn Embedder, text: &str) -> Option<Signature> {
+    match embedder.embed(text) {
+        Ok(vector) => Some(Signature::of(&vector)),
+        Err(error) => {
+            tracing::warn!(%error, "a note is found by its words alone");
+            None
+        }
     }
 }
 

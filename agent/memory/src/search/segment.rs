@@ -1,12 +1,13 @@
 //! The notes of one page, ready to be searched.
 //!
-//! Invariant: a segment is what [`Segment::extend`] makes of the notes in their order, however many at a time.
+//! Invariants: a segment is what [`Segment::extend`] makes of the notes in their order, however many at a time; a note that waits for its vector is near
+//! nothing, and found by its words as if there were no vectors.
 
 use std::collections::BTreeMap;
 
 use super::signature::{Signature, Signatures};
 use super::terms::{Term, terms};
-use crate::embed::Embedder;
+use super::wanted::{Key, Wanted};
 use crate::note::{Kind, Note};
 use crate::page::Placed;
 
@@ -22,6 +23,28 @@ struct Posting {
     times: u32,
 }
 
+/// How it stands with a note's vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It is there.
+    There,
+    /// It is still to be made of the text with this key.
+    Wanted(Key),
+    /// There is none: the embedder has refused the text.
+    Refused,
+}
+
+/// What is known of a text's vector when its note comes.
+#[derive(Debug)]
+pub(super) enum Made {
+    /// The vector.
+    Vector(Signature),
+    /// Nothing yet.
+    Later(Key),
+    /// That there is none.
+    None,
+}
+
 /// A page.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -32,12 +55,21 @@ pub(super) struct Segment {
     words: u64,
     postings: BTreeMap<Term, Vec<Posting>>,
     signatures: Signatures,
+    /// How it stands with the vector of each note.
+    states: Vec<State>,
+    /// How many of them are wanted.
+    wanted: usize,
+    /// Places of a signature.
+    dimension: usize,
 }
 
 impl Segment {
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: Kind, dimension: usize) -> Self {
         Self {
             kind,
+            states: Vec::new(),
+            wanted: 0,
+            dimension,
             notes: Vec::new(),
             lengths: Vec::new(),
             words: 0,
@@ -73,15 +105,15 @@ impl Segment {
         self.kind == kind && notes.starts_with(&self.notes)
     }
 
-    /// Takes what `notes` have beyond those that are here; they must [begin](Self::begins) with them.
-    pub(super) fn extend(mut self, notes: Vec<Placed>, embedder: &dyn Embedder) -> Self {
+    /// Takes what `notes` have beyond those that are here; they must [begin](Self::begins) with them. `make` is asked for the vector of each text.
+    pub(super) fn extend(mut self, notes: Vec<Placed>, make: &mut dyn FnMut(&str) -> Made) -> Self {
         for placed in notes.into_iter().skip(self.notes.len()) {
-            self.push(placed, embedder);
+            self.push(placed, make);
         }
         self
     }
 
-    fn push(&mut self, placed: Placed, embedder: &dyn Embedder) {
+    fn push(&mut self, placed: Placed, make: &mut dyn FnMut(&str) -> Made) {
         let text = searchable(&placed.note);
         let number = self.notes.len();
         let mut counts: BTreeMap<Term, u32> = BTreeMap::new();
@@ -95,19 +127,74 @@ impl Segment {
             let list = self.postings.entry(term).or_default();
             list.push(Posting { note, times });
         }
-        let vector = embedder.embed(&text).unwrap_or_else(|error| {
-            let line = placed.line;
-            tracing::warn!(%error, line, "a note is found by its words alone");
-            vec![0.0; embedder.dimension()]
-        });
-        self.signatures.push(&Signature::of(&vector));
+        let nothing = || Signature::of(&vec![0.0; self.dimension]);
+        let (signature, state) = match make(&text) {
+            Made::Vector(vector) if vector.dimension() == self.dimension => (vector, State::There),
+            Made::Later(key) => (nothing(), State::Wanted(key)),
+            Made::Vector(_) | Made::None => (nothing(), State::Refused),
+        };
+        self.wanted += usize::from(matches!(state, State::Wanted(_)));
+        self.states.push(state);
+        self.signatures.push(&signature);
         self.lengths.push(length);
         self.words += u64::from(length);
         self.notes.push(placed);
     }
 
-    /// BM25 of the notes that `takes` lets through and that have one of `terms`, given with their idf, and terms of at least `cover` of idf in all;
-    /// `mean` is the mean length of all notes.
+    /// Notes that wait for their vector.
+    pub(super) fn wanted(&self) -> usize {
+        self.wanted
+    }
+
+    /// Whether any note has its vector.
+    pub(super) fn has_vectors(&self) -> bool {
+        self.states.contains(&State::There)
+    }
+
+    /// The texts of those that wait, the last first.
+    pub(super) fn texts(&self) -> impl Iterator<Item = Wanted> {
+        let notes = self.notes.iter().zip(&self.states).rev();
+        notes.filter_map(|(placed, state)| match state {
+            State::Wanted(key) => Some(Wanted::new(*key, searchable(&placed.note))),
+            State::There | State::Refused => None,
+        })
+    }
+
+    /// Gives those that wait what was made for them; none: there is no vector.
+    pub(super) fn learn(&mut self, made: &BTreeMap<Key, Option<Signature>>) {
+        if self.wanted == 0 {
+            return;
+        }
+        for (at, state) in self.states.iter_mut().enumerate() {
+            let State::Wanted(key) = *state else {
+                continue;
+            };
+            let Some(vector) = made.get(&key) else {
+                continue;
+            };
+            self.wanted = self.wanted.saturating_sub(1);
+            *state = State::Refused;
+            if let Some(vector) = vector
+                && vector.dimension() == self.dimension
+            {
+                self.signatures.set(at, vector);
+                *state = State::There;
+            }
+        }
+    }
+
+    /// The texts of all notes, each with its vector where that is there.
+    pub(super) fn vectors(&self) -> impl Iterator<Item = (String, Option<Signature>)> {
+        let notes = self.notes.iter().zip(&self.states).enumerate();
+        notes.map(|(at, (placed, state))| {
+            let there = *state == State::There;
+            let vector = there.then(|| self.signatures.get(at, self.dimension));
+            (searchable(&placed.note), vector.flatten())
+        })
+    }
+
+    /// BM25 of the notes that `takes` lets through and that have one of `terms`, given with their idf, and, where they have a vector to be found by too, terms of
+    /// at least `cover` of idf in all; `mean` is the mean length of all notes.
     pub(super) fn score_words(
         &self,
         terms: &[(Term, f32)],
@@ -131,8 +218,11 @@ impl Segment {
                 *score += idf * times * (K1 + 1.0) / (times + K1 * length);
             }
         }
-        let scores = scores.into_iter();
-        let scores = scores.map(|(score, covered)| if covered < cover { 0.0 } else { score });
+        let scores = scores.into_iter().zip(&self.states);
+        let scores = scores.map(|((score, covered), state)| {
+            let left_to_vectors = covered < cover && *state == State::There;
+            if left_to_vectors { 0.0 } else { score }
+        });
         self.keep(scores, 0.0, takes, found);
     }
 

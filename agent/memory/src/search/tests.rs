@@ -28,6 +28,10 @@ fn placed(notes: Vec<Note>) -> Vec<Placed> {
         .collect()
 }
 
+fn put_at(index: &mut Index, page: &Path, kind: Kind, notes: Vec<Placed>) {
+    index.put(page, kind, notes, &mut |_| None);
+}
+
 fn found(index: &Index, query: &Query) -> Vec<String> {
     let found = index.search(query).into_iter();
     found.map(|f| f.note.words.to_string()).collect()
@@ -45,7 +49,12 @@ fn words_synonyms_and_typing_errors_find_their_note() {
         note("The floodlight over the yard is broken."),
         note("Cleaning is on Thursday."),
     ];
-    index.put(Path::new("knowledge.md"), Kind::Knowledge, placed(notes));
+    put_at(
+        &mut index,
+        Path::new("knowledge.md"),
+        Kind::Knowledge,
+        placed(notes),
+    );
     for question in ["bakery lorry", "which truck is early?", "bakerys lory"] {
         let first = found(&index, &Query::new(question)).into_iter().next();
         assert_eq!(
@@ -69,7 +78,8 @@ fn what_is_filtered_out_takes_nobodys_place() {
     wanted.tags = vec![Tag::new("delivery").expect("tag")];
     wanted.at = at(0);
     notes.push(wanted.clone());
-    index.put(
+    put_at(
+        &mut index,
         Path::new("observations/x.md"),
         Kind::Observation,
         placed(notes),
@@ -119,7 +129,12 @@ fn of_equal_observations_the_newer_comes_first_and_what_is_true_for_long_does_no
         dated("A dog at the gate.", -300),
         dated("A dog at the gate!", 0),
     ];
-    index.put(Path::new("a.md"), Kind::Observation, placed(notes));
+    put_at(
+        &mut index,
+        Path::new("a.md"),
+        Kind::Observation,
+        placed(notes),
+    );
     let mut query = Query::new("dog gate");
     assert_eq!(found(&index, &query)[0], "A dog at the gate.");
     query.now = at(1);
@@ -159,7 +174,7 @@ impl Embedder for Broken {
 fn notes_are_found_by_their_words_when_the_embedder_fails() {
     let mut index = Index::new(Arc::new(Broken));
     let notes = placed(vec![note("The gate is open.")]);
-    index.put(Path::new("a.md"), Kind::Knowledge, notes);
+    put_at(&mut index, Path::new("a.md"), Kind::Knowledge, notes);
     assert_eq!(found(&index, &Query::new("gate")), ["The gate is open."]);
 }
 
@@ -199,7 +214,7 @@ proptest! {
         let mut pages: BTreeMap<usize, Vec<String>> = BTreeMap::new();
         let put = |index: &mut Index, page: usize, texts: &[String]| {
             let notes = texts.iter().map(|t| note(t)).collect();
-            index.put(Path::new(PAGES[page]), Kind::Knowledge, placed(notes));
+            put_at(index, Path::new(PAGES[page]), Kind::Knowledge, placed(notes));
         };
         for change in changes {
             match change {
