@@ -10,7 +10,7 @@
 //!   want done outside;
 //! - conversations: [`assistant`] turns plain words into proposals and carries out none by itself; [`setter`] has a model with tools work on what the
 //!   rules did not understand, by a [`blueprint`] that the [`coordinator`] chose; [`dialogue`] is the shell around both, for the command [`cli`] and for the daemon's [`api`];
-//! - both: [`runtime_client`] speaks the contract, [`language`] opens the way to a model of language, [`backoff`], [`clock`], [`seldom`], [`service`],
+//! - both: [`runtime_client`] speaks the contract, [`language`] opens the way to a model of language, [`notes`] to what is remembered, [`backoff`], [`clock`], [`seldom`], [`service`],
 //!   [`one_line`] and [`wording`] are small parts.
 
 pub mod agent;
@@ -28,6 +28,7 @@ pub mod dialogue;
 pub mod heartbeat;
 pub mod language;
 pub mod mqtt;
+pub mod notes;
 pub mod one_line;
 pub mod opinion;
 pub mod outbox;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_config::{
-    AgentApiConfig, ChannelConfig, Config, LlmConfig, PolicyConfig, SinksConfig,
+    AgentApiConfig, ChannelConfig, Config, LlmConfig, MemoryConfig, PolicyConfig, SinksConfig,
 };
 use watchkeeper_contract::id::{BoxId, SiteId};
 use watchkeeper_contract::time::{TimeQuality, Wall};
@@ -36,11 +36,11 @@ use crate::mqtt::hearing::Hearing;
 use crate::mqtt::link::{Broker, Keys};
 use crate::mqtt::session::Session;
 use crate::mqtt::{Retained, Topics};
+use crate::notes::Notes;
 use crate::opinion::{self, Asker};
 use crate::outbox::{self, ClassLimits, Limits, Outbox, OutboxId, TelemetryRing};
 use crate::runtime_client::{ClientError, RuntimeClient};
 use crate::seldom::Seldom;
-use crate::setter::hands::MEMORY;
 use crate::sinks::secrets::credentials_folder;
 use crate::sinks::{self, Performer};
 
@@ -89,6 +89,8 @@ pub struct Setup {
     pub api: Option<ApiSetup>,
     /// Looks that are taken every so often; absent: none.
     pub heartbeat: Option<HeartbeatSetup>,
+    /// How notes are found.
+    pub memory: MemoryConfig,
 }
 
 /// The heartbeat.
@@ -175,6 +177,7 @@ impl Setup {
                 every,
                 llm: config.llm.clone(),
             }),
+            memory: config.memory.clone(),
         }
     }
 }
@@ -233,6 +236,8 @@ impl Agent {
         let llm = llm.or_else(|| setup.heartbeat.as_ref()?.llm.as_ref());
         // One for all: the books are kept in memory too, and there must not be two of them.
         let way = llm.map(|llm| Arc::new(Way::new(llm.clone())));
+        // One for all that speak and listen here: they share the memory and its embedder.
+        let notes = Notes::of(&setup.state_dir.join(TRACE_FOLDER), &setup.memory);
         let api = setup.api.map(|api| {
             let opens = api.llm.as_ref().and(way.clone()).map(|way| {
                 let (store, folder) = (Arc::clone(&store), folder.clone());
@@ -247,6 +252,7 @@ impl Agent {
                     provider: api.llm.as_ref().map(|llm| llm.provider.clone()),
                     policy: api.policy,
                     home: setup.state_dir.join(TRACE_FOLDER),
+                    notes: notes.clone(),
                 },
                 provider: api.llm.map(|llm| llm.provider),
                 config: api.config,
@@ -261,7 +267,7 @@ impl Agent {
                 store: Arc::clone(&store),
                 folder: folder.clone(),
                 trace: Trace::new(&home, "agent"),
-                memory: home.join(MEMORY),
+                notes: notes.clone(),
             };
             Heart::new(heartbeat.every, asker, looked, now)
         });

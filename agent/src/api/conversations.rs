@@ -33,6 +33,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::dialogue::assist::{Assist, Keeping, Parts, ToModel};
 use crate::dialogue::short::Came;
 use crate::dialogue::told::{Teller, Told};
+use crate::notes::Notes;
 use crate::runtime_client::RuntimeClient;
 use crate::setter::gate::{Channel, may_answer};
 
@@ -80,6 +81,8 @@ pub struct Shop {
     pub policy: PolicyConfig,
     /// Folder of what is kept.
     pub home: PathBuf,
+    /// The notes.
+    pub notes: Notes,
 }
 
 impl std::fmt::Debug for Shop {
@@ -101,6 +104,7 @@ impl Shop {
             provider: self.provider.clone(),
             policy: Policy::of(&self.policy, channel),
             other_trace: None,
+            notes: Some(self.notes.clone()),
             home: Ok(self.home.clone()),
             channel,
             out,

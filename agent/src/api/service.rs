@@ -17,6 +17,7 @@ use watchkeeper_http::{Server, closed, socket};
 use super::conversations::{Bounds, Conversations, Shop};
 use super::token::Token;
 use super::{Asks, Shared, router};
+use crate::notes::Notes;
 use crate::setter::gate::Channel;
 
 /// How long a way in that could not be opened is left alone.
@@ -87,6 +88,7 @@ impl Service {
 async fn serve(setup: Setup, asks: Asks, closing: watch::Receiver<bool>) {
     let conversations = Conversations::new(setup.shop, Bounds::default(), closing.clone());
     let provider = setup.provider;
+    read_notes(&conversations.shop().notes);
     let shared = Shared::new(Arc::clone(&conversations), asks, provider, closing.clone());
     let (config, credentials) = (setup.config, setup.credentials);
     let local = keep_open(Channel::Local, &shared, &closing, || {
@@ -103,6 +105,19 @@ async fn serve(setup: Setup, asks: Asks, closing: watch::Receiver<bool>) {
     if ended.is_err() {
         tracing::warn!("a conversation was cut off in the middle of a change");
     }
+}
+
+/// Has a model of sentences loaded, and the notes read that it has not seen, before anybody asks. Nobody waits for it.
+fn read_notes(notes: &Notes) {
+    if !notes.want_a_model() {
+        return;
+    }
+    let notes = notes.clone();
+    tokio::task::spawn_blocking(move || {
+        if let Err(why) = notes.open() {
+            tracing::warn!(why, "notes are not read ahead");
+        }
+    });
 }
 
 /// Opens a way in again and again, until the API closes. `open` ends with what keeps it closed.

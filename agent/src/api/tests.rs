@@ -10,6 +10,7 @@ use watchkeeper_http::closed;
 use super::conversations::{Bounds, Conversations, Handle, Message, NotTaken, Shop};
 use crate::assistant::conversation::Shown;
 use crate::assistant::waiting::By;
+use crate::notes::Notes;
 use crate::runtime_client::RuntimeClient;
 use crate::setter::gate::Channel;
 
@@ -28,6 +29,7 @@ fn here(bounds: Bounds) -> Here {
         provider: None,
         policy: Default::default(),
         home: dir.path().join("home"),
+        notes: Notes::of(&dir.path().join("home"), &Default::default()),
     };
     let (close, closing) = watch::channel(false);
     let all = Conversations::new(shop, bounds, closing);

@@ -191,6 +191,9 @@ fn shown(config: &Config) -> Value {
     if let Some(every) = config.agent.heartbeat {
         shown["agent"]["heartbeat"] = json!({"minutes": every.as_secs() / 60});
     }
+    if let Some(model) = &config.memory.model {
+        shown["agent"]["memory"] = json!({"model": model});
+    }
     let mut models = json!({});
     set(&mut models, "dir", config.models.dir.as_ref());
     set(
@@ -363,7 +366,7 @@ mod tests {
     fn what_is_shown_holds_no_secret_and_loads_again() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("wk.toml");
-        let text = "[agent.heartbeat]\nminutes = 20\n[mqtt]\nhost = \"b\"\nusername = \"u\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n[sources.yard]\nuri = \"http://cam/mjpg?user=me&pwd=hunter2\"\n[models]\nmirror = \"https://mirror/?token=hunter2\"\n[sinks]\nhosts = [\"hooks.example.org:8443\"]\nfolders = [\"/srv/out\"]\nsecrets = { A = { value = \"hunter2\" }, B = { file = \"b.txt\" } }\n";
+        let text = "[agent.heartbeat]\nminutes = 20\n[agent.memory]\nmodel = \"/srv/sentences\"\n[mqtt]\nhost = \"b\"\nusername = \"u\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n[sources.yard]\nuri = \"http://cam/mjpg?user=me&pwd=hunter2\"\n[models]\nmirror = \"https://mirror/?token=hunter2\"\n[sinks]\nhosts = [\"hooks.example.org:8443\"]\nfolders = [\"/srv/out\"]\nsecrets = { A = { value = \"hunter2\" }, B = { file = \"b.txt\" } }\n";
         std::fs::write(&file, text).unwrap();
         let request = LoadRequest {
             file: Some(file.clone()),
@@ -380,6 +383,7 @@ mod tests {
             again.agent.heartbeat,
             Some(std::time::Duration::from_secs(1200))
         );
+        assert_eq!(again.memory.model, Some("/srv/sentences".into()));
         assert_eq!(again.sinks.hosts.len(), 1);
         assert_eq!(again.sinks.secrets.len(), 2);
     }

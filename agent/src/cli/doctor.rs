@@ -16,6 +16,7 @@ use watchkeeper_models::Zoo;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::run::find;
+use crate::notes::Vectors;
 use crate::service;
 
 /// The daemon whose folder and socket are looked at.
@@ -94,6 +95,7 @@ pub(super) fn run(
             findings.push(space(&config.state_dir));
             findings.extend(sinks(config));
             findings.extend(model::look(config));
+            findings.push(notes(config));
         }
         Err(failure) => findings.push(Finding::problem(
             failure.to_string(),
@@ -222,6 +224,18 @@ fn configuration(wrong: &[ConfigError]) -> Vec<Finding> {
         .iter()
         .map(|w| Finding::problem(format!("configuration: {w}"), mend))
         .collect()
+}
+
+/// What makes the vectors of notes. A model is loaded and tried for it.
+fn notes(config: &Config) -> Finding {
+    let (_, vectors) = crate::notes::choose(&config.memory);
+    let what = vectors.sentence();
+    let remedy = "mend what it says, or take the folder away";
+    match (vectors, &config.memory.model) {
+        (Vectors::Hashed | Vectors::Model { .. }, _) => Finding::ok(what),
+        (Vectors::Refused { .. }, Some(_)) => Finding::problem(what, remedy),
+        (Vectors::Refused { .. }, None) => Finding::advice(what, remedy),
+    }
 }
 
 fn onnxruntime(config: &Config) -> Finding {

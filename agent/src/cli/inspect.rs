@@ -18,6 +18,7 @@ use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
 use watchkeeper_models::{MOTION, Zoo};
 
 use crate::mqtt::tls::{self, TlsError};
+use crate::notes;
 use crate::sinks::secrets;
 
 /// Looks at everything that a configuration names, also in what is left out of it.
@@ -57,6 +58,12 @@ pub(super) fn look(config: &Config, left_out: &LeftOut) -> Findings {
     for (key, found, problem) in sinks(&config.sinks) {
         wrong(key, found, problem);
     }
+    if let Some(folder) = &config.memory.model
+        && let Err(problem) = notes::look(folder)
+    {
+        let found = folder.display().to_string();
+        wrong("agent.memory.model".to_owned(), Some(found), problem);
+    }
     let zoo = Zoo::with_dirs(config.models.folders());
     if let Some(model) = &config.models.default
         && let Err(error) = known(&zoo, model)
@@ -68,6 +75,12 @@ pub(super) fn look(config: &Config, left_out: &LeftOut) -> Findings {
     }
     for draft in &left_out.pipelines {
         pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
+    }
+    if let Some(folder) = notes::folder(&config.memory) {
+        let folder = folder.display();
+        findings.notes.push(format!(
+            "notes are found with the model of sentences in {folder}; `watchkeeper doctor` tries it"
+        ));
     }
     findings
 }

@@ -14,6 +14,7 @@ use crate::agent::TRACE_FOLDER;
 use crate::assistant::policy::Policy;
 use crate::dialogue::assist::{Parts, ToModel};
 use crate::language::Way;
+use crate::notes::Notes;
 use crate::runtime_client::RuntimeClient;
 use crate::setter::gate::Channel;
 
@@ -53,12 +54,17 @@ pub(super) fn parts(
     channel: Channel,
     out: &Output,
 ) -> Parts {
+    let home = state_folder().map_err(|failure| failure.sentence);
     Parts {
         client,
         preferred: config.models.default.clone(),
         model: opener(config),
         provider: config.llm.as_ref().map(|llm| llm.provider.clone()),
-        home: state_folder().map_err(|failure| failure.sentence),
+        notes: home
+            .as_ref()
+            .ok()
+            .map(|home| Notes::of(home, &config.memory)),
+        home,
         policy: Policy::of(&config.policy, channel),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
         channel,

@@ -17,7 +17,7 @@ use watchkeeper_contract::source::SourceState;
 use watchkeeper_engine::workflow::codec;
 use watchkeeper_llm::Client;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
-use watchkeeper_memory::{Found, Memory, MemoryError, Query};
+use watchkeeper_memory::{Found, MemoryError, Query};
 use watchkeeper_plain::answer::{Looked, Unknown};
 use watchkeeper_plain::intent::Look;
 use watchkeeper_plain::{Change, Missing, Plain, Question};
@@ -41,10 +41,11 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::now;
 use crate::clock::wall_now;
 use crate::coordinator::{self, Chooser, NotHere, Routed};
+use crate::notes::Notes;
 use crate::runtime_client::{ClientError, RuntimeClient};
 use crate::setter::ahead::Ahead;
 use crate::setter::gate::Channel;
-use crate::setter::hands::{self, look_back, situation};
+use crate::setter::hands::{look_back, situation};
 use crate::setter::turn::End;
 use crate::wording::quoted;
 
@@ -64,6 +65,8 @@ pub struct Parts {
     pub preferred: Option<String>,
     /// Absent where no model of language is configured.
     pub model: Option<ToModel>,
+    /// The notes; none where nothing can be kept.
+    pub notes: Option<Notes>,
     /// Folder of what is kept (notes, turns, previews, the trace), or why there is none.
     pub home: Result<PathBuf, String>,
     /// Who serves the model; absent where none is configured.
@@ -546,6 +549,7 @@ impl Assist {
             runtime: &self.parts.client,
             preferred: self.parts.preferred.clone(),
             folder: self.parts.home.clone()?,
+            notes: self.notes()?.clone(),
             at: self.at,
             trace: self.trace.as_ref(),
             out: Arc::clone(&self.parts.out),
@@ -923,7 +927,8 @@ impl Assist {
     }
 
     fn remember_entry(&self, entry: Entry) -> Result<String, Failure> {
-        let mut memory = self.open_memory()?;
+        let failed = |why: String| Failure::new(Exit::Failed, why);
+        let mut memory = self.notes().and_then(Notes::open).map_err(failed)?;
         let kept = memory.remember(wall_now(), entry).map_err(unkept)?;
         Ok(memory.folder().join(kept.file).display().to_string())
     }
@@ -937,17 +942,17 @@ impl Assist {
             now: Some(Timestamp::now()),
             ..Query::new(words)
         };
-        self.open_memory()?.search(query).map_err(unkept)
+        let failed = |why: String| Failure::new(Exit::Failed, why);
+        let mut memory = self.notes().and_then(Notes::open).map_err(failed)?;
+        memory.search(query).map_err(unkept)
     }
 
-    fn open_memory(&self) -> Result<Memory, Failure> {
-        let failed = |why: String| Failure::new(Exit::Failed, why);
-        let home = self
-            .parts
-            .home
-            .as_ref()
-            .map_err(|why| failed(why.clone()))?;
-        hands::open_memory(&home.join(hands::MEMORY)).map_err(failed)
+    /// The notes. The error is a sentence for a person.
+    fn notes(&self) -> Result<&Notes, String> {
+        let home = self.parts.home.as_ref();
+        home.map_err(Clone::clone)?;
+        let nowhere = || "there is no folder for notes here".to_owned();
+        self.parts.notes.as_ref().ok_or_else(nowhere)
     }
 
     /// Looks something up and tells it.

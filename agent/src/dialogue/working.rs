@@ -20,12 +20,13 @@ use crate::assistant::made::words;
 use crate::assistant::trace::Trace;
 use crate::clock::wall_now;
 use crate::coordinator::Routed;
+use crate::notes::Notes;
 use crate::runtime_client::RuntimeClient;
 use crate::setter::ahead::Ahead;
 use crate::setter::brief::Brief;
 use crate::setter::drive::{Driver, Seen};
 use crate::setter::gate::Channel;
-use crate::setter::hands::{Hands, MEMORY, open_memory};
+use crate::setter::hands::Hands;
 use crate::setter::prompt;
 use crate::setter::turn::{End, FORMAT, Head, Record};
 use crate::wording::{counted, cut};
@@ -66,6 +67,8 @@ pub struct Working<'s> {
     pub preferred: Option<String>,
     /// Folder of what is kept.
     pub folder: PathBuf,
+    /// The notes.
+    pub notes: Notes,
     /// The time that it is taken for; `None`: the clock's.
     pub at: Option<Timestamp>,
     /// Where it is traced; `None`: nowhere.
@@ -149,7 +152,7 @@ impl Working<'_> {
             preferred: self.preferred.clone(),
             sees: job.model().image_tier,
             detail: job.detail(),
-            memory: Some(self.folder.join(MEMORY)),
+            memory: Some(self.notes.clone()),
             pictures: Some(self.folder.join(PICTURES)),
             attached: request.attached,
             earlier: request.earlier,
@@ -266,7 +269,7 @@ impl Working<'_> {
             "reflection",
             json!({"turn": turn.head().id, "sentence": sentence}),
         );
-        let Some(folder) = &hands.memory else {
+        let Some(notes) = &hands.memory else {
             return;
         };
         let kept = Words::new(&sentence)
@@ -278,7 +281,7 @@ impl Working<'_> {
                         .collect(),
                     ..Entry::new(Kind::Lesson, Origin::Agent, words)
                 };
-                let mut memory = open_memory(folder)?;
+                let mut memory = notes.open()?;
                 memory
                     .remember(wall_now(), entry)
                     .map_err(|e| e.to_string())

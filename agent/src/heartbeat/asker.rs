@@ -18,7 +18,7 @@ use super::talk;
 use crate::assistant::trace::Trace;
 use crate::clock::wall_now;
 use crate::language::Way;
-use crate::setter::hands::open_memory;
+use crate::notes::Notes;
 
 /// Time for the one call: nobody waits for it but the word itself.
 const TIME: Duration = Duration::from_secs(60);
@@ -34,8 +34,8 @@ pub struct Asker {
     pub folder: PathBuf,
     /// What was found and asked.
     pub trace: Trace,
-    /// Folder of the notes.
-    pub memory: PathBuf,
+    /// The notes.
+    pub notes: Notes,
 }
 
 /// What a model added.
@@ -132,7 +132,7 @@ impl Asker {
     }
 
     fn keep(&self, found: &[Finding], added: Option<&Added>) -> Result<(), String> {
-        let mut memory = open_memory(&self.memory)?;
+        let mut memory = self.notes.open()?;
         let tags = || Tag::new("heartbeat").into_iter().collect();
         let mut remember = |camera, origin, text: &str| {
             let entry = Entry {

@@ -6,7 +6,6 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::{Timestamp, Zoned};
@@ -17,7 +16,6 @@ use watchkeeper_engine::workflow::codec;
 use watchkeeper_llm::catalogue::ImageTier;
 use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_llm::picture::{Detail, prepare};
-use watchkeeper_memory::{HashedEmbedder, Memory};
 use watchkeeper_plain::intent::EventsWanted;
 
 use super::drawn::{Drawn, PICTURE};
@@ -25,10 +23,9 @@ use super::geometry::Seen;
 use crate::assistant::happened::{Happened, Search};
 use crate::assistant::situation::Situation;
 use crate::assistant::waiting::make_private;
+use crate::notes::Notes;
 use crate::runtime_client::{ClientError, RuntimeClient};
 
-/// Folder of the notes, below that of what is kept.
-pub const MEMORY: &str = "memory";
 /// Most pictures that are kept for a person to look at; the oldest go first, by their numbers: a clock may go back.
 const MAX_KEPT: usize = 40;
 
@@ -43,8 +40,8 @@ pub struct Hands {
     pub sees: Option<ImageTier>,
     /// How much of a picture it gets.
     pub detail: Detail,
-    /// Folder of the notes; `None`: nothing is remembered.
-    pub memory: Option<PathBuf>,
+    /// The notes; `None`: nothing is remembered.
+    pub memory: Option<Notes>,
     /// Folder for pictures that a person may want to look at; `None`: none are kept.
     pub pictures: Option<PathBuf>,
     /// Pictures that the person gave, each with its name.
@@ -109,17 +106,6 @@ pub async fn look_back(
         search.take(client.events(after, limit).await?);
     }
     Ok(search.done())
-}
-
-/// Opens the notes in `folder`.
-///
-/// # Errors
-/// A sentence, when they can't be used.
-pub fn open_memory(folder: &Path) -> Result<Memory, String> {
-    let failed =
-        |cause: String| format!("the notes in {} can't be used: {cause}", folder.display());
-    make_private(folder).map_err(|e| failed(e.to_string()))?;
-    Memory::open(folder, Arc::new(HashedEmbedder::default())).map_err(|e| failed(e.to_string()))
 }
 
 impl Hands {

@@ -22,8 +22,8 @@ use crate::layers::LoadRequest;
 use crate::raw::{Found, Read, parse_mode};
 use crate::{
     AgentApiConfig, AgentConfig, Backend, ChangeKind, ClientCert, Config, InferenceConfig,
-    JournalConfig, LeftOut, LlmConfig, MediaConfig, ModelsConfig, MqttConfig, PipelineDraft,
-    PolicyConfig, RecordingsConfig, SecretSource, TcpApiConfig,
+    JournalConfig, LeftOut, LlmConfig, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig,
+    MqttConfig, PipelineDraft, PolicyConfig, RecordingsConfig, SecretSource, TcpApiConfig,
 };
 
 /// Folder of a user's own models below that of their data.
@@ -76,6 +76,17 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     let channels = outside::channels(&values, &mut errors);
     outside::unheard(&values, &pipelines, &channels, &mut warnings);
     let agent_api = agent_api(&values, &mut errors);
+    let models = ModelsConfig {
+        dir: values.path("models.dir"),
+        own_dir: request.data_home.as_ref().map(|d| d.join(OWN_MODELS)),
+        mirror,
+        default: values.text("models.default"),
+    };
+    let folders = models.folders().into_iter();
+    let memory = MemoryConfig {
+        model: values.path("agent.memory.model"),
+        usual: folders.map(|folder| folder.join(MEMORY_MODEL)).collect(),
+    };
 
     let config = Config {
         site: site.unwrap_or_else(|| name_of("site")),
@@ -123,14 +134,10 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
                 .whole("agent.heartbeat.minutes")
                 .map(|minutes| Duration::from_secs(60 * minutes)),
         },
+        memory,
         agent_api,
         policy: policy(&values),
-        models: ModelsConfig {
-            dir: values.path("models.dir"),
-            own_dir: request.data_home.as_ref().map(|d| d.join(OWN_MODELS)),
-            mirror,
-            default: values.text("models.default"),
-        },
+        models,
         llm,
         sinks,
         channels,

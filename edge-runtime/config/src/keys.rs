@@ -126,6 +126,12 @@ pub const SECTIONS: &[Section] = &[
                  `[llm]` names a provider and the budget allows, a model is asked once to add what helps.",
     },
     Section {
+        path: "agent.memory",
+        effect: "How notes are found. By their words always; besides by what they mean, for which a small model of sentences may be put on the box \
+                 ([models.md](models.md#a-model-of-sentences-for-the-notes)). Without one, vectors made of parts of words and a table of words that mean much the same on a site \
+                 take its place. `watchkeeper doctor` says which is in use.",
+    },
+    Section {
         path: "models",
         effect: "Where models are found.",
     },
@@ -574,6 +580,14 @@ pub const KEYS: &[Key] = &[
         None,
         "min",
         "Time between two looks. Left out: none is taken.",
+    ),
+    key(
+        "agent.memory.model",
+        Kind::Path,
+        None,
+        "",
+        "Folder of a model of sentences: `model.onnx` and `tokenizer.json` of a sentence-transformers export. Left out: `memory` in the folder of model files \
+         (`models.dir`), where it is there, such as `/var/lib/watchkeeper/models/memory`. One that can't be used is told, and the notes are searched without it.",
     ),
     key(
         "models.dir",

@@ -45,6 +45,9 @@ pub const DEFAULT_FILE: &str = "/etc/watchkeeper/watchkeeper.toml";
 /// Variable that names another file than [`DEFAULT_FILE`].
 pub const FILE_VARIABLE: &str = "WATCHKEEPER_CONFIG";
 
+/// Folder of the model of sentences below that of the models.
+pub const MEMORY_MODEL: &str = "memory";
+
 /// Where the box's models are when nobody said otherwise.
 pub const SYSTEM_MODELS: &str = "/var/lib/watchkeeper/models";
 
@@ -79,6 +82,8 @@ pub struct Config {
     pub mqtt: Option<MqttConfig>,
     /// Bounds and rhythm of the agent.
     pub agent: AgentConfig,
+    /// How the agent's notes are found.
+    pub memory: MemoryConfig,
     /// Where the agent serves its API.
     pub agent_api: AgentApiConfig,
     /// What is confirmed without asking a person.
@@ -187,6 +192,15 @@ pub struct AgentConfig {
     pub telemetry: Duration,
     /// Time between two looks of the heartbeat; absent: none is taken.
     pub heartbeat: Option<Duration>,
+}
+
+/// How the agent's notes are found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemoryConfig {
+    /// The folder of a model of sentences that was named.
+    pub model: Option<PathBuf>,
+    /// Where one is looked for when none was named; the first that is there is it.
+    pub usual: Vec<PathBuf>,
 }
 
 /// Where the agent serves its API.

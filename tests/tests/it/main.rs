@@ -3,6 +3,7 @@
 
 mod agent_api;
 mod agent_cost;
+mod agent_memory;
 mod api_document;
 mod bad_input;
 mod bare_box;

@@ -20,9 +20,9 @@ use crate::api::conversations::Shop;
 use crate::api::{App, openapi};
 use crate::assistant::costs::{Cost, named};
 use crate::assistant::trace::{AGENT, Trace, may_see};
+use crate::notes::{Notes, Vectors};
 use crate::opinion;
 use crate::setter::gate::Channel;
-use crate::setter::hands::{MEMORY, open_memory};
 
 /// Time for the loop to answer. It turns within milliseconds; systemd's watchdog ends it after a minute.
 const LOOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -60,6 +60,19 @@ pub(super) struct AgentHealth {
     model: ModelStanding,
     /// Conversations.
     conversations: ConversationCounts,
+    /// The notes.
+    memory: MemoryStanding,
+}
+
+/// How the notes are.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct MemoryStanding {
+    /// What makes their vectors; absent: the model is being loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vectors: Option<Vectors>,
+    /// Notes that wait for their vectors, and are found by their words; absent: they were not read since the agent's start, or are being read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<usize>,
 }
 
 /// How the runtime is, as the agent sees it.
@@ -149,6 +162,10 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
         let told = "the model's budget is spent, so it is not asked; raise calls_per_hour, day_usd or month_usd of [llm], or wait";
         reasons.push(told.to_owned());
     }
+    let memory = memory_standing(&shop.notes);
+    if let Some(refused @ Vectors::Refused { .. }) = &memory.vectors {
+        reasons.push(refused.sentence());
+    }
     reasons.extend(app.shared.troubles.all());
     Ok(Json(AgentHealth {
         state: match reasons.is_empty() {
@@ -170,7 +187,16 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
             open: app.shared.conversations.list(Channel::Local).len(),
             most: app.shared.conversations.bounds().open,
         },
+        memory,
     }))
+}
+
+fn memory_standing(notes: &Notes) -> MemoryStanding {
+    let hashed = || (!notes.want_a_model()).then_some(Vectors::Hashed);
+    MemoryStanding {
+        vectors: notes.vectors().cloned().or_else(hashed),
+        waiting: notes.waiting(),
+    }
 }
 
 async fn standing(app: &App) -> Result<Standing, Refusal> {
@@ -282,13 +308,13 @@ pub(super) async fn memory(
         return Err(Refusal::invalid(detail).at("q", format!("{length} characters")));
     }
     let found = app.look(move |shared| {
-        let folder = shared.conversations.shop().home.join(MEMORY);
+        let notes = &shared.conversations.shop().notes;
         let query = watchkeeper_memory::Query {
             now: Some(Timestamp::now()),
             limit: usize::try_from(limit).unwrap_or(1),
             ..watchkeeper_memory::Query::new(words)
         };
-        let mut memory = open_memory(&folder)?;
+        let mut memory = notes.open()?;
         memory.search(query).map_err(|e| e.to_string())
     });
     let found = found.await?.map_err(|why| unreadable(&why))?;

@@ -12,7 +12,7 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use watchkeeper_plain::intent::EventsWanted;
 
-use super::super::hands::{Hands, look_back, open_memory};
+use super::super::hands::{Hands, look_back};
 use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
 use crate::clock::wall_now;
 use crate::wording::counted;
@@ -59,8 +59,8 @@ struct Arguments {
 
 async fn keep(given: Given<'_>) -> Result<Outcome, String> {
     let wanted: Arguments = given.arguments()?;
-    let folder = given.hands.memory.as_deref();
-    let folder = folder.ok_or("nothing is remembered here")?;
+    let notes = given.hands.memory.as_ref();
+    let notes = notes.ok_or("nothing is remembered here")?;
     let here = given.hands.situation().await?;
     let camera = Hands::camera(&wanted.camera, &here)?;
     let known = here.models.iter().flat_map(|model| &model.labels);
@@ -106,7 +106,7 @@ async fn keep(given: Given<'_>) -> Result<Outcome, String> {
             Words::new(&sentence).map_err(|e| e.to_string())?,
         )
     };
-    let mut memory = open_memory(folder)?;
+    let mut memory = notes.open()?;
     memory
         .remember(wall_now(), entry)
         .map_err(|e| e.to_string())?;

@@ -9,7 +9,7 @@ use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_memory::Query;
 use watchkeeper_plain::intent::EventsWanted;
 
-use super::super::hands::{look_back, open_memory};
+use super::super::hands::look_back;
 use super::{
     Effect, Given, Outcome, Scope, Tool, list_cameras, list_streams, memory_search, query_events,
     schema,
@@ -83,14 +83,14 @@ pub(super) fn models(here: &Situation, most: usize) -> Vec<Value> {
 
 /// Notes that have to do with the request. That they can't be read is no reason to stop.
 fn notes(given: Given<'_>) -> Value {
-    let Some(folder) = &given.hands.memory else {
+    let Some(notes) = &given.hands.memory else {
         return json!([]);
     };
     // A folder that was never written to is not made for a look.
-    if !folder.is_dir() {
+    if !notes.are_there() {
         return json!([]);
     }
-    let found = open_memory(folder).and_then(|mut memory| {
+    let found = notes.open().and_then(|mut memory| {
         let query = Query {
             now: Some(Timestamp::now()),
             ..Query::new(&given.head.request)

@@ -6,7 +6,6 @@ use serde_json::json;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 
-use super::super::hands::open_memory;
 use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
 use crate::assistant::made::words;
 use crate::clock::wall_now;
@@ -35,10 +34,10 @@ struct Arguments {
 
 fn note(given: Given<'_>) -> Result<Outcome, String> {
     let arguments: Arguments = given.arguments()?;
-    let folder = given
+    let notes = given
         .hands
         .memory
-        .as_deref()
+        .as_ref()
         .ok_or("nothing is remembered here")?;
     let camera = match arguments.camera.as_str() {
         "" => None,
@@ -54,7 +53,7 @@ fn note(given: Given<'_>) -> Result<Outcome, String> {
             Words::new(&words(&arguments.words)).map_err(|e| e.to_string())?,
         )
     };
-    let mut memory = open_memory(folder)?;
+    let mut memory = notes.open()?;
     memory
         .remember(wall_now(), entry)
         .map_err(|e| e.to_string())?;

@@ -6,7 +6,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_memory::{Found, Query};
 
-use super::super::hands::open_memory;
 use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
 
 /// Most notes that are told.
@@ -31,12 +30,12 @@ struct Arguments {
 
 fn search(given: Given<'_>) -> Result<Outcome, String> {
     let Arguments { words } = given.arguments()?;
-    let folder = given
+    let notes = given
         .hands
         .memory
-        .as_deref()
+        .as_ref()
         .ok_or("nothing is remembered here")?;
-    let mut memory = open_memory(folder)?;
+    let mut memory = notes.open()?;
     let query = Query {
         now: Some(Timestamp::now()),
         ..Query::new(&words)

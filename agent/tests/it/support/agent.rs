@@ -134,6 +134,7 @@ impl EmbeddedAgent {
             channels: Vec::new(),
             opinions: None,
             api: None,
+            memory: Default::default(),
             heartbeat: None,
         };
         change(&mut setup);

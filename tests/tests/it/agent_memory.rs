@@ -1,0 +1,221 @@
+//! Notes found by what they mean: the real agent with a tiny model of sentences, which is there, goes missing and comes back. No camera and no runtime are needed for it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::ensure;
+use serde_json::{Value, json};
+use watchkeeper_tests::agent_api::Api;
+use watchkeeper_tests::daemons::{Bench, Process, program, wait_for};
+
+const NOTES: &str =
+    "## (person)\n\nA dog barks at the gate.\n\n## (person)\n\nThe lorry stands at the dock.\n";
+
+/// The tiny model, as a person puts one on a box.
+fn put_model(folder: &Path) -> anyhow::Result<()> {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/sentences");
+    fs::create_dir_all(folder.join("1_Pooling"))?;
+    for name in ["model.onnx", "tokenizer.json", "1_Pooling/config.json"] {
+        fs::copy(from.join(name), folder.join(name))?;
+    }
+    Ok(())
+}
+
+/// The folder of the agent's notes, below that of the test.
+const MEMORY: &str = "state/assistant/memory";
+
+struct Site {
+    bench: Bench,
+    agent: Process,
+    api: Api,
+}
+
+impl Site {
+    /// A box with two notes; `make` puts on it what is there before the agent starts, and says what the configuration says of it.
+    fn new(make: impl FnOnce(&Bench) -> anyhow::Result<String>) -> anyhow::Result<Self> {
+        let bench = Bench::new("")?;
+        let extra = make(&bench)?;
+        bench.configure(&extra)?;
+        let memory = bench.path(MEMORY);
+        fs::create_dir_all(&memory)?;
+        fs::write(memory.join("knowledge.md"), NOTES)?;
+        Self::of(bench)
+    }
+
+    fn of(bench: Bench) -> anyhow::Result<Self> {
+        let agent = bench.agent()?;
+        let api = Api::on(&bench).up()?;
+        Ok(Self { bench, agent, api })
+    }
+
+    fn restart(self) -> anyhow::Result<Self> {
+        self.agent.kill()?;
+        Self::of(self.bench)
+    }
+
+    fn memory(&self) -> PathBuf {
+        self.bench.path(MEMORY)
+    }
+
+    fn found(&self, words: &str) -> anyhow::Result<Vec<String>> {
+        let path = format!("/v1/memory?q={}", words.replace(' ', "%20"));
+        let found = self.api.json("GET", &path, None)?;
+        let found = found.as_array().into_iter().flatten();
+        let words = found.filter_map(|note| note["note"]["words"].as_str());
+        Ok(words.map(str::to_owned).collect())
+    }
+
+    fn health(&self) -> anyhow::Result<Value> {
+        self.api.json("GET", "/v1/health", None)
+    }
+
+    /// Waits until every note has its vector.
+    fn all_read(&self) -> anyhow::Result<Value> {
+        wait_for("the notes to be read by the model", || {
+            let health = self.health().ok()?;
+            (health["memory"]["waiting"] == 0).then_some(health)
+        })
+    }
+
+    fn log(&self) -> String {
+        self.agent.log_text()
+    }
+}
+
+#[test]
+fn a_model_that_is_named_finds_notes_by_what_they_mean_and_is_asked_about_each_once()
+-> anyhow::Result<()> {
+    let site = Site::new(|bench| {
+        put_model(&bench.path("sentences"))?;
+        // Relative to the file, as other paths are.
+        Ok("[agent.memory]\nmodel = \"sentences\"\n".to_owned())
+    })?;
+    // By its words at once, whether the model has read it yet or not.
+    assert!(
+        site.found("the lorry")?
+            .contains(&"The lorry stands at the dock.".to_owned())
+    );
+    let health = site.all_read()?;
+    assert_eq!(health["memory"]["vectors"]["by"], "model", "{health}");
+    assert_eq!(health["memory"]["vectors"]["dimension"], 16);
+    assert_eq!(
+        site.found("some canine growls")?,
+        ["A dog barks at the gate."]
+    );
+    let told = site.log().matches("model of sentences").count();
+    ensure!(told == 1, "told {told} times: {}", site.log());
+    let vectors = site.memory().join(".vectors");
+    let kept = |name: &str| -> anyhow::Result<Vec<u8>> {
+        for entry in fs::read_dir(&vectors)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|e| e == name) {
+                return Ok(fs::read(path)?);
+            }
+        }
+        anyhow::bail!("there is no such file")
+    };
+    let before = kept("vec")?;
+    // A power cut, and another start: nothing is embedded again.
+    let site = site.restart()?;
+    site.all_read()?;
+    assert_eq!(
+        site.found("some canine growls")?,
+        ["A dog barks at the gate."]
+    );
+    assert_eq!(kept("vec")?, before);
+    // A person edits a note: it is found by its new words at once, and by their meaning soon.
+    let edited = NOTES.replace(
+        "The lorry stands at the dock.",
+        "A parcel waits at the door.",
+    );
+    fs::write(site.memory().join("knowledge.md"), edited)?;
+    assert_eq!(site.found("parcel")?, ["A parcel waits at the door."]);
+    site.all_read()?;
+    assert_eq!(site.found("the package")?, ["A parcel waits at the door."]);
+    Ok(())
+}
+
+#[test]
+fn a_model_in_the_usual_place_is_used_and_one_that_breaks_is_told_and_done_without()
+-> anyhow::Result<()> {
+    let site = Site::new(|bench| {
+        put_model(&bench.path("models/memory"))?;
+        Ok("[models]\ndir = \"models\"\n".to_owned())
+    })?;
+    assert_eq!(
+        site.found("a dog")?.first().map(String::as_str),
+        Some("A dog barks at the gate.")
+    );
+    site.all_read()?;
+    assert_eq!(
+        site.found("some canine growls")?,
+        ["A dog barks at the gate."]
+    );
+    let doctor = |site: &Site| -> anyhow::Result<String> {
+        let out = Command::new(program("watchkeeper")?)
+            .args(["doctor", "--config"])
+            .arg(site.bench.config())
+            .env("HOME", site.bench.path(""))
+            .output()?;
+        Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+    };
+    let told = doctor(&site)?;
+    ensure!(
+        told.contains("ok       notes are found by their words and by the model of sentences in "),
+        "{told}"
+    );
+    // A copy that broke off.
+    let file = site.bench.path("models/memory/model.onnx");
+    let whole = fs::read(&file)?;
+    fs::write(&file, &whole[..whole.len() / 2])?;
+    let site = site.restart()?;
+    let sentence = wait_for("the agent to say so", || {
+        let health = site.health().ok()?;
+        (health["memory"]["vectors"]["by"] == "refused").then_some(health)
+    })?;
+    assert_eq!(sentence["state"], json!("degraded"));
+    let reasons = sentence["reasons"].to_string();
+    ensure!(
+        reasons.contains("model.onnx: ") && reasons.contains("notes are found as without one"),
+        "{reasons}"
+    );
+    // With the hashed vectors, which know that a lorry is a truck.
+    assert_eq!(
+        site.found("where is the truck")?,
+        ["The lorry stands at the dock."]
+    );
+    let told = site.log().matches("can't be used").count();
+    ensure!(told == 1, "told {told} times: {}", site.log());
+    let told = doctor(&site)?;
+    ensure!(
+        told.contains("advice   the model of sentences in "),
+        "{told}"
+    );
+    // Whole again: the vectors of before are good, as they are of the same files.
+    fs::write(&file, &whole)?;
+    let site = site.restart()?;
+    site.all_read()?;
+    assert_eq!(
+        site.found("some canine growls")?,
+        ["A dog barks at the gate."]
+    );
+    Ok(())
+}
+
+#[test]
+fn a_folder_that_is_named_and_is_none_is_found_by_config_check() -> anyhow::Result<()> {
+    let bench = Bench::new("[agent.memory]\nmodel = \"/nowhere/sentences\"\n")?;
+    let out = Command::new(program("watchkeeper")?)
+        .args(["config", "check"])
+        .arg(bench.config())
+        .env("HOME", bench.path(""))
+        .output()?;
+    let told = String::from_utf8_lossy(&out.stderr).into_owned();
+    ensure!(!out.status.success(), "{told}");
+    ensure!(
+        told.contains("agent.memory.model") && told.contains("there is no such folder"),
+        "{told}"
+    );
+    Ok(())
+}
