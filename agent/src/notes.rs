@@ -18,7 +18,7 @@ use crate::assistant::waiting::make_private;
 
 /// Notes that are embedded before what came of it is kept, and another look is taken.
 const BATCH: usize = 8;
-/// Log lines of that thread.
+/// Name of that thread.
 const WORKER: &str = "memory-vectors";
 
 /// What makes the vectors of notes, and why.
@@ -268,7 +268,7 @@ impl Drop for Opened<'_> {
 
 /// Makes the vectors that are wanted, until there are none or nobody has the notes any more.
 fn embed(shared: &Weak<Shared>) {
-    let (began, mut read) = (Instant::now(), 0_usize);
+    let (began, mut read, mut failed) = (Instant::now(), 0_usize, 0_usize);
     while let Some(shared) = shared.upgrade() {
         let wanted = {
             let mut state = shared.state();
@@ -280,7 +280,12 @@ fn embed(shared: &Weak<Shared>) {
                 // Under the lock: whoever adds a note after this starts another one.
                 state.is_embedding = false;
                 let took = began.elapsed().as_secs_f64();
-                tracing::info!(notes = read, took, "memory: the model has read new notes");
+                tracing::info!(
+                    notes = read,
+                    failed,
+                    took,
+                    "memory: the model has read new notes"
+                );
                 return;
             }
             wanted
@@ -290,9 +295,13 @@ fn embed(shared: &Weak<Shared>) {
         let begun = Instant::now();
         let made = wanted.into_iter().map(|wanted| {
             let vector = embedder.embed(wanted.text());
-            let vector = vector.inspect_err(|error| {
-                tracing::warn!(%error, "memory: a note is found by its words alone");
-            });
+            if let Err(error) = &vector {
+                failed += 1;
+                // What fails for one note may fail for all of them.
+                if failed == 1 {
+                    tracing::warn!(%error, "memory: notes are found by their words alone");
+                }
+            }
             (wanted, vector.ok())
         });
         let made = made.collect();
@@ -301,5 +310,111 @@ fn embed(shared: &Weak<Shared>) {
         }
         drop(shared);
         std::thread::sleep(begun.elapsed());
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use watchkeeper_memory::{Entry, Kind, Origin, Query, Words};
+
+    use super::*;
+    use crate::clock::wall_now;
+
+    fn tiny() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models/sentences")
+    }
+
+    fn named(model: PathBuf) -> MemoryConfig {
+        MemoryConfig {
+            model: Some(model),
+            usual: Vec::new(),
+        }
+    }
+
+    fn remember(notes: &Notes, words: &str) {
+        let entry = Entry::new(Kind::Knowledge, Origin::Person, Words::new(words).unwrap());
+        notes.open().unwrap().remember(wall_now(), entry).unwrap();
+    }
+
+    fn found(notes: &Notes, words: &str) -> Vec<String> {
+        let found = notes.open().unwrap().search(Query::new(words)).unwrap();
+        let words = found.into_iter().map(|f| f.note.words.to_string());
+        words.collect()
+    }
+
+    #[test]
+    fn a_model_is_taken_where_it_is_named_or_lies_in_the_usual_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = dir.path().join("there");
+        let usual = MemoryConfig {
+            model: None,
+            usual: vec![dir.path().join("not-there"), there.clone()],
+        };
+        assert_eq!(choose(&usual).1, Vectors::Hashed);
+        // A folder is there, and nothing in it.
+        fs::create_dir(&there).unwrap();
+        let (embedder, vectors) = choose(&usual);
+        assert_eq!(embedder.name(), "hashed");
+        let told = vectors.sentence();
+        assert!(
+            told.contains("can't be used") && told.contains("it has no model.onnx; put"),
+            "{told}"
+        );
+        for name in ["model.onnx", "tokenizer.json"] {
+            fs::copy(tiny().join(name), there.join(name)).unwrap();
+        }
+        let (folder, dimension) = (there, 16);
+        assert_eq!(choose(&usual).1, Vectors::Model { folder, dimension });
+        // One that was named is not replaced by another one.
+        let wrong = MemoryConfig {
+            model: Some(dir.path().join("not-there")),
+            ..usual
+        };
+        assert!(matches!(choose(&wrong).1, Vectors::Refused { .. }));
+    }
+
+    #[test]
+    fn new_notes_get_their_vectors_while_nobody_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let notes = Notes::of(dir.path(), &named(tiny()));
+        assert!(!notes.are_there() && notes.waiting().is_none());
+        let other = notes.clone();
+        for n in 0..3 * BATCH {
+            remember(&other, &format!("A hound barks {n} times."));
+        }
+        let until = Instant::now() + Duration::from_secs(30);
+        while notes.waiting() != Some(0) {
+            assert!(Instant::now() < until, "they still wait");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!found(&notes, "the dog").is_empty());
+        // The thread is gone, and the next note has one again.
+        remember(&notes, "The lorry waits.");
+        while notes.waiting() != Some(0) {
+            assert!(Instant::now() < until, "it still waits");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(
+            found(&notes, "the truck").first().map(String::as_str),
+            Some("The lorry waits.")
+        );
+    }
+
+    #[test]
+    fn whoever_dies_with_the_notes_in_hand_takes_none_of_them_along() {
+        let dir = tempfile::tempdir().unwrap();
+        let notes = Notes::of(dir.path(), &MemoryConfig::default());
+        remember(&notes, "A hound barks.");
+        let other = notes.clone();
+        let died = std::thread::spawn(move || {
+            let _held = other.open().unwrap();
+            panic!("a tool broke");
+        });
+        assert!(died.join().is_err());
+        assert_eq!(found(&notes, "hound"), ["A hound barks."]);
     }
 }

@@ -21,6 +21,7 @@ mod model;
 mod mqtt;
 mod outbox;
 mod pipeline;
+mod sentences;
 mod shapes;
 mod store;
 mod talk;
@@ -51,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     target("mqtt", mqtt::mqtt),
     target("outbox", outbox::outbox),
     target("pipeline", pipeline::pipeline),
+    target("sentences", sentences::sentences),
     target("shapes", shapes::shapes),
     target("store", store::store),
     target("talk", talk::talk),

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use watchkeeper_engine::workflow;
 use watchkeeper_models::Manifest;
+use watchkeeper_sentences::tokens::Tokenizer;
 use watchkeeper_tests::fuzz::{self, TARGETS};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -145,6 +146,7 @@ replay! {
     requests_from_the_broker_are_understood_or_refused: "mqtt",
     entries_of_the_outbox_come_back_or_are_refused: "outbox",
     pipelines_tell_only_what_can_be_written_down: "pipeline",
+    texts_become_tokens_and_numbers_vectors_or_an_error: "sentences",
     lines_and_zones_that_are_accepted_make_a_workflow: "shapes",
     records_of_the_store_come_back_and_damage_is_noticed: "store",
     messages_to_the_agent_say_something_bounded_or_are_refused: "talk",
@@ -184,7 +186,7 @@ type Door = fn(&[u8]) -> Result<(), String>;
 /// A seed that is refused at the door tests the door only.
 #[test]
 fn seeds_that_are_not_called_wrong_get_behind_the_door() -> Outcome {
-    let taken: [(&str, Door); 3] = [
+    let taken: [(&str, Door); 4] = [
         ("workflow", |seed| {
             let report = workflow::validate(&serde_json::from_slice(seed).map_err(text)?);
             report
@@ -203,6 +205,10 @@ fn seeds_that_are_not_called_wrong_get_behind_the_door() -> Outcome {
             Manifest::parse(Path::new("seed"), manifest)
                 .map(drop)
                 .map_err(text)
+        }),
+        ("sentences", |seed| {
+            let file = seed.split(|b| *b == 0).next().unwrap_or_default();
+            Tokenizer::read(file).map(drop).map_err(text)
         }),
     ];
     for (target, takes) in taken {
