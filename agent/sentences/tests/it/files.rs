@@ -221,3 +221,36 @@ fn the_other_files_of_a_model_are_heeded() {
         "it goes by what stands in the files, not by where they are"
     );
 }
+
+#[derive(serde::Deserialize)]
+struct Row {
+    text: String,
+    mean: Vec<f32>,
+    first: Vec<f32>,
+}
+
+#[test]
+fn a_transformer_as_it_is_exported_says_what_the_reference_says() {
+    let rows: Vec<Row> = serde_json::from_str(include_str!("../golden/bert.json")).expect("golden");
+    let folder = copy();
+    let from = models().join("sentences-odd/bert.onnx");
+    fs::copy(from, folder.path().join("model.onnx")).expect("a copy");
+    let mean = load(folder.path());
+    let first = r#"{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}"#;
+    fs::write(folder.path().join("1_Pooling/config.json"), first).expect("write");
+    let first = load(folder.path());
+    for row in rows {
+        for (model, expected) in [(&mean, &row.mean), (&first, &row.first)] {
+            let vector = model.embed(&row.text).expect("a vector");
+            assert_eq!(vector.len(), expected.len());
+            for (a, b) in vector.iter().zip(expected) {
+                assert!((a - b).abs() < 1e-4, "{:?}: {a} for {b}", row.text);
+            }
+        }
+    }
+    // It takes the 64 tokens that the tokenizer cuts a text to, and not one more.
+    let longer = r#"{"max_seq_length": 65}"#;
+    fs::write(folder.path().join("sentence_bert_config.json"), longer).expect("write");
+    let told = refused(folder.path());
+    assert!(told.contains("it can't take 65 tokens"), "{told}");
+}
