@@ -133,10 +133,45 @@ pub fn takes(job: Job, left_out: &[String], reply: &Reply) -> bool {
     left_out.is_empty() && fits
 }
 
-/// Whether the rules ask because they do not know what to make of the words: that nothing was said of where or when is something else.
+/// Whether the rules ask for what a model may find out by itself: what the words mean, which camera or class is meant, and where in the picture that is. How
+/// long, how many, which way and which of several pipelines only the person knows.
 #[must_use]
 pub fn is_at_a_loss(question: &Question) -> bool {
-    matches!(question.about, Missing::Meaning | Missing::KnownClass)
+    match question.about {
+        Missing::Meaning
+        | Missing::KnownClass
+        | Missing::Class
+        | Missing::Camera
+        | Missing::Place
+        | Missing::Line => true,
+        Missing::Direction
+        | Missing::Duration
+        | Missing::Number
+        | Missing::Pipeline
+        | Missing::Picture => false,
+    }
+}
+
+/// Whether the rules read only a part of what was said, or ask for what a model may find out: then a model is asked, where there is one. What the rules made
+/// of it is for when it does not help.
+#[must_use]
+pub fn is_partial(reply: &Reply) -> bool {
+    match reply {
+        Reply::Unknown(_) => true,
+        Reply::Ask(question) => is_at_a_loss(question),
+        Reply::Offer(offer) => !offer.proposal.not_understood.is_empty(),
+        Reply::Look(looked) => !looked.not_understood.is_empty(),
+        Reply::Anew(_)
+        | Reply::Unsound(..)
+        | Reply::Apply(_)
+        | Reply::Remember(..)
+        | Reply::See(_)
+        | Reply::Answer(_)
+        | Reply::TooLong(_)
+        | Reply::Dropped
+        | Reply::NothingWaits
+        | Reply::Silence => false,
+    }
 }
 
 #[cfg(test)]

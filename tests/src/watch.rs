@@ -121,6 +121,7 @@ impl Watched {
 pub fn spec(uri: &str) -> anyhow::Result<SourceSpec> {
     Ok(SourceSpec {
         id: SourceId::new("cam").context("name of the source")?,
+        name: None,
         uri: uri.to_owned(),
         pace: Pace::Fast,
         max_fps: None,

@@ -183,6 +183,7 @@ fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec,
     watch::plain_classes(&built).map_err(|e| Need::new(Missing::Class, e.to_string()))?;
     Ok(PipelineSpec {
         id,
+        name: None,
         source: watch.camera.clone(),
         workflow: watch::workflow(&built, &watch.model),
         parameters: BTreeMap::new(),

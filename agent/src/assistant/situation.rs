@@ -6,7 +6,7 @@
 use jiff::Zoned;
 use serde_json::Value;
 use watchkeeper_contract::health::Health;
-use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::id::{DisplayName, SourceId};
 use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineStatus};
 use watchkeeper_contract::source::{SourceState, SourceStatus};
@@ -53,13 +53,13 @@ impl Situation {
         let models = self.usable_models();
         let camera = |source: &SourceStatus| Camera {
             id: source.spec.id.clone(),
-            name: source.spec.id.to_string(),
+            name: called(source.spec.name.as_ref(), source.spec.id.as_str()),
             size: source.size,
             places: self.places(source, &models),
         };
         let deployed = |status: &PipelineStatus| Deployed {
             spec: status.spec.clone(),
-            name: status.spec.id.to_string(),
+            name: called(status.spec.name.as_ref(), status.spec.id.as_str()),
             paused: status.spec.paused,
         };
         Scene {
@@ -191,6 +191,11 @@ fn points(value: &Value, [w, h]: [u32; 2]) -> Option<Vec<[f64; 2]>> {
         _ => None,
     };
     value.as_array()?.iter().map(point).collect()
+}
+
+/// What people call it.
+fn called(name: Option<&DisplayName>, id: &str) -> String {
+    name.map_or_else(|| id.to_owned(), DisplayName::to_string)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use jiff::Timestamp;
-use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
 use super::run::shape::{NamedLine, NamedZone};
 use crate::blueprint::Name;
@@ -201,6 +201,9 @@ pub enum SourceAction {
         id: SourceId,
         /// Where the pictures come from.
         uri: String,
+        /// What people call it, such as "Loading dock"; its id where nothing is said.
+        #[arg(long, value_name = "NAME")]
+        name: Option<DisplayName>,
         /// Play recordings at their own speed.
         #[arg(long)]
         native: bool,

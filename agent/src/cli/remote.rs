@@ -84,6 +84,7 @@ pub(super) async fn sources(
         SourceAction::Add {
             id,
             uri,
+            name,
             native,
             max_fps,
             udp,
@@ -92,6 +93,7 @@ pub(super) async fn sources(
         } => {
             let spec = SourceSpec {
                 id,
+                name,
                 uri: absolute(uri, out)?,
                 pace: if native { Pace::Native } else { Pace::Fast },
                 max_fps,

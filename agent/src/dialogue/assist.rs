@@ -236,8 +236,7 @@ impl Assist {
         let is_lost = match &reply {
             Reply::Unknown(_) => self.conversation.question().is_none(),
             // Somebody who answers a question of the rules talks to them.
-            Reply::Ask(question) => is_fresh && coordinator::is_at_a_loss(question),
-            _ => false,
+            partial => is_fresh && coordinator::is_partial(partial),
         };
         if is_lost && !self.by_model {
             // While the model thinks nothing waits: whoever breaks it off is not left with an offer that they had spoken against.

@@ -27,6 +27,7 @@ const IMPATIENT: Deadlines = Deadlines {
 fn deploy() -> Operation {
     let pipeline = PipelineSpec {
         id: PipelineId::new("door").expect("name"),
+        name: None,
         source: SourceId::new("gate").expect("name"),
         workflow: json!({"version": "1.0"}),
         parameters: Default::default(),

@@ -19,6 +19,7 @@ fn client(fake: &FakeRuntime) -> RuntimeClient {
 fn spec() -> PipelineSpec {
     PipelineSpec {
         id: PipelineId::new("door").expect("name"),
+        name: None,
         source: SourceId::new("gate").expect("name"),
         workflow: json!({"version": "1.0"}),
         parameters: Default::default(),

@@ -14,6 +14,8 @@ pub enum Kind {
     Text,
     /// A name: 1 to 40 of `a-z`, `0-9`, `-`, `_`, beginning with a letter or digit.
     Name,
+    /// What people call something: 1 to 60 characters of one line.
+    DisplayName,
     /// A path; relative ones begin at the folder of the configuration file.
     Path,
     /// Text that is never printed.
@@ -340,6 +342,20 @@ pub const KEYS: &[Key] = &[
         "s",
         "Longest time between two pictures of a camera; after it the camera counts as lost and is connected anew. One that sends a \
          picture a minute needs more than 60. Recordings may leave out as much as an hour, whatever this says.",
+    ),
+    key(
+        "sources.*.name",
+        Kind::DisplayName,
+        None,
+        "",
+        "What people call it, such as `Loading dock`; `ask` and `chat` know it by that. Left out: its id.",
+    ),
+    key(
+        "pipelines.*.name",
+        Kind::DisplayName,
+        None,
+        "",
+        "What people call it, such as `Night patrol`; `ask` and `chat` know it by that. Left out: its id.",
     ),
     key(
         "pipelines.*.source",
@@ -891,6 +907,9 @@ pub fn allowed(kind: Kind) -> String {
         Kind::Text => "text that is not empty".to_owned(),
         Kind::Name => {
             "1 to 40 of a-z, 0-9, '-' and '_', beginning with a letter or digit".to_owned()
+        }
+        Kind::DisplayName => {
+            "1 to 60 characters of one line, with a letter or digit among them".to_owned()
         }
         Kind::Path => "a path".to_owned(),
         Kind::Secret => "text".to_owned(),

@@ -196,6 +196,7 @@ fn typed(path: &[&str], text: &str) -> Value {
         Some(
             Kind::Text
             | Kind::Name
+            | Kind::DisplayName
             | Kind::Path
             | Kind::Secret
             | Kind::Address

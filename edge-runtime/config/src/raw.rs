@@ -117,6 +117,7 @@ fn shown(kind: Kind, value: &Value) -> String {
         Kind::Address if text.contains('@') => "*** (holds a credential)".to_owned(),
         Kind::Text
         | Kind::Name
+        | Kind::DisplayName
         | Kind::Path
         | Kind::Address
         | Kind::Switch
@@ -144,6 +145,9 @@ pub(crate) fn check(kind: Kind, value: &Value) -> Result<(), &'static str> {
             true
         }
         Kind::Name => watchkeeper_contract::id::SourceId::new(text.ok_or("must be text")?).is_ok(),
+        Kind::DisplayName => {
+            watchkeeper_contract::id::DisplayName::new(text.ok_or("must be text")?).is_ok()
+        }
         Kind::Switch => value.to_bool().is_some(),
         Kind::Integer(min, max) => {
             let n = whole(value).ok_or("must be a whole number")?;

@@ -120,6 +120,72 @@ name_type!(
     "channel"
 );
 
+/// Most characters of a [`DisplayName`].
+pub const MAX_DISPLAY_NAME: usize = 60;
+
+/// A text that is no name for people.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "name {0:?} is not what people can call it; use 1 to 60 characters of one line, with a letter or digit among them and no blank at its ends"
+)]
+pub struct InvalidDisplayName(pub String);
+
+/// What people call a camera or a watch, such as `Loading dock`: one line of any characters, compared without case. Nothing is found by it but in what people
+/// say; two things may be called the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(value_type = String, example = "Loading dock"))]
+pub struct DisplayName(String);
+
+impl DisplayName {
+    /// Checks `value` and wraps it.
+    ///
+    /// # Errors
+    /// [`InvalidDisplayName`] when `value` is empty, too long, of more than one line, or has no letter or digit.
+    pub fn new(value: impl Into<String>) -> Result<Self, InvalidDisplayName> {
+        let value = value.into();
+        let is_long = value.chars().count() > MAX_DISPLAY_NAME;
+        let is_bare = value.trim() != value || !value.chars().any(char::is_alphanumeric);
+        if is_long || is_bare || value.chars().any(char::is_control) {
+            return Err(InvalidDisplayName(value.chars().take(80).collect()));
+        }
+        Ok(Self(value))
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for DisplayName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for DisplayName {
+    type Err = InvalidDisplayName;
+    fn from_str(s: &str) -> Result<Self, InvalidDisplayName> {
+        Self::new(s)
+    }
+}
+
+impl TryFrom<String> for DisplayName {
+    type Error = InvalidDisplayName;
+    fn try_from(s: String) -> Result<Self, InvalidDisplayName> {
+        Self::new(s)
+    }
+}
+
+impl From<DisplayName> for String {
+    fn from(n: DisplayName) -> Self {
+        n.0
+    }
+}
+
 /// Identity of one event over its whole life (`new`, `update`, `end`), unique across boots and boxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -199,5 +265,16 @@ mod tests {
     fn serde_applies_the_same_check() {
         assert!(serde_json::from_str::<SourceId>("\"a/b\"").is_err());
         assert!(serde_json::from_str::<SourceId>("\"gate\"").is_ok());
+    }
+
+    #[test]
+    fn what_people_call_a_thing_is_one_line_with_something_to_say() {
+        for good in ["Loading dock", "Tor", "Büro 3", "入口", "a", &"x".repeat(60)] {
+            assert_eq!(DisplayName::new(good).expect("valid").as_str(), good);
+        }
+        for bad in ["", " ", "--", " Dock", "Dock ", "a\nb", "a\u{7}b", &"x".repeat(61)] {
+            assert!(DisplayName::new(bad).is_err(), "{bad:?}");
+            assert!(serde_json::from_value::<DisplayName>(bad.into()).is_err());
+        }
     }
 }

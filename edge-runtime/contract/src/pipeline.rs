@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{PipelineId, SourceId, TrackId};
+use crate::id::{DisplayName, PipelineId, SourceId, TrackId};
 use crate::rule::RuleSpec;
 use crate::time::Wall;
 
@@ -18,6 +18,9 @@ use crate::time::Wall;
 pub struct PipelineSpec {
     /// Name of the pipeline.
     pub id: PipelineId,
+    /// What people call it, such as `Night patrol`. Absent: its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<DisplayName>,
     /// Source it watches.
     pub source: SourceId,
     /// Workflow definition in Roboflow's JSON.

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::SourceId;
+use crate::id::{DisplayName, SourceId};
 use crate::time::Wall;
 
 /// What a person writes to add a source.
@@ -14,6 +14,9 @@ use crate::time::Wall;
 pub struct SourceSpec {
     /// Name of the source.
     pub id: SourceId,
+    /// What people call it, such as `Loading dock`. Absent: its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<DisplayName>,
     /// Where the pictures come from: `rtsp://…`, `rtsps://…`, `http(s)://…` (MJPEG or a file), `/dev/videoN` or `v4l2:/dev/videoN`,
     /// a video file, a folder of images, or `demo:[?option=value&…]`.
     ///

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_store::{BadRecord, Batch, Keyspace, Store};
@@ -317,6 +317,9 @@ struct SourceV1 {
     /// Younger than the format: what was written without it says nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stall_s: Option<f64>,
+    /// Younger than the format: what was written without it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<DisplayName>,
     /// Fingerprint of the section that it takes the place of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     over: Option<String>,
@@ -334,6 +337,7 @@ impl Stored for SourceSpec {
         // Named one by one, so that a new field of the live type has to be thought of here.
         let Self {
             id: _,
+            name,
             uri,
             pace,
             max_fps,
@@ -349,6 +353,7 @@ impl Stored for SourceSpec {
             rtsp_transport: serde_json::to_value(rtsp_transport)?,
             tls_verify: *tls_verify,
             stall_s: *stall_s,
+            name: name.clone(),
             over: over.map(str::to_owned),
         })
     }
@@ -357,6 +362,7 @@ impl Stored for SourceSpec {
         let record: SourceV1 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
         let spec = Self {
             id: SourceId::new(name).map_err(|e| e.to_string())?,
+            name: record.name,
             uri: record.uri,
             pace: word("pace", record.pace)?,
             max_fps: record.max_fps,
@@ -393,6 +399,9 @@ struct PipelineV1 {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stop_after_s: Option<f64>,
     paused: bool,
+    /// Younger than the format: what was written without it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<DisplayName>,
     /// Fingerprint of the section that it takes the place of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     over: Option<String>,
@@ -405,6 +414,7 @@ impl Stored for PipelineSpec {
     fn encode(&self, over: Option<&str>) -> serde_json::Result<Vec<u8>> {
         let Self {
             id: _,
+            name,
             source,
             workflow,
             parameters,
@@ -428,6 +438,7 @@ impl Stored for PipelineSpec {
             show: *show,
             stop_after_s: *stop_after_s,
             paused: *paused,
+            name: name.clone(),
             over: over.map(str::to_owned),
         })
     }
@@ -436,6 +447,7 @@ impl Stored for PipelineSpec {
         let record: PipelineV1 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
         let spec = Self {
             id: PipelineId::new(name).map_err(|e| e.to_string())?,
+            name: record.name,
             source: SourceId::new(record.source).map_err(|e| e.to_string())?,
             workflow: record.workflow,
             parameters: record.parameters,
@@ -465,14 +477,14 @@ mod tests {
 
     fn source() -> SourceSpec {
         serde_json::from_str(
-            r#"{"id": "gate", "uri": "rtsp://u:p@cam/1", "pace": "native", "max_fps": 7.5, "rtsp_transport": "udp"}"#,
+            r#"{"id": "gate", "name": "North gate", "uri": "rtsp://u:p@cam/1", "pace": "native", "max_fps": 7.5, "rtsp_transport": "udp"}"#,
         )
         .unwrap()
     }
 
     fn pipeline() -> PipelineSpec {
         serde_json::from_str(
-            r#"{"id": "people", "source": "gate", "workflow": {"version": "1.0", "steps": []},
+            r#"{"id": "people", "name": "Night patrol", "source": "gate", "workflow": {"version": "1.0", "steps": []},
                 "parameters": {"limit": 3}, "model": "motion", "record": true, "paused": true,
                 "rules": [{"name": "in", "when": {"kind": "stays", "zone": "yard", "for_s": 2.5}, "severity": "critical"}],
                 "detect": {"mode": "periodic", "every_s": 0.5}}"#,

@@ -247,6 +247,7 @@ pub(crate) mod tests {
     pub(crate) fn read_back(path: &Path) -> (usize, Option<[u32; 2]>) {
         let spec = SourceSpec {
             id: SourceId::new("back").unwrap(),
+            name: None,
             uri: path.display().to_string(),
             pace: Pace::Fast,
             max_fps: None,

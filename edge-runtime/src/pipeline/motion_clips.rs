@@ -21,6 +21,7 @@ use crate::capture::source::{Deps, Source};
 fn count(uri: &str, start: [f64; 2], end: [f64; 2]) -> (u64, u64) {
     let spec = SourceSpec {
         id: SourceId::new("clip").unwrap(),
+        name: None,
         uri: uri.to_owned(),
         pace: Pace::Fast,
         max_fps: None,

@@ -114,7 +114,8 @@ impl<'t> Site<'t> {
             _cameras: cameras,
         };
         for (camera, shown) in scene.cameras.iter().zip(&site._cameras) {
-            let source = json!({"id": camera.id, "uri": shown.uri(None, "/live")});
+            let source =
+                json!({"id": camera.id, "name": camera.name, "uri": shown.uri(None, "/live")});
             let path = format!("/v1/sources/{}", camera.id);
             site.bench.json("PUT", &path, Some(&source))?;
         }
@@ -407,7 +408,7 @@ pub fn existing_spec(scene: &Scene, existing: &Existing) -> Value {
         rule["cooldown_s"] = json!(seconds);
     }
     json!({
-        "id": existing.id, "source": existing.camera, "paused": existing.state.as_deref() == Some("paused"),
+        "id": existing.id, "name": existing.name, "source": existing.camera, "paused": existing.state.as_deref() == Some("paused"),
         "workflow": {
             "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": steps,
             "outputs": [{"type": "JsonField", "name": "tracked", "selector": "$steps.tracker.tracked_detections"}],

@@ -124,6 +124,7 @@ async fn watch(house: &mut House, request: &RunRequest, out: &Output) -> Result<
         .client
         .put_source(&SourceSpec {
             id: source.clone(),
+            name: None,
             uri: request.uri.clone(),
             pace: request.pace,
             max_fps: None,
@@ -137,6 +138,7 @@ async fn watch(house: &mut House, request: &RunRequest, out: &Output) -> Result<
         .client
         .put_pipeline(&PipelineSpec {
             id: pipeline.clone(),
+            name: None,
             source: source.clone(),
             workflow: request.workflow.clone(),
             parameters: BTreeMap::new(),

@@ -37,7 +37,7 @@ pub(super) fn told(here: &Situation, most: usize) -> Vec<Value> {
             .map(|p| p.spec.id.as_str())
             .collect();
         json!({
-            "camera": source.spec.id, "kind": kind(&source.spec.uri), "state": state.get("state"),
+            "camera": source.spec.id, "name": source.spec.name, "kind": kind(&source.spec.uri), "state": state.get("state"),
             "size_px": source.size, "pipelines": on_it,
         })
     };

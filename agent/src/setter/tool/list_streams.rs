@@ -35,7 +35,7 @@ pub(super) fn told(here: &Situation, most: usize) -> Vec<Value> {
 fn one(status: &PipelineStatus) -> Value {
     let state = serde_json::to_value(&status.state).unwrap_or_default();
     json!({
-        "pipeline": status.spec.id, "camera": status.spec.source, "state": state,
+        "pipeline": status.spec.id, "name": status.spec.name, "camera": status.spec.source, "state": state,
         "rules": status.rules, "counts": counts(status), "events": status.results.events,
     })
 }

@@ -99,6 +99,7 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
     }
     let id = PipelineId::new(arguments.pipeline.as_str()).map_err(|e| e.to_string())?;
     let spec = PipelineSpec {
+        name: here.pipeline(id.as_str()).and_then(|p| p.spec.name.clone()),
         stop_after_s: Some(arguments.stop_after_s).filter(|seconds| *seconds > 0.0),
         ..spec(id, camera, workflow, rules(arguments.rules)?)
     };
@@ -154,6 +155,7 @@ pub(super) fn spec(
 ) -> PipelineSpec {
     PipelineSpec {
         id,
+        name: None,
         source,
         workflow: workflow.clone(),
         parameters: BTreeMap::new(),

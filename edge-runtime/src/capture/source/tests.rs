@@ -33,6 +33,7 @@ fn clip(name: &str) -> Option<PathBuf> {
 fn spec(uri: impl Into<String>) -> SourceSpec {
     SourceSpec {
         id: SourceId::new("cam").unwrap(),
+        name: None,
         uri: uri.into(),
         pace: Pace::Fast,
         max_fps: None,
