@@ -184,7 +184,13 @@ impl Still<'_> {
             if pictures.is_empty() || inputs.contains_key(name) {
                 continue;
             }
-            let images = pictures.iter().map(|p| still(p, name).into()).collect();
+            let images = match pictures {
+                [one] => vec![still(one, name).into()],
+                several => (0..)
+                    .zip(several)
+                    .map(|(i, picture)| still(picture, &format!("{name}.[{i}]")).into())
+                    .collect(),
+            };
             inputs.insert(name.to_owned(), RuntimeInput::Many(images));
         }
         let is_package = self.detector.is_some_and(|d| Path::new(d).is_dir());
@@ -224,7 +230,8 @@ fn picture(file: &Path) -> Result<Arc<RgbPixels>, StillError> {
     })
 }
 
-/// A picture as an input: it names the input in which it came.
+/// A picture as an input. It is named by the input in which it came, and by its place among several, each of which is a video of its own to what
+/// remembers.
 fn still(pixels: &Arc<RgbPixels>, input: &str) -> ImageValue {
     #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit")]
     let now = clock::wall().unix_ms as f64 / 1000.0;

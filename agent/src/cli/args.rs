@@ -473,6 +473,9 @@ pub enum WorkflowAction {
         /// The recording.
         #[arg(long, value_name = "FILE")]
         detections: PathBuf,
+        /// Add the workflow's outputs to each frame, pictures by their size.
+        #[arg(long)]
+        outputs: bool,
     },
 }
 

@@ -80,9 +80,11 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
                     param,
                     detector,
                 } => workflow::run(&file, &image, &param, detector.as_deref(), &global),
-                WorkflowAction::Replay { file, detections } => {
-                    workflow::replay(&file, &detections, out)
-                }
+                WorkflowAction::Replay {
+                    file,
+                    detections,
+                    outputs,
+                } => workflow::replay(&file, &detections, outputs, out),
             };
         }
         Command::Blocks { block } => return workflow::blocks(block.as_deref(), out),

@@ -122,7 +122,12 @@ pub(super) fn run(
 }
 
 /// `watchkeeper workflow replay`. Its JSON is one list with an object for each frame.
-pub(super) fn replay(file: &Path, detections: &Path, out: &Output) -> Result<(), Failure> {
+pub(super) fn replay(
+    file: &Path,
+    detections: &Path,
+    outputs: bool,
+    out: &Output,
+) -> Result<(), Failure> {
     let text = bounded::read(file).map_err(|e| unread(file, &e))?;
     let definition: serde_json::Value =
         serde_json::from_str(&text).map_err(|e| unread(file, &e))?;
@@ -133,8 +138,8 @@ pub(super) fn replay(file: &Path, detections: &Path, out: &Output) -> Result<(),
     let sentence = || format!("{} does not compile", file.display());
     let compiled = compile(&definition, &BTreeMap::new())
         .map_err(|errors| Failure::input(sentence()).with(errors.iter().map(one_line)))?;
-    let replay =
-        replay::replay(&compiled, &recording).map_err(|error| Failure::input(one_line(&error)))?;
+    let replay = replay::replay(&compiled, &recording, outputs)
+        .map_err(|error| Failure::input(one_line(&error)))?;
     out.object(&replay.frames);
     for frame in &replay.frames {
         out.line(frame.to_string());
@@ -277,7 +282,7 @@ mod tests {
         let huge = folder.path().join("detections.json");
         let file = std::fs::File::create(&huge).expect("a file");
         file.set_len(MAX_RECORDING + 1).expect("a sparse file");
-        let told = replay(&definition, &huge, &out).map_err(|failure| failure.sentence);
+        let told = replay(&definition, &huge, false, &out).map_err(|failure| failure.sentence);
         let told = told.expect_err("it is too large");
         assert!(told.contains("256 MiB"), "{told}");
     }

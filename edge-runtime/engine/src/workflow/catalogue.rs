@@ -119,7 +119,7 @@ fn schema(manifest: &Manifest) -> Json {
 fn property_schema(property: &Property) -> Json {
     let mut any = Vec::new();
     match (literal_schema(property.shape), property.selects) {
-        (Some(Json::Object(mut map)), Selects::Entries) => {
+        (Some(Json::Object(mut map)), Selects::Entries | Selects::EveryEntry) => {
             let entries = json!({"kinds": property.kinds.names()});
             let key = if property.shape.takes_dict() {
                 "additionalProperties"
@@ -139,7 +139,7 @@ fn property_schema(property: &Property) -> Json {
         any.push(json!({"type": "null"}));
     }
     match property.selects {
-        Selects::Nothing | Selects::Entries => {}
+        Selects::Nothing | Selects::Entries | Selects::EveryEntry => {}
         Selects::Outputs => any.push(json!({
             "type": "string",
             "pattern": r"^\$steps\.[A-Za-z_0-9-]+\.[A-Za-z_0-9-]+$",

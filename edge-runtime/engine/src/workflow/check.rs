@@ -174,10 +174,20 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Kinds of what a data selector refers to; `Ok(None)` when that is itself wrong.
+    /// Kinds of what a data selector refers to; `Ok(None)` when that is itself wrong. `star`: whether it is that of an output of the workflow, which
+    /// may ask for all outputs of a step.
     fn kinds(&self, selector: &Selector, star: bool) -> Result<Option<KindSet>, Problem> {
         let missing = |message: String, found: &str, known: Vec<&str>| {
             Problem::new(ErrorClass::InvalidReferenceTargetError, message).allowed(found, known)
+        };
+        // A step that asks for an output that isn't there is a fault of the graph, an output of the workflow that does so is not.
+        let missing_output = |message: String, found: &str, known: Vec<&str>| {
+            let class = if star {
+                ErrorClass::InvalidReferenceTargetError
+            } else {
+                ErrorClass::ExecutionGraphStructureError
+            };
+            Problem::new(class, message).allowed(found, known)
         };
         match selector {
             Selector::Input(name) => match self.inputs.get(name.as_str()) {
@@ -209,7 +219,7 @@ impl<'a> Names<'a> {
                 }
                 match outputs.iter().find(|o| *o.name == **output) {
                     Some(found) => Ok(Some(found.kinds)),
-                    None => Err(missing(
+                    None => Err(missing_output(
                         format!("{selector} refers to an output that step {step} doesn't have"),
                         output,
                         outputs.iter().map(|o| &*o.name).collect(),
@@ -291,7 +301,8 @@ fn check_outputs(definition: &Definition, names: &Names<'_>, problems: &mut Prob
     }
 }
 
-/// Steps in topological order; of those that could come next, the one that stands first in the document.
+/// Steps in topological order, level by level: a step comes after all whose longest way from an input is shorter, which tells what a step finds
+/// that another one leaves behind elsewhere than in its outputs. Within a level they come as in the document.
 fn sort(steps: Vec<CheckedStep>) -> Result<Vec<CheckedStep>, Problem> {
     let index: BTreeMap<&str, usize> = steps
         .iter()
@@ -319,16 +330,17 @@ fn sort(steps: Vec<CheckedStep>) -> Result<Vec<CheckedStep>, Problem> {
     for target in after.iter().flatten() {
         waits[*target] += 1;
     }
-    let mut ready: BTreeSet<usize> = (0..steps.len()).filter(|i| waits[*i] == 0).collect();
+    let mut level: BTreeSet<usize> = (0..steps.len()).filter(|i| waits[*i] == 0).collect();
     let mut order = Vec::with_capacity(steps.len());
-    while let Some(next) = ready.pop_first() {
-        order.push(next);
-        for target in &after[next] {
+    while !level.is_empty() {
+        let mut next = BTreeSet::new();
+        for target in level.iter().flat_map(|step| &after[*step]) {
             waits[*target] -= 1;
             if waits[*target] == 0 {
-                ready.insert(*target);
+                next.insert(*target);
             }
         }
+        order.extend(std::mem::replace(&mut level, next));
     }
     if order.len() < steps.len() {
         let stuck: Vec<&str> = steps

@@ -16,7 +16,7 @@ use super::block::Call;
 use super::image::{Pixels, RgbPixels};
 use super::kinds::Kind;
 use super::manifest::{
-    ANY_DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+    ANY_DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, SHARE, Shape,
 };
 use super::value::Value;
 
@@ -287,7 +287,7 @@ pub(crate) const MASKS: Property = Property::data(
 pub(crate) const OPACITY: Property = Property::value(
     "opacity",
     "how opaque the colour is, 0 to 1",
-    NUMBER,
+    SHARE,
     &[Kind::FloatZeroToOne],
 )
 .or(Or::Float(0.5));

@@ -22,6 +22,9 @@ pub enum Pictures {
     Png,
 }
 
+/// What stands in results for a secret.
+pub(crate) const HIDDEN: &str = "********";
+
 /// How values are written.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Writer {
@@ -45,7 +48,7 @@ impl Writer {
                 .iter()
                 .map(|(k, v)| (k.to_string(), self.value(v)))
                 .collect(),
-            Value::Detections(all) if self.in_root && has_place(all) => {
+            Value::Detections(all) if self.in_root && lies_elsewhere(all) => {
                 detections(&all.in_root(), "image")
             }
             Value::Detections(all) => detections(all, "image"),
@@ -57,7 +60,7 @@ impl Writer {
             Value::Meta(meta) => self::meta(meta),
             Value::Bytes(bytes) => json!(codec::to_base64(bytes)),
             Value::Array(array) => nested(array.shape(), array.data()),
-            Value::Secret(_) => json!("***"),
+            Value::Secret(_) => json!(HIDDEN),
             Value::Time(time) => json!(time.strftime("%Y-%m-%dT%H:%M:%S%.f+00:00").to_string()),
         }
     }
@@ -93,9 +96,13 @@ impl Writer {
     }
 }
 
-fn has_place(all: &Detections) -> bool {
-    let placed = |d: &Detection| d.extra.as_deref().is_some_and(|e| e.place.is_some());
-    all.boxes.iter().any(placed)
+/// Whether boxes have other coordinates in the first picture of all.
+fn lies_elsewhere(all: &Detections) -> bool {
+    let place = |d: &Detection| {
+        let place = d.extra.as_deref().and_then(|e| e.place.as_deref())?;
+        Some(place.root.offset != [0, 0] || place.root.size != all.size)
+    };
+    all.boxes.iter().any(|d| place(d).unwrap_or(false))
 }
 
 fn meta(meta: &VideoMeta) -> Json {

@@ -193,6 +193,8 @@ pub(crate) enum Selects {
     Outputs,
     /// Anything, but only as entries of the list or dictionary that it is.
     Entries,
+    /// Anything, as every entry of the list or dictionary that it is; a list has one at least.
+    EveryEntry,
 }
 
 /// What a property has when the definition doesn't say.
@@ -324,6 +326,13 @@ impl Property {
         self
     }
 
+    /// Takes nothing but selectors as entries of the list or dictionary that it is.
+    #[must_use]
+    pub(crate) const fn of_selectors(mut self) -> Self {
+        self.selects = Selects::EveryEntry;
+        self
+    }
+
     /// Has a default.
     #[must_use]
     pub(crate) const fn or(mut self, default: Default) -> Self {
@@ -418,6 +427,16 @@ impl Shape {
         }
     }
 
+    /// Whether any text may stand here.
+    #[must_use]
+    pub(crate) fn takes_text(&self) -> bool {
+        match self {
+            Self::Text | Self::Any => true,
+            Self::OneOf(shapes) => shapes.iter().any(Self::takes_text),
+            _ => false,
+        }
+    }
+
     /// Whether a dictionary may stand here.
     #[must_use]
     pub(crate) fn takes_dict(&self) -> bool {
@@ -428,6 +447,12 @@ impl Shape {
         }
     }
 }
+
+/// A number from 0 to 1, such as a confidence.
+pub(crate) const SHARE: Shape = Shape::Number(0.0, 1.0);
+
+/// A whole number from 1.
+pub(crate) const COUNT: Shape = Shape::Integer(1);
 
 /// Any whole number.
 pub(crate) const INTEGER: Shape = Shape::Integer(i64::MIN);

@@ -30,6 +30,7 @@ mod per_video;
 mod plan;
 mod points;
 mod python_format;
+mod python_json;
 mod read;
 pub mod replay;
 mod run;

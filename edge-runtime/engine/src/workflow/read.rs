@@ -62,11 +62,18 @@ impl Compiled {
             let read = match input {
                 // The run itself says which inputs there are.
                 None => Ok(RuntimeInput::One(Value::from(json.clone()))),
+                // Kinds of a parameter are for the compiler: what doesn't fit them is taken as it is, and the step that can't use it says so.
+                Some(input) if matches!(input.what, InputType::Parameter { .. }) => {
+                    Ok(RuntimeInput::One(
+                        nested(name, json, 0, input.kinds, &mut room)
+                            .unwrap_or_else(|_| Value::from(json.clone())),
+                    ))
+                }
+                Some(_) if json.is_null() => Err("is nothing, and has to be given".to_owned()),
                 Some(input) => {
                     let depth = match input.what {
-                        InputType::Parameter { .. } => 0,
                         InputType::Batch { depth } => depth,
-                        InputType::Image | InputType::VideoMetadata => 1,
+                        _ => 1,
                     };
                     batch(name, json, depth, input.kinds, &mut room)
                 }
@@ -96,7 +103,11 @@ fn batch(
     match json {
         Json::Array(items) if depth > 0 => items
             .iter()
-            .map(|item| nested(name, item, depth - 1, kinds, room))
+            .map(|item| match item {
+                // An element that isn't there: whatever needs it is left out for it.
+                Json::Null => Ok(Value::Null),
+                item => nested(name, item, depth - 1, kinds, room),
+            })
             .collect::<Result<_, _>>()
             .map(RuntimeInput::Many),
         one => nested(name, one, depth.saturating_sub(1), kinds, room).map(RuntimeInput::One),
@@ -173,8 +184,12 @@ fn as_kind(name: &str, json: &Json, kind: Kind, room: &mut u64) -> Result<Value,
         | Kind::PredictionType
         | Kind::Secret
         | Kind::LanguageModelOutput => fits(json.is_string(), "text"),
-        Kind::Integer => fits(json.is_i64() || json.is_u64(), "a whole number"),
-        Kind::Float => fits(json.is_number(), "a number"),
+        // True and false are 1 and 0, as in Python.
+        Kind::Integer => fits(
+            json.is_i64() || json.is_u64() || json.is_boolean(),
+            "a whole number",
+        ),
+        Kind::Float => fits(json.is_number() || json.is_boolean(), "a number"),
         Kind::FloatZeroToOne => fits(
             json.as_f64().is_some_and(|n| (0.0..=1.0).contains(&n)),
             "a number from 0 to 1",

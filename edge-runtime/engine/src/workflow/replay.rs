@@ -16,7 +16,7 @@ use super::block::{DetectRequest, Host};
 use super::definition::InputType;
 use super::error::{ErrorClass, Problem};
 use super::image::{ImageValue, Pixels, RgbPixels, VideoMeta};
-use super::json::detection_id;
+use super::json::{Pictures, detection_id};
 use super::kinds::Kind;
 use super::manifest::Role;
 use super::plan::{Compiled, PlanInput, SlotId};
@@ -37,7 +37,8 @@ pub struct Recording {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
     /// One object for each frame: `frame` (from 1), and of the first line `count_in` and `count_out`, of the first tracker
-    /// `tracked` as pairs of track and detection, of the first zone `timed` as pairs of track and seconds.
+    /// `tracked` as pairs of track and detection, of the first zone `timed` as pairs of track and seconds. `outputs` are those of the
+    /// workflow, where they were asked for, pictures by their size.
     pub frames: Vec<Json>,
     /// Steps that failed, each with the frame.
     pub failures: Vec<(u64, StepFailure)>,
@@ -106,7 +107,11 @@ impl Recording {
 ///
 /// # Errors
 /// What keeps the workflow from running at all.
-pub fn replay(compiled: &Compiled, recording: &Recording) -> Result<Replay, WorkflowError> {
+pub fn replay(
+    compiled: &Compiled,
+    recording: &Recording,
+    with_outputs: bool,
+) -> Result<Replay, WorkflowError> {
     let mut player = Player::new(compiled, recording)?;
     let mut replay = Replay {
         frames: Vec::with_capacity(recording.frames.len()),
@@ -116,7 +121,12 @@ pub fn replay(compiled: &Compiled, recording: &Recording) -> Result<Replay, Work
         let report = player.play(&mut player.frame(frame))?;
         let failures = report.errors.into_iter();
         replay.failures.extend(failures.map(|f| (number, f)));
-        replay.frames.push(compiled.replay_row(&player.run, number));
+        let mut row = compiled.replay_row(&player.run, number);
+        if with_outputs {
+            let outputs = player.run.rows_json(Pictures::Size).into_iter().next();
+            row.insert("outputs".into(), outputs.unwrap_or_default());
+        }
+        replay.frames.push(Json::Object(row));
     }
     Ok(replay)
 }
@@ -242,7 +252,7 @@ impl Compiled {
         run.value(step.slot(output)?)
     }
 
-    fn replay_row(&self, run: &Execution, number: u64) -> Json {
+    fn replay_row(&self, run: &Execution, number: u64) -> Map<String, Json> {
         let has = |role: Role| self.plan.steps.iter().any(|s| s.manifest.role == role);
         let mut row = Map::new();
         row.insert("frame".into(), json!(number));
@@ -265,7 +275,7 @@ impl Compiled {
             let pairs = pairs(timed, &|d| json!([d.track, seconds(d).map(rounded)]));
             row.insert("timed".into(), pairs);
         }
-        Json::Object(row)
+        row
     }
 }
 

@@ -22,6 +22,7 @@ use super::definition::InputType;
 use super::error::{ErrorClass, Problem};
 use super::image::{ImageValue, Pixels};
 use super::json::{self, Pictures};
+use super::kinds::{Kind, KindSet};
 use super::manifest::{Depth, Role};
 use super::plan::{OutputOf, Plan, PlanStep, ShapeOf, SlotId, Source};
 use super::tree::Tree;
@@ -387,16 +388,23 @@ impl Execution {
             let one = |slot: usize| self.cell(slot, element, &write);
             let value = match &output.what {
                 OutputOf::One(slot) => one(*slot),
-                OutputOf::All(slots) => Json::Object(
-                    slots
-                        .iter()
-                        .map(|(name, slot)| (name.to_string(), one(*slot)))
-                        .collect(),
-                ),
+                OutputOf::All(slots) => {
+                    let depth = slots
+                        .first()
+                        .map_or(0, |(_, slot)| self.depth_in_row(*slot));
+                    let all = slots.iter().map(|(name, slot)| (&**name, one(*slot)));
+                    together(all.collect(), depth)
+                }
             };
             row.insert(output.name.clone(), value);
         }
         Json::Object(row)
+    }
+
+    /// How many lists a value of this slot lies in within a row.
+    fn depth_in_row(&self, slot: usize) -> usize {
+        let info = self.plan.slots.get(slot);
+        info.map_or(0, |info| info.depth - usize::from(info.by_row))
     }
 
     /// What is in a slot for one element of the batch; what has no element of its own is the same for all.
@@ -405,6 +413,11 @@ impl Execution {
         else {
             return Json::Null;
         };
+        if info.kinds == KindSet::of(&[Kind::Secret])
+            && !matches!(tree.first(), None | Some(Value::Null))
+        {
+            return Json::from(json::HIDDEN);
+        }
         if info.by_row {
             tree.at(&[element])
                 .map_or(Json::Null, |t| t.to_json(info.depth - 1, write))
@@ -707,6 +720,11 @@ impl Visit<'_> {
                     Some(one) if is_single => Some(Value::list(vec![one])),
                     found => found,
                 };
+                // Of no elements there is nothing to collapse, not an empty list.
+                let is_collapse = self.step.manifest.depth == Depth::Shallower;
+                let found = found.filter(|value| {
+                    !(is_collapse && value.as_list().is_some_and(<[Value]>::is_empty))
+                });
                 match found {
                     None if lenient => Some(Value::Null),
                     found => found,
@@ -770,4 +788,28 @@ impl Visit<'_> {
             }
         }
     }
+}
+
+/// The outputs of a step as one value: a dictionary of them by name, or where they lie in lists a list of such dictionaries. An
+/// element that was never made is nothing in each.
+fn together(outputs: Vec<(&str, Json)>, depth: usize) -> Json {
+    if depth == 0 {
+        let members = outputs.into_iter();
+        return Json::Object(members.map(|(name, v)| (name.to_owned(), v)).collect());
+    }
+    let mut lists: Vec<(&str, std::vec::IntoIter<Json>)> = outputs
+        .into_iter()
+        .map(|(name, v)| match v {
+            Json::Array(items) => (name, items.into_iter()),
+            _ => (name, Vec::new().into_iter()),
+        })
+        .collect();
+    let count = lists.iter().map(|(_, items)| items.len()).max();
+    (0..count.unwrap_or(0))
+        .map(|_| {
+            let each = lists.iter_mut();
+            let element = each.map(|(name, items)| (*name, items.next().unwrap_or_default()));
+            together(element.collect(), depth - 1)
+        })
+        .collect()
 }

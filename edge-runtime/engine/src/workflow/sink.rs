@@ -75,7 +75,7 @@ pub(crate) const MESSAGE_PARAMETERS_OPERATIONS: Property = named_operations(
 pub(crate) const fn attached(kinds: &[Kind]) -> Property {
     let about = "files that go along, by name";
     Property::value("attachments", about, Shape::Dict, kinds)
-        .entries_only()
+        .of_selectors()
         .or(Or::EmptyDict)
 }
 pub(crate) const ATTACHMENTS: Property = attached(&[Kind::Text, Kind::Bytes]);

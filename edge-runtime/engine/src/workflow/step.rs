@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json};
 
 use super::definition::StepDef;
-use super::error::{Problem, Problems};
+use super::error::{ErrorClass, Problem, Problems};
 use super::manifest::{Manifest, Property, Selects, Shape, StepOutput};
 use super::selector::Selector;
 use super::value::Value;
@@ -69,6 +69,7 @@ impl CheckedStep {
 
 /// What is wrong with a literal.
 struct Unfit {
+    class: ErrorClass,
     message: String,
     allowed: &'static [&'static str],
 }
@@ -76,6 +77,7 @@ struct Unfit {
 impl Unfit {
     fn because(message: impl Into<String>) -> Self {
         Self {
+            class: ErrorClass::WorkflowSyntaxError,
             message: message.into(),
             allowed: &[],
         }
@@ -108,10 +110,10 @@ pub(crate) fn check(
             Err(unfit) => {
                 let found = json.as_str().unwrap_or_default().to_owned();
                 problems.push(
-                    Problem::syntax(format!(
-                        "{} of step {} {}",
-                        property.name, step.name, unfit.message
-                    ))
+                    Problem::new(
+                        unfit.class,
+                        format!("{} of step {} {}", property.name, step.name, unfit.message),
+                    )
                     .allowed(&found, unfit.allowed.iter().copied())
                     .step(&*step.name)
                     .property(property.name),
@@ -153,7 +155,7 @@ fn argument(property: &Property, json: &Json) -> Result<Arg, Unfit> {
         _ => {}
     }
     if Selector::looks_like(json) {
-        if property.selects == Selects::Entries {
+        if matches!(property.selects, Selects::Entries | Selects::EveryEntry) {
             return Err(Unfit::because(format!(
                 "takes selectors only as its entries, and {json} stands for all of it"
             )));
@@ -162,6 +164,9 @@ fn argument(property: &Property, json: &Json) -> Result<Arg, Unfit> {
     }
     if json.is_null() && property.nullable {
         return Ok(Arg::Literal(Value::Null));
+    }
+    if property.selects == Selects::EveryEntry {
+        every_entry(property, json)?;
     }
     let compound = property.selects != Selects::Nothing;
     match json {
@@ -190,6 +195,28 @@ fn argument(property: &Property, json: &Json) -> Result<Arg, Unfit> {
     }
 }
 
+/// Checks that there is nothing but selectors in a list or a dictionary, and that a list has one.
+fn every_entry(property: &Property, json: &Json) -> Result<(), Unfit> {
+    let mut entries: Box<dyn Iterator<Item = &Json>> = match json {
+        Json::Array(items) if items.is_empty() => {
+            return Err(Unfit::because(
+                "is empty, and has to have one selector at least",
+            ));
+        }
+        Json::Array(items) if property.shape.takes_list() => Box::new(items.iter()),
+        Json::Object(map) if property.shape.takes_dict() => Box::new(map.values()),
+        // Of the wrong type, which the shape says.
+        _ => return Ok(()),
+    };
+    match entries.find(|entry| !Selector::looks_like(entry)) {
+        Some(other) => Err(Unfit::because(format!(
+            "has {} where only selectors such as $inputs.name or $steps.name.output may stand",
+            short(other)
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn element(property: &Property, json: &Json) -> Result<Arg, Unfit> {
     if Selector::looks_like(json) {
         selector(property, json).map(Arg::Ref)
@@ -208,14 +235,22 @@ fn selector(property: &Property, json: &Json) -> Result<Selector, Unfit> {
         }
         Selects::Inputs => "$inputs.name",
         Selects::Outputs => "$steps.name.output",
-        Selects::Anything | Selects::Entries => "$inputs.name or $steps.name.output",
+        Selects::Anything | Selects::Entries | Selects::EveryEntry => {
+            "$inputs.name or $steps.name.output"
+        }
     };
     match Selector::parse(text) {
         Some(s @ Selector::Input(_)) if property.selects != Selects::Outputs => Ok(s),
         Some(s @ Selector::Output { .. }) if property.selects != Selects::Inputs => Ok(s),
-        _ => Err(Unfit::because(format!(
-            "has {text:?} where only {usage} may stand"
-        ))),
+        parsed => Err(Unfit {
+            // Where any text may stand this one is a reference, to nothing.
+            class: match parsed {
+                _ if !property.shape.takes_text() => ErrorClass::WorkflowSyntaxError,
+                Some(Selector::Step(_)) => ErrorClass::ExecutionGraphStructureError,
+                _ => ErrorClass::InvalidReferenceTargetError,
+            },
+            ..Unfit::because(format!("has {text:?} where only {usage} may stand"))
+        }),
     }
 }
 
@@ -287,8 +322,8 @@ fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
         Shape::Choice(choices) => match json.as_str() {
             Some(text) if choices.contains(&text) => Ok(Value::from(text)),
             _ => Err(Unfit {
-                message: format!("is {}, which is none of its values", short(json)),
                 allowed: choices,
+                ..Unfit::because(format!("is {}, which is none of its values", short(json)))
             }),
         },
         Shape::List => match json {

@@ -412,7 +412,7 @@ impl Value {
 }
 
 /// A number as Python writes it: an exponent has a sign and two digits, and is written below 1e-4 and from 1e16.
-fn python_float(f: f64) -> String {
+pub(crate) fn python_float(f: f64) -> String {
     if !f.is_finite() {
         return f.to_string().to_lowercase();
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::block::{Block, Call, ClassScore, Task};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
-use super::super::manifest::{
+use super::super::manifest::{SHARE, 
     Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, Shape,
 };
 use super::classification_model::with_one;
@@ -33,7 +33,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "confidence",
             "kept for compatibility: both classes are always told, and the threshold decides",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.5)),

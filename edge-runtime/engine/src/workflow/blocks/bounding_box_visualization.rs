@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::block::{Block, Call};
 use super::super::drawing::{self, Ink};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property};
+use super::super::manifest::{Default as Or, INTEGER, Manifest, SHARE, Property};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/bounding_box_visualization@v1",
@@ -28,7 +28,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "roundness",
             "kept for compatibility: corners are square",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.0)),

@@ -22,6 +22,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             Shape::Dict,
             &[Kind::Any],
         )
+        .of_selectors()
         .or(Or::EmptyDict),
         Property::literal("next_steps", "the steps that go on", Shape::Steps),
         Property::value(

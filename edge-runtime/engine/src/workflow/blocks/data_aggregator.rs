@@ -23,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Sums up values over a time or a number of runs, and then gives sums, means, extremes, counts or distinct values; in between nothing.",
     role: Role::Other,
     properties: &[
-        Property::value("data", "the values, by name", Shape::Dict, &[Kind::Any]).entries_only(),
+        Property::value("data", "the values, by name", Shape::Dict, &[Kind::Any]).of_selectors(),
         DATA_OPERATIONS,
         Property::literal(
             "aggregation_mode",
@@ -354,7 +354,7 @@ mod tests {
             .unwrap_err();
         assert!(why.contains("sum of n"), "{why}");
         let why = Bench::refusal(json!({
-            "type": "roboflow_core/data_aggregator@v1", "data": {"n": 1}, "aggregation_mode": {"n": ["median"]}, "interval": 1
+            "type": "roboflow_core/data_aggregator@v1", "data": {"n": "$inputs.n"}, "aggregation_mode": {"n": ["median"]}, "interval": 1
         }));
         assert!(why.contains("median"), "{why}");
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::block::Call;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
+use super::super::manifest::{COUNT, Default as Or, Manifest, NUMBER, Output, Property, Role};
 use super::super::per_video::{FRAME, PerVideo, TRACKED};
 use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
@@ -24,7 +24,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "frame_threshold",
             "frames after which an object is logged",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .inputs_only()
@@ -32,7 +32,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "flush_interval",
             "frames between two looks for objects that are gone",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .inputs_only()
@@ -40,7 +40,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "stale_frames",
             "frames without a sight after which an object is gone",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .inputs_only()

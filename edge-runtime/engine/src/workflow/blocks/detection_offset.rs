@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::detections::{Detections, Origin, Place};
 use watchkeeper_vision::geometry::BBox;
 
 use super::super::block::{Block, Call};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+use super::super::manifest::{COUNT, 
+    DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
 };
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -22,14 +22,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "offset_width",
             "what to add to the width in all",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .alias(&["offset_x"]),
         Property::value(
             "offset_height",
             "what to add to the height in all",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .alias(&["offset_y"]),
@@ -54,7 +54,8 @@ impl Block for Grow {
         let (dx, dy) = (call.number(1, 0.0)?, call.number(2, 0.0)?);
         let in_percent = call.text(3)? == "Percent (%)";
         let mut out = Detections::clone(call.detections(0)?);
-        let [width, height] = out.size.map(f64::from);
+        let size = out.size;
+        let [width, height] = size.map(f64::from);
         for d in &mut out.boxes {
             let b = d.bbox;
             // Half to each side, in whole pixels as the peer rounds them; boxes stay in the picture.
@@ -74,7 +75,20 @@ impl Block for Grow {
             };
             // What it was made from counts as its parent.
             let old = std::mem::replace(&mut d.id, call.new_id());
-            d.extra_mut().parent_id = Some(Arc::from(detection_id(&old)));
+            let extra = d.extra_mut();
+            let found_in = extra.parent_id.replace(Arc::from(detection_id(&old)));
+            // Boxes that came in don't say where their picture lies.
+            if extra.place.is_none() && extra.root_id.is_none() {
+                let whole = Origin {
+                    offset: [0, 0],
+                    size,
+                };
+                extra.place = Some(Arc::new(Place {
+                    parent: whole,
+                    root_id: found_in.unwrap_or_else(|| Arc::from("image")),
+                    root: whole,
+                }));
+            }
         }
         call.put(0, out);
         Ok(())
@@ -105,10 +119,22 @@ mod tests {
         let row = json!({"x": 50.0, "y": 50.0, "width": 20.0, "height": 40.0});
         assert_eq!(grown("Pixels", 10, row.clone()), [50.0, 50.0, 30.0, 50.0]);
         assert_eq!(
-            grown("Percent (%)", 50, row.clone()),
+            grown("Percent (%)", 50, row),
             [50.0, 50.0, 30.0, 60.0]
         );
-        assert_eq!(grown("Pixels", -10, row), [50.0, 50.0, 10.0, 30.0]);
+    }
+
+    #[test]
+    fn the_box_that_it_was_made_from_is_its_parent_and_the_picture_its_root() {
+        let step = json!({
+            "type": "DetectionOffset", "predictions": "$inputs.boxes", "offset_width": 4, "offset_height": 4
+        });
+        let mut bench = Bench::new(step, &[("boxes", Kind::ObjectDetection)]);
+        let row = json!({"x": 50.0, "y": 50.0, "width": 20.0, "height": 40.0, "detection_id": "old"});
+        let out = bench.feed(&[("boxes", boxes([100, 80], &[row]))]).unwrap();
+        let row = &out["predictions"]["predictions"][0];
+        assert_eq!(row["parent_id"], "old", "{row}");
+        assert_eq!(row["root_parent_id"].as_str().is_some(), true, "{row}");
     }
 
     #[test]

@@ -10,8 +10,8 @@ use watchkeeper_vision::mask::{Bitmap, Mask};
 use super::super::block::{Block, Call};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+use super::super::manifest::{SHARE, 
+    DETECTIONS, Default as Or, COUNT, Manifest, Output, Property, Role, Shape,
 };
 use super::super::value::Value;
 
@@ -29,11 +29,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             Shape::List,
             DETECTIONS,
         )
+        .of_selectors()
         .alias(&["predictions"]),
         Property::value(
             "required_votes",
             "how many models have to see an object",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         ),
         Property::value(
@@ -46,14 +47,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "iou_threshold",
             "overlap above which two boxes are the same object",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.3)),
         Property::value(
             "confidence",
             "lowest score of an object after joining",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.0)),

@@ -7,9 +7,7 @@ use watchkeeper_vision::geometry::BBox;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
-};
+use super::super::manifest::{SHARE, Default as Or, COUNT, Manifest, Output, Property, Role, Shape};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_difference@v1",
@@ -30,21 +28,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "spatial_weight",
             "how much a distance counts",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.4)),
         Property::value(
             "class_mismatch_penalty",
             "how much another class counts",
-            NUMBER,
+            Shape::Number(0.0, f64::INFINITY),
             &[Kind::Float],
         )
         .or(Or::Float(0.15)),
         Property::value(
             "reject_cost",
             "cost above which two boxes are not the same object",
-            NUMBER,
+            Shape::Number(0.0, f64::INFINITY),
             &[Kind::Float],
         )
         .or(Or::Float(0.75)),
@@ -58,7 +56,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "min_removed_to_verify",
             "how many have to be gone for the result to count",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(1)),

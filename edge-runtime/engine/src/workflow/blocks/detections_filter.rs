@@ -15,6 +15,7 @@ const PROPERTIES: &[Property] = &[
         Shape::Dict,
         &[Kind::Any],
     )
+        .of_selectors()
     .or(Or::EmptyDict),
 ];
 

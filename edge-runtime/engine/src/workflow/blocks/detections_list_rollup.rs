@@ -47,7 +47,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "keypoint_merge_threshold",
             "mean distance in pixels below which two sets of keypoints are joined",
-            NUMBER,
+            Shape::Number(0.0, f64::INFINITY),
             &[Kind::Float],
         )
         .or(Or::Float(10.0)),

@@ -8,7 +8,7 @@ use super::super::block::{Block, Call};
 use super::super::image::ImageValue;
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    Default as Or, Depth, Manifest, NUMBER, Output, Property, Role, Shape,
+    Default as Or, Depth, Manifest, SHARE, Output, Property, Role, Shape,
 };
 use super::super::value::Value;
 
@@ -36,7 +36,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "iou_threshold",
             "overlap above which boxes are the same object",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.3)),
@@ -87,9 +87,9 @@ fn put_back(d: &Detection, image: &ImageValue) -> Result<Detection, String> {
     Ok(moved)
 }
 
-/// Without each box that covers a stronger one of its class.
+/// Without each box that covers a stronger one of its class; of equally strong ones the later is the stronger.
 fn suppress(all: Detections, threshold: f64) -> Detections {
-    let mut order: Vec<usize> = (0..all.boxes.len()).collect();
+    let mut order: Vec<usize> = (0..all.boxes.len()).rev().collect();
     let score = |i: &usize| all.boxes.get(*i).map_or(0.0, |d| d.confidence);
     order.sort_by(|a, b| score(b).total_cmp(&score(a)));
     let mut kept: Vec<usize> = Vec::new();
@@ -109,20 +109,31 @@ fn suppress(all: Detections, threshold: f64) -> Detections {
     all.pick(kept)
 }
 
-/// With boxes of a class that cover each other joined into one, as strong as the strongest.
+/// With the boxes of a class that cover the strongest of them joined to it, class by class; of equally strong ones the later is the stronger. Scores are
+/// averaged, each counting as much as its box is large.
 fn join(all: Detections, threshold: f64) -> Detections {
-    let mut rest = all.boxes;
-    rest.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+    let mut rest: Vec<Detection> = all.boxes.into_iter().rev().collect();
+    rest.sort_by(|a, b| {
+        let by_class = a.class_id.cmp(&b.class_id);
+        by_class.then(b.confidence.total_cmp(&a.confidence))
+    });
     let mut out = Vec::new();
     while !rest.is_empty() {
         let mut d = rest.remove(0);
-        rest.retain(|other| {
-            let same = other.class_id == d.class_id && other.bbox.iou(&d.bbox) > threshold;
-            if same {
-                d.bbox = d.bbox.union(&other.bbox);
-            }
-            !same
-        });
+        let (strongest, class) = (d.bbox, d.class_id);
+        let covers =
+            |other: &Detection| other.class_id == class && other.bbox.iou(&strongest) >= threshold;
+        let (joined, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(covers);
+        rest = others;
+        let (mut area, mut weighed) = (strongest.area(), strongest.area() * d.confidence);
+        for other in &joined {
+            d.bbox = d.bbox.union(&other.bbox);
+            area += other.bbox.area();
+            weighed += other.bbox.area() * other.confidence;
+        }
+        if !joined.is_empty() && area > 0.0 {
+            d.confidence = weighed / area;
+        }
         out.push(d);
     }
     Detections {
@@ -161,5 +172,26 @@ mod tests {
         let all = join(two(), 0.3);
         assert_eq!(centres(&all), json!([11.0, 60.0]));
         assert!((all.boxes[0].bbox.width() - 12.0).abs() < 1e-9);
+        // Both are of one size.
+        assert!((all.boxes[0].confidence - 0.7).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_box_is_joined_to_the_strongest_and_not_to_what_that_has_become() {
+        let at = |x: f64, confidence: f64| json!({"x": x, "y": 10.0, "width": 10.0, "height": 10.0, "confidence": confidence});
+        let Value::Detections(row) = boxes([100, 100], &[at(10.0, 0.9), at(14.0, 0.8), at(18.0, 0.7)])
+        else {
+            panic!("no detections");
+        };
+        assert_eq!(centres(&join(Detections::clone(&row), 0.3)), json!([12.0, 18.0]));
+    }
+
+    #[test]
+    fn of_equally_strong_boxes_the_last_stays() {
+        let at = |x: f64| json!({"x": x, "y": 10.0, "width": 10.0, "height": 10.0, "confidence": 0.5});
+        let Value::Detections(two) = boxes([100, 100], &[at(10.0), at(12.0)]) else {
+            panic!("no detections");
+        };
+        assert_eq!(centres(&suppress(Detections::clone(&two), 0.3)), json!([12.0]));
     }
 }

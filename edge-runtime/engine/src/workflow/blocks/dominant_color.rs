@@ -4,7 +4,7 @@ use watchkeeper_vision::imaging::dominant;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role};
+use super::super::manifest::{COUNT, Default as Or, INTEGER, Manifest, Output, Property, Role};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -24,7 +24,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "max_iterations",
             "how often the groups are made better at most",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(100)),

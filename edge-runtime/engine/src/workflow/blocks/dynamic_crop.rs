@@ -10,9 +10,7 @@ use super::super::drawing::color_of_value;
 use super::super::image::{ImageValue, Packed, RgbPixels};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    DETECTIONS, Default as Or, Depth, Manifest, NUMBER, Output, Property, Role, Shape,
-};
+use super::super::manifest::{DETECTIONS, Default as Or, Depth, Manifest, SHARE, Output, Property, Role, TEXT_OR_LIST};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -26,14 +24,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "mask_opacity",
             "how much the background covers what is outside a mask, 0 to 1",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.0)),
         Property::value(
             "background_color",
             "colour outside a mask: [r, g, b], #rrggbb or a name",
-            Shape::Any,
+            TEXT_OR_LIST,
             &[Kind::Text, Kind::RgbColor],
         )
         .or(Or::Json("[0, 0, 0]")),
@@ -161,12 +159,16 @@ mod tests {
         let out = bench
             .feed(&[("image", frame()), ("boxes", boxes([64, 48], &rows))])
             .unwrap();
-        let crop = &out["crops"][0];
+        let crop = &out[0]["crops"];
         assert_eq!((&crop["width"], &crop["height"]), (&json!(10), &json!(8)));
         assert_eq!(crop["parent_origin"]["offset_x"], 15);
         assert_eq!(crop["root_parent_id"], "image");
-        assert_eq!(out["crops"][1], json!(null), "what lies outside is missing");
-        let within = &out["predictions"][0]["predictions"][0];
+        assert_eq!(
+            out[1]["crops"],
+            json!(null),
+            "what lies outside is missing"
+        );
+        let within = &out[0]["predictions"]["predictions"][0];
         assert_eq!((&within["x"], &within["y"]), (&json!(5.0), &json!(4.0)));
         let Some(Value::Image(image)) = bench.value("crops") else {
             panic!("no picture");
@@ -197,6 +199,6 @@ mod tests {
         let mut bench = bench(&json!({}));
         let none = Value::from(Detections::none([64, 48]));
         let out = bench.feed(&[("image", frame()), ("boxes", none)]).unwrap();
-        assert_eq!(out["crops"], json!([]));
+        assert_eq!(out, json!([]));
     }
 }

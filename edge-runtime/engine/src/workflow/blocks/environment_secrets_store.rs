@@ -69,6 +69,6 @@ mod tests {
         });
         let mut bench = Bench::new(step, &[]).with_secret("KEY_OF_DOOR");
         let out = bench.feed(&[]).unwrap();
-        assert_eq!(out, json!({"key_of_door": "***", "no_such": null}));
+        assert_eq!(out, json!({"key_of_door": "********", "no_such": null}));
     }
 }

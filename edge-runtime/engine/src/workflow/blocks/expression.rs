@@ -21,7 +21,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "the values that the conditions call by name",
             Shape::Dict,
             &[Kind::Any],
-        ),
+        )
+        .of_selectors(),
         DATA_OPERATIONS,
         Property::literal(
             "switch",

@@ -16,7 +16,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "selectors, the preferred one first",
             Shape::List,
             &[Kind::Any],
-        ),
+        )
+        .of_selectors(),
         Property::literal("default", "what to give when none is there", Shape::Any).or(Or::Null),
     ],
     outputs: &[Output::new("output", &[Kind::Any])],

@@ -8,7 +8,7 @@ use image::{Rgb, RgbImage};
 use super::super::block::{Block, Call};
 use super::super::image::{Packed, RgbPixels};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{COUNT, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
 
 /// Longest side of a picture that is made, in pixels.
 const MAX_SIDE: i64 = 16_384;
@@ -28,14 +28,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "width",
             "width in pixels, to resize",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(640)),
         Property::value(
             "height",
             "height in pixels, to resize",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(640)),
@@ -202,7 +202,10 @@ mod tests {
 
     #[test]
     fn sizes_and_angles_that_make_no_sense_are_refused() {
-        assert!(changed(&json!({"task_type": "resize", "width": 0})).is_err());
+        let why = Bench::refusal(json!({
+            "type": "roboflow_core/image_preprocessing@v1", "image": "$inputs.image", "task_type": "resize", "width": 0
+        }));
+        assert!(why.contains("width"), "{why}");
         assert!(changed(&json!({"task_type": "resize", "width": 1_000_000_000})).is_err());
         assert!(changed(&json!({"task_type": "rotate", "rotation_degrees": 400})).is_err());
     }

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use super::super::block::Call;
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    Default as Or, Depth, INTEGER, Manifest, NUMBER, Output, Property, Role,
-};
+use super::super::manifest::{COUNT, Default as Or, Depth, Manifest, Output, Property, Role, Shape};
 use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
 
@@ -19,28 +17,28 @@ const PROPERTIES: &[Property] = &[
     Property::value(
         "slice_width",
         "width of a tile in pixels",
-        INTEGER,
+        COUNT,
         &[Kind::Integer],
     )
     .or(Or::Int(640)),
     Property::value(
         "slice_height",
         "height of a tile in pixels",
-        INTEGER,
+        COUNT,
         &[Kind::Integer],
     )
     .or(Or::Int(640)),
     Property::value(
         "overlap_ratio_width",
         "share of a tile's width that the next one covers too",
-        NUMBER,
+        Shape::Number(0.0, 1.0 - f64::EPSILON),
         &[Kind::FloatZeroToOne],
     )
     .or(Or::Float(0.2)),
     Property::value(
         "overlap_ratio_height",
         "share of a tile's height that the next one covers too",
-        NUMBER,
+        Shape::Number(0.0, 1.0 - f64::EPSILON),
         &[Kind::FloatZeroToOne],
     )
     .or(Or::Float(0.2)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::block::{Block, Call};
 use super::super::drawing::{self, Ink, LABEL_TEXTS, LabelText};
 use super::super::kinds::Kind;
-use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
+use super::super::manifest::{ANCHORS, COUNT, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
 
 /// Names a property that is accepted, while labels look as the box draws them.
 const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {
@@ -100,10 +100,10 @@ pub(super) const BLOCKS: &[Manifest] = &[
             COLOR,
             look("font_family", FONTS, &[Kind::Text], Or::Text("Geist Mono")),
             SIZE_MODE,
-            look("font_size", INTEGER, &[Kind::Integer], Or::Int(14)),
+            look("font_size", COUNT, &[Kind::Integer], Or::Int(14)),
             PADDING,
             RADIUS,
-            look("max_line_length", INTEGER, &[Kind::Integer], Or::Null),
+            look("max_line_length", COUNT, &[Kind::Integer], Or::Null),
         ],
         ..V1
     },

@@ -3,7 +3,7 @@
 use super::super::block::{Block, Call};
 use super::super::drawing::{self, Ink};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
+use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, SHARE, Shape};
 
 /// Names a property that is accepted, while lines look as the box draws them.
 const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {
@@ -34,7 +34,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         look("text_scale", NUMBER, &[Kind::Float], Or::Float(1.0)),
         Property::value("count_in", "crossings in", INTEGER, &[Kind::Integer]).or(Or::Int(0)),
         Property::value("count_out", "crossings out", INTEGER, &[Kind::Integer]).or(Or::Int(0)),
-        look("opacity", NUMBER, &[Kind::FloatZeroToOne], Or::Float(0.3)),
+        look("opacity", SHARE, &[Kind::FloatZeroToOne], Or::Float(0.3)),
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

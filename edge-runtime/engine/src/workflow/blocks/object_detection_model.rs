@@ -5,8 +5,8 @@ use watchkeeper_vision::detections::Detections;
 use super::super::block::{Block, Call, DetectRequest, Task};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    Default as Or, IMAGES, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+use super::super::manifest::{COUNT, SHARE, 
+    Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
 };
 use super::super::value::Value;
 
@@ -19,14 +19,14 @@ pub(super) const MODEL: Property = Property::value(
 pub(super) const CONFIDENCE: Property = Property::value(
     "confidence",
     "lowest score to report",
-    NUMBER,
+    SHARE,
     &[Kind::FloatZeroToOne],
 )
 .or(Or::Float(0.4));
 pub(super) const CUSTOM_CONFIDENCE: Property = Property::value(
     "custom_confidence",
     "lowest score to report, in mode custom",
-    NUMBER,
+    SHARE,
     &[Kind::FloatZeroToOne],
 )
 .or(Or::Float(0.4))
@@ -55,14 +55,14 @@ const CLASSES: Property = Property::value(
 const IOU: Property = Property::value(
     "iou_threshold",
     "overlap above which the weaker of two boxes goes",
-    NUMBER,
+    SHARE,
     &[Kind::FloatZeroToOne],
 )
 .or(Or::Float(0.3));
 const MOST: Property = Property::value(
     "max_detections",
     "at most this many boxes",
-    INTEGER,
+    COUNT,
     &[Kind::Integer],
 )
 .or(Or::Int(300));
@@ -77,7 +77,7 @@ const AGNOSTIC: Property = Property::value(
 const CANDIDATES: Property = Property::value(
     "max_candidates",
     "at most this many boxes before suppression; kept for compatibility",
-    INTEGER,
+    COUNT,
     &[Kind::Integer],
 )
 .or(Or::Int(3000));

@@ -3,7 +3,7 @@
 use super::super::block::{Block, Call};
 use super::super::drawing::{self, Ink};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, NUMBER, Property, Shape};
+use super::super::manifest::{Default as Or, Manifest, SHARE, Property, Shape};
 use super::super::plan::polygons;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -23,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "opacity",
             "how opaque its inside is",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.3)),

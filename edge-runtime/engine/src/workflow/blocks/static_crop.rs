@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::block::Call;
 use super::super::kinds::Kind;
-use super::super::manifest::{INTEGER, Manifest, NUMBER, Output, Property, Role};
+use super::super::manifest::{COUNT, Manifest, Output, Property, Role, SHARE};
 use super::super::stateful::{Stateful, remembering};
 
 const IMAGES: Property =
@@ -12,11 +12,11 @@ const IMAGES: Property =
 const OUTPUTS: &[Output] = &[Output::new("crops", &[Kind::Image])];
 
 const fn pixels(name: &'static str, about: &'static str) -> Property {
-    Property::value(name, about, INTEGER, &[Kind::Integer])
+    Property::value(name, about, COUNT, &[Kind::Integer])
 }
 
 const fn share(name: &'static str, about: &'static str) -> Property {
-    Property::value(name, about, NUMBER, &[Kind::FloatZeroToOne])
+    Property::value(name, about, SHARE, &[Kind::FloatZeroToOne])
 }
 
 pub(super) const BLOCKS: &[Manifest] = &[

@@ -6,7 +6,7 @@ use watchkeeper_vision::imaging::{self, Plane};
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
+use super::super::manifest::{SHARE, Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/template_matching@v1",
@@ -34,7 +34,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "nms_threshold",
             "overlap above which two places are the same",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.5)),

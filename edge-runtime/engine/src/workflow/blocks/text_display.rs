@@ -8,7 +8,7 @@ use watchkeeper_vision::geometry::Point;
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
+use super::super::manifest::{SHARE, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
 use super::super::message;
 use super::super::uql::{Chain, named_operations};
 
@@ -51,7 +51,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "background_opacity",
             "how opaque that is, 0 to 1",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(1.0)),

@@ -9,9 +9,7 @@ use watchkeeper_vision::geometry::BBox;
 
 use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    ANY_DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
-};
+use super::super::manifest::{COUNT, SHARE, ANY_DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::per_video::{FRAME, PerVideo};
 use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
@@ -25,47 +23,47 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         FRAME,
         Property::data("detections", "tracked detections", ANY_DETECTIONS),
-        Property::value("min_votes", "votes that decide", INTEGER, &[Kind::Integer])
+        Property::value("min_votes", "votes that decide", COUNT, &[Kind::Integer])
             .or(Or::Int(10)),
         Property::value(
             "vote_confidence",
             "lowest score that counts as a vote",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.8)),
         Property::value(
             "lead_margin",
             "votes by which a class has to lead",
-            INTEGER,
+            Shape::Integer(0),
             &[Kind::Integer],
         )
         .or(Or::Int(3)),
         Property::value(
             "switch_after",
             "votes in a row for another class that change a decision",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(15)),
         Property::value(
             "state_ttl",
             "frames without a sight after which a track is forgotten",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(300)),
         Property::value(
             "reattach_window",
             "frames within which a new track takes over from a lost one in its place",
-            INTEGER,
+            Shape::Integer(0),
             &[Kind::Integer],
         )
         .or(Or::Int(30)),
         Property::value(
             "reattach_iou",
             "overlap with the lost track that this takes",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.3)),

@@ -3,7 +3,7 @@
 use super::super::block::{Block, Call, DetectRequest, Task};
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, Shape,
+    Default as Or, IMAGES, Manifest, SHARE, Output, Property, Role, Shape,
 };
 use super::super::value::Value;
 use super::clip::version;
@@ -30,7 +30,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "confidence",
             "lowest score to report; scores of words are low",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.005))

@@ -220,7 +220,7 @@ fn replay(boxes: &str) {
     let expected = read(&folder.join(format!("expected_core3_{boxes}.json")));
     let compiled = compile(&definition, &BTreeMap::new()).unwrap();
     let recording = serde_json::from_value(source).unwrap();
-    let replay = super::super::replay::replay(&compiled, &recording).unwrap();
+    let replay = super::super::replay::replay(&compiled, &recording, false).unwrap();
     assert_eq!(replay.failures, []);
     let expected = expected.as_array().unwrap();
     assert!(!expected.is_empty());
@@ -302,7 +302,8 @@ impl Host for ThreeBoxes {
         let size = request.image.size();
         let [width, height] = size.map(f64::from);
         let scale = (SIDE / width).min(SIDE / height);
-        let (left, top) = ((SIDE - width * scale) / 2.0, (SIDE - height * scale) / 2.0);
+        let [left, top] =
+            [width, height].map(|side| ((SIDE - (side * scale).trunc()) / 2.0).trunc());
         let x = |x: f64| ((x - left) / scale).clamp(0.0, width).round_ties_even();
         let y = |y: f64| {
             ((y + 80.0 - top) / scale)

@@ -267,7 +267,8 @@ fn a_batch_gets_deeper_and_shallower_and_keeps_its_shape() {
         run.rows_json(Pictures::Size),
         [
             json!({"double": [2, 4], "all": [2, 4]}),
-            json!({"double": [], "all": []}),
+            // Nothing was there to be collapsed, so that step didn't run.
+            json!({"double": [], "all": null}),
             json!({"double": [6], "all": [6]}),
         ]
     );
@@ -355,5 +356,235 @@ fn every_block_is_one_of_the_language_or_ours_and_has_a_schema() {
         for required in details.schema["required"].as_array().unwrap() {
             assert!(properties.contains_key(required.as_str().unwrap()));
         }
+    }
+}
+
+/// Rows of a workflow on one picture, for values of other inputs as they come in JSON.
+fn rows(definition: &Json, given: &Json) -> Json {
+    let compiled = compiled(definition);
+    let given = given.as_object().unwrap();
+    let given = given.iter().map(|(name, v)| (name.clone(), v.clone()));
+    let mut inputs = compiled
+        .inputs_from_json(&given.collect(), u64::MAX)
+        .unwrap();
+    for name in compiled.image_inputs() {
+        let picture = Value::Image(frame(1, [640, 480]).into());
+        inputs.insert(name.to_owned(), RuntimeInput::One(picture));
+    }
+    let mut run = compiled.instantiate();
+    let report = run
+        .run_batch(inputs, Duration::ZERO, &mut FixedBoxes::three())
+        .unwrap();
+    assert!(report.errors.is_empty(), "{report:?}");
+    Json::Array(run.rows_json(Pictures::Size))
+}
+
+#[test]
+fn all_outputs_of_a_step_are_a_dictionary_for_each_element_however_deep() {
+    let definition = workflow(
+        json!([{"type": "WorkflowImage", "name": "image"}]),
+        json!([
+            {"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"},
+            {"type": "Crop", "name": "crop", "image": "$inputs.image", "predictions": "$steps.model.predictions"},
+            {"type": "PropertyDefinition", "name": "height", "data": "$steps.crop.crops",
+             "operations": [{"type": "ExtractImageProperty", "property_name": "height"}]},
+            {"type": "DimensionCollapse", "name": "all", "data": "$steps.height.output"}
+        ]),
+        json!([
+            output("height", "$steps.height.*"),
+            output("all", "$steps.all.*")
+        ]),
+    );
+    assert_eq!(
+        rows(&definition, &json!({})),
+        json!([{
+            "height": [{"output": 120}, {"output": 60}, {"output": 140}],
+            "all": {"output": [120, 60, 140]},
+        }])
+    );
+}
+
+/// A step that looks into the cache is written before the one that fills it, and the other way round: what decides is how far each is from the inputs.
+#[test]
+fn steps_run_level_by_level() {
+    let get = json!({"type": "roboflow_core/cache_get@v1", "name": "get", "image": "$inputs.image", "key": "k"});
+    let set = json!({"type": "roboflow_core/cache_set@v1", "name": "set", "image": "$inputs.image", "key": "k", "value": "$steps.n.output"});
+    let n = json!({"type": "PropertyDefinition", "name": "n", "data": "$inputs.image",
+        "operations": [{"type": "ExtractImageProperty", "property_name": "width"}]});
+    for steps in [json!([n, set, get]), json!([get, set, n])] {
+        let definition = workflow(
+            json!([{"type": "WorkflowImage", "name": "image"}]),
+            steps,
+            json!([output("got", "$steps.get.output")]),
+        );
+        assert_eq!(rows(&definition, &json!({})), json!([{"got": false}]));
+    }
+}
+
+#[test]
+fn parameters_are_taken_as_they_are_and_secrets_are_not_shown() {
+    let parameter =
+        |name: &str, kind: &str| json!({"type": "WorkflowParameter", "name": name, "kind": [kind]});
+    let definition = workflow(
+        json!([parameter("many", "integer"), parameter("key", "secret")]),
+        json!([]),
+        json!([output("many", "$inputs.many"), output("key", "$inputs.key")]),
+    );
+    assert_eq!(
+        rows(&definition, &json!({"many": "3", "key": "hush"})),
+        json!([{"many": "3", "key": "********"}])
+    );
+}
+
+#[test]
+fn an_element_of_a_batch_may_be_missing_but_not_all_of_it() {
+    let definition = workflow(
+        json!([{"type": "WorkflowBatchInput", "name": "n", "kind": ["integer"]}]),
+        json!([{"type": "PropertyDefinition", "name": "double", "data": "$inputs.n", "operations": [{"type": "Multiply", "other": 2}]}]),
+        json!([output("double", "$steps.double.output")]),
+    );
+    assert_eq!(
+        rows(&definition, &json!({"n": [1, null, true]})),
+        json!([{"double": 2}, {"double": null}, {"double": 2}])
+    );
+    let nothing = BTreeMap::from([("n".to_owned(), Json::Null)]);
+    assert!(
+        compiled(&definition)
+            .inputs_from_json(&nothing, u64::MAX)
+            .is_err()
+    );
+}
+
+#[test]
+fn detections_of_a_padded_box_say_where_their_picture_lies() {
+    let definition = workflow(
+        json!([{"type": "WorkflowImage", "name": "image"}]),
+        json!([
+            {"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"},
+            {"type": "DetectionOffset", "name": "padded", "predictions": "$steps.model.predictions", "offset_width": 4, "offset_height": 6}
+        ]),
+        json!([output("padded", "$steps.padded.predictions")]),
+    );
+    let rows = rows(&definition, &json!({}));
+    let first = &rows[0]["padded"]["predictions"][0];
+    let whole = json!({"offset_x": 0, "offset_y": 0, "width": 640, "height": 480});
+    assert_eq!(first["parent_id"], "a", "{first}");
+    assert_eq!(first["parent_origin"], whole, "{first}");
+    assert_eq!(first["root_parent_id"], "image", "{first}");
+    assert_eq!([&first["x"], &first["width"]], [160.0, 84.0], "{first}");
+}
+
+/// What a chain of operations makes of the three boxes, or of a value.
+fn made(operations: &Json, of: Json) -> Json {
+    let (inputs, data, given) = if of.is_null() {
+        (
+            json!([{"type": "WorkflowImage", "name": "image"}]),
+            "$steps.model.predictions",
+            json!({}),
+        )
+    } else {
+        (
+            json!([{"type": "WorkflowBatchInput", "name": "v"}]),
+            "$inputs.v",
+            json!({"v": [of]}),
+        )
+    };
+    let mut steps = vec![
+        json!({"type": "PropertyDefinition", "name": "p", "data": data, "operations": operations}),
+    ];
+    if data.starts_with("$steps") {
+        steps.push(json!({"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"}));
+    }
+    let definition = workflow(
+        inputs,
+        Json::Array(steps),
+        json!([output("o", "$steps.p.output")]),
+    );
+    rows(&definition, &given)[0]["o"].take()
+}
+
+#[test]
+fn operations_on_boxes_do_what_the_peers_do() {
+    let ids = |out: Json| -> Vec<String> {
+        let rows = out["predictions"].as_array().unwrap().iter();
+        rows.map(|d| d["detection_id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let pick = |class: &str| {
+        made(
+            &json!([{"type": "PickDetectionsByParentClass", "parent_class": class}]),
+            Json::Null,
+        )
+    };
+    assert_eq!(ids(pick("person")), ["a", "c"], "parents stay");
+    assert_eq!(
+        pick("dog"),
+        json!({"image": {"width": null, "height": null}, "predictions": []})
+    );
+    let sort = json!([{"type": "SortDetections", "mode": "confidence", "ascending": false}]);
+    assert_eq!(ids(made(&sort, Json::Null)), ["a", "b", "c"]);
+    let grown = made(
+        &json!([{"type": "DetectionsOffset", "offset_x": 400, "offset_y": 0}]),
+        Json::Null,
+    );
+    assert_eq!(
+        grown["predictions"][0]["width"], 480.0,
+        "boxes grow beyond the picture"
+    );
+    let corner = json!([
+        {"type": "DetectionsOffset", "offset_x": 1, "offset_y": 3},
+        {"type": "DetectionsPropertyExtract", "property_name": "top_left"}
+    ]);
+    assert_eq!(
+        made(&corner, Json::Null)[0],
+        json!([120, 58]),
+        "whole pixels, a half to the even one"
+    );
+}
+
+#[test]
+fn operations_on_values_do_what_pythons_do() {
+    for (operation, of, gives) in [
+        (
+            json!({"type": "SequenceAggregate", "mode": "least_common"}),
+            json!([3, 1, 1, 2]),
+            json!(2),
+        ),
+        (
+            json!({"type": "SequenceAggregate", "mode": "first"}),
+            json!("abc"),
+            json!("a"),
+        ),
+        (
+            json!({"type": "NumericSequenceAggregate", "function": "max"}),
+            json!(["a", "c", "b"]),
+            json!("c"),
+        ),
+        (
+            json!({"type": "SequenceJoin", "separator": "-"}),
+            json!("abc"),
+            json!("a-b-c"),
+        ),
+        (
+            json!({"type": "StringMatches", "regex": "l{2}o"}),
+            json!("Hello"),
+            json!(true),
+        ),
+        (
+            json!({"type": "ToNumber", "cast_to": "int"}),
+            json!("12.7"),
+            json!(12),
+        ),
+        (
+            json!({"type": "ConvertDictionaryToJSON"}),
+            json!({"a": [1, 2.0]}),
+            json!("{\"a\": [1, 2.0]}"),
+        ),
+    ] {
+        assert_eq!(
+            made(&json!([operation]), of.clone()),
+            gives,
+            "{operation} of {of}"
+        );
     }
 }

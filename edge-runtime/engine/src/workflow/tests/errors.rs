@@ -244,3 +244,53 @@ fn a_document_full_of_mistakes_costs_no_more_than_the_first_of_them() {
     let last = &report.errors[report.errors.len() - 1];
     assert!(last.message.contains("only the first"), "{last:?}");
 }
+
+#[test]
+fn an_output_that_a_step_lacks_is_a_fault_of_the_graph_where_a_step_asks_for_it() {
+    let within = errors(|d| d["steps"][1]["detections"] = json!("$steps.model.prediction"));
+    expect(
+        within,
+        "ExecutionGraphStructureError",
+        "tracker",
+        "detections",
+        "predictions",
+    );
+    let out = errors(|d| d["outputs"][0]["selector"] = json!("$steps.tracker.tracked"));
+    assert_eq!(only(out).0, "InvalidReferenceTargetError");
+}
+
+#[test]
+fn numbers_out_of_their_range_are_refused_as_the_peer_does() {
+    for confidence in [json!(1.5), json!(-0.1), json!("3")] {
+        let found = errors(|d| d["steps"][0]["confidence"] = confidence.clone());
+        expect(found, "WorkflowSyntaxError", "model", "confidence", "");
+    }
+    let found = errors(|d| d["steps"][0]["max_detections"] = json!(0));
+    expect(found, "WorkflowSyntaxError", "model", "max_detections", "");
+}
+
+#[test]
+fn a_dictionary_of_data_has_selectors_only_and_a_list_at_least_one() {
+    let with = |step: Json| errors(|d| d["steps"][1] = step);
+    let constant = json!({
+        "type": "Expression", "name": "e", "data": {"n": 2},
+        "switch": {"type": "CasesDefinition", "cases": [], "default": {"type": "StaticCaseResult", "value": 1}}
+    });
+    for (step, property) in [
+        (constant, "data"),
+        (
+            json!({"type": "FirstNonEmptyOrDefault", "name": "e", "data": []}),
+            "data",
+        ),
+        (
+            json!({"type": "FirstNonEmptyOrDefault", "name": "e", "data": ["a"]}),
+            "data",
+        ),
+    ] {
+        let found = with(step);
+        let about = |e: &&WorkflowError| e.step.as_deref() == Some("e");
+        let one = found.iter().find(about).unwrap();
+        assert_eq!(one.class, "WorkflowSyntaxError", "{found:#?}");
+        assert_eq!(one.property.as_deref(), Some(property), "{found:#?}");
+    }
+}

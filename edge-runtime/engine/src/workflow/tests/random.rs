@@ -135,7 +135,10 @@ impl Maker {
         let takes = property.selects != Selects::Nothing;
         match property.shape {
             Shape::Selector => self.source(property, sources),
-            _ if takes && property.selects != Selects::Entries && self.0.u8(..3) == 0 => {
+            _ if takes
+                && !matches!(property.selects, Selects::Entries | Selects::EveryEntry)
+                && self.0.u8(..3) == 0 =>
+            {
                 self.source(property, sources)
             }
             Shape::Boolean => json!(self.0.bool()),

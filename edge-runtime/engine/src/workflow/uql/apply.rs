@@ -2,6 +2,7 @@
 //!
 //! Invariant: every operation is charged to the budget before it is done.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use watchkeeper_vision::geometry::BBox;
 
 use super::super::block::Ids;
 use super::super::codec;
+use super::super::python_json::python_json;
 use super::super::value::{Value, moment};
 use super::{
     Budget, Chain, ClassificationProperty, Env, FrameProperty, ImageProperty, NumberType,
@@ -70,8 +72,25 @@ fn text(v: &Value) -> Result<&str, String> {
     v.as_str().ok_or_else(|| expected("a string", v))
 }
 
-fn list(v: &Value) -> Result<&[Value], String> {
-    v.as_list().ok_or_else(|| expected("a list", v))
+/// The elements of a sequence, which in Python a text is of its characters and a dictionary of its keys.
+fn sequence<'v>(v: &'v Value, env: &Env<'_>) -> Result<Cow<'v, [Value]>, String> {
+    Ok(match v {
+        Value::List(items) => Cow::Borrowed(items),
+        Value::Text(text) => {
+            env.budget.charge(text.len())?;
+            let mut one = [0; 4];
+            let each = text.chars();
+            Cow::Owned(
+                each.map(|c| Value::from(&*c.encode_utf8(&mut one)))
+                    .collect(),
+            )
+        }
+        Value::Dict(map) => {
+            env.budget.charge(map.len())?;
+            Cow::Owned(map.keys().map(|key| Value::Text(Arc::clone(key))).collect())
+        }
+        other => return Err(expected("a sequence", other)),
+    })
 }
 
 fn boxes(v: &Value) -> Result<&Arc<Detections>, String> {
@@ -90,13 +109,13 @@ fn one(operation: &Operation, v: Value, env: &Env<'_>) -> Result<Value, String> 
         O::ToNumber { cast_to } => to_number(&v, *cast_to)?,
         O::NumberRound { decimal_digits } => round(&v, *decimal_digits)?,
         O::SequenceMap { lookup_table } => Value::list(
-            list(&v)?
+            sequence(&v, env)?
                 .iter()
                 .map(|item| look_up(lookup_table, item, env))
                 .collect::<Result<_, _>>()?,
         ),
         O::SequenceApply { operations } => Value::list(
-            list(&v)?
+            sequence(&v, env)?
                 .iter()
                 .map(|item| {
                     env.budget.charge(1)?;
@@ -107,24 +126,26 @@ fn one(operation: &Operation, v: Value, env: &Env<'_>) -> Result<Value, String> 
         O::NumericSequenceAggregate {
             function,
             neutral_value,
-        } => numbers::aggregate(list(&v)?, *function, neutral_value)?,
+        } => numbers::aggregate(&sequence(&v, env)?, *function, neutral_value)?,
         O::SequenceAggregate { mode } => {
-            each_with_each(&v, env)?;
-            numbers::pick(list(&v)?, *mode)
+            let items = sequence(&v, env)?;
+            each_with_each(&items, env)?;
+            numbers::pick(&items, *mode)
         }
         O::SequenceLength => Value::Int(length(&v)?),
         O::SequenceElementsCount => {
-            each_with_each(&v, env)?;
+            let items = sequence(&v, env)?;
+            each_with_each(&items, env)?;
             env.budget.charge_value(&v)?;
             Value::Dict(Arc::new(
-                numbers::counts(list(&v)?)
+                numbers::counts(&items)
                     .into_iter()
                     .map(|(item, n)| (shared(&item.python_str()), Value::Int(to_int(n))))
                     .collect(),
             ))
         }
         O::SequenceJoin { separator } => {
-            let items = list(&v)?;
+            let items = sequence(&v, env)?;
             env.budget.charge_value(&v)?;
             env.budget
                 .charge(items.len().saturating_mul(separator.len()))?;
@@ -142,10 +163,8 @@ fn one(operation: &Operation, v: Value, env: &Env<'_>) -> Result<Value, String> 
             let part: String = chars.get(from..to).unwrap_or_default().iter().collect();
             shared(&part).into()
         }
-        // As Python's `re.match`: at the beginning, not necessarily to the end.
-        O::StringMatches { regex } => {
-            Value::Bool(regex.0.find(text(&v)?).is_some_and(|m| m.start() == 0))
-        }
+        // As Python's `re.search`: anywhere.
+        O::StringMatches { regex } => Value::Bool(regex.0.is_match(text(&v)?)),
         O::Multiply { other } => number(&v)?.multiply(*other),
         O::Divide { other } if *other == 0.0 => return Err("division by zero".to_owned()),
         O::Divide { other } => Value::Float(number(&v)?.as_f64() / other),
@@ -203,13 +222,13 @@ fn one(operation: &Operation, v: Value, env: &Env<'_>) -> Result<Value, String> 
             detections::sort(boxes(&v)?, *mode, *ascending).into()
         }
         O::PickDetectionsByParentClass { parent_class } => {
-            detections::inside_parent(boxes(&v)?, parent_class).into()
+            detections::with_parents(boxes(&v)?, parent_class).into()
         }
         O::DetectionsToDictionary => {
             Value::from(Value::Detections(Arc::clone(boxes(&v)?)).to_json())
         }
         O::ConvertDictionaryToJSON => match &v {
-            Value::Dict(_) => shared(&v.to_json().to_string()).into(),
+            Value::Dict(_) => shared(&python_json(&v.to_json())).into(),
             other => return Err(expected("a dictionary", other)),
         },
         O::ExtractImageProperty { property_name } => image_property(&v, *property_name)?,
@@ -238,8 +257,8 @@ fn look_up(
 }
 
 /// Takes off what comparing every item of a list with every other one costs.
-fn each_with_each(v: &Value, env: &Env<'_>) -> Result<(), String> {
-    let items = list(v)?.len();
+fn each_with_each(items: &[Value], env: &Env<'_>) -> Result<(), String> {
+    let items = items.len();
     env.budget.charge(items.saturating_mul(items))
 }
 
@@ -274,6 +293,7 @@ impl Number {
 fn number(v: &Value) -> Result<Number, String> {
     match v {
         Value::Int(i) => Ok(Number::Int(*i)),
+        Value::Bool(b) => Ok(Number::Int(i64::from(*b))),
         v => v
             .as_f64()
             .map(Number::Float)
@@ -285,7 +305,11 @@ fn to_number(v: &Value, cast: NumberType) -> Result<Value, String> {
     let refuse = || format!("{} can't be read as a number", v.what());
     match cast {
         NumberType::Int => match v {
-            Value::Text(t) => t.trim().parse().map(Value::Int).map_err(|_| refuse()),
+            Value::Text(t) => match (t.trim().parse(), t.trim().parse()) {
+                (Ok(whole), _) => Ok(Value::Int(whole)),
+                (Err(_), Ok(other)) => to_number(&Value::Float(other), cast),
+                (Err(_), Err(_)) => Err(refuse()),
+            },
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "towards zero, as Python's int(); `as` saturates"
@@ -377,7 +401,13 @@ fn classification(v: &Value, property: ClassificationProperty) -> Result<Value, 
     };
     let rows: Vec<(Value, Value)> = match map.get("predictions") {
         Some(Value::List(rows)) => rows.iter().map(|r| row(r, None)).collect(),
-        Some(Value::Dict(rows)) => rows.iter().map(|(class, r)| row(r, Some(class))).collect(),
+        // In the order of the model's classes.
+        Some(Value::Dict(rows)) => {
+            let mut rows: Vec<_> = rows.iter().collect();
+            rows.sort_by_key(|(_, r)| r.get("class_id").and_then(Value::as_i64));
+            let rows = rows.into_iter();
+            rows.map(|(class, r)| row(r, Some(class))).collect()
+        }
         _ => Vec::new(),
     };
     let several = map.get("predicted_classes");

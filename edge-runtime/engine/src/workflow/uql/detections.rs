@@ -99,6 +99,16 @@ fn point(p: Point) -> Value {
     Value::list(vec![Value::Float(p.x), Value::Float(p.y)])
 }
 
+/// A point of the frame of a box in whole pixels, a half to the even one.
+fn pixel(x: f64, y: f64) -> Value {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a coordinate; `as` saturates"
+    )]
+    let whole = |n: f64| Value::Int(n.round_ties_even() as i64);
+    Value::list(vec![whole(x), whole(y)])
+}
+
 /// A property of one box; nothing where the box doesn't have it.
 pub(super) fn property(all: &Detections, d: &Detection, property: DetectionProperty) -> Value {
     use DetectionProperty as P;
@@ -120,11 +130,11 @@ pub(super) fn property(all: &Detections, d: &Detection, property: DetectionPrope
             .data("height")
             .map_or(Value::Float(b.height()), |v| Value::from(v.clone())),
         P::KeypointsXy => keypoints(d),
-        P::Center => point(b.center()),
-        P::TopLeft => point(Point::new(b.x1, b.y1)),
-        P::TopRight => point(Point::new(b.x2, b.y1)),
-        P::BottomLeft => point(Point::new(b.x1, b.y2)),
-        P::BottomRight => point(Point::new(b.x2, b.y2)),
+        P::Center => pixel(b.center().x, b.center().y),
+        P::TopLeft => pixel(b.x1, b.y1),
+        P::TopRight => pixel(b.x2, b.y1),
+        P::BottomLeft => pixel(b.x1, b.y2),
+        P::BottomRight => pixel(b.x2, b.y2),
         P::TrackerId => d.track.map_or(Value::Null, |t| Value::Int(t.0)),
         P::TimeInZone => d.time_in_zone.map_or(Value::Null, Value::Float),
         P::ImageDimensions => Value::list(vec![
@@ -189,21 +199,11 @@ pub(super) fn map(all: &Detections, change: impl Fn(&BBox) -> BBox) -> Detection
     out
 }
 
-/// Boxes grown by so many pixels in all, inside the picture where its size is known.
+/// Boxes grown by so many pixels in all, also beyond the picture.
 pub(super) fn offset(all: &Detections, dx: f64, dy: f64) -> Detections {
-    let [w, h] = all.size.map(f64::from);
+    let (dx, dy) = (dx / 2.0, dy / 2.0);
     map(all, |b| {
-        let grown = BBox::new(
-            b.x1 - dx / 2.0,
-            b.y1 - dy / 2.0,
-            b.x2 + dx / 2.0,
-            b.y2 + dy / 2.0,
-        );
-        if w > 0.0 && h > 0.0 {
-            grown.clip(w, h)
-        } else {
-            grown
-        }
+        BBox::new(b.x1 - dx, b.y1 - dy, b.x2 + dx, b.y2 + dy)
     })
 }
 
@@ -283,7 +283,7 @@ pub(super) fn select(all: &Detections, selection: Selection) -> Detections {
     }
 }
 
-/// The boxes in order; equal ones keep theirs.
+/// The boxes in order; equal ones keep theirs, and from the greatest on they come the other way round.
 pub(super) fn sort(all: &Detections, key: SortKey, ascending: bool) -> Detections {
     let of = |d: &Detection| match key {
         SortKey::Confidence => d.confidence,
@@ -296,27 +296,26 @@ pub(super) fn sort(all: &Detections, key: SortKey, ascending: bool) -> Detection
         SortKey::CenterY => d.bbox.center().y,
     };
     let mut out = all.clone();
-    out.boxes.sort_by(|a, b| {
-        let order = of(a).total_cmp(&of(b));
-        if ascending { order } else { order.reverse() }
-    });
+    out.boxes.sort_by(|a, b| of(a).total_cmp(&of(b)));
+    if !ascending {
+        out.boxes.reverse();
+    }
     out
 }
 
-/// The boxes of other classes whose centre lies in a box of class `parent`.
-pub(super) fn inside_parent(all: &Detections, parent: &str) -> Detections {
-    let parents: Vec<&BBox> = all
-        .boxes
-        .iter()
-        .filter(|d| &*d.class == parent)
-        .map(|d| &d.bbox)
-        .collect();
-    let inside = all.boxes.iter().filter(|d| {
+/// The boxes of class `parent`, and after them those of other classes whose centre lies in one of them. Where there is no parent
+/// there is nothing, not even a size.
+pub(super) fn with_parents(all: &Detections, parent: &str) -> Detections {
+    let (parents, others): (Vec<_>, Vec<_>) = all.boxes.iter().partition(|d| &*d.class == parent);
+    if parents.is_empty() {
+        return Detections::default();
+    }
+    let is_inside = |d: &&Detection| {
         let c = d.bbox.center();
-        &*d.class != parent
-            && parents
-                .iter()
-                .any(|p| p.x1 <= c.x && c.x <= p.x2 && p.y1 <= c.y && c.y <= p.y2)
-    });
-    all.left(inside.cloned().collect())
+        let mut frames = parents.iter().map(|p| &p.bbox);
+        frames.any(|p| p.x1 <= c.x && c.x <= p.x2 && p.y1 <= c.y && c.y <= p.y2)
+    };
+    let inside = others.into_iter().filter(is_inside);
+    let boxes: Vec<Detection> = parents.iter().copied().chain(inside).cloned().collect();
+    all.left(boxes)
 }

@@ -195,7 +195,7 @@ pub(crate) enum NumberType {
     Float,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Aggregate {
     Min,

@@ -1,11 +1,15 @@
-//! Sequences of numbers: aggregates, and picking elements by how often they occur.
+//! Sequences, mostly of numbers: aggregates, and picking elements by how often they occur.
 //!
-//! Invariant: of equal elements the first counts, so that the same list always gives the same answer.
+//! Invariant: of equal elements the first counts, so that the same list always gives the same answer; but of elements that are equally rare it is the
+//! last, as in Python.
+
+use std::cmp::Ordering;
 
 use super::super::value::Value;
+use super::compare::order;
 use super::{Aggregate, PickMode};
 
-/// Smallest, largest or sum of a list of numbers; `neutral` for an empty list.
+/// Smallest or largest of what has an order, or the sum of numbers; `neutral` for an empty list.
 pub(super) fn aggregate(
     items: &[Value],
     function: Aggregate,
@@ -33,32 +37,35 @@ pub(super) fn aggregate(
             Ok(Value::Float(sum))
         }
         Aggregate::Min | Aggregate::Max => {
-            let mut best = (number(first)?, first);
+            let wanted = if function == Aggregate::Min {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            };
+            // A single element needs no order, as long as it can have one.
+            order(first, first)?;
+            let mut best = first;
             for item in items {
-                let n = number(item)?;
-                let better = match function {
-                    Aggregate::Min => n < best.0,
-                    _ => n > best.0,
-                };
-                if better {
-                    best = (n, item);
+                if order(item, best)? == Some(wanted) {
+                    best = item;
                 }
             }
-            Ok(best.1.clone())
+            Ok(best.clone())
         }
     }
 }
 
-/// One element of a list; nothing of an empty one. Among equally common elements, the first.
+/// One element of a list; nothing of an empty one. Among equally common elements the first, among equally rare ones the last.
 pub(super) fn pick(items: &[Value], mode: PickMode) -> Value {
+    // Of those that are equally common the first; of those that are equally rare the last.
     let counted = |most: bool| {
         let counts = counts(items);
-        let best = counts.iter().map(|(_, n)| *n);
-        let best = if most { best.max() } else { best.min() };
-        counts
-            .iter()
-            .find(|(_, n)| Some(*n) == best)
-            .map(|(v, _)| (*v).clone())
+        let best = if most {
+            counts.iter().rev().max_by_key(|(_, n)| *n)
+        } else {
+            counts.iter().rev().min_by_key(|(_, n)| *n)
+        };
+        best.map(|(v, _)| (*v).clone())
     };
     match mode {
         PickMode::First => items.first().cloned(),
