@@ -3,8 +3,6 @@
 //! Invariant: what is written is JSON of the same value. Dictionaries have lost the order in which they were made; those of detections are
 //! written in the peer's, others by name.
 
-use std::fmt::Write as _;
-
 use serde_json::{Map, Value as Json};
 
 use super::value::python_float;
@@ -95,8 +93,8 @@ fn quoted(text: &str, out: &mut String) {
             ' '..='~' => out.push(c),
             other => {
                 for unit in other.encode_utf16(&mut [0; 2]) {
-                    // Writing to a text never fails.
-                    let _ = write!(out, "\\u{unit:04x}");
+                    let escaped = format!("\\u{unit:04x}");
+                    out.push_str(&escaped);
                 }
             }
         }

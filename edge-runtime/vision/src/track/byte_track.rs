@@ -35,14 +35,14 @@ const POOR_MATCH: f64 = 0.5;
 const UNCONFIRMED_MATCH: f64 = 0.7;
 const OUTPUT_MATCH: f64 = 0.5;
 /// Two tracks that overlap more than `1 -` this are the same object.
-const DUPLICATE_DISTANCE: f64 = 0.15;
+const DUPLICATE_DISTANCE: f64 = 0.05;
 /// Frame rate that `lost_track_buffer` refers to.
 const REFERENCE_FPS: f64 = 30.0;
 
 /// What can be set. The defaults are Roboflow's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ByteTrackConfig {
-    /// Score over which a box is matched in the first round; a new track needs 0.1 more.
+    /// Score from which on a box is matched in the first round; a new track needs 0.1 more.
     pub activation_threshold: f64,
     /// Frames for which a lost track can be found again, at 30 frames per second; scaled to `frame_rate`.
     pub lost_track_buffer: u32,
@@ -251,7 +251,7 @@ impl ByteTrack {
             let those = usable().filter(|(_, d)| is(d.confidence));
             replace(list, those.map(|(place, _)| place));
         };
-        of_score(&|score| score > threshold, good);
+        of_score(&|score| score >= threshold, good);
         of_score(&|score| score > LOWEST_SCORE && score < threshold, poor);
         let mut tracks = std::mem::take(&mut self.tracks);
         fate.clear();
@@ -339,7 +339,7 @@ impl ByteTrack {
             return Fate::FoundAgain;
         }
         track.streak = track.streak.saturating_add(1);
-        if track.streak == self.config.minimum_consecutive_frames {
+        if track.streak >= self.config.minimum_consecutive_frames {
             track.confirmed = true;
             if track.id.is_none() {
                 track.id = Some(self.new_id());
@@ -367,8 +367,8 @@ impl ByteTrack {
             self.tracks.push(Track {
                 filter: BoxFilter::new(&seen.bbox),
                 sight: Sight::Tracked,
-                confirmed: self.frame == 1,
-                streak: 0,
+                confirmed: at_once,
+                streak: 1,
                 first_frame: self.frame,
                 last_frame: self.frame,
                 last_s: self.clock_s,
@@ -559,7 +559,8 @@ mod tests {
             ..Default::default()
         });
         t.update(&boxes(&[]));
-        for _ in 0..3 {
+        // The sight that began it counts.
+        for _ in 0..2 {
             assert!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.9)]))).is_empty());
         }
         assert_eq!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.9)]))), [1]);

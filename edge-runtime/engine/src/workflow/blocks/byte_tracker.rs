@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::track::byte_track::{ByteTrack, ByteTrackConfig};
 
 use super::super::block::{Call, Instance, Setup};
@@ -113,6 +114,14 @@ struct Tracker {
     cache_size: usize,
 }
 
+/// Detections whose size goes with the boxes: of none it isn't known.
+fn sized(mut all: Arc<Detections>) -> Arc<Detections> {
+    if all.boxes.is_empty() && all.size != [0, 0] {
+        Arc::make_mut(&mut all).size = [0, 0];
+    }
+    all
+}
+
 impl Stateful for Tracker {
     type State = PerVideo<Video<ByteTrack>>;
 
@@ -140,10 +149,10 @@ impl Stateful for Tracker {
         video.tracker.update_into(detections, meta.source_s, out);
         if call.out.len() > 1 {
             let [fresh, known] = video.instances.told_apart(&tracked, call);
-            call.put(1, fresh);
-            call.put(2, known);
+            call.put(1, sized(fresh));
+            call.put(2, sized(known));
         }
-        call.put(0, tracked);
+        call.put(0, sized(tracked));
         Ok(())
     }
 }
