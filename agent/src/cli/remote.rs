@@ -3,7 +3,7 @@
 use serde_json::json;
 use watchkeeper_config::address::Address;
 use watchkeeper_contract::health::{Health, HealthState};
-use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::id::{DisplayName, PipelineId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 use watchkeeper_contract::source::{
     Blindness, Pace, RtspTransport, SourceSpec, SourceState, SourceStatus,
@@ -290,13 +290,18 @@ fn write_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
         .map_err(|e| Failure::new(Exit::Failed, format!("can't write {}: {e}", path.display())))
 }
 
+/// A name and, where there is one, what people call it.
+fn called(id: &str, name: Option<&DisplayName>) -> String {
+    name.map_or_else(|| id.to_owned(), |name| format!("{id} ({name})"))
+}
+
 pub(super) fn source_table(sources: &[SourceStatus], out: &Output) {
     let rows = sources.iter().map(|source| {
         let size = source
             .size
             .map_or_else(|| "–".to_owned(), |[w, h]| format!("{w}x{h}"));
         vec![
-            source.spec.id.to_string(),
+            called(source.spec.id.as_str(), source.spec.name.as_ref()),
             short(&source_state(&source.state)),
             local_time(source.since.unix_ms),
             size,
@@ -383,7 +388,7 @@ fn reasons<'a>(told: impl Iterator<Item = (&'a str, String, Option<&'a str>)>, o
 pub(super) fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
     let rows = pipelines.iter().map(|pipeline| {
         vec![
-            pipeline.spec.id.to_string(),
+            called(pipeline.spec.id.as_str(), pipeline.spec.name.as_ref()),
             short(&pipeline_state(&pipeline.state)),
             pipeline.spec.source.to_string(),
             pipeline.detector.clone().unwrap_or_else(|| "–".to_owned()),

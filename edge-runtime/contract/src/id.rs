@@ -269,10 +269,26 @@ mod tests {
 
     #[test]
     fn what_people_call_a_thing_is_one_line_with_something_to_say() {
-        for good in ["Loading dock", "Tor", "Büro 3", "入口", "a", &"x".repeat(60)] {
+        for good in [
+            "Loading dock",
+            "Tor",
+            "Büro 3",
+            "入口",
+            "a",
+            &"x".repeat(60),
+        ] {
             assert_eq!(DisplayName::new(good).expect("valid").as_str(), good);
         }
-        for bad in ["", " ", "--", " Dock", "Dock ", "a\nb", "a\u{7}b", &"x".repeat(61)] {
+        for bad in [
+            "",
+            " ",
+            "--",
+            " Dock",
+            "Dock ",
+            "a\nb",
+            "a\u{7}b",
+            &"x".repeat(61),
+        ] {
             assert!(DisplayName::new(bad).is_err(), "{bad:?}");
             assert!(serde_json::from_value::<DisplayName>(bad.into()).is_err());
         }
