@@ -7,7 +7,8 @@ use jiff::civil::Date;
 use jiff::{Timestamp, Zoned};
 use watchkeeper_contract::rule::{Schedule, Weekday};
 
-use crate::reader::Reader;
+use crate::reader::{Found, Reader};
+use crate::token::{Kind, number_word};
 
 const WEEK: [(Weekday, [&str; 3]); 7] = [
     (Weekday::Mon, ["monday", "mondays", "mon"]),
@@ -55,7 +56,159 @@ fn span(days: &[usize], from: f64, to: f64) -> Schedule {
 }
 
 /// The hours that a request names; empty where it names none. `assumed` takes what was not said.
+///
+/// Hours that are left out (`but not on weekends`) are turned round. Where that makes more than one span of other hours that were said, the words stay
+/// unused: who asks must not take them for understood.
 pub(crate) fn schedules(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
+    let Some(left_out) = left_out(r) else {
+        return said(r, assumed);
+    };
+    let mut told = Vec::new();
+    // What is left out, alone.
+    let mut out = r.clone();
+    out.mark(0..left_out.times);
+    out.mark(left_out.end..r.tokens.len());
+    let spans = said(&mut out, &mut told);
+    let mut rest = r.clone();
+    rest.mark(left_out.at..left_out.end);
+    let kept = said(&mut rest, &mut told);
+    let Some(turned) = without(&kept, &spans) else {
+        return kept_only(r, left_out, assumed);
+    };
+    for i in left_out.times..left_out.end {
+        if out.word(i).is_empty() {
+            r.mark(i..i + 1);
+        }
+    }
+    r.mark(left_out.at..left_out.times);
+    drop(said(r, &mut Vec::new()));
+    assumed.extend(told);
+    turned
+}
+
+/// Words that leave hours out: where they begin, where the hours do, and where their clause ends.
+struct LeftOut {
+    at: usize,
+    times: usize,
+    end: usize,
+}
+
+/// The hours that are left out in a request.
+fn left_out(r: &Reader) -> Option<LeftOut> {
+    (0..r.tokens.len()).find_map(|at| {
+        let (mut times, bare) = match (r.word(at), r.word(at + 1)) {
+            ("except" | "excluding" | "not" | "never", _) => (at + 1, false),
+            ("but", "not" | "never") | ("other", "than") | ("apart" | "aside", "from") => {
+                (at + 2, false)
+            }
+            ("but", _) => (at + 1, true),
+            _ => return None,
+        };
+        let begin = times;
+        while matches!(
+            r.word(times),
+            "for" | "on" | "at" | "in" | "during" | "the" | "every" | "by" | "any"
+        ) {
+            times += 1;
+        }
+        let hour = |i: usize| r.fits("<h>", i).is_some();
+        let is_time = match r.word(times) {
+            "between" | "from" | "before" | "after" => hour(times + 1),
+            "weekend" | "weekends" | "weekday" | "weekdays" | "workdays" | "night" | "nights"
+            | "nighttime" | "daytime" | "overnight" | "mornings" | "morning" | "afternoons"
+            | "afternoon" | "evenings" | "evening" | "daylight" | "day" => true,
+            "office" | "business" | "working" | "opening" | "work" => {
+                matches!(r.word(times + 1), "hours" | "days")
+            }
+            word => weekday(word).is_some() || r.fits("<t>", times).is_some(),
+        };
+        // `but on weekends` keeps them, `all days but monday` does not.
+        let fits = is_time && (!bare || (times == begin && weekday(r.word(times)).is_some()));
+        if !fits {
+            return None;
+        }
+        let ends = |i: &usize| {
+            matches!(
+                r.any_word(*i),
+                "," | "." | ";" | ":" | "!" | "?" | "when" | "if" | "tell" | "alert" | "warn"
+            ) && !weekday_list(r, *i)
+        };
+        let end = (times..r.tokens.len()).find(ends).unwrap_or(r.tokens.len());
+        // The preposition belongs to the hours.
+        let times = if times > begin && !matches!(r.word(times - 1), "every" | "any") {
+            begin
+        } else {
+            times
+        };
+        Some(LeftOut { at, times, end })
+    })
+}
+
+/// Whether a comma stands between two days.
+fn weekday_list(r: &Reader, at: usize) -> bool {
+    r.any_word(at) == "," && weekday(r.any_word(at + 1)).is_some()
+}
+
+/// Where what is left out can't be turned round, only the rest is read; the words that leave it out stay unused.
+fn kept_only(r: &mut Reader, left_out: LeftOut, assumed: &mut Vec<String>) -> Vec<Schedule> {
+    let mut rest = r.clone();
+    rest.mark(left_out.at..left_out.end);
+    let kept = said(&mut rest, assumed);
+    for i in (0..left_out.at).chain(left_out.end..r.tokens.len()) {
+        if rest.word(i).is_empty() {
+            r.mark(i..i + 1);
+        }
+    }
+    kept
+}
+
+/// The hours that stay when these are left out, where one span each can say it.
+fn without(kept: &[Schedule], out: &[Schedule]) -> Option<Vec<Schedule>> {
+    let all_day = |s: &Schedule| s.from == s.to;
+    let every: Vec<Weekday> = WEEK.iter().map(|(day, _)| *day).collect();
+    match (kept, out) {
+        // On some days never: on the others, at the hours that were said.
+        (kept, [days]) if all_day(days) && !days.days.is_empty() && kept.len() <= 1 => {
+            let (before, from, to) = match kept.first() {
+                Some(k) if !k.days.is_empty() => (k.days.clone(), k.from.clone(), k.to.clone()),
+                Some(k) => (every, k.from.clone(), k.to.clone()),
+                None => (every, "00:00".to_owned(), "00:00".to_owned()),
+            };
+            let rest = before.into_iter().filter(|d| !days.days.contains(d));
+            let days: Vec<Weekday> = rest.collect();
+            (!days.is_empty()).then(|| vec![Schedule { days, from, to }])
+        }
+        // At some hours never: at the others, on the days that were said.
+        (kept, [hours]) if !all_day(hours) && hours.days.is_empty() && kept.iter().all(all_day) => {
+            let days = kept.first().map(|k| k.days.clone()).unwrap_or_default();
+            Some(vec![Schedule {
+                days,
+                from: hours.to.clone(),
+                to: hours.from.clone(),
+            }])
+        }
+        // Not in working hours: outside of them.
+        ([], [hours]) if !all_day(hours) && hours.days.len() == 5 => {
+            let rest = every.into_iter().filter(|d| !hours.days.contains(d));
+            Some(vec![
+                Schedule {
+                    days: hours.days.clone(),
+                    from: hours.to.clone(),
+                    to: hours.from.clone(),
+                },
+                Schedule {
+                    days: rest.collect(),
+                    from: hours.from.clone(),
+                    to: hours.from.clone(),
+                },
+            ])
+        }
+        _ => None,
+    }
+}
+
+/// The hours that stand in a text, as if none were left out.
+fn said(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
     if r.take(&[
         "outside|out of? the? our? office|business|working|opening|work hours",
         "after hours|office-hours",
@@ -94,8 +247,13 @@ fn days(r: &mut Reader) -> Vec<usize> {
     if r.take_all(&["on|at|during? the? weekends|weekend"]) {
         days.extend(5..7);
     }
-    r.take_all(&["every|each day", "daily", "24/7"]);
-    let mut except = Vec::new();
+    r.take_all(&[
+        "on|at? every|each|any|all day|days",
+        "daily",
+        "24 / 7",
+        "round|around the clock",
+        "day and night",
+    ]);
     let mut at = 0;
     while at < r.tokens.len() {
         let Some(first) = weekday(r.word(at)) else {
@@ -103,9 +261,7 @@ fn days(r: &mut Reader) -> Vec<usize> {
             continue;
         };
         let before = at.saturating_sub(1);
-        let not = (at.saturating_sub(3)..at)
-            .any(|i| matches!(r.any_word(i), "except" | "excluding" | "not"));
-        let list = if not { &mut except } else { &mut days };
+        let list = &mut days;
         let until = matches!(
             r.word(at + 1),
             "to" | "through" | "until" | "till" | "-" | "–"
@@ -125,50 +281,57 @@ fn days(r: &mut Reader) -> Vec<usize> {
                 at += 1;
             }
         }
-        if matches!(
-            r.word(before),
-            "on" | "every" | "from" | "except" | "and" | "excluding" | ","
-        ) {
+        if matches!(r.word(before), "on" | "every" | "from" | "and" | ",") {
             r.mark(before..before + 1);
         }
-    }
-    if !except.is_empty() {
-        let all = if days.is_empty() {
-            (0..7).collect()
-        } else {
-            days
-        };
-        return all.into_iter().filter(|d| !except.contains(d)).collect();
     }
     days
 }
 
+/// Parts of the day: how they are said, their name, and from when to when they are.
+type Part = (&'static [&'static str], &'static str, f64, f64);
+const PARTS: [Part; 5] = [
+    (
+        &[
+            "at|by|during? the? night|nights|nighttime",
+            "overnight",
+            "after dark",
+            "when it's dark",
+        ],
+        "Night",
+        1320.0,
+        360.0,
+    ),
+    (
+        &["during|by|in the? day|daytime|daylight"],
+        "Day",
+        360.0,
+        1320.0,
+    ),
+    (&["in the? mornings|morning"], "Morning", 360.0, 720.0),
+    (
+        &["in the? afternoons|afternoon"],
+        "Afternoon",
+        720.0,
+        1080.0,
+    ),
+    (&["in the? evenings|evening"], "Evening", 1080.0, 1320.0),
+];
+
 fn hours(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64)> {
-    const SPANS: [&str; 7] = [
-        "between <t> and|- <h>",
-        "from? <t> to|until|till|-|– <t>",
-        "from|between <h> to|until|till|-|–|and <t>",
-        "from <t> to|until|till|-|– <h>",
-        "between <h> and <h> o'clock|hours|h",
-        "from <h> to|until|till|-|– <h> o'clock|hours|h",
-        "from <h> until|till <h>",
-    ];
-    if let Some(found) = r.take(&SPANS) {
-        return Some((found.value(0), found.value(1)));
-    }
-    // Two bare numbers are hours only where they can't be a number of things or a place.
-    for pattern in ["between <h> and <h>", "from <h> to <h>"] {
-        if let Some(found) = r.find(&[pattern]) {
-            let next = r.any_word(found.at.end);
-            if matches!(
-                next,
-                "" | "." | "," | ";" | "!" | "?" | "on" | "at" | "every" | "if" | "when"
-            ) && next != ","
-            {
-                r.mark(found.at.clone());
-                return Some((found.value(0), found.value(1)));
+    let hours = bare_or_marked(r, assumed);
+    if let Some((from, to)) = hours {
+        // `at night from 22:00 to 6:00` says it twice.
+        for (patterns, _, begin, end) in &PARTS {
+            let inside = |m: f64| match begin < end {
+                true => (*begin..*end).contains(&m),
+                false => m >= *begin || m < *end,
+            };
+            if inside(from) || (from > to && begin > end) {
+                r.take_all(patterns);
             }
         }
+        return Some((from, to));
     }
     let after = r.take(&["after <t>", "from <t> on|onwards", "past <t>"]);
     let before = r.take(&["before <t>", "until|till <t>"]);
@@ -186,33 +349,6 @@ fn hours(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64)> {
         }
         (None, None) => {}
     }
-    const PARTS: [(&[&str], &str, f64, f64); 5] = [
-        (
-            &[
-                "at|by|during? the? night|nights|nighttime",
-                "overnight",
-                "after dark",
-                "when it's dark",
-            ],
-            "Night",
-            1320.0,
-            360.0,
-        ),
-        (
-            &["during|by|in the? day|daytime|daylight"],
-            "Day",
-            360.0,
-            1320.0,
-        ),
-        (&["in the? mornings|morning"], "Morning", 360.0, 720.0),
-        (
-            &["in the? afternoons|afternoon"],
-            "Afternoon",
-            720.0,
-            1080.0,
-        ),
-        (&["in the? evenings|evening"], "Evening", 1080.0, 1320.0),
-    ];
     PARTS.iter().find_map(|(patterns, name, from, to)| {
         r.take(patterns)?;
         assumed.push(format!(
@@ -222,6 +358,52 @@ fn hours(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64)> {
         ));
         Some((*from, *to))
     })
+}
+
+/// From when to when, where both ends were said.
+fn bare_or_marked(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64)> {
+    const SPANS: [&str; 8] = [
+        "( <h> -|–|to|until <h> )",
+        "between <t> and|- <h>",
+        "from? <t> to|until|till|-|– <t>",
+        "from|between <h> to|until|till|-|–|and <t>",
+        "from <t> to|until|till|-|– <h>",
+        "between <h> and <h> o'clock|hours|h",
+        "from <h> to|until|till|-|– <h> o'clock|hours|h",
+        "from <h> until|till <h>",
+    ];
+    if let Some(found) = r.take(&SPANS) {
+        return Some(ends(r, &found, assumed));
+    }
+    // Two bare numbers are hours only where they can't be a number of things or a place.
+    for pattern in ["between <h> and <h>", "from <h> to <h>"] {
+        if let Some(found) = r.find(&[pattern]) {
+            let next = r.any_word(found.at.end);
+            if matches!(
+                next,
+                "" | "." | "," | ";" | "!" | "?" | "on" | "at" | "every" | "if" | "when"
+            ) && next != ","
+            {
+                r.mark(found.at.clone());
+                return Some(ends(r, &found, assumed));
+            }
+        }
+    }
+    None
+}
+
+/// The two ends that were said. `from 9 to 5` ends in the afternoon: nobody means the night by it.
+fn ends(r: &Reader, found: &Found, assumed: &mut Vec<String>) -> (f64, f64) {
+    let (from, to) = (found.value(0), found.value(1));
+    let last = found.at.end.checked_sub(1).and_then(|i| r.tokens.get(i));
+    let bare =
+        last.is_some_and(|t| matches!(t.kind, Kind::Number(_)) || number_word(&t.text).is_some());
+    if bare && to < from && (300.0..=720.0).contains(&from) {
+        let later = to + 720.0;
+        assumed.push(format!("The end is taken as {}.", clock(later)));
+        return (from, later);
+    }
+    (from, to)
 }
 
 fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {

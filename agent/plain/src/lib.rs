@@ -34,6 +34,7 @@ mod token;
 mod tongue;
 mod understand;
 pub mod watch;
+mod weighty;
 
 pub use answer::{Answer, Change, Missing, Proposal, Question};
 pub use data::DataError;

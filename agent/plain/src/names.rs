@@ -306,22 +306,71 @@ fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> O
         if own.is_empty() && !anything {
             continue;
         }
+        // A zebra crossing is a place.
+        if text == "zebra" && reader.any_word(at + len) == "crossing" {
+            continue;
+        }
         return Some(Mention {
             at: at..at + len,
             said: reader.written(at..at + len),
             labels: if anything { Vec::new() } else { own },
-            stand: stand(reader, at),
+            stand: stand(reader, at..at + len),
         });
     }
     None
 }
 
-fn stand(reader: &Reader, at: usize) -> Stand {
+/// What is said behind a class that is left out, and before it.
+const NO_MATTER: [&str; 4] = [
+    "don't|doesn't|dont|aren't|isn't interest|interesting|matter|count|concern|bother|relevant me|us?",
+    "do|does|are|is|should|shall not interest|interesting|matter|count|concern|bother|relevant me|us?",
+    "can|may be ignored",
+    "are|is irrelevant|uninteresting",
+];
+const NO_CARE: [&str; 4] = [
+    "i|we? don't|dont care|bother about",
+    "i|we? do not care|bother about",
+    "i'm|we're not interested in",
+    "i|we? am|are? not interested in",
+];
+
+/// The words that say, around a class, that it is left out.
+fn no_matter(reader: &Reader, at: &Range<usize>) -> Option<Range<usize>> {
+    let behind = NO_MATTER.iter().find_map(|p| reader.fits(p, at.end));
+    let before = || {
+        let ends = |from: usize| {
+            let found = NO_CARE.iter().find_map(|p| reader.fits(p, from))?;
+            (found.at.end == at.start).then_some(found)
+        };
+        (at.start.saturating_sub(6)..at.start).find_map(ends)
+    };
+    behind.or_else(before).map(|found| found.at)
+}
+
+fn stand(reader: &Reader, class: Range<usize>) -> Stand {
+    if no_matter(reader, &class).is_some() {
+        return Stand::Excluded;
+    }
+    let at = class.start;
     for back in 1..=3 {
         let Some(i) = at.checked_sub(back) else {
             break;
         };
         match reader.any_word(i) {
+            // `a dog, but no person`
+            "no" if i
+                .checked_sub(1)
+                .is_some_and(|b| reader.any_word(b) == "but") =>
+            {
+                return Stand::Excluded;
+            }
+            "but" => return Stand::Excluded,
+            "than" | "from"
+                if i.checked_sub(1)
+                    .is_some_and(|b| matches!(reader.any_word(b), "other" | "apart" | "aside")) =>
+            {
+                return Stand::Excluded;
+            }
             "no" => return Stand::None,
             "without" | "missing" | "lacking" | "lacks" => return Stand::Missing,
             "except" | "excluding" | "ignore" | "ignoring" | "not" | "besides" => {
@@ -332,6 +381,13 @@ fn stand(reader: &Reader, at: usize) -> Stand {
         }
     }
     Stand::Wanted
+}
+
+/// Whether a class is named here, be it behind one word that describes it: `three white cars`.
+pub(crate) fn class_begins(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> bool {
+    let described = reader.tokens.get(at).is_some_and(|t| t.is_word());
+    mention_at(reader, at, scene, lexicon).is_some()
+        || (described && mention_at(reader, at + 1, scene, lexicon).is_some())
 }
 
 /// Whether a class is named anywhere.
@@ -359,27 +415,42 @@ pub(crate) fn classes(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> 
             && (left_out.stand, mention.stand) == (Stand::Excluded, Stand::Wanted)
         {
             let mut between = left_out.at.end..mention.at.start;
-            if between.all(|i| matches!(reader.any_word(i), "and" | "or" | "the" | "any")) {
+            if between.all(|i| matches!(reader.any_word(i), "and" | "or" | "," | "the" | "any")) {
                 mention.stand = Stand::Excluded;
             }
         }
     }
     for mention in &found {
         let start = mention.at.start;
+        if let Some(words) = no_matter(reader, &mention.at) {
+            reader.mark(words);
+        }
         reader.mark(mention.at.clone());
+        if mention.stand == Stand::Excluded {
+            for i in start.saturating_sub(4)..start {
+                if matches!(
+                    reader.word(i),
+                    "not" | "but" | "no" | "other" | "than" | "apart" | "aside"
+                ) {
+                    reader.mark(i..i + 1);
+                }
+            }
+        }
         for i in start.saturating_sub(3)..start {
-            if matches!(
-                reader.word(i),
-                "no" | "without"
-                    | "missing"
-                    | "lacking"
-                    | "lacks"
-                    | "except"
-                    | "excluding"
-                    | "ignore"
-                    | "ignoring"
-                    | "besides"
-            ) {
+            if mention.stand != Stand::Wanted
+                && matches!(
+                    reader.word(i),
+                    "no" | "without"
+                        | "missing"
+                        | "lacking"
+                        | "lacks"
+                        | "except"
+                        | "excluding"
+                        | "ignore"
+                        | "ignoring"
+                        | "besides"
+                )
+            {
                 reader.mark(i..i + 1);
             }
         }
@@ -400,7 +471,12 @@ pub(crate) fn nearest_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> 
         class.iter().any(|l| labels.contains(&l.as_str()))
     };
     let words = lexicon.class_words().filter(known);
-    nearest(written, labels.iter().copied().chain(words)).map(str::to_owned)
+    // A name that the word only begins with is another word: a forklift is no slip of a fork.
+    let slips = labels.iter().copied().chain(words).filter(|name| {
+        let rest = written.strip_prefix(&name.to_lowercase());
+        rest.is_none_or(|rest| rest.chars().count() < 3)
+    });
+    nearest(written, slips).map(str::to_owned)
 }
 
 /// Names of cameras for a question.

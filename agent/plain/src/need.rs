@@ -11,6 +11,8 @@ pub(crate) struct Need {
     pub(crate) about: Missing,
     pub(crate) text: String,
     pub(crate) choices: Vec<String>,
+    /// Words that were not understood and change what is meant; with any, there is no request to ask about.
+    pub(crate) not_read: Vec<String>,
 }
 
 impl Need {
@@ -19,6 +21,15 @@ impl Need {
             about,
             text: text.into(),
             choices: Vec::new(),
+            not_read: Vec::new(),
+        }
+    }
+
+    /// For a request that can't be understood in part: what was not read would make it another one.
+    pub(crate) fn not_read(text: impl Into<String>, words: Vec<String>) -> Self {
+        Self {
+            not_read: words,
+            ..Self::new(Missing::Meaning, text)
         }
     }
 

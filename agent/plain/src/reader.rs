@@ -206,6 +206,10 @@ impl Reader {
             },
             _ => self.number(at)?,
         };
+        // A second opinion is no time.
+        if self.word(end) == "second" && self.any_word(end + 1) == "opinion" {
+            return None;
+        }
         let seconds = unit(self.word(end))?;
         Some((count * seconds, end + 1))
     }
@@ -232,9 +236,29 @@ impl Reader {
             "pm" => Some((minutes, end + 1)),
             "o'clock" | "uhr" => Some((minutes, end + 1)),
             "h" if self.word(end + 1) != "and" => Some((minutes, end + 1)),
-            _ if whole => Some((minutes, end)),
-            _ => None,
+            _ => match self.part_of_day(minutes, end) {
+                Some(found) => Some(found),
+                None => whole.then_some((minutes, end)),
+            },
         }
+    }
+
+    /// `in the evening` and `at night` behind an hour that is written as on a clock face.
+    fn part_of_day(&self, minutes: f64, at: usize) -> Option<(f64, usize)> {
+        let (part, end) = match (self.word(at), self.word(at + 1)) {
+            ("in", "the") => (self.word(at + 2), at + 3),
+            ("in", part) => (part, at + 2),
+            ("at", "night") => ("night", at + 2),
+            _ => return None,
+        };
+        let later = minutes < 720.0
+            && match part {
+                "morning" => false,
+                "afternoon" | "evening" => true,
+                "night" => minutes >= 360.0,
+                _ => return None,
+            };
+        Some((minutes + if later { 720.0 } else { 0.0 }, end))
     }
 
     fn bare_hour(&self, at: usize) -> Option<(f64, usize)> {

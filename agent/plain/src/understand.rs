@@ -116,6 +116,7 @@ impl Plain {
         Ok(
             match intent.and_then(|intent| propose(intent, scene, notes)) {
                 Ok(proposal) => Answer::Propose(Box::new(proposal)),
+                Err(need) if !need.not_read.is_empty() => unknown(need.not_read, need.text),
                 Err(need) => ask(need),
             },
         )

@@ -12,6 +12,13 @@ use crate::reader::Reader;
 
 /// Whether a verb of watching and one of counting stood there; all of them are used.
 pub(super) fn verbs(r: &mut Reader, lexicon: &Lexicon) -> (bool, bool) {
+    // `at the counter` is a place.
+    let places: Vec<usize> = (1..r.tokens.len())
+        .filter(|i| {
+            r.word(*i) == "counter" && matches!(r.any_word(*i - 1), "the" | "our" | "my" | "at")
+        })
+        .collect();
+    set(r, &places, true);
     let mut take = |verbs: &[String]| {
         let mut any = false;
         for verb in verbs {
@@ -21,7 +28,17 @@ pub(super) fn verbs(r: &mut Reader, lexicon: &Lexicon) -> (bool, bool) {
     };
     let counted = take(&lexicon.verbs.count);
     let told = take(&lexicon.verbs.watch);
+    set(r, &places, false);
     (told, counted)
+}
+
+/// Hides words from the phrases, or shows them again.
+fn set(r: &mut Reader, places: &[usize], used: bool) {
+    for i in places {
+        if let Some(word) = r.used.get_mut(*i) {
+            *word = used;
+        }
+    }
 }
 
 /// What is wanted of an event.
@@ -142,17 +159,39 @@ pub(super) struct Acts {
     pub(super) stays: bool,
     pub(super) empty: bool,
     pub(super) occupied: bool,
+    /// It goes both ways: `in and out`.
+    pub(super) both_ways: bool,
+    /// Only people do that.
+    pub(super) people: bool,
+    /// Only what drives does that.
+    pub(super) parks: bool,
 }
+
+/// Words before `crossing` that make a place of it.
+pub(crate) const CROSSINGS: [&str; 5] = ["zebra", "pedestrian", "level", "railway", "rail"];
 
 /// Takes the words for what happens.
 pub(super) fn acts(r: &mut Reader) -> Acts {
     const GO: &str = "comes|come|coming|came|goes|go|going|walks|walk|walking|gets|get|drives|drive|driving|steps|step|runs|run|running|moves|move|climbs|climb|breaks|break|passes|rides";
     let go = |ends: &str| format!("{GO} {ends}");
+    // A zebra crossing is a place.
+    let places: Vec<usize> = (1..r.tokens.len())
+        .filter(|i| r.word(*i) == "crossing" && CROSSINGS.contains(&r.any_word(*i - 1)))
+        .collect();
+    set(r, &places, true);
+    let both_ways = r.take_all(&[
+        &go("in|into and|or out"),
+        &go("out and|or in"),
+        "in and|or out",
+        "come|comes|coming and|or go|goes|going",
+        "enter|enters|entering and|or leave|leaves|leaving|exit|exits through|over|by",
+    ]);
     let crosses = r.take_all(&[
         "cross|crosses|crossing|crossed|crossings over|through?",
         "passes|pass|passing over|through|across",
         &go("across|over|through"),
     ]) | r.take_all(&["the|a|my? line|tripwire"]);
+    set(r, &places, false);
     let leaves = r.take_all(&[
         "leave|leaves|leaving|exit|exits|exiting|depart|departs|departing",
         &go("out|away of?"),
@@ -161,10 +200,15 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
         "enter|enters|entering|entered|arrive|arrives|arriving|intrudes|trespasses",
         &go("in|into|inside|onto"),
     ]);
+    let people = r
+        .find(&["loiter|loiters|loitering|queue|queues|queueing|queuing|lingers|lingering"])
+        .is_some();
+    let parks = r.find(&["park|parks|parked"]).is_some();
     let stays = r.take_all(&[
+        "blocked|blocks|blocking|obstructed|obstructs by?",
         "wait|waits|waiting|stay|stays|staying|stand|stands|standing|linger|lingers|lingering around?",
         "loiter|loiters|loitering|remain|remains|remaining|hangs|hang|hanging around|about?",
-        "park|parks|parked|sit|sits|sitting|dwell|dwells|spend|spends|stop|stops|stopped|lies|lying|queues|queue|queueing",
+        "park|parks|parked|sit|sits|sitting|dwell|dwells|spend|spends|stop|stops|stopped|lies|lying|queues|queue|queueing|queuing of?",
     ]);
     let empty =
         r.take_all(&["becomes|is|gets? free|empty|vacant|unoccupied|unattended|unmanned|deserted"]);
@@ -174,7 +218,10 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
         "see|sees|seen|spotted|spot|present|visible|detected|moves|move|moving|seeing|happens",
     ]);
     Acts {
-        crosses,
+        both_ways,
+        people,
+        parks,
+        crosses: crosses || both_ways,
         enters,
         leaves,
         stays,

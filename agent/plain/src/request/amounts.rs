@@ -5,18 +5,21 @@
 use watchkeeper_contract::rule::CountBound;
 
 use crate::answer::Missing;
+use crate::lexicon::Lexicon;
+use crate::names;
 use crate::need::{Need, Notes};
-use crate::reader::Reader;
+use crate::reader::{Found, Reader};
+use crate::scene::{Scene, quoted};
 
 /// Durations by what they are for.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
-    pub(super) cooldown_s: f64,
     pub(super) hold_s: Option<f64>,
     pub(super) stop_after_s: Option<f64>,
 }
 
-pub(super) fn spans(r: &mut Reader, notes: &mut Notes) -> Spans {
+/// Seconds of quiet after an event; 0 where none were said.
+pub(super) fn cooldown(r: &mut Reader) -> f64 {
     const COOLDOWN: [&str; 10] = [
         "at|no|not|max|maximum? most|more? than? once|one|1 alert|message|event|notification|warning? every|each|per|in|an|a <u>",
         "no|not more often|frequently than? once? every|each|per <u>",
@@ -29,10 +32,11 @@ pub(super) fn spans(r: &mut Reader, notes: &mut Notes) -> Spans {
         "not|don't|no? again for|within|before <d>",
         "once an|a? <u>",
     ];
+    r.take(&COOLDOWN).map_or(0.0, |found| found.value(0))
+}
+
+pub(super) fn spans(r: &mut Reader, notes: &mut Notes) -> Spans {
     let mut spans = Spans::default();
-    if let Some(found) = r.take(&COOLDOWN) {
-        spans.cooldown_s = found.value(0);
-    }
     // `every day` is about days, not about how often something is sent.
     let often = r.find(&["every|each|per <u>"]);
     if let Some(found) = often.filter(|found| found.value(0) < 86_400.0) {
@@ -92,15 +96,112 @@ pub(crate) fn confidence(r: &mut Reader, notes: &mut Notes) -> Result<Option<f64
     Ok(Some(value))
 }
 
+/// What a number in front of it is: no number of objects.
+const MEASURES: [&str; 52] = [
+    "am",
+    "pm",
+    "o'clock",
+    "uhr",
+    "-",
+    "–",
+    "/",
+    ".",
+    ":",
+    "%",
+    "percent",
+    "km",
+    "kmh",
+    "kph",
+    "mph",
+    "m",
+    "metre",
+    "metres",
+    "meter",
+    "meters",
+    "cm",
+    "feet",
+    "foot",
+    "fps",
+    "degrees",
+    "times",
+    "th",
+    "st",
+    "nd",
+    "rd",
+    "px",
+    "pixel",
+    "pixels",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+    "s",
+    "sec",
+    "seconds",
+    "min",
+    "minutes",
+    "h",
+    "hours",
+];
+
+/// Whether the number that ends before `end` can be one of objects.
+fn counts_objects(r: &Reader, found: &Found) -> bool {
+    let next = r.any_word(found.at.end);
+    let part_of_another = found
+        .at
+        .start
+        .checked_sub(1)
+        .is_some_and(|before| matches!(r.any_word(before), "-" | "–" | "/"));
+    // A sentence may end with a number.
+    let ends = next == "." || next == ":";
+    !part_of_another && (ends || !MEASURES.contains(&next))
+}
+
 /// How many of them there have to be. `None`: nothing was said about that.
-pub(super) fn bound(r: &mut Reader) -> Result<Option<CountBound>, Need> {
+///
+/// A number that nothing stands with is one of objects only directly before what is counted: any other is a time, a date or a measure.
+pub(super) fn bound(
+    r: &mut Reader,
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Result<Option<CountBound>, Need> {
+    if let Some(found) = r.find(&["up to <n>"])
+        && counts_objects(r, &found)
+    {
+        let written = r.written(found.at);
+        return Err(Need::new(
+            Missing::Number,
+            format!(
+                "\"{written}\" is so when nobody is there too, which would be told for ever. How many shall it be? Say for example \"at least 1\" or \"more than 3\"."
+            ),
+        ));
+    }
+    if let Some(found) = r.find(&["only|just|exactly|precisely <n>", "a single"])
+        && names::class_begins(r, found.at.end, scene, lexicon)
+    {
+        let written = r.written(found.at.start..found.at.end + 1);
+        return Err(Need::new(
+            Missing::Number,
+            format!(
+                "I can tell more than a number or fewer, not {} and no other number. How many shall it be? Say the request again with \"at least 2\" or \"fewer than 2\".",
+                quoted(&written)
+            ),
+        ));
+    }
     const BOUNDS: [(&[&str], i64, bool); 6] = [
         (
             &[
                 "no more than <n>",
                 "not more than <n>",
                 "at most <n>",
-                "up to <n>",
                 "maximum of? <n>",
             ],
             1,
@@ -135,10 +236,10 @@ pub(super) fn bound(r: &mut Reader) -> Result<Option<CountBound>, Need> {
             true,
         ),
         (&["fewer|less than"], 0, false),
-        (&["there are <n>", "<n>"], -1, true),
+        (&["<n>"], -1, true),
     ];
     for (patterns, shift, over) in BOUNDS {
-        let Some(found) = r.find(patterns) else {
+        let Some(found) = number_of_objects(r, patterns, scene, lexicon) else {
             continue;
         };
         if found.held.is_empty() {
@@ -149,12 +250,6 @@ pub(super) fn bound(r: &mut Reader) -> Result<Option<CountBound>, Need> {
         }
         let number = found.value(0);
         let written = r.written(found.at.clone());
-        // `one` is a pronoun too.
-        if patterns.contains(&"<n>")
-            && (written.eq_ignore_ascii_case("one") || number.fract() != 0.0)
-        {
-            return Ok(None);
-        }
         r.mark(found.at);
         let wrong = || {
             Need::new(
@@ -179,4 +274,29 @@ pub(super) fn bound(r: &mut Reader) -> Result<Option<CountBound>, Need> {
         }));
     }
     Ok(None)
+}
+
+/// The first place that fits a pattern of a bound and holds a number of objects.
+fn number_of_objects(
+    r: &Reader,
+    patterns: &[&str],
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Option<Found> {
+    patterns.iter().find_map(|pattern| {
+        (0..r.tokens.len()).find_map(|at| {
+            let found = r.fits(pattern, at)?;
+            let fits = match *pattern {
+                // `one` is a pronoun too.
+                "<n>" => {
+                    names::class_begins(r, found.at.end, scene, lexicon)
+                        && !r.word(found.at.start).eq("one")
+                        && found.value(0).fract() == 0.0
+                        && counts_objects(r, &found)
+                }
+                _ => found.held.is_empty() || counts_objects(r, &found),
+            };
+            fits.then_some(found)
+        })
+    })
 }

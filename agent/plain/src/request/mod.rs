@@ -10,10 +10,11 @@ mod acts;
 mod amounts;
 mod channels;
 mod objects;
+mod relation;
 mod spot;
 
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::rule::{CountBound, Severity};
+use watchkeeper_contract::rule::{CountBound, CrossDirection, Severity};
 
 pub(crate) use amounts::{confidence, seconds};
 pub(crate) use spot::slug;
@@ -22,13 +23,14 @@ use crate::answer::Missing;
 use crate::hours;
 use crate::intent::{WatchFor, What};
 use crate::lexicon::Lexicon;
-use crate::names::{self, Cameras};
+use crate::names::{self, Cameras, Mention};
 use crate::need::{Need, Notes};
 use crate::place::{self, Said, Way};
 use crate::reader::{Reader, left_over};
 use crate::scene::{Scene, Shape, quoted};
+use crate::weighty;
 use acts::{acts, verbs, wishes};
-use amounts::{bound, spans};
+use amounts::{bound, cooldown, spans};
 use channels::channels;
 use objects::objects;
 use spot::{
@@ -65,12 +67,27 @@ pub(crate) fn watch(
     };
     let wished = wishes(&mut r, notes)?;
     let (notify, is_sent) = channels(&mut r, scene, notes);
+    // `at most one alert every hour`: the verb of it asks for nothing more.
+    let cooldown_s = cooldown(&mut r);
     let (told, counted) = verbs(&mut r, lexicon);
-    let told = told || wished.any || is_sent;
+    // It was asked to watch, whoever took the verb.
+    let told = told || wished.any || is_sent || !counted;
     let cameras = cameras_of(&mut r, scene, lexicon, before, notes)?;
+    beside_used(
+        &mut r,
+        &[
+            "near", "beside", "behind", "outside", "inside", "within", "around",
+        ],
+    );
     let known: Vec<_> = cameras.iter().filter_map(|id| scene.camera(id)).collect();
     let named = names::known_place(&mut r, &known).map(|(_, place)| place.clone());
-    let way = place::way(&mut r);
+    beside_used(&mut r, &["inside", "within"]);
+    if beside_used(&mut r, &["near", "beside", "around"]) {
+        notes
+            .assumed
+            .push("Near a place is taken as in it.".to_owned());
+    }
+    let mut way = place::way(&mut r);
     let spans = spans(&mut r, notes);
     let confidence = confidence(&mut r, notes)?;
     let schedules = hours::schedules(&mut r, &mut notes.assumed);
@@ -82,9 +99,11 @@ pub(crate) fn watch(
         }),
         None => geometry(&mut r, &known, notes)?,
     };
-    let bound = bound(&mut r)?;
+    let bound = bound(&mut r, scene, lexicon)?;
     let mentions = names::classes(&mut r, scene, lexicon);
+    relation::refuse(&r, &mentions)?;
     let acts = acts(&mut r);
+    cannot_be_seen(&r, &mentions, notes)?;
     let unknown_place = unknown_place(&r, &heading, lexicon);
     let (model, objects, none) = objects(
         &mut r,
@@ -93,7 +112,7 @@ pub(crate) fn watch(
         scene,
         lexicon,
         notes,
-        acts.empty || acts.occupied,
+        &acts,
     )?;
     if let Some(written) = &unknown_place {
         match &mut place {
@@ -103,6 +122,13 @@ pub(crate) fn watch(
         }
         mark_words(&mut r, written);
     }
+    if bound.is_some() && (acts.crosses || acts.enters || acts.leaves) {
+        return Err(Need::new(
+            Missing::Meaning,
+            "I can tell each one that comes, goes or crosses, and when more or fewer than a number are there at once; I do not add up how many came. \
+             Say for example \"when there are more than 3 people\".",
+        ));
+    }
     let empty = acts.empty || none;
     let bound = match (bound, empty, acts.occupied) {
         (Some(bound), ..) => Some(bound),
@@ -111,6 +137,20 @@ pub(crate) fn watch(
         (None, false, false) => None,
     };
     let is_line = matches!(&place, Some(p) if matches!(p.shape, Shape::Line(..)));
+    if (acts.crosses || is_line) && way.is_none() {
+        way = match (acts.enters, acts.leaves) {
+            _ if acts.both_ways => Some(Way::Any),
+            (true, false) => Some(Way::In),
+            (false, true) => Some(Way::Out),
+            _ => None,
+        };
+    }
+    if bound.is_some() && acts.parks {
+        notes.not_possible.push(
+            "A number does not tell whether they are parked or drive: all that are there count."
+                .to_owned(),
+        );
+    }
     let mut conditions = Vec::new();
     if acts.crosses || is_line {
         let Some(line) = place.as_ref().and_then(|p| match p.shape {
@@ -123,8 +163,17 @@ pub(crate) fn watch(
             ));
         };
         let direction = direction(way, line, notes)?;
-        if told || !counted {
+        if told {
             conditions.push(What::Crosses(direction));
+        } else if direction != CrossDirection::Any {
+            notes.assumed.push(format!(
+                "A line counts both directions, each by itself: the one that was said is count_{}.",
+                if direction == CrossDirection::In {
+                    "in"
+                } else {
+                    "out"
+                }
+            ));
         }
     } else if let Some(bound) = bound {
         let for_s = match (spans.hold_s, bound) {
@@ -182,10 +231,14 @@ pub(crate) fn watch(
         && !is_line
         && way != Way::Any
     {
-        notes
-            .not_understood
-            .push("the direction: there is no line".to_owned());
+        return Err(Need::new(
+            Missing::Line,
+            format!(
+                "Which way something moves is told by a line that it crosses. Where is the line? {LINE_REMEDY}"
+            ),
+        ));
     }
+    weighty::refuse(&r)?;
     notes.not_understood.extend(left_over(&r, lexicon));
     let place = place.map(|said| named_place(said, is_line));
     let watch = |camera: SourceId| WatchFor {
@@ -197,13 +250,45 @@ pub(crate) fn watch(
         counts: counted,
         confidence,
         schedules: schedules.clone(),
-        cooldown_s: spans.cooldown_s,
+        cooldown_s,
         severity,
         notify: notify.clone(),
         clip: wished.clip,
         stop_after_s: spans.stop_after_s,
     };
     Ok(cameras.into_iter().map(watch).collect())
+}
+
+/// Marks these words where they stand before words that are used already, and says whether there was one.
+fn beside_used(r: &mut Reader, words: &[&str]) -> bool {
+    let stands = |i: usize| {
+        let next = i + 1 + usize::from(matches!(r.word(i + 1), "the" | "my" | "our"));
+        words.contains(&r.word(i)) && r.word(next).is_empty() && !r.any_word(next).is_empty()
+    };
+    let found: Vec<usize> = (0..r.tokens.len()).filter(|i| stands(*i)).collect();
+    for i in &found {
+        r.mark(*i..*i + 1);
+    }
+    !found.is_empty()
+}
+
+/// Says of what is opened and closed that it can't be seen; without anything else to watch for there is nothing left of the request.
+fn cannot_be_seen(r: &Reader, mentions: &[Mention], notes: &mut Notes) -> Result<(), Need> {
+    let Some(found) = r.find(&[
+        "opens|opened|opening|open|closes|closed|closing|shuts|locks|locked|unlocks|unlocked",
+    ]) else {
+        return Ok(());
+    };
+    let written = r.written(found.at);
+    let text = format!(
+        "No model here sees that something is opened or closed ({}): only what is in the picture, where, and for how long.",
+        quoted(&written)
+    );
+    if mentions.is_empty() {
+        return Err(Need::not_read(text, vec![written]));
+    }
+    notes.not_possible.push(text);
+    Ok(())
 }
 
 /// The cameras that are meant: those that are named, the one of a place that is named, the one of the request before, or the only one.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: every class is one that the model knows; a word that may be a class and that no model knows is asked about, never left out.
 
+use super::acts::Acts;
 use crate::answer::Missing;
 use crate::intent::Objects;
 use crate::lexicon::{Lexicon, folded};
@@ -18,7 +19,7 @@ pub(super) fn objects(
     scene: &Scene,
     lexicon: &Lexicon,
     notes: &mut Notes,
-    occupancy: bool,
+    acts: &Acts,
 ) -> Result<(String, Objects, bool), Need> {
     let Some(first) = scene.models.first() else {
         return Err(Need::new(
@@ -48,7 +49,14 @@ pub(super) fn objects(
     }
     if wanted.is_empty() && excluded.is_empty() {
         let usual = (0..r.tokens.len()).find_map(|i| lexicon.occupants(r.any_word(i)));
-        if let (Some(labels), true) = (usual, occupancy) {
+        let person = ["person".to_owned()];
+        // Who loiters and who queues is a person.
+        let usual = if acts.people {
+            Some(&person[..])
+        } else {
+            usual
+        };
+        if let (Some(labels), true) = (usual, acts.empty || acts.occupied || acts.people) {
             let known = |m: &&Model| labels.iter().any(|l| m.labels.contains(l));
             let model = scene.models.iter().find(known).unwrap_or(first);
             let labels: Vec<String> = labels
@@ -58,7 +66,7 @@ pub(super) fn objects(
                 .collect();
             let said = labels.join(", ");
             notes.assumed.push(format!(
-                "What takes the place was not said: {}.",
+                "Who or what was not said: {}.",
                 if said.is_empty() { "anything" } else { &said }
             ));
             return Ok((model.name.clone(), Objects { labels, said }, none));
@@ -165,9 +173,10 @@ fn missing_equipment(
     mentions: &[Mention],
     scene: &Scene,
 ) -> Result<Vec<Mention>, Need> {
-    let required = r
-        .take_all(&["needs|need|must|required|mandatory|compulsory|missing|without wear|wearing?"])
-        || mentions.iter().any(|m| m.stand == Stand::Missing);
+    const REQUIRED: [&str; 1] =
+        ["needs|need|must|required|mandatory|compulsory|missing|without wear|wearing?"];
+    let required =
+        r.find(&REQUIRED).is_some() || mentions.iter().any(|m| m.stand == Stand::Missing);
     if !required {
         return Ok(mentions.to_vec());
     }
@@ -214,6 +223,7 @@ fn missing_equipment(
     if turned.is_empty() {
         return Ok(mentions.to_vec());
     }
+    r.take_all(&REQUIRED);
     Ok(turned)
 }
 

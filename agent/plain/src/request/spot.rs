@@ -14,6 +14,7 @@ use crate::place::{self, Said, Way, Wrong};
 use crate::reader::Reader;
 use crate::scene::{Camera, Scene, Shape, nearest, quoted};
 use crate::shape::{RESERVED, RESERVED_PREFIX};
+use crate::weighty;
 
 const PLACE_REMEDY: &str = "Say it as a part of the picture (\"the left half\", \"the top right corner\", \"the whole picture\") or as \
     \"rectangle 10%,20% to 50%,80%\".";
@@ -64,7 +65,10 @@ fn place_wrong(text: String) -> Need {
 pub(super) fn unknown_place(r: &Reader, heading: &[usize], lexicon: &Lexicon) -> Option<String> {
     let content = |i: usize| {
         let token = r.tokens.get(i).filter(|t| t.is_word());
-        token.is_some_and(|_| !r.word(i).is_empty() && !lexicon.is_filler(r.word(i)))
+        token.is_some_and(|_| {
+            let word = r.word(i);
+            !word.is_empty() && !lexicon.is_filler(word) && !weighty::is_time(word)
+        })
     };
     let vague = |i: usize| lexicon.is_vague(r.any_word(i));
     let run = |start: usize| {
@@ -73,6 +77,16 @@ pub(super) fn unknown_place(r: &Reader, heading: &[usize], lexicon: &Lexicon) ->
             .unwrap_or(r.tokens.len());
         (end > start && !(start..end).any(vague)).then(|| r.written(start..end))
     };
+    // `crossing blocked by a car`
+    if let Some(end) =
+        (1..r.tokens.len()).find(|i| matches!(r.any_word(*i), "blocked" | "obstructed"))
+    {
+        let end = (0..end).rev().find(|i| content(*i)).map_or(0, |i| i + 1);
+        let start = (0..end).rev().take_while(|i| content(*i)).last();
+        if let Some(start) = start {
+            return Some(r.written(start..end));
+        }
+    }
     if let Some(first) = heading.iter().copied().find(|i| content(*i)) {
         return run(first);
     }
@@ -117,6 +131,35 @@ pub(super) fn mark_words(r: &mut Reader, written: &str) {
     let at = (0..r.tokens.len()).find(|i| r.written(*i..*i + count) == written);
     if let Some(at) = at {
         r.mark(at..at + count);
+        // The preposition and the article say no more.
+        let mut before = at;
+        while let Some(i) = before.checked_sub(1)
+            && matches!(
+                r.word(i),
+                "the"
+                    | "my"
+                    | "our"
+                    | "a"
+                    | "an"
+                    | "at"
+                    | "in"
+                    | "inside"
+                    | "into"
+                    | "on"
+                    | "onto"
+                    | "near"
+                    | "by"
+                    | "through"
+                    | "within"
+                    | "around"
+                    | "beside"
+                    | "of"
+                    | "front"
+            )
+        {
+            before = i;
+        }
+        r.mark(before..at);
     }
 }
 
