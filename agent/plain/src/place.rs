@@ -35,13 +35,27 @@ pub(crate) fn place(
     size: Option<[u32; 2]>,
     assumed: &mut Vec<String>,
 ) -> Result<Option<Said>, Wrong> {
-    if let Some(said) = line(r)? {
+    let way = sideways(r);
+    if let Some(said) = line(r, way)? {
         return Ok(Some(said));
     }
     if let Some(said) = coordinates(r, size, assumed)? {
         return Ok(Some(said));
     }
     Ok(part(r, assumed))
+}
+
+/// Whether a movement was said that goes from side to side, or from top to bottom.
+fn sideways(r: &Reader) -> Option<bool> {
+    let said = |words: [&str; 2]| {
+        let all = (0..r.tokens.len()).map(|i| r.any_word(i));
+        let found: Vec<&str> = all.filter(|w| words.contains(w)).collect();
+        words.iter().all(|w| found.contains(w))
+    };
+    if said(["left", "right"]) {
+        return Some(true);
+    }
+    (said(["top", "bottom"]) || said(["up", "down"])).then_some(false)
 }
 
 fn coordinates(
@@ -196,21 +210,30 @@ fn has_extent(shape: &Shape) -> bool {
     }
 }
 
-fn line(r: &mut Reader) -> Result<Option<Said>, Wrong> {
+/// Whether something passes the middle of the picture, and if so whether it does from side to side. Which way a line there lies is told by
+/// how they move; where that was not said it is none.
+fn middle(r: &mut Reader, sideways: Option<bool>) -> Option<bool> {
+    let sideways = sideways?;
+    r.take(&["past|over|across|through the? middle|centre|center of? the? picture|image|frame|view|screen|scene|street|road?"])?;
+    Some(sideways)
+}
+
+fn line(r: &mut Reader, way: Option<bool>) -> Result<Option<Said>, Wrong> {
     let vertical = |x: f64| Shape::Line([x, 0.0], [x, 1.0]);
     let horizontal = |y: f64| Shape::Line([0.0, y], [1.0, y]);
     let found = if let Some(found) =
-        r.take(&["vertical line at <p> of? the? width|picture|image|frame?"])
+        r.take(&["vertical line at <p> of? the? width|picture|image|frame? from? the? left?"])
     {
         Some((vertical(found.value(0)), "vertical", found.value(0)))
     } else if let Some(found) =
-        r.take(&["horizontal line at <p> of? the? height|picture|image|frame?"])
+        r.take(&["horizontal line at <p> of? the? height|picture|image|frame? from? the? top?"])
     {
         Some((horizontal(found.value(0)), "horizontal", found.value(0)))
     } else if r
         .take(&[
             "vertical line in|at|through|down? the? middle|centre|center?",
             "line down the? middle|centre|center",
+            "vertical middle|centre|center line",
         ])
         .is_some()
     {
@@ -219,10 +242,16 @@ fn line(r: &mut Reader) -> Result<Option<Said>, Wrong> {
         .take(&[
             "horizontal line in|at|through|across? the? middle|centre|center?",
             "line across the? middle|centre|center",
+            "horizontal middle|centre|center line",
         ])
         .is_some()
     {
         Some((horizontal(0.5), "horizontal", 0.5))
+    } else if let Some(is_vertical) = middle(r, way) {
+        match is_vertical {
+            true => Some((vertical(0.5), "vertical", 0.5)),
+            false => Some((horizontal(0.5), "horizontal", 0.5)),
+        }
     } else {
         None
     };
@@ -253,6 +282,14 @@ fn of_picture(r: &mut Reader, end: usize) -> bool {
         Some(found) => {
             r.mark(found.at);
             true
+        }
+        // `of the yard`: the name of the camera is used already.
+        None if r.word(end) == "of" && r.word(end + 1).is_empty() => {
+            let named = !r.any_word(end + 1).is_empty();
+            if named {
+                r.mark(end..end + 1);
+            }
+            named
         }
         None => !matches!(r.any_word(end), "of"),
     }
@@ -370,11 +407,16 @@ pub(crate) enum Way {
     Any,
 }
 
-/// The direction that a request names.
+/// The direction that a request names; two that differ are both.
 pub(crate) fn way(r: &mut Reader) -> Option<Way> {
     const WAYS: [(&[&str], Way); 7] = [
         (
-            &["in|from? either|any|both direction|directions|way|ways"],
+            &[
+                "in|from? either|any|both|each direction|directions|way|ways",
+                "and? those|them|these|ones? that|who|which? go|goes|drive|drives|come|comes? in? the? other|opposite way|direction",
+                "in the other|opposite way|direction",
+                "back and forth",
+            ],
             Way::Any,
         ),
         (
@@ -384,6 +426,7 @@ pub(crate) fn way(r: &mut Reader) -> Option<Way> {
                 "rightwards",
                 "to the right",
                 "towards the right",
+                "coming? from the? left side?",
             ],
             Way::Along([1.0, 0.0]),
         ),
@@ -394,6 +437,7 @@ pub(crate) fn way(r: &mut Reader) -> Option<Way> {
                 "leftwards",
                 "to the left",
                 "towards the left",
+                "coming? from the? right side?",
             ],
             Way::Along([-1.0, 0.0]),
         ),
@@ -404,6 +448,8 @@ pub(crate) fn way(r: &mut Reader) -> Option<Way> {
                 "downwards",
                 "downward",
                 "from above",
+                "going|moving|driving|walking down",
+                "coming? from the? top",
             ],
             Way::Along([0.0, 1.0]),
         ),
@@ -414,6 +460,8 @@ pub(crate) fn way(r: &mut Reader) -> Option<Way> {
                 "upwards",
                 "upward",
                 "from below",
+                "going|moving|driving|walking up",
+                "coming? from the? bottom",
             ],
             Way::Along([0.0, -1.0]),
         ),
@@ -426,8 +474,30 @@ pub(crate) fn way(r: &mut Reader) -> Option<Way> {
             Way::Out,
         ),
     ];
-    WAYS.iter()
-        .find_map(|(patterns, way)| r.take(patterns).map(|_| *way))
+    let mut said: Option<Way> = None;
+    for (patterns, way) in WAYS {
+        for pattern in patterns {
+            // `at 40 % from the left` is where a line is.
+            let found = (0..r.tokens.len()).find_map(|at| {
+                let measured = pattern.starts_with("coming?")
+                    && at.checked_sub(1).is_some_and(|before| {
+                        let word = r.any_word(before);
+                        matches!(word, "%" | "percent" | "half" | "third" | "side")
+                            || word.parse::<f64>().is_ok()
+                    });
+                r.fits(pattern, at).filter(|_| !measured)
+            });
+            if let Some(found) = found {
+                r.mark(found.at);
+                said = match said {
+                    None => Some(way),
+                    Some(before) if before == way => said,
+                    Some(_) => Some(Way::Any),
+                };
+            }
+        }
+    }
+    said
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub(super) fn spans(r: &mut Reader, notes: &mut Notes) -> Spans {
     }
     let hold = r.take(&[
         "for? at|more|over|longer|exceeding|exceeds|beyond least|than? <d>",
-        "for|after|within|during|lasting a|full? <d>",
+        "for|since|after|within|during|lasting a|full? <d>",
         "<d> or more|longer",
         "> <d>",
         "<d>",

@@ -32,7 +32,11 @@ const IN_FRONT: [&[&str]; 4] = [
     &["send", "post", "report", "forward", "push", "write", "tell"],
 ];
 /// Ways on which nothing is told by their name alone.
-const BY_NAME: &str = "by|via|on|to|over slack|email|mail|sms|whatsapp|telegram|webhook|discord";
+const BY_NAME: [&str; 3] = [
+    "by|via|on|to|over slack|email|e-mail|mail|sms|whatsapp|telegram|webhook|discord|phone",
+    "email|e-mail|mail|text|call|phone|ring|sms|whatsapp me|us",
+    "send me|us an|a email|e-mail|mail|sms|text",
+];
 
 /// Takes the channels that are named, and whether anything was to be told over one, there or not.
 pub(super) fn channels(r: &mut Reader, scene: &Scene, notes: &mut Notes) -> (Vec<ChannelId>, bool) {
@@ -75,7 +79,7 @@ pub(super) fn channels(r: &mut Reader, scene: &Scene, notes: &mut Notes) -> (Vec
             });
         }
     }
-    while let Some(found) = r.take(&[BY_NAME]) {
+    while let Some(found) = r.take(&BY_NAME) {
         is_wanted = true;
         let written = r.written(found.at.clone());
         take(r, found.at.start, found.at.end);

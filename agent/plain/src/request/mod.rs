@@ -145,6 +145,10 @@ pub(crate) fn watch(
             _ => None,
         };
     }
+    if acts.crosses || is_line {
+        // Whatever crosses a line goes or drives.
+        r.take_all(&["drive|drives|driving|walk|walks|walking|ride|rides|riding|pass|passes|passing|move|moves|moving"]);
+    }
     if bound.is_some() && acts.parks {
         notes.not_possible.push(
             "A number does not tell whether they are parked or drive: all that are there count."

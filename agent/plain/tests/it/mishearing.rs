@@ -2,7 +2,7 @@
 //! proposal.
 
 use proptest::prelude::*;
-use watchkeeper_contract::rule::{Condition, CountBound, Schedule};
+use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection, Schedule};
 use watchkeeper_plain::answer::{Answer, Missing};
 
 use crate::support::{ask, deployed, proposal, question, question_in, scene, specs};
@@ -244,5 +244,95 @@ proptest! {
             // Only where the word left a class out.
             prop_assert!(proposal.understood.contains("but not"), "{}: {}", text, proposal.understood);
         }
+    }
+}
+
+#[test]
+fn a_direction_that_was_said_is_in_the_rule_or_asked_about() {
+    for (way, direction) in [
+        ("from the left", CrossDirection::In),
+        ("from top to bottom", CrossDirection::Out),
+        ("and only those who come in", CrossDirection::In),
+    ] {
+        let line = match way.contains("top") {
+            true => "horizontal line at 50%",
+            false => "vertical line at 50%",
+        };
+        let text = format!("Tell me when a car crosses the {line} on camera gate, {way}");
+        let rules = deployed(&text).rules.unwrap();
+        assert!(
+            matches!(&rules[0].when, Condition::Crosses { direction: d, .. } if *d == direction),
+            "{text}: {:?}",
+            rules[0].when
+        );
+    }
+    let at = deployed(
+        "Tell me when a car crosses the vertical line at 40% from the left on camera gate",
+    );
+    assert_eq!(
+        at.workflow["steps"][2]["line_segment"],
+        serde_json::json!([[512, 0], [512, 720]])
+    );
+    question(
+        "Tell me about cars going from left to right on camera gate",
+        Missing::Line,
+    );
+}
+
+#[test]
+fn what_passes_the_middle_both_ways_is_counted_at_a_line_there() {
+    for text in [
+        "Count the cars that drive from left to right past the middle of the picture on camera gate, and those that go the other way.",
+        "On camera gate count cars in both directions at the vertical centre line.",
+    ] {
+        let spec = deployed(text);
+        assert_eq!(
+            spec.workflow["steps"][2]["line_segment"],
+            serde_json::json!([[640, 0], [640, 720]]),
+            "{text}"
+        );
+        assert_eq!(proposal(text).not_understood, [""; 0], "{text}");
+    }
+    question(
+        "Count how many people go in and out on camera gate",
+        Missing::Line,
+    );
+}
+
+#[test]
+fn a_counter_where_people_queue_is_a_place() {
+    let asked = question(
+        "Tell me when at least three people are queueing at the counter on camera gate",
+        Missing::Place,
+    );
+    assert!(asked.text.contains("\"counter\""), "{}", asked.text);
+}
+
+#[test]
+fn a_part_may_be_one_of_a_camera() {
+    for text in [
+        "Tell me when a person enters the left half of the yard",
+        "Tell me when a person enters the left half of camera yard",
+        "Tell me when a person is in the left half of the yard camera",
+    ] {
+        let spec = deployed(text);
+        assert_eq!(spec.source.as_str(), "yard", "{text}");
+        assert_eq!(
+            spec.workflow["steps"][2]["zone"],
+            serde_json::json!([[0, 0], [640, 0], [640, 720], [0, 720]]),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_way_on_which_nobody_is_told_is_said_to_be_none() {
+    for text in [
+        "Email me when a person is on camera gate",
+        "Call me when a person is on camera gate",
+        "Text us when a person is on camera gate",
+    ] {
+        let told = proposal(text).not_possible.join(" ");
+        assert!(told.contains("channel"), "{text}: {told}");
     }
 }
