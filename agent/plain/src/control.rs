@@ -12,8 +12,9 @@ use crate::names::{self, Cameras, Stand};
 use crate::need::{Need, Notes};
 use crate::pieces::Asks;
 use crate::reader::{Reader, left_over};
-use crate::request::confidence;
+use crate::request::{channels, confidence};
 use crate::scene::{Deployed, Scene, quoted};
+use crate::weighty;
 
 /// Words that mean a pipeline and say nothing else.
 const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|alerting|notifications|streams|stream|rules|rule|cameras|jobs|everything|counting|recording|it|that|detection";
@@ -32,19 +33,31 @@ pub(crate) fn control(
         _ => &lexicon.verbs.resume,
     };
     let verb = verbs.iter().find_map(|v| r.take(&[v.as_str()]));
-    let word = verb.map_or_else(|| "do".to_owned(), |v| r.written(v.at).to_lowercase());
+    let usual = match asks {
+        Asks::Stop => "stop",
+        Asks::Pause => "pause",
+        _ => "resume",
+    };
+    let word = verb.map_or_else(|| usual.to_owned(), |v| r.written(v.at).to_lowercase());
+    r.take_all(&["turn|switch|shut", OTHERS[0], OTHERS[1]]);
+    let spared = spared(&mut r, scene, lexicon);
     let until = match asks {
         Asks::Pause => hours::until(&mut r, &scene.now, &mut notes.assumed),
         _ => None,
     };
     let all = r.take(&["all|every of? the|my|our? cameras|pipelines|watches|streams|alerts|camera|pipeline|watch|monitoring?", "everything", "the lot"]);
     let named = names::pipelines(&mut r, scene);
-    let cameras = match named.is_empty() && all.is_none() {
+    let cameras = match named.is_empty() && spared.is_empty() {
         true => names::cameras(&mut r, scene, lexicon),
         false => Cameras::None,
     };
     r.take_all(&[THINGS]);
-    let rest = left_over(&r, lexicon);
+    let mut rest = left_over(&r, lexicon);
+    if rest.is_empty()
+        && let Some(at) = weighty::left_out(&r)
+    {
+        rest.push(r.written(at));
+    }
     if !rest.is_empty() {
         let rest: Vec<String> = rest.iter().map(|w| quoted(w)).collect();
         let text = format!(
@@ -59,8 +72,16 @@ pub(crate) fn control(
         on.map(|p| p.spec.id.clone()).collect()
     };
     let targets = match (all.is_some(), named, cameras) {
-        (true, ..) | (_, _, Cameras::All) => ids_of(scene),
-        (false, named, _) if !named.is_empty() => named,
+        _ if !spared.is_empty() => {
+            let mut targets = ids_of(scene);
+            targets.retain(|id| !spared.contains(id));
+            targets
+        }
+        (true, named, Cameras::None | Cameras::All | Cameras::Unknown(_)) if named.is_empty() => {
+            ids_of(scene)
+        }
+        (_, _, Cameras::All) => ids_of(scene),
+        (_, named, _) if !named.is_empty() => named,
         (_, _, Cameras::These(cameras)) => {
             let targets: Vec<PipelineId> = cameras.iter().flat_map(on).collect();
             if targets.is_empty() {
@@ -104,6 +125,42 @@ pub(crate) fn control(
     })
 }
 
+/// Words that say only that the rest stays as it is.
+const OTHERS: [&str; 2] = [
+    "and|but? leave|keep|let the|all? others|other|rest|everything|all|ones|watches|pipelines else? running|run|on|as|alone|untouched|unchanged|be? they|it? are|is?",
+    "and|but? nothing|no else|other|others watches|pipelines?",
+];
+
+/// The pipelines that are not meant by `all but the yard`; their words are used then.
+fn spared(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<PipelineId> {
+    let Some(found) = r.find(&[
+        "all|everything|every of? the? pipelines|pipeline|watches|watch|cameras|camera|alerts? but|except|excluding for|not?",
+    ]) else {
+        return Vec::new();
+    };
+    let mut later = r.clone();
+    later.mark(0..found.at.end);
+    let mut spared = names::pipelines(&mut later, scene);
+    if spared.is_empty()
+        && let Cameras::These(on) = names::cameras(&mut later, scene, lexicon)
+    {
+        let there = scene
+            .pipelines
+            .iter()
+            .filter(|p| on.contains(&p.spec.source));
+        spared = there.map(|p| p.spec.id.clone()).collect();
+    }
+    if !spared.is_empty() {
+        r.mark(found.at.clone());
+        for i in found.at.end..r.tokens.len() {
+            if later.word(i).is_empty() {
+                r.mark(i..i + 1);
+            }
+        }
+    }
+    spared
+}
+
 fn ids_of(scene: &Scene) -> Vec<PipelineId> {
     scene.pipelines.iter().map(|p| p.spec.id.clone()).collect()
 }
@@ -142,6 +199,9 @@ pub(crate) fn change(
             break;
         }
     }
+    r.take_all(&["raise|lower|increase|decrease|reduce"]);
+    r.take_all(&[OTHERS[0], OTHERS[1]]);
+    let (notify, _) = channels(&mut r, scene, notes);
     let named = names::pipelines(&mut r, scene);
     let cameras = match named.is_empty() {
         true => names::cameras(&mut r, scene, lexicon),
@@ -175,14 +235,18 @@ pub(crate) fn change(
     let stays = r.take(&[
         "for|after at|more|longer? least|than? <d>",
         "duration|time|delay|wait of|to|is? <d>",
+        "to <d>",
     ]);
     let mut score = confidence(&mut r, notes)?;
     if score.is_none() {
         // In a change, a bare share can mean nothing else.
         score = r
-            .take(&["at|to <p>"])
+            .take(&["at|to|is <p>", "confidence|threshold|score <p>"])
             .map(|found| found.value(0))
             .filter(|v| (0.0..=1.0).contains(v));
+    }
+    if score.is_some() {
+        r.take_all(&["confidence|threshold|score|certainty|minimum"]);
     }
     let schedules = hours::schedules(&mut r, &mut notes.assumed);
     let mentions = names::classes(&mut r, scene, lexicon);
@@ -191,6 +255,8 @@ pub(crate) fn change(
         "less|more nervous|sensitive|noisy",
         "existing|current",
         "apply|applies|use|used",
+        "look|looks for",
+        "run|runs|stay|stays|fire|fires|notify|tell|tells|watches",
     ]);
     let wanted: Vec<_> = mentions
         .iter()
@@ -198,7 +264,7 @@ pub(crate) fn change(
         .collect();
     let only = r.find(&["only|just"]).is_some();
     let adds = r.take_all(&[
-        "also|too|additionally|include|includes|including",
+        "add|also|too|additionally|include|includes|including",
         "as well",
     ]) && !only;
     let out = |m: &names::Mention| m.stand == Stand::Excluded && !m.labels.is_empty();
@@ -260,6 +326,7 @@ pub(crate) fn change(
         ));
     }
     objects.said = objects.labels.join(" or ");
+    weighty::refuse(&r)?;
     notes.not_understood.extend(left_over(&r, lexicon));
     let edit = Edit {
         pipeline: target.spec.id.clone(),
@@ -268,17 +335,19 @@ pub(crate) fn change(
         cooldown_s: cooldown.map(|f| f.value(0)),
         stays_s: stays.map(|f| f.value(0)),
         schedules,
+        notify,
     };
     let nothing = edit.objects.is_none()
         && edit.confidence.is_none()
         && edit.cooldown_s.is_none()
         && edit.stays_s.is_none()
-        && edit.schedules.is_empty();
+        && edit.schedules.is_empty()
+        && edit.notify.is_empty();
     if nothing {
         return Err(Need::new(
             Missing::Meaning,
             format!(
-                "What shall be different about {}? Say the request again with classes (\"only cars\"), a confidence (\"confidence 0.6\"), a cool-down, a duration or hours.",
+                "What shall be different about {}? Say the request again with classes (\"only cars\"), a confidence (\"confidence 0.6\"), a cool-down, a duration, hours or a channel.",
                 edit.pipeline
             ),
         ));

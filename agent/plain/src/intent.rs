@@ -121,6 +121,8 @@ pub struct Edit {
     pub stays_s: Option<f64>,
     /// Other hours.
     pub schedules: Vec<Schedule>,
+    /// Channels by which people are told too.
+    pub notify: Vec<ChannelId>,
 }
 
 /// Something to look up. None of it changes anything.

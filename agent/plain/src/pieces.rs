@@ -108,12 +108,72 @@ const QUESTIONS: [&str; 33] = [
     "explain",
 ];
 
+/// Words for a pipeline.
+const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
+/// What a pipeline has that can be higher or lower.
+const SETTINGS: &str = "confidence|threshold|cooldown|cool-down|score|duration";
+
+/// What a clause asks of a watch that there is, in words that mean something else by themselves.
+fn of_a_watch(reader: &Reader, start: usize) -> Option<Asks> {
+    let setting = reader.find(&[SETTINGS]).is_some();
+    if reader
+        .fits("raise|lower|increase|decrease|reduce", start)
+        .is_some()
+        && setting
+    {
+        return Some(Asks::Change);
+    }
+    let to_a_watch = || {
+        let found = reader.find(&["to the|my|our|this"])?;
+        (found.at.end..reader.tokens.len()).find(|i| reader.fits(WATCHES, *i).is_some())
+    };
+    if reader.fits("add", start).is_some() && to_a_watch().is_some() {
+        return Some(Asks::Change);
+    }
+    let should = reader.find(&[&format!("{WATCHES} should|shall|must|has|needs to?")]);
+    let asked = QUESTIONS.contains(&reader.word(start));
+    if should.is_some_and(|found| found.at.start < 6) && !asked {
+        return Some(Asks::Change);
+    }
+    let turns = reader.fits("turn|switch|shut", start).is_some();
+    if (turns && reader.find(&["off"]).is_some())
+        || reader.find(&[&format!("{WATCHES} off")]).is_some()
+    {
+        return Some(match reader.find(&["off for|until"]) {
+            Some(_) => Asks::Pause,
+            None => Asks::Stop,
+        });
+    }
+    None
+}
+
+/// Whether a clause is the end of a note, which says what is to be done: `: message`, `-> message`.
+fn is_note(reader: &Reader) -> bool {
+    let mut words = reader.tokens.iter().filter(|t| t.kind != Kind::Mark);
+    let alone = words
+        .next()
+        .is_some_and(|t| matches!(t.text.as_str(), "message" | "msg"))
+        && words.next().is_none();
+    alone
+        || reader
+            .find(&[
+                "- > message|msg|still|clip|picture|snapshot",
+                "= message|msg",
+                "at? most|max|maximum one|1 message|alert per|every|each <u>",
+                "save|record|keep|store a|an|the? <d> long? clip|video|recording",
+            ])
+            .is_some()
+}
+
 /// Cuts a text into requests.
 pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Vec<Request> {
     let mut found: Vec<Request> = Vec::new();
     let mut pending: Vec<Token> = Vec::new();
     for piece in pieces(tokens, scene, lexicon) {
-        let asks = asks(&piece, lexicon);
+        let asks = match of_a_pipeline(&piece, scene) {
+            true => Asks::Change,
+            false => asks(&piece, lexicon),
+        };
         let heading = piece.last().is_some_and(|t| t.text == ":");
         match (asks, found.last_mut()) {
             (Asks::Nothing, None) => pending.extend(piece),
@@ -140,7 +200,42 @@ pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Ve
             }),
         }
     }
+    for request in &mut found {
+        if request.asks == Asks::Watch && sets_a_watch(&request.tokens, scene, lexicon) {
+            request.asks = Asks::Change;
+        }
+    }
     found
+}
+
+/// Whether a clause says how a pipeline that it names should be: `yard-people should tell #security`.
+fn of_a_pipeline(piece: &[Token], scene: &Scene) -> bool {
+    let mut reader = Reader::new(piece.to_vec());
+    let asked = QUESTIONS.contains(&reader.word(0));
+    let should = reader.find(&["should|shall|must|has|needs to?"]);
+    should.is_some_and(|found| {
+        reader.mark(found.at.start..piece.len());
+        !asked && !names::pipelines(&mut reader, scene).is_empty()
+    })
+}
+
+/// Whether a note sets a watch that there is: `Yard watch: confidence 0.7`.
+fn sets_a_watch(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
+    let Some(colon) = tokens.iter().position(|t| t.text == ":") else {
+        return false;
+    };
+    let (head, rest) = tokens.split_at(colon);
+    let (mut head, rest) = (Reader::new(head.to_vec()), Reader::new(rest.to_vec()));
+    let is_watch =
+        head.find(&[WATCHES]).is_some() || !names::pipelines(&mut head, scene).is_empty();
+    let runs = match names::cameras(&mut head, scene, lexicon) {
+        names::Cameras::These(on) => scene.pipelines.iter().any(|p| on.contains(&p.spec.source)),
+        _ => scene.pipelines.len() == 1 || head.used.contains(&true),
+    };
+    let setting = rest
+        .find(&["confidence|threshold|cooldown|cool-down|score"])
+        .is_some();
+    is_watch && runs && setting && !names::mentions_class(&rest, scene, lexicon)
 }
 
 /// Whether a clause that asks to watch only adds to the watch before it.
@@ -227,6 +322,9 @@ pub(crate) fn asks(piece: &[Token], lexicon: &Lexicon) -> Asks {
     {
         return Asks::Not;
     }
+    if let Some(asks) = of_a_watch(&reader, start) {
+        return asks;
+    }
     let questions = "what|which|how|who|whether|where|why|what's|whose";
     let told = format!("tell|show|give me|us {questions}");
     let let_know = format!("let me|us know {questions}");
@@ -249,6 +347,9 @@ pub(crate) fn asks(piece: &[Token], lexicon: &Lexicon) -> Asks {
     let asked = piece.last().is_some_and(|t| t.text == "?");
     if QUESTIONS.contains(&lead) || (many && asked) || (asked && start == 0 && piece.len() < 3) {
         return Asks::Look;
+    }
+    if is_note(&reader) {
+        return Asks::Watch;
     }
     let watches = verbs.watch.iter().chain(&verbs.count);
     let found = watches

@@ -421,12 +421,14 @@ fn replace(
     if let Some(confidence) = edit.confidence {
         said.push(format!("from a confidence of {confidence}"));
     }
-    let about_rules =
-        edit.cooldown_s.is_some() || edit.stays_s.is_some() || !edit.schedules.is_empty();
+    let about_rules = edit.cooldown_s.is_some()
+        || edit.stays_s.is_some()
+        || !edit.schedules.is_empty()
+        || !edit.notify.is_empty();
     let rules = spec.rules.get_or_insert_with(Vec::new);
     if about_rules && rules.is_empty() {
         let text = format!(
-            "{} has no rules of its own, so there is no duration, cool-down or schedule to change. Set a new watch instead.",
+            "{} has no rules of its own, so there is no duration, cool-down, schedule or channel to change. Set a new watch instead.",
             edit.pipeline
         );
         return Err(Need::new(Missing::Meaning, text));
@@ -435,6 +437,11 @@ fn replace(
         spec.rules = None;
     }
     for rule in spec.rules.iter_mut().flatten() {
+        for channel in &edit.notify {
+            if !rule.notify.contains(channel) {
+                rule.notify.push(channel.clone());
+            }
+        }
         if let Some(cooldown) = edit.cooldown_s {
             rule.cooldown_s = cooldown;
         }
@@ -463,6 +470,10 @@ fn replace(
             let text = "Those hours need more than one span, which a change can't make of one rule. Set a new watch with them instead.";
             return Err(Need::new(Missing::Meaning, text));
         }
+    }
+    if !edit.notify.is_empty() {
+        let channels: Vec<String> = edit.notify.iter().map(|c| format!("#{c}")).collect();
+        said.push(format!("told to {}", channels.join(" and ")));
     }
     assumed.push("Everything else stays as it is.".to_owned());
     let text = format!(

@@ -138,7 +138,6 @@ const TIMES: &[&str] = &[
     "holidays",
     "since",
     "until",
-    "till",
     "before",
     "after",
 ];

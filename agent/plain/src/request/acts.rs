@@ -28,6 +28,8 @@ pub(super) fn verbs(r: &mut Reader, lexicon: &Lexicon) -> (bool, bool) {
     };
     let counted = take(&lexicon.verbs.count);
     let told = take(&lexicon.verbs.watch);
+    // What a note ends with.
+    r.take_all(&["message|messages|msg with?"]);
     set(r, &places, false);
     (told, counted)
 }
@@ -215,6 +217,7 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
     let occupied = r.take_all(&["occupied|taken|full|busy"]);
     r.take_all(&[
         "appear|appears|appearing|shows|show up?",
+        "passes|passing by?",
         "see|sees|seen|spotted|spot|present|visible|detected|moves|move|moving|seeing|happens",
     ]);
     Acts {

@@ -39,7 +39,7 @@ const BY_NAME: [&str; 3] = [
 ];
 
 /// Takes the channels that are named, and whether anything was to be told over one, there or not.
-pub(super) fn channels(r: &mut Reader, scene: &Scene, notes: &mut Notes) -> (Vec<ChannelId>, bool) {
+pub(crate) fn channels(r: &mut Reader, scene: &Scene, notes: &mut Notes) -> (Vec<ChannelId>, bool) {
     let mut meant = Vec::new();
     let mut is_wanted = false;
     for channel in &scene.channels {

@@ -17,6 +17,7 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::{CountBound, CrossDirection, Severity};
 
 pub(crate) use amounts::{confidence, seconds};
+pub(crate) use channels::channels;
 pub(crate) use spot::slug;
 
 use crate::answer::Missing;
@@ -31,7 +32,6 @@ use crate::scene::{Scene, Shape, quoted};
 use crate::weighty;
 use acts::{acts, verbs, wishes};
 use amounts::{bound, cooldown, spans};
-use channels::channels;
 use objects::objects;
 use spot::{
     LINE_REMEDY, direction, geometry, mark_words, named_place, unknown_place, where_is,

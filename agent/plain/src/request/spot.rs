@@ -61,6 +61,11 @@ fn place_wrong(text: String) -> Need {
     )
 }
 
+const PREPOSITIONS: [&str; 16] = [
+    "at", "in", "inside", "into", "on", "near", "by", "through", "within", "around", "behind",
+    "beside", "outside", "onto", "towards", "front",
+];
+
 /// Words that name a place nobody has drawn: behind a preposition, before `is free`, or before a colon.
 pub(super) fn unknown_place(r: &Reader, heading: &[usize], lexicon: &Lexicon) -> Option<String> {
     let content = |i: usize| {
@@ -77,47 +82,53 @@ pub(super) fn unknown_place(r: &Reader, heading: &[usize], lexicon: &Lexicon) ->
             .unwrap_or(r.tokens.len());
         (end > start && !(start..end).any(vague)).then(|| r.written(start..end))
     };
-    // `crossing blocked by a car`
-    if let Some(end) =
-        (1..r.tokens.len()).find(|i| matches!(r.any_word(*i), "blocked" | "obstructed"))
-    {
-        let end = (0..end).rev().find(|i| content(*i)).map_or(0, |i| i + 1);
+    // `crossing blocked by a car`, `desk unmanned for 20 s`
+    const STATES: [&str; 9] = [
+        "blocked",
+        "obstructed",
+        "unmanned",
+        "empty",
+        "free",
+        "vacant",
+        "occupied",
+        "unoccupied",
+        "unattended",
+    ];
+    if let Some(state) = (1..r.tokens.len()).find(|i| STATES.contains(&r.any_word(*i))) {
+        let between = |i: &usize| {
+            r.word(*i).is_empty() || matches!(r.any_word(*i), "is" | "becomes" | "gets" | "was")
+        };
+        let end = (0..state).rev().find(|i| !between(i)).map_or(0, |i| i + 1);
         let start = (0..end).rev().take_while(|i| content(*i)).last();
-        if let Some(start) = start {
+        if let Some(start) = start
+            && !(start..end).any(vague)
+        {
             return Some(r.written(start..end));
         }
+    }
+    let behind = |i: usize| {
+        let preposition = PREPOSITIONS.contains(&r.any_word(i));
+        let article = matches!(
+            r.any_word(i + 1),
+            "the" | "my" | "our" | "a" | "an" | "this" | "that" | "his" | "its" | "of"
+        );
+        preposition.then(|| {
+            let skip = i + 1 + usize::from(article);
+            let skip =
+                skip + usize::from(article && matches!(r.any_word(skip), "the" | "my" | "our"));
+            run(skip)
+        })
+    };
+    // `Forklift in the aisle: message`
+    if let Some(place) = heading.iter().copied().find_map(|i| behind(i).flatten()) {
+        return Some(place);
     }
     if let Some(first) = heading.iter().copied().find(|i| content(*i)) {
         return run(first);
     }
     (0..r.tokens.len()).find_map(|i| {
-        let preposition = matches!(
-            r.any_word(i),
-            "at" | "in"
-                | "inside"
-                | "into"
-                | "on"
-                | "near"
-                | "by"
-                | "through"
-                | "within"
-                | "around"
-                | "behind"
-                | "beside"
-                | "outside"
-                | "onto"
-                | "towards"
-                | "front"
-        );
-        let article = matches!(
-            r.any_word(i + 1),
-            "the" | "my" | "our" | "a" | "an" | "this" | "that" | "his" | "its" | "of"
-        );
-        if preposition {
-            let skip = i + 1 + usize::from(article);
-            let skip =
-                skip + usize::from(article && matches!(r.any_word(skip), "the" | "my" | "our"));
-            return run(skip);
+        if let Some(place) = behind(i) {
+            return place;
         }
         // `watch the left parking bay`, `when the desk is empty`
         let the = matches!(r.any_word(i), "the" | "my" | "our");

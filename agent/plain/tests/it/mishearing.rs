@@ -2,10 +2,14 @@
 //! proposal.
 
 use proptest::prelude::*;
+use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection, Schedule};
-use watchkeeper_plain::answer::{Answer, Missing};
+use watchkeeper_plain::Scene;
+use watchkeeper_plain::answer::{Answer, Change, Missing};
 
-use crate::support::{ask, deployed, proposal, question, question_in, scene, specs};
+use crate::support::{
+    ask, deployed, proposal, proposal_in, question, question_in, scene, specs, with_pipelines,
+};
 
 fn schedules(text: &str) -> Vec<String> {
     let rules = deployed(text).rules.unwrap();
@@ -335,4 +339,170 @@ fn a_way_on_which_nobody_is_told_is_said_to_be_none() {
         let told = proposal(text).not_possible.join(" ");
         assert!(told.contains("channel"), "{text}: {told}");
     }
+}
+
+fn replaced(text: &str, scene: &Scene) -> PipelineSpec {
+    let proposal = proposal_in(text, scene);
+    assert_eq!(proposal.not_understood, [""; 0], "{text}");
+    match proposal.changes.as_slice() {
+        [Change::Replace(spec)] => (**spec).clone(),
+        other => panic!("{text}: {other:#?}"),
+    }
+}
+
+/// A box with a watch of people who stay at the gate, and another at the dock.
+fn with_stays() -> Scene {
+    let mut scene = with_pipelines(&["gate", "dock"]);
+    for pipeline in &mut scene.pipelines {
+        let id = pipeline.spec.id.clone();
+        let source = pipeline.spec.source.clone();
+        pipeline.spec = deployed(&format!(
+            "tell me when a person stays for 3 seconds on camera {source}"
+        ));
+        pipeline.spec.id = id;
+    }
+    scene
+}
+
+#[test]
+fn what_a_watch_should_do_changes_it_and_makes_none_beside_it() {
+    let scene = with_stays();
+    for text in [
+        "The gate watch should also look for dogs and cats",
+        "Add dogs and cats to the gate watch",
+        "Add dogs and cats to the gate alarm",
+    ] {
+        let spec = replaced(text, &scene);
+        assert_eq!(spec.id, scene.pipelines[0].spec.id, "{text}");
+        assert_eq!(
+            spec.workflow["steps"][0]["class_filter"],
+            serde_json::json!(["person", "dog", "cat"]),
+            "{text}"
+        );
+    }
+    for text in [
+        "Raise the confidence of the gate watch to 0.7 and leave everything else as it is.",
+        "Set the confidence of the gate alarm to 0.7",
+        "Gate watch: confidence threshold 0.7",
+    ] {
+        let spec = replaced(text, &scene);
+        assert_eq!(spec.id, scene.pipelines[0].spec.id, "{text}");
+        assert_eq!(spec.workflow["steps"][0]["confidence"], 0.7, "{text}");
+    }
+}
+
+#[test]
+fn a_time_in_a_change_is_how_long_they_stay_and_no_confidence() {
+    let scene = with_stays();
+    let spec = replaced("Change the gate alarm to 10 seconds", &scene);
+    assert_eq!(spec.workflow, scene.pipelines[0].spec.workflow);
+    assert!(
+        matches!(spec.rules.unwrap()[0].when, Condition::Stays { for_s, .. } if (for_s - 10.0).abs() < 1e-9)
+    );
+}
+
+#[test]
+fn a_change_may_name_a_channel_and_keeps_those_that_there_are() {
+    let mut scene = with_stays();
+    for (text, wanted) in [
+        (
+            "Change the gate alarm to notify #security",
+            &["security"][..],
+        ),
+        (
+            "The gate alarm should tell #front-desk",
+            &["security", "front-desk"],
+        ),
+    ] {
+        let spec = replaced(text, &scene);
+        let notify: Vec<String> = spec.rules.as_ref().unwrap()[0]
+            .notify
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(notify, wanted, "{text}");
+        scene.pipelines[0].spec = spec;
+    }
+}
+
+#[test]
+fn what_stays_as_it_is_may_be_said() {
+    let scene = with_stays();
+    let gate = [Change::Stop(scene.pipelines[0].spec.id.clone())];
+    for text in [
+        "Stop the gate watch but leave the others running.",
+        "Switch off the watch on the gate, nothing else.",
+        "Turn the gate watch off",
+        "Gate watch off",
+        "Stop all but the dock",
+        "Stop all watches except the dock alarm",
+        "Delete all watches on gate",
+    ] {
+        assert_eq!(proposal_in(text, &scene).changes, gate, "{text}");
+    }
+    for text in [
+        "Stop the gate watch but not the dock watch",
+        "Turn the gate watch off at night",
+        "Gate watch off; instead notify for cars on camera yard.",
+        "Pause the gate watch from 10 to 12",
+    ] {
+        assert!(
+            matches!(ask(text, &scene), Answer::Ask(_)),
+            "{text}: {:#?}",
+            ask(text, &scene)
+        );
+    }
+    let paused = proposal_in("All watches off for an hour, then on again.", &scene);
+    assert!(
+        matches!(
+            &paused.changes[..],
+            [
+                Change::Pause { until: Some(_), .. },
+                Change::Pause { until: Some(_), .. }
+            ]
+        ),
+        "{paused:#?}"
+    );
+}
+
+#[test]
+fn notes_are_read_as_requests() {
+    let stays = |text: &str| {
+        let rules = deployed(text).rules.unwrap();
+        match rules[0].when {
+            Condition::Stays { for_s, .. } => for_s,
+            ref other => panic!("{text}: {other:?}"),
+        }
+    };
+    assert_eq!(stays("Loitering on camera gate > 30 s: warning."), 30.0);
+    assert_eq!(
+        classes("Loitering on camera gate > 30 s: warning."),
+        serde_json::json!(["person"])
+    );
+    let spec = deployed("Cars at the gate: max one message per 5 min.");
+    assert_eq!(spec.rules.unwrap()[0].cooldown_s, 300.0);
+    let told = deployed("at most one alert every 10 minutes when a person is on camera gate");
+    assert_eq!(told.rules.unwrap()[0].cooldown_s, 600.0);
+    assert!(is_offered("Dog on camera gate: message"));
+    assert!(is_offered("Dog on camera gate -> message with still"));
+    for (text, place) in [
+        (
+            "Zebra crossing on camera gate blocked by a car over 10 s -> message with still.",
+            "Zebra crossing",
+        ),
+        (
+            "Queue of 3 or more at the till on camera gate: tell me.",
+            "till",
+        ),
+        (
+            "Reception desk unmanned for 20 s on camera gate -> message.",
+            "Reception desk",
+        ),
+    ] {
+        let asked = question(text, Missing::Place);
+        assert!(asked.text.contains(place), "{text}: {}", asked.text);
+    }
+    assert!(is_offered(
+        "every time a car passes on camera gate save a 10 second clip"
+    ));
 }
