@@ -14,6 +14,7 @@
 //! Sans-IO: the time is part of the [`Scene`]. Not here: who is asked to confirm, what is looked up, how an answer is shown.
 
 pub mod answer;
+mod chosen;
 mod control;
 mod data;
 mod hours;

@@ -165,18 +165,28 @@ impl Templates {
         &self.all
     }
 
-    /// All of them for a person, with their parameters.
+    /// All of them for a person: what each is for, what it says with its defaults, what can be given, and how one is used.
     #[must_use]
     pub fn listed(&self) -> String {
         let one = |t: &Template| {
-            let parameters = t.parameters.iter().map(|(name, p)| match &p.default {
-                Some(default) => format!("{name}={default}"),
-                None => name.clone(),
-            });
-            let parameters: Vec<String> = parameters.collect();
-            format!("{}: {} ({})", t.name, t.title, parameters.join(", "))
+            let mut example = t.request.clone();
+            for (name, p) in &t.parameters {
+                let value = p.default.clone().unwrap_or_else(|| name.to_uppercase());
+                example = example.replace(&format!("{{{name}}}"), &value);
+            }
+            let parameters: Vec<&str> = t.parameters.keys().map(String::as_str).collect();
+            format!(
+                "{}: {}. \"{example}\" ({})",
+                t.name,
+                t.title,
+                parameters.join(", ")
+            )
         };
-        self.all.iter().map(one).collect::<Vec<_>>().join("\n")
+        let mut lines: Vec<String> = self.all.iter().map(one).collect();
+        lines.push(
+            "Say for example: \"use template loitering on CAMERA, time=90 seconds\".".to_owned(),
+        );
+        lines.join("\n")
     }
 
     /// The request that a template makes of these values.

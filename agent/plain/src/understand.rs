@@ -3,6 +3,7 @@
 //! Invariant: requests of different kinds in one text are not done in part; the person is asked to say them one at a time.
 
 use crate::answer::{Answer, Looked, Missing, Question, Unknown};
+use crate::chosen::{self, Chosen};
 use crate::control;
 use crate::data::DataError;
 use crate::intent::{Intent, Look};
@@ -64,6 +65,17 @@ impl Plain {
         if tongue::is_german(&tokens) {
             return Ok(unknown(Vec::new(), tongue::ONLY_ENGLISH.to_owned()));
         }
+        // A template is a request in plain words, which is read like any other.
+        match chosen::chosen(&tokens, text, scene, &self.lexicon, &self.templates) {
+            Some(Chosen::Request(request)) => Ok(self.read(&request, scene)),
+            Some(Chosen::Ask(question)) => Ok(Answer::Ask(question)),
+            None => Ok(self.read(text, scene)),
+        }
+    }
+
+    /// Reads a request in plain words.
+    fn read(&self, text: &str, scene: &Scene) -> Answer {
+        let tokens = tokens(text);
         let requests = pieces::requests(&tokens, scene, &self.lexicon);
         let ask = |need: Need| {
             Answer::Ask(Question {
@@ -74,30 +86,30 @@ impl Plain {
             })
         };
         let Some(first) = requests.first() else {
-            return Ok(unknown(Vec::new(), String::new()));
+            return unknown(Vec::new(), String::new());
         };
         let kinds = requests.iter().map(|r| r.asks).collect::<Vec<_>>();
         if kinds.contains(&Asks::Not) {
-            return Ok(ask(Need::new(
+            return ask(Need::new(
                 Missing::Meaning,
                 "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".",
-            )));
+            ));
         }
         let mixed = kinds.iter().any(|k| *k != first.asks);
         let one_watch = requests.len() > 1 && first.asks != Asks::Watch && first.asks != Asks::Look;
         if mixed || one_watch {
-            return Ok(ask(Need::new(
+            return ask(Need::new(
                 Missing::Meaning,
                 "That is more than one request. Please say them one at a time.",
-            )));
+            ));
         }
         let mut notes = Notes::default();
         let intent = match first.asks {
             Asks::Nothing | Asks::Not => {
                 let reader = Reader::new(first.tokens.clone());
-                return Ok(unknown(left_over(&reader, &self.lexicon), String::new()));
+                return unknown(left_over(&reader, &self.lexicon), String::new());
             }
-            Asks::Look => return Ok(self.look(first, scene)),
+            Asks::Look => return self.look(first, scene),
             Asks::Watch => self.watches(&requests, scene, &mut notes),
             Asks::Change => control::change(
                 Reader::new(first.tokens.clone()),
@@ -113,13 +125,11 @@ impl Plain {
                 &mut notes,
             ),
         };
-        Ok(
-            match intent.and_then(|intent| propose(intent, scene, notes)) {
-                Ok(proposal) => Answer::Propose(Box::new(proposal)),
-                Err(need) if !need.not_read.is_empty() => unknown(need.not_read, need.text),
-                Err(need) => ask(need),
-            },
-        )
+        match intent.and_then(|intent| propose(intent, scene, notes)) {
+            Ok(proposal) => Answer::Propose(Box::new(proposal)),
+            Err(need) if !need.not_read.is_empty() => unknown(need.not_read, need.text),
+            Err(need) => ask(need),
+        }
     }
 
     fn watches(

@@ -6,3 +6,4 @@ mod mishearing;
 mod runs;
 mod safety;
 mod support;
+mod templates;
