@@ -17,6 +17,7 @@ pub mod answer;
 mod chosen;
 mod control;
 mod data;
+mod english;
 mod hours;
 pub mod intent;
 mod lexicon;

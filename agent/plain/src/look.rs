@@ -9,7 +9,7 @@ use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras};
 use crate::need::Notes;
 use crate::reader::{Reader, left_over};
-use crate::scene::Scene;
+use crate::scene::{Scene, quoted};
 
 /// What a question is about, and the text that goes with it; nothing where it isn't understood.
 pub(crate) fn look(
@@ -27,7 +27,13 @@ pub(crate) fn look(
             ask \"help\" for more."
             .to_owned());
     }
-    let cameras = match names::cameras(r, scene, lexicon) {
+    // Why something was or was not so, and what would be: nothing that can be looked up.
+    if has(r, "why|would|talking|saying|sound|hear") {
+        return Err(String::new());
+    }
+    let named = names::cameras(r, scene, lexicon);
+    let all = named == Cameras::All;
+    let cameras = match named {
         Cameras::These(cameras) => cameras,
         Cameras::None | Cameras::All | Cameras::Unknown(_) => Vec::new(),
     };
@@ -36,7 +42,7 @@ pub(crate) fn look(
         _ => None,
     };
     let range: Option<Range> = hours::past(r, &scene.now, &mut notes.assumed);
-    let many = r.take(&["how many"]).is_some();
+    let many = r.take(&["how many", "number of"]).is_some();
     let past = has(
         r,
         "happened|happen|events|event|alerts|alarms|warnings|incidents|was|were|did|came|entered|crossed|left|has|have|seen",
@@ -55,7 +61,24 @@ pub(crate) fn look(
     if able && range.is_none() {
         return Ok((Look::Classes, classes(scene)));
     }
-    if range.is_some() || (past && !has(r, "running|deployed")) {
+    // `which cameras do you have`
+    let of_cameras = (all || r.find(&["cameras|sources"]).is_some()) && cameras.is_empty();
+    if of_cameras && range.is_none() {
+        let mut rest = r.clone();
+        rest.take_all(&[
+            "cameras|sources",
+            SHOWN,
+            "known|connected|available|configured|added|installed",
+        ]);
+        if left_over(&rest, lexicon).is_empty() && !has(&rest, "status|health") {
+            return Ok((
+                Look::Cameras,
+                format!("The cameras are: {}.", names::listed(scene)),
+            ));
+        }
+    }
+    let deployed = has(r, "running|deployed|watching|watches|watched|active|paused");
+    if range.is_some() || (past && !deployed) {
         let mentions = names::classes(r, scene, lexicon);
         let mut labels: Vec<String> = Vec::new();
         for label in mentions.into_iter().flat_map(|m| m.labels) {
@@ -64,7 +87,11 @@ pub(crate) fn look(
                 labels.push(label);
             }
         }
-        r.take_all(&["happened|happen|events|event|alerts|alarms|warnings|incidents|came|entered|crossed|left|seen|went|anything"]);
+        r.take_all(&[
+            "happened|happen|events|event|alerts|alarms|warnings|incidents|came|entered|crossed|left|seen|went|anything",
+            SHOWN,
+            "last|latest|recent",
+        ]);
         notes.not_understood.extend(left_over(r, lexicon));
         let (from, to) = range.unwrap_or((None, None));
         let wanted = EventsWanted {
@@ -76,19 +103,25 @@ pub(crate) fn look(
         };
         return Ok((Look::Events(wanted), String::new()));
     }
-    if has(r, "status|health|online|offline|working|ok|okay|alive|fps")
-        || many && names::mentions_class(r, scene, lexicon)
-        || has(r, "there")
-    {
+    let states = "status|health|online|offline|working|ok|okay|alive|fps|connected";
+    if has(r, states) || many && names::mentions_class(r, scene, lexicon) || has(r, "there") {
+        r.take_all(&[states, "box|system|everything|anything|overall|happening"]);
+        drop(names::classes(r, scene, lexicon));
+        nothing_else(r, lexicon)?;
         return Ok((Look::Status(camera), control::listed(scene)));
     }
     if topic(
         r,
-        "pipelines|pipeline|watches|watch|running|watching|rules|alarms|jobs|deployed|streams|active",
+        "pipelines|pipeline|watches|watch|running|watching|watched|rules|alarms|jobs|deployed|streams|active|paused",
     ) {
+        r.take_all(&["everything|anything"]);
+        nothing_else(r, lexicon)?;
         return Ok((Look::Pipelines, control::listed(scene)));
     }
     if has(r, "cameras|camera|sources") || r.any_word(0) == "cameras" || !cameras.is_empty() {
+        r.take_all(&["sources", "happening"]);
+        drop(names::classes(r, scene, lexicon));
+        nothing_else(r, lexicon)?;
         if camera.is_some() {
             return Ok((Look::Status(camera), control::listed(scene)));
         }
@@ -101,6 +134,24 @@ pub(crate) fn look(
         return Ok((Look::Classes, classes(scene)));
     }
     Err(String::new())
+}
+
+/// Words that ask to be shown something, and for when.
+const SHOWN: &str = "tell|show|shows|list|display|see|currently|moment|present|today|give|doing";
+
+/// Refuses to show how things are where something else was asked: a table is no answer to `what colour is the sky`.
+fn nothing_else(r: &mut Reader, lexicon: &Lexicon) -> Result<(), String> {
+    r.take_all(&[SHOWN, "no changes|change"]);
+    match left_over(r, lexicon).as_slice() {
+        [] => Ok(()),
+        rest => {
+            let rest: Vec<String> = rest.iter().map(|w| quoted(w)).collect();
+            Err(format!(
+                "I did not understand {}. I can show the cameras, what is watched, how many are counted and what happened; ask \"help\" for more.",
+                rest.join(", ")
+            ))
+        }
+    }
 }
 
 /// What can be said, for a person who asks.

@@ -312,6 +312,12 @@ fn leads(reader: &Reader, at: usize, verbs: &[String]) -> bool {
     verbs.iter().any(|verb| reader.fits(verb, at).is_some())
 }
 
+/// Whether `when` asks, and does not say on what condition.
+fn asked_when(reader: &Reader, start: usize) -> bool {
+    let last = reader.tokens.last().is_some_and(|t| t.text == "?");
+    last || reader.fits("when was|were|did|has", start).is_some()
+}
+
 /// What a clause asks for.
 pub(crate) fn asks(piece: &[Token], lexicon: &Lexicon) -> Asks {
     let reader = Reader::new(piece.to_vec());
@@ -343,9 +349,14 @@ pub(crate) fn asks(piece: &[Token], lexicon: &Lexicon) -> Asks {
     }
     // `count` and `watch` may stand anywhere, but not in a question.
     let lead = reader.word(start);
+    let when = reader.fits("when was|were|did|has|is|are", start).is_some();
     let many = reader.fits("how many", start).is_some();
     let asked = piece.last().is_some_and(|t| t.text == "?");
-    if QUESTIONS.contains(&lead) || (many && asked) || (asked && start == 0 && piece.len() < 3) {
+    if QUESTIONS.contains(&lead)
+        || (when && asked_when(&reader, start))
+        || (many && asked)
+        || (asked && start == 0 && piece.len() < 3)
+    {
         return Asks::Look;
     }
     if is_note(&reader) {

@@ -12,6 +12,7 @@ use watchkeeper_contract::rule::{
 };
 
 use crate::answer::{Change, Missing, Proposal};
+use crate::english;
 use crate::intent::{Edit, Intent, NamedPlace, WatchFor, What};
 use crate::need::{Need, Notes};
 use crate::request::{seconds, slug};
@@ -272,34 +273,50 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
 /// A watch as a sentence.
 fn sentence(watch: &WatchFor) -> String {
     let who = &watch.objects.said;
+    let many = english::several(who);
+    let verb = |one: &'static str, more: &'static str| {
+        if english::is_several(who) { more } else { one }
+    };
+    let is = verb("is", "are");
     let place = watch
         .place
         .as_ref()
         .map_or("the picture", |p| p.said.as_str());
     let one = |what: &What| match what {
-        What::Appears => format!("when {who} is seen for the first time"),
-        What::Enters => format!("when {who} enters {place}"),
-        What::Leaves => format!("when {who} leaves {place}"),
-        What::Stays(s) => format!("when {who} is in {place} for {}", seconds(*s)),
-        What::Crosses(d) => format!("when {who} crosses {place}{}", crossing(*d)),
+        What::Appears => format!("when {who} {is} seen for the first time"),
+        What::Enters => format!("when {who} {} {place}", verb("enters", "enter")),
+        What::Leaves => format!("when {who} {} {place}", verb("leaves", "leave")),
+        What::Stays(s) => format!("when {who} {is} in {place} for {}", seconds(*s)),
+        What::Crosses(d) => format!(
+            "when {who} {} {place}{}",
+            verb("crosses", "cross"),
+            crossing(*d)
+        ),
         What::Count(bound, for_s) => {
             let hold = if *for_s > 0.0 {
                 format!(" for {}", seconds(*for_s))
             } else {
                 String::new()
             };
-            let bound = match bound {
-                CountBound::Over(n) => format!("more than {n}"),
-                CountBound::Under(1) => "none".to_owned(),
-                CountBound::Under(n) => format!("fewer than {n}"),
+            let people = watch.objects.labels.as_slice() == ["person"];
+            let there = match bound {
+                CountBound::Over(0) => format!("{who} {is}"),
+                CountBound::Over(n) => format!("at least {} {many} are", n.saturating_add(1)),
+                CountBound::Under(1) if people => "nobody is".to_owned(),
+                CountBound::Under(1) => format!("no {many} are"),
+                CountBound::Under(n) => format!("fewer than {n} {many} are"),
             };
-            format!("when there are {bound} of ({who}) in {place}{hold}")
+            format!("when {there} in {place}{hold}")
         }
     };
     let mut text = format!("On camera {}: ", watch.camera);
     let told: Vec<String> = watch.conditions.iter().map(one).collect();
     if watch.counts {
-        text.push_str(&format!("count {who} in {place}"));
+        let over = match watch.place.as_ref().map(|p| &p.shape) {
+            Some(Shape::Line(..)) => "that cross",
+            _ => "in",
+        };
+        text.push_str(&format!("count {many} {over} {place}"));
         text.push_str(if told.is_empty() {
             "; no events"
         } else {

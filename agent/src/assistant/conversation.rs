@@ -372,20 +372,21 @@ impl Conversation {
     }
 }
 
-/// The words behind `remember`, and whether they say what somebody wants or what is so.
+/// The words behind `remember` or `note:`, and whether they say what somebody wants or what is so.
 fn remembered(text: &str) -> Option<(Kind, &str)> {
     let (first, rest) = text.split_once(char::is_whitespace)?;
-    if !first
-        .trim_end_matches([':', ','])
-        .eq_ignore_ascii_case("remember")
-    {
+    let verb = first.trim_end_matches([':', ',']);
+    let rest = rest.trim();
+    let that = rest
+        .split_once(' ')
+        .filter(|(that, _)| that.eq_ignore_ascii_case("that"))
+        .map(|(_, words)| words.trim());
+    // `note` alone is the beginning of anything.
+    let is_note = verb.eq_ignore_ascii_case("note") && (verb.len() < first.len() || that.is_some());
+    if !is_note && !verb.eq_ignore_ascii_case("remember") {
         return None;
     }
-    let rest = rest.trim();
-    let rest = match rest.split_once(' ') {
-        Some((that, words)) if that.eq_ignore_ascii_case("that") => words.trim(),
-        _ => rest,
-    };
+    let rest = that.unwrap_or(rest);
     let is_wish = |word: &str| WISHES.contains(&word.to_lowercase().as_str());
     let kind = match rest.split(|c: char| !c.is_alphanumeric()).any(is_wish) {
         true => Kind::Preference,

@@ -117,7 +117,10 @@ pub(crate) fn watch(
     if let Some(written) = &unknown_place {
         match &mut place {
             // What was asked for was answered: the words are its name.
-            Some(place) => place.name = place.name.take().or_else(|| Some(written.clone())),
+            Some(place) => {
+                place.text = format!("{} ({})", quoted(written), place.text);
+                place.name = place.name.take().or_else(|| Some(written.clone()));
+            }
             None => return Err(where_is(written, &known, &acts, scene)),
         }
         mark_words(&mut r, written);
@@ -309,6 +312,30 @@ fn cameras_of(
             Missing::Camera,
             "There is no camera yet. Add one, then ask again.",
         ));
+    }
+    // `on all cameras except the yard`
+    if let Some(found) = r.find(&[
+        "on|for|at|from? all|every of? the? cameras|camera but|except|excluding for|on|at|not?",
+    ]) {
+        let mut later = r.clone();
+        later.mark(0..found.at.end);
+        if let Cameras::These(out) = names::cameras(&mut later, scene, lexicon) {
+            r.mark(found.at.clone());
+            for i in found.at.end..r.tokens.len() {
+                if later.word(i).is_empty() {
+                    r.mark(i..i + 1);
+                }
+            }
+            let left = scene
+                .cameras
+                .iter()
+                .map(|c| &c.id)
+                .filter(|id| !out.contains(id));
+            let left: Vec<SourceId> = left.cloned().collect();
+            if !left.is_empty() {
+                return Ok(left);
+            }
+        }
     }
     match names::cameras(r, scene, lexicon) {
         Cameras::These(cameras) => Ok(cameras),

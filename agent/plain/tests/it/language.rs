@@ -645,3 +645,106 @@ fn another_language_and_pictures_are_plainly_not_understood() {
         );
     }
 }
+
+#[test]
+fn a_question_that_is_not_understood_gets_no_table_for_an_answer() {
+    let scene = with_pipelines(&["gate"]);
+    for text in [
+        "what colour is the sky on camera gate",
+        "is anybody wearing a hat on camera gate",
+        "how many red cars are on camera gate",
+        "what is the licence plate on camera gate",
+        "why did you not alert me?",
+        "Tell me what the people on camera gate are talking about.",
+        "what would happen if I stopped the gate alarm?",
+    ] {
+        assert!(
+            matches!(ask(text, &scene), Answer::Unknown(_)),
+            "{text}: {:#?}",
+            ask(text, &scene)
+        );
+    }
+}
+
+#[test]
+fn cameras_watches_and_what_was_last_seen_are_asked_for_in_other_words_too() {
+    let scene = with_pipelines(&["gate"]);
+    for (text, look) in [
+        ("which cameras do you have?", Look::Cameras),
+        ("show me all cameras", Look::Cameras),
+        ("What are you watching at the moment?", Look::Pipelines),
+        ("Which watches are active?", Look::Pipelines),
+        ("what is being watched?", Look::Pipelines),
+        ("how many people are there?", Look::Status(None)),
+        ("is everything ok?", Look::Status(None)),
+    ] {
+        let Answer::Look(looked) = ask(text, &scene) else {
+            panic!("{text}: {:#?}", ask(text, &scene));
+        };
+        assert_eq!(looked.look, look, "{text}");
+        assert_eq!(looked.not_understood, [""; 0], "{text}");
+    }
+    let Answer::Look(looked) = ask("when was the last person seen at the gate?", &scene) else {
+        panic!("not a look-up");
+    };
+    assert!(
+        matches!(&looked.look, Look::Events(wanted) if wanted.labels == ["person"] && wanted.camera.is_some()),
+        "{looked:#?}"
+    );
+    assert_eq!(looked.not_understood, [""; 0]);
+}
+
+#[test]
+fn what_was_understood_is_said_back_in_plain_english() {
+    for (text, part) in [
+        (
+            "Tell me when more than 2 people are on camera gate",
+            "when at least 3 people are in the picture",
+        ),
+        (
+            "Tell me when nobody is on camera gate for a minute",
+            "when nobody is in the picture for 1 minute",
+        ),
+        (
+            "Tell me when there are no cars on camera gate for a minute",
+            "when no cars are in the picture",
+        ),
+        (
+            "Tell me when people appear on camera gate",
+            "when people are seen",
+        ),
+        (
+            "Count person and dog on camera gate",
+            "count people or dogs in the picture",
+        ),
+        (
+            "Tell me when somebody enters the fuel pump in the left half on camera gate",
+            "when somebody enters \"fuel pump\" (the left half of the picture)",
+        ),
+    ] {
+        let said = proposal(text).understood;
+        assert!(said.contains(part), "{text}: {said}");
+    }
+}
+
+#[test]
+fn cameras_may_be_left_out_of_all() {
+    let all = proposal("Tell me about people on all cameras except the dock");
+    let on: Vec<String> = specs(&all).iter().map(|s| s.source.to_string()).collect();
+    assert_eq!(on, ["gate", "yard"]);
+}
+
+#[test]
+fn that_nothing_is_to_be_changed_does_not_keep_a_question_from_its_answer() {
+    let scene = with_pipelines(&["gate"]);
+    for text in [
+        "Don't stop anything, just tell me what is running.",
+        "No changes please: what's running?",
+    ] {
+        let answer = ask(text, &scene);
+        assert!(
+            matches!(&answer, Answer::Look(looked) if looked.look == Look::Pipelines),
+            "{text}: {answer:#?}"
+        );
+    }
+}

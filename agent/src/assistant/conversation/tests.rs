@@ -394,10 +394,25 @@ fn words_to_remember_are_a_wish_or_a_fact() {
         kept("remember: we never want alerts on Sundays").0,
         Kind::Preference
     );
-    assert!(!matches!(
-        hear(&mut Conversation::default(), "remember", &here),
-        Reply::Remember(..)
-    ));
+    for text in [
+        "Note: the white van is our baker",
+        "note that the white van is our baker",
+    ] {
+        assert_eq!(
+            kept(text),
+            (Kind::Knowledge, "the white van is our baker".to_owned()),
+            "{text}"
+        );
+    }
+    for text in ["remember", "note", "note the dock"] {
+        assert!(
+            !matches!(
+                hear(&mut Conversation::default(), text, &here),
+                Reply::Remember(..)
+            ),
+            "{text}"
+        );
+    }
 }
 
 /// What people say, besides anything.

@@ -1,0 +1,95 @@
+//! How things are called in sentences about them: one or several, by the person's own words.
+//!
+//! Invariant: a word that is not known to be of one thing stays as it was written.
+
+/// Words for one of something, or for nobody in particular, and for several of them.
+const SEVERAL: [(&str, &str); 16] = [
+    ("person", "people"),
+    ("man", "men"),
+    ("woman", "women"),
+    ("child", "children"),
+    ("somebody", "people"),
+    ("someone", "people"),
+    ("anybody", "people"),
+    ("anyone", "people"),
+    ("everybody", "people"),
+    ("everyone", "people"),
+    ("nobody", "people"),
+    ("anything", "things"),
+    ("something", "things"),
+    ("everything", "things"),
+    ("movement", "moving things"),
+    ("sheep", "sheep"),
+];
+const ALREADY: [&str; 7] = [
+    "people", "men", "women", "children", "cattle", "traffic", "wildlife",
+];
+
+/// Several of what was said: `person or bus` is `people or buses`.
+pub(crate) fn several(said: &str) -> String {
+    let (wanted, but) = match said.split_once(" but not ") {
+        Some((wanted, but)) => (wanted, Some(but)),
+        None => (said, None),
+    };
+    let all: Vec<String> = wanted.split(" or ").map(plural).collect();
+    let mut text = all.join(" or ");
+    if let Some(but) = but {
+        text.push_str(" but not ");
+        text.push_str(but);
+    }
+    text
+}
+
+/// Whether what was said is of several by its words.
+pub(crate) fn is_several(said: &str) -> bool {
+    let wanted = said.split(" but not ").next().unwrap_or(said);
+    let last = wanted.rsplit(' ').next().unwrap_or(wanted);
+    ALREADY.contains(&last) || is_plural(last)
+}
+
+fn is_plural(word: &str) -> bool {
+    word.ends_with('s') && !word.ends_with("ss") && !word.ends_with("us")
+}
+
+fn plural(said: &str) -> String {
+    let (before, word) = match said.rsplit_once(' ') {
+        Some((before, word)) => (format!("{before} "), word),
+        None => (String::new(), said),
+    };
+    if let Some((_, more)) = SEVERAL.iter().find(|(one, _)| *one == word) {
+        return format!("{before}{more}");
+    }
+    if ALREADY.contains(&word) || is_plural(word) {
+        return said.to_owned();
+    }
+    let more = if ["s", "x", "ch", "sh"].iter().any(|end| word.ends_with(end)) {
+        format!("{word}es")
+    } else {
+        match word.strip_suffix('y') {
+            Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+            _ => format!("{word}s"),
+        }
+    };
+    format!("{before}{more}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_becomes_several_and_several_stay() {
+        for (said, wanted) in [
+            ("person or bus", "people or buses"),
+            ("somebody", "people"),
+            ("cars", "cars"),
+            ("puppy", "puppies"),
+            ("vehicle but not bus", "vehicles but not bus"),
+            ("cell phone", "cell phones"),
+        ] {
+            assert_eq!(several(said), wanted, "{said}");
+        }
+        assert!(is_several("dogs or cats") && is_several("people"));
+        assert!(!is_several("bus") && !is_several("dogs or a cat"));
+    }
+}
