@@ -165,8 +165,23 @@ pub(super) struct Acts {
     pub(super) both_ways: bool,
     /// Only people do that.
     pub(super) people: bool,
+    /// It is seen, and no more was said.
+    pub(super) seen: bool,
     /// Only what drives does that.
     pub(super) parks: bool,
+}
+
+impl Acts {
+    /// Whether anything was said to happen.
+    pub(super) fn any(&self) -> bool {
+        self.crosses
+            || self.enters
+            || self.leaves
+            || self.stays
+            || self.empty
+            || self.occupied
+            || self.seen
+    }
 }
 
 /// Words before `crossing` that make a place of it.
@@ -195,6 +210,7 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
     ]) | r.take_all(&["the|a|my? line|tripwire"]);
     set(r, &places, false);
     let leaves = r.take_all(&[
+        "has|have left",
         "leave|leaves|leaving|exit|exits|exiting|depart|departs|departing",
         &go("out|away of?"),
     ]);
@@ -215,13 +231,14 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
     let empty =
         r.take_all(&["becomes|is|gets? free|empty|vacant|unoccupied|unattended|unmanned|deserted"]);
     let occupied = r.take_all(&["occupied|taken|full|busy"]);
-    r.take_all(&[
+    let seen = r.take_all(&[
         "appear|appears|appearing|shows|show up?",
         "passes|passing by?",
         "see|sees|seen|spotted|spot|present|visible|detected|moves|move|moving|seeing|happens",
     ]);
     Acts {
         both_ways,
+        seen,
         people,
         parks,
         crosses: crosses || both_ways,

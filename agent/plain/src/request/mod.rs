@@ -72,6 +72,7 @@ pub(crate) fn watch(
     let (told, counted) = verbs(&mut r, lexicon);
     // It was asked to watch, whoever took the verb.
     let told = told || wished.any || is_sent || !counted;
+    from_one_to_another(&r, scene, lexicon)?;
     let cameras = cameras_of(&mut r, scene, lexicon, before, notes)?;
     beside_used(
         &mut r,
@@ -158,6 +159,7 @@ pub(crate) fn watch(
                 .to_owned(),
         );
     }
+    let is_only_seen = told && bound.is_none() && !acts.any() && place.is_none();
     let mut conditions = Vec::new();
     if acts.crosses || is_line {
         let Some(line) = place.as_ref().and_then(|p| match p.shape {
@@ -246,6 +248,9 @@ pub(crate) fn watch(
         ));
     }
     weighty::refuse(&r)?;
+    if is_only_seen {
+        doing(&r, &mentions, lexicon)?;
+    }
     notes.not_understood.extend(left_over(&r, lexicon));
     let place = place.map(|said| named_place(said, is_line));
     let watch = |camera: SourceId| WatchFor {
@@ -295,6 +300,55 @@ fn cannot_be_seen(r: &Reader, mentions: &[Mention], notes: &mut Notes) -> Result
         return Err(Need::not_read(text, vec![written]));
     }
     notes.not_possible.push(text);
+    Ok(())
+}
+
+/// Refuses a way from one camera to another: each camera sees its own tracks only.
+fn from_one_to_another(r: &Reader, scene: &Scene, lexicon: &Lexicon) -> Result<(), Need> {
+    let named = |word: &str, from: usize| {
+        (from..r.tokens.len())
+            .find(|i| r.word(*i) == word && names::camera_at(r, i + 1, scene, lexicon))
+    };
+    let Some(from) = named("from", 0) else {
+        return Ok(());
+    };
+    let Some(to) = named("to", from) else {
+        return Ok(());
+    };
+    let written = r.written(from..to + 1);
+    Err(Need::not_read(
+        "I cannot follow somebody from one camera to another. Each camera can be watched by itself.",
+        vec![written],
+    ))
+}
+
+/// Refuses a request in which something happens that is no word of the language: seen at all is something else than `falls` or `runs`.
+fn doing(r: &Reader, mentions: &[Mention], lexicon: &Lexicon) -> Result<(), Need> {
+    const HELPS: [&str; 9] = [
+        "is", "are", "was", "has", "have", "been", "being", "gets", "starts",
+    ];
+    for mention in mentions {
+        let mut at = mention.at.end;
+        while HELPS.contains(&r.word(at)) {
+            at += 1;
+        }
+        let content = |i: &usize| {
+            let word = r.word(*i);
+            let is_word = r.tokens.get(*i).is_some_and(|t| t.is_word());
+            is_word && !word.is_empty() && !lexicon.is_filler(word)
+        };
+        let end = (at..r.tokens.len()).take_while(content).last();
+        if let Some(last) = end {
+            let written = r.written(at..last + 1);
+            return Err(Need::not_read(
+                format!(
+                    "What {} means for them is nothing that I can watch: I can tell when they are seen, enter, leave, stay, or cross a line.",
+                    quoted(&written)
+                ),
+                vec![written],
+            ));
+        }
+    }
     Ok(())
 }
 

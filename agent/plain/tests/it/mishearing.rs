@@ -187,7 +187,7 @@ fn words_that_turn_a_request_into_another_are_never_only_told() {
     for text in [
         "Tell me when a person on camera gate is not moving for 20 seconds",
         "Tell me when a person appears on camera gate but only once",
-        "Tell me when the dog has left on camera gate since monday",
+        "Tell me when a dog is on camera gate since monday",
         "Tell me when a person is outside the left half on camera gate",
     ] {
         assert!(!not_taken(text).is_empty(), "{text}");
@@ -505,4 +505,22 @@ fn notes_are_read_as_requests() {
     assert!(is_offered(
         "every time a car passes on camera gate save a 10 second clip"
     ));
+}
+
+#[test]
+fn something_that_happens_and_cannot_be_watched_is_not_taken_for_being_seen() {
+    for (text, word) in [
+        (
+            "Alert me when somebody falls down on camera gate",
+            "falls down",
+        ),
+        ("Alert me if a person runs on camera gate", "runs"),
+        ("Tell me when a car is speeding on camera gate", "speeding"),
+    ] {
+        assert_eq!(not_taken(text), [word], "{text}");
+    }
+    assert_eq!(
+        not_taken("Tell me when a person walks from the yard to the gate"),
+        ["from the yard to"]
+    );
 }
