@@ -7,6 +7,7 @@
 //! Invariants:
 //! - nothing acts: whatever would change the box is a [`Proposal`] that somebody else confirms;
 //! - without a verb that asks for it nothing is proposed, and what is needed and wasn't said is asked for;
+//! - a word is used only where it has an effect; a request that what was left over would turn into another one is not offered;
 //! - what was assumed, what can't be done and what was not understood is told, the last in the person's own words;
 //! - names of cameras, places and pipelines are compared with what a person wrote, and never read as a request;
 //! - the text is bounded ([`MAX_CHARS`]), no text makes anything here panic, and the same text in the same scene gives the same answer.

@@ -104,7 +104,7 @@ pub(crate) fn watch(
     let mentions = names::classes(&mut r, scene, lexicon);
     relation::refuse(&r, &mentions)?;
     let acts = acts(&mut r);
-    cannot_be_seen(&r, &mentions, notes)?;
+    cannot_be_seen(&mut r, &mentions, notes)?;
     let unknown_place = unknown_place(&r, &heading, lexicon);
     let (model, objects, none) = objects(
         &mut r,
@@ -285,8 +285,8 @@ fn beside_used(r: &mut Reader, words: &[&str]) -> bool {
 }
 
 /// Says of what is opened and closed that it can't be seen; without anything else to watch for there is nothing left of the request.
-fn cannot_be_seen(r: &Reader, mentions: &[Mention], notes: &mut Notes) -> Result<(), Need> {
-    let Some(found) = r.find(&[
+fn cannot_be_seen(r: &mut Reader, mentions: &[Mention], notes: &mut Notes) -> Result<(), Need> {
+    let Some(found) = r.take(&[
         "opens|opened|opening|open|closes|closed|closing|shuts|locks|locked|unlocks|unlocked",
     ]) else {
         return Ok(());
