@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, watch};
 use ulid::Ulid;
-use watchkeeper_config::PolicyConfig;
+use watchkeeper_config::{PolicyConfig, redact};
 use watchkeeper_http::closed;
 
 use super::feed::{END, Feed};
@@ -556,7 +556,8 @@ async fn converse(leaving: Leaving, mut messages: mpsc::Receiver<Message>, kept:
         let Some(message) = message else {
             break;
         };
-        let text = message.text.clone();
+        // Followers are not shown what the assistant leaves out when it hears the same words, and tells so.
+        let text = redact::said(&message.text).unwrap_or_else(|| message.text.clone());
         handle.feed.push(json!({"type": "heard", "text": text}));
         let ended = hear(Arc::clone(&all), Arc::clone(&handle), &mut assist, message).await;
         if let Err(failure) = &ended {

@@ -23,6 +23,7 @@ use watchkeeper_plain::intent::Look;
 use watchkeeper_plain::{Change, Missing, Plain, Question};
 
 use super::rewording::{Said, Unsaid, reword};
+use super::secrets::without_secrets;
 use super::told::{Teller, Told};
 use super::trying::Trying;
 use super::working::{Request, Working};
@@ -203,6 +204,7 @@ impl Assist {
     /// # Errors
     /// When the runtime does not answer, or pictures came with it and no model is there to look at them.
     pub async fn hear(&mut self, text: &str) -> Result<(Reply, Situation), Failure> {
+        let text = &*without_secrets(text, &*self.parts.out);
         let mut here = self.situation().await?;
         self.note("request", || json!({"text": text}));
         self.by_model = false;
@@ -343,6 +345,7 @@ impl Assist {
         text: &str,
         blueprint: Option<&str>,
     ) -> Result<(Reply, Situation), Failure> {
+        let text = &*without_secrets(text, &*self.parts.out);
         let routed = match blueprint {
             Some(name) => self.named(name)?,
             None => {

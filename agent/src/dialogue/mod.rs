@@ -5,10 +5,12 @@
 //!
 //! Invariants:
 //! - the only requests that change what the box does are made by [`Assist::tell`](assist::Assist::tell), for an offer that a yes was said to, by a person or beforehand by the owner's policy;
-//! - whoever listens is told the same: a terminal shows of it what a person reads, a program gets the objects.
+//! - whoever listens is told the same: a terminal shows of it what a person reads, a program gets the objects;
+//! - what a person says is heard without passwords and keys ([`secrets`]), before anything else is done with it.
 
 pub mod assist;
 pub mod rewording;
+pub mod secrets;
 pub mod short;
 pub mod told;
 mod trying;

@@ -1,7 +1,8 @@
 //! Addresses and messages without their credentials.
 //!
 //! Owns what counts as a credential: the user information of an address, and the values of options whose name says so,
-//! behind the `?` or, as some recorders want it, in the path (`/user=admin&password=…`). Invariant: when in doubt, more is hidden: everything up to the last `@` of an address goes, because a
+//! behind the `?` or, as some recorders want it, in the path (`/user=admin&password=…`); in what a person says ([`said`]) also what stands behind the
+//! word for one, and keys whose makers gave them a beginning of their own. Invariant: when in doubt, more is hidden: everything up to the last `@` of an address goes, because a
 //! password may hold an unescaped `/`, `?` or `#`; so does what stands before an `@` behind a colon, because the scheme of
 //! an address may be forgotten or misspelt.
 
@@ -114,6 +115,229 @@ pub fn json(name: Option<&str>, value: &Value) -> Value {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
+}
+
+/// Words that a person says before a secret: `password: …`, "the token is …".
+const SECRET_WORDS: [&str; 17] = [
+    "password",
+    "passwd",
+    "passwort",
+    "kennwort",
+    "passphrase",
+    "passcode",
+    "pwd",
+    "pw",
+    "token",
+    "secret",
+    "key",
+    "apikey",
+    "api_key",
+    "api-key",
+    "access_key",
+    "secret_key",
+    "authorization",
+];
+/// Words that may stand between such a word and its secret.
+const BETWEEN: [&str; 6] = ["is", "ist", "are", "=", ":", ":="];
+/// How keys begin whose makers gave them a beginning.
+const KEY_BEGINNINGS: [&str; 17] = [
+    "sk-",
+    "sk_",
+    "pk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "xapp-",
+    "AKIA",
+    "AIza",
+    "eyJ",
+];
+/// Most words between the word for a secret and the `is` before it: "the password of the gate camera is …".
+const BETWEEN_WORDS: u8 = 6;
+/// Least characters of such a key.
+const KEY_CHARS: usize = 16;
+
+/// What a person says, with [`MASK`] in the place of each credential; `None` where there is none.
+///
+/// Hidden are the login of an address, the value of an option whose name is a secret's (`password=…`), what follows the word for a secret where it is
+/// written as one (`password: …`, `token "…"`) or looks like one (has a digit or a sign, or capitals inside), what follows `Bearer`, and keys that begin
+/// like those of well-known makers. All else, white space too, stays as it was, and what was hidden once is not changed again.
+#[must_use]
+pub fn said(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut before = Before::Other;
+    for part in text.split_inclusive(char::is_whitespace) {
+        let word = part.trim_end_matches(char::is_whitespace);
+        let space = part.get(word.len()..).unwrap_or_default();
+        if word.is_empty() {
+            out.push_str(space);
+            continue;
+        }
+        let (shown, next) = said_word(word, before);
+        before = next;
+        out.push_str(&shown);
+        out.push_str(space);
+    }
+    (out != text).then_some(out)
+}
+
+/// What the word before says of the next one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// Nothing.
+    Other,
+    /// A secret was spoken of, and one may follow an `is` within so many words.
+    Named(u8),
+    /// It is a secret if it looks like one.
+    Perhaps,
+    /// It is a secret.
+    Surely,
+    /// It is in quotes that this character ends, and all of it is a secret.
+    Within(char),
+}
+
+fn said_word(word: &str, before: Before) -> (String, Before) {
+    const QUOTES: [char; 4] = ['"', '\'', '`', '”'];
+    if let Before::Within(quote) = before {
+        return match word.find(quote) {
+            Some(at) => {
+                let rest = word.get(at..).unwrap_or_default();
+                (format!("{MASK}{rest}"), Before::Other)
+            }
+            None => (MASK.to_owned(), before),
+        };
+    }
+    let bare = word.trim_matches(|c: char| QUOTES.contains(&c) || ",;.!?()[]{}<>“„".contains(c));
+    let lower = bare.to_lowercase();
+    if before != Before::Other {
+        if BETWEEN.contains(&word) {
+            let is_written = word.starts_with([':', '=']) || before == Before::Surely;
+            let next = if is_written {
+                Before::Surely
+            } else {
+                Before::Perhaps
+            };
+            return (word.to_owned(), next);
+        }
+    }
+    if matches!(before, Before::Perhaps | Before::Surely) {
+        if lower == "bearer" {
+            return (word.to_owned(), Before::Surely);
+        }
+        // Quoted, it is meant as it stands.
+        let quoted = word.starts_with(QUOTES) || word.starts_with(['“', '„']);
+        if before == Before::Surely || quoted || looks_secret(bare) {
+            return hidden(word);
+        }
+    }
+    // Where a secret stands behind its own word, with or without quotes around that: `password=x`, `"token":"x"`.
+    for (at, sign) in word.match_indices(['=', ':']) {
+        let (name, value) = word.split_at_checked(at).unwrap_or((word, ""));
+        let value = value.strip_prefix(sign).unwrap_or_default();
+        let name = name
+            .rsplit(|c: char| !c.is_alphanumeric() && !"_-".contains(c))
+            .find(|name| !name.is_empty())
+            .unwrap_or_default();
+        let is_name = match sign {
+            "=" => is_secret(name),
+            _ => is_secret_word(name) && !value.starts_with("//"),
+        };
+        if !is_name {
+            continue;
+        }
+        let value = value.trim_start_matches('=');
+        let head = word.get(..word.len() - value.len()).unwrap_or_default();
+        // Options of an address end where the next one begins.
+        if head.contains("://") {
+            break;
+        }
+        if value.is_empty() {
+            return (word.to_owned(), Before::Surely);
+        }
+        if value.eq_ignore_ascii_case("bearer") {
+            return (word.to_owned(), Before::Surely);
+        }
+        let (shown, next) = hidden(value);
+        return (format!("{head}{shown}"), next);
+    }
+    if word.contains("://") || has_credential(word) {
+        return (uri(word), Before::Other);
+    }
+    if is_key(bare) {
+        return (word.replace(bare, MASK), Before::Other);
+    }
+    let next = match lower.as_str() {
+        "bearer" if bare == "Bearer" => Before::Surely,
+        "bearer" => Before::Perhaps,
+        lower if is_secret_word(lower) => match word.ends_with([':', '=']) {
+            true => Before::Surely,
+            false => Before::Perhaps,
+        },
+        _ if word.ends_with(['.', ';', '!', '?']) => Before::Other,
+        _ => match before {
+            Before::Perhaps => Before::Named(BETWEEN_WORDS),
+            Before::Named(left @ 1..) => Before::Named(left - 1),
+            _ => Before::Other,
+        },
+    };
+    (word.to_owned(), next)
+}
+
+/// A secret without what is only around it: quotes, and the punctuation of the sentence.
+fn hidden(value: &str) -> (String, Before) {
+    let inside = value.trim_start_matches(['"', '\'', '`', '“', '„', '(']);
+    let head = value.get(..value.len() - inside.len()).unwrap_or_default();
+    let quote = match head.chars().last() {
+        Some(quote @ ('"' | '\'' | '`')) => Some(quote),
+        Some('“') => Some('”'),
+        Some('„') => Some('“'),
+        _ => None,
+    };
+    if let Some(quote) = quote {
+        return match inside.find(quote) {
+            Some(at) => {
+                let rest = inside.get(at..).unwrap_or_default();
+                (format!("{head}{MASK}{rest}"), Before::Other)
+            }
+            None => (format!("{head}{MASK}"), Before::Within(quote)),
+        };
+    }
+    let core = inside.trim_end_matches([',', ';', '.', '!', '?', ')', '}', ']']);
+    let tail = inside.get(core.len()..).unwrap_or_default();
+    (format!("{head}{MASK}{tail}"), Before::Other)
+}
+
+fn is_secret_word(name: &str) -> bool {
+    let name = name.to_lowercase();
+    SECRET_WORDS.contains(&name.as_str())
+}
+
+/// Whether this is rather a secret than a word: a digit, a sign or a capital inside.
+fn looks_secret(word: &str) -> bool {
+    let is_sign = |c: char| !c.is_alphanumeric() && !"-'’".contains(c);
+    let mut inside = word.chars();
+    inside.next();
+    word.chars().count() >= 4
+        && word != MASK
+        && (word.chars().any(|c| c.is_ascii_digit() || is_sign(c))
+            || inside.any(char::is_uppercase))
+}
+
+fn is_key(word: &str) -> bool {
+    let is_long = word.chars().count() >= KEY_CHARS;
+    let is_of_key = |c: char| c.is_ascii_alphanumeric() || "-_.+/=".contains(c);
+    is_long
+        && word.chars().all(is_of_key)
+        && KEY_BEGINNINGS
+            .iter()
+            .any(|beginning| word.starts_with(beginning))
 }
 
 /// Filters messages of one source: knows the source's own credentials besides the general shape of addresses.
@@ -263,6 +487,95 @@ mod tests {
             let address = format!("rtsp://{user}:{password}@cam.local:554/live?a=1");
             prop_assert!(!uri(&address).contains(&password));
             prop_assert!(!uri(&address).contains("XQ"));
+        }
+    }
+
+    #[test]
+    fn what_a_person_says_loses_its_logins_and_keys_and_nothing_else() {
+        for (words, shown) in [
+            (
+                "watch rtsp://admin:hunter2@10.0.0.9/x and tell me when a person appears",
+                "watch rtsp://***@10.0.0.9/x and tell me when a person appears",
+            ),
+            (
+                "use password=hunter3, then count cars",
+                "use password=***, then count cars",
+            ),
+            (
+                "PASSWD=hunter3 pwd=x1 token=abc",
+                "PASSWD=*** pwd=*** token=***",
+            ),
+            ("api_key=a key=b secret=c", "api_key=*** key=*** secret=***"),
+            ("the password: hunter3. Thanks", "the password: ***. Thanks"),
+            ("the password is hunter3", "the password is ***"),
+            (
+                "the password is \"two words\" on gate",
+                "the password is \"*** ***\" on gate",
+            ),
+            ("{\"token\":\"abc\"}", "{\"token\":\"***\"}"),
+            (
+                "Authorization: Bearer abcdefgh",
+                "Authorization: Bearer ***",
+            ),
+            ("Bearer abcdefgh\n count", "Bearer ***\n count"),
+            ("my key is sk-ant-REDACTED now", "my key is *** now"),
+            ("(sk-proj-0123456789abcdefghij)", "(***)"),
+            (
+                "look at admin:hunter2@10.0.0.7/live",
+                "look at ***@10.0.0.7/live",
+            ),
+            (
+                "http://cam/x?user=me&pwd=a1&fps=5 please",
+                "http://cam/x?user=***&pwd=***&fps=5 please",
+            ),
+            (
+                "the password of the gate is hunter7",
+                "the password of the gate is ***",
+            ),
+            ("Das Passwort ist geheim9", "Das Passwort ist ***"),
+        ] {
+            assert_eq!(said(words).as_deref(), Some(shown), "{words}");
+            assert_eq!(said(shown), None, "{shown} is changed again");
+        }
+        for words in [
+            "",
+            "tell me when a person enters the key room",
+            "count people at 10:30 on camera gate,  twice",
+            "watch rtsp://cam/live?channel=1 and mail ops@example.org",
+            "zone desk:100,100,300,100,300,300 with confidence=0.6",
+            "the bearer appears at the door, who has the key",
+            "tell me when the password is shown",
+            "tell me when the key is gone after 22:00",
+            "tell me when someone takes the key to gate2",
+            "the secret is out, pass it on: done",
+            "a key appears on the desk\n\tand stays",
+            "call it sk-gate and eyJ",
+        ] {
+            assert_eq!(said(words), None, "{words}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_secret_of_a_person_survives_wherever_it_stands(
+            before in "[a-z ]{0,20}", after in "[ -~]{0,20}", secret in "[A-Za-z]{0,5}[0-9][A-Z0-9#_-]{3,9}XQ",
+            form in 0..7_usize,
+        ) {
+            let written = match form {
+                0 => format!("rtsp://admin:{secret}@cam/live"),
+                1 => format!("password={secret}"),
+                2 => format!("token: {secret}"),
+                3 => format!("Bearer {secret}"),
+                4 => format!("the password is {secret}"),
+                5 => format!("sk-0123456789abcdef{secret}").replace('#', ""),
+                _ => format!("api_key='{secret}'"),
+            };
+            let secret = if form == 5 { secret.replace('#', "") } else { secret };
+            let words = format!("{before} {written} {after}");
+            let hidden = said(&words).unwrap_or(words);
+            prop_assert!(!hidden.contains(&secret), "{hidden}");
+            // A second time changes nothing.
+            prop_assert_eq!(said(&hidden), None);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a person types, line by line: edited, with history and completion, on a terminal; as it comes from anything else.
 //!
-//! A line that ends in a backslash goes on in the next one, and a text that is pasted stays one. Invariant: no line is longer than [`MAX_LINE`].
+//! A line that ends in a backslash goes on in the next one, and a text that is pasted stays one. Invariants: no line is longer than [`MAX_LINE`]; no password
+//! and no key is in the history, neither in the file nor while the chat goes on.
 
 use std::io::{BufRead, IsTerminal as _, Read as _, stdin, stdout};
 use std::path::PathBuf;
@@ -9,9 +10,10 @@ use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
-use rustyline::history::FileHistory;
+use rustyline::history::{FileHistory, History};
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Context, Editor, Helper};
+use watchkeeper_config::redact;
 
 use crate::assistant::slash;
 use crate::assistant::waiting::make_private;
@@ -48,7 +50,8 @@ impl Lines {
         }
         let config = rustyline::Config::builder()
             .completion_type(CompletionType::List)
-            .auto_add_history(true)
+            // Added below, without passwords and keys.
+            .auto_add_history(false)
             .history_ignore_space(true)
             .max_history_size(HISTORY);
         let editor = config.and_then(|config| Editor::with_config(config.build()));
@@ -81,7 +84,10 @@ impl Lines {
     pub(super) fn next(&mut self, prompt: &str) -> Line {
         match self {
             Self::Terminal(editor, _) => match editor.readline(prompt) {
-                Ok(text) => Line::Text(joined(&text)),
+                Ok(text) => {
+                    remember(editor.history_mut(), &text);
+                    Line::Text(joined(&text))
+                }
                 Err(ReadlineError::Interrupted) => Line::Interrupted,
                 Err(ReadlineError::Eof) => Line::End,
                 Err(error) => Line::Broken(format!("the terminal can't be read: {error}")),
@@ -100,6 +106,12 @@ impl Lines {
             editor.save_history(&path).ok();
         }
     }
+}
+
+/// Adds a line to the history without the passwords and keys in it. That it can't be added is no reason to stop.
+fn remember(history: &mut impl History, line: &str) {
+    let hidden = redact::said(line);
+    history.add(hidden.as_deref().unwrap_or(line)).ok();
 }
 
 /// The next text of a reader, over as many lines as end in a backslash.
@@ -190,6 +202,7 @@ impl Highlighter for Words {}
 impl Helper for Words {}
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
 
@@ -212,6 +225,20 @@ mod tests {
             ["count people  on gate", "yes"]
         );
         assert_eq!(texts("\n\nyes\\"), ["", "", "yes\\"]);
+    }
+
+    #[test]
+    fn the_history_has_what_was_typed_without_passwords_and_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("chat.history");
+        let mut history = FileHistory::new();
+        remember(&mut history, "count people on gate");
+        remember(&mut history, "watch rtsp://admin:hunter2@10.0.0.9/x");
+        remember(&mut history, "password=hunter3");
+        history.save(&path).unwrap();
+        let kept = std::fs::read_to_string(&path).unwrap();
+        assert!(kept.contains("count people on gate") && kept.contains("rtsp://***@10.0.0.9/x"));
+        assert!(!kept.contains("hunter"), "{kept}");
     }
 
     #[test]
