@@ -3,7 +3,7 @@
 //! A person's words are kept as words, because the rules understand them again on the yes. A model would not say the same twice: what it proposed is
 //! kept as it was proposed, with every field of every pipeline.
 //!
-//! Invariants: what a person is shown of the changes is made of the specifications ([`really`]) and of the difference; the model's own sentence
+//! Invariants: what a person is shown of the changes is made of the specifications ([`really`](mod@super::really)) and of the difference; the model's own sentence
 //! stands beside it, marked as the model's, so one that says another thing than it does is seen through.
 
 use jiff::Timestamp;
@@ -11,9 +11,9 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
-use watchkeeper_contract::rule::{Condition, RuleSpec};
-use watchkeeper_engine::workflow::{Overlay, compile};
 use watchkeeper_plain::{Change, Proposal};
+
+use super::really::really;
 
 /// Longest text of a model that is shown, in characters.
 pub const MAX_WORDS: usize = 600;
@@ -23,8 +23,6 @@ pub const MAX_SENTENCES: usize = 8;
 pub const MAX_CHANGES: usize = 16;
 /// Largest changes of one proposal together, in bytes of JSON.
 pub const MAX_BYTES: usize = 128 * 1024;
-/// Most steps that are named.
-const MAX_STEPS: usize = 12;
 
 /// One change, in the form in which it is kept and in which programs read it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -135,127 +133,6 @@ pub fn words(text: &str) -> String {
     clean.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn really(change: &MadeChange) -> String {
-    match change {
-        MadeChange::Deploy { spec } | MadeChange::Replace { spec } => pipeline(spec),
-        MadeChange::Stop { pipeline } => format!("{pipeline} ends and is gone"),
-        MadeChange::Pause { pipeline, until } => match until {
-            Some(until) => format!(
-                "{pipeline} pauses until {}",
-                until
-                    .to_zoned(TimeZone::system())
-                    .strftime("%Y-%m-%d %H:%M %:z")
-            ),
-            None => format!("{pipeline} pauses until somebody resumes it"),
-        },
-        MadeChange::Resume { pipeline } => format!("{pipeline} goes on"),
-    }
-}
-
-/// A pipeline in one sentence, made of its specification.
-fn pipeline(spec: &PipelineSpec) -> String {
-    let mut parts = vec![format!("{} on camera {}", spec.id, spec.source)];
-    let steps = spec.workflow.get("steps").and_then(|s| s.as_array());
-    let steps = steps.map(Vec::as_slice).unwrap_or_default();
-    let names: Vec<String> = steps.iter().take(MAX_STEPS).map(step).collect();
-    let more = match steps.len().saturating_sub(names.len()) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    parts.push(format!("steps {}{more}", names.join(", ")));
-    if let Ok(compiled) = compile(&spec.workflow, &spec.parameters) {
-        parts.extend(compiled.overlays().iter().map(overlay));
-    }
-    parts.push(match &spec.rules {
-        None => "rules as they follow from the workflow".to_owned(),
-        Some(rules) if rules.is_empty() => "no rules, so no events".to_owned(),
-        Some(rules) => {
-            let rules: Vec<String> = rules.iter().map(rule).collect();
-            format!("events: {}", rules.join(" / "))
-        }
-    });
-    if spec.record {
-        parts.push("records video".to_owned());
-    }
-    if let Some(seconds) = spec.stop_after_s {
-        parts.push(format!("ends after {seconds} s"));
-    }
-    parts.join("; ")
-}
-
-/// A step by its name and what is worth knowing of it.
-fn step(step: &serde_json::Value) -> String {
-    let text = |name: &str| step.get(name).and_then(|v| v.as_str()).unwrap_or("?");
-    let kind = text("type");
-    let kind = kind.rsplit('/').next().unwrap_or(kind);
-    let kind = kind.split('@').next().unwrap_or(kind);
-    let mut told = format!("{} ({kind}", text("name"));
-    if let Some(model) = step.get("model_id").and_then(|m| m.as_str()) {
-        told.push_str(&format!(", model {model}"));
-    }
-    let classes = step.get("class_filter").and_then(|c| c.as_array());
-    let classes: Vec<&str> = classes
-        .into_iter()
-        .flatten()
-        .filter_map(|c| c.as_str())
-        .collect();
-    if !classes.is_empty() {
-        told.push_str(&format!(", only {}", classes.join(" and ")));
-    }
-    told.push(')');
-    told
-}
-
-fn overlay(overlay: &Overlay) -> String {
-    match overlay {
-        Overlay::Line { name, start, end } => {
-            format!(
-                "line {name} from {},{} to {},{}",
-                start.x, start.y, end.x, end.y
-            )
-        }
-        Overlay::Zone { name, polygon } => {
-            let corners: Vec<String> = polygon.iter().map(|p| format!("{},{}", p.x, p.y)).collect();
-            format!("zone {name} {}", corners.join(" "))
-        }
-    }
-}
-
-/// A rule by what has to happen.
-fn rule(rule: &RuleSpec) -> String {
-    let what = match &rule.when {
-        Condition::Appears { .. } => "appears".to_owned(),
-        Condition::Enters { zone } => format!("enters {zone}"),
-        Condition::Leaves { zone } => format!("leaves {zone}"),
-        Condition::Stays { zone, for_s } => format!("stays in {zone} for {for_s} s"),
-        Condition::Crosses { line, .. } => format!("crosses {line}"),
-        Condition::Count { bound, for_s, .. } => format!("count {bound:?} for {for_s} s"),
-        Condition::Value { value, .. } => format!("value of {value}"),
-    };
-    let who = match rule.classes.as_slice() {
-        [] => "anything".to_owned(),
-        classes => classes.join(" or "),
-    };
-    let mut told = format!("{}: {who} {what}", rule.name);
-    if let Some(hours) = &rule.schedule {
-        told.push_str(&format!(", {} to {}", hours.from, hours.to));
-    }
-    if let Some(clip) = rule.clip {
-        told.push_str(&format!(
-            ", with a clip from {} s before to {} s after",
-            clip.before_s, clip.after_s
-        ));
-    }
-    if !rule.notify.is_empty() {
-        let channels: Vec<String> = rule.notify.iter().map(|c| format!("#{c}")).collect();
-        told.push_str(&format!(", told to {}", channels.join(" and ")));
-    }
-    if rule.cooldown_s > 0.0 {
-        told.push_str(&format!(", then quiet for {} s", rule.cooldown_s));
-    }
-    told
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
@@ -301,7 +178,8 @@ mod tests {
             "gate-door on camera gate",
             "detect (roboflow_object_detection_model, model yolox-nano, only person)",
             "line door from 320,0 to 320,360",
-            "in: person crosses door, then quiet for 30 s",
+            "then quiet for 30 s for each object",
+            "in: person crosses door either way, severity info",
         ] {
             assert!(watch.contains(part), "{part}: {watch}");
         }

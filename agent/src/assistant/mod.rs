@@ -1,7 +1,7 @@
 //! The assistant: requests in plain words → answers, and changes of what runs that a person has confirmed.
 //!
 //! Map: [`situation`] is what the runtime said of itself at one moment, [`conversation`] what is said back and what is waited for,
-//! [`offer`] a proposal as a person is shown it ([`made`] where a model wrote it), with the engine's [`checks`], the [`difference`] to what runs and what was seen when it was [`tried`], [`happened`] the search
+//! [`offer`] a proposal as a person is shown it ([`made`] where a model wrote it, which is shown as what it [`really`](mod@really) is), with the engine's [`checks`], the [`difference`] to what runs and what was seen when it was [`tried`], [`happened`] the search
 //! in the journal, [`reword`] what a model of language is asked where nothing was understood, [`mod@counts`] the numbers, [`costs`] the money, [`recollection`] what was said before, [`policy`] what needs no yes, [`slash`] the short commands of the chat. They are sans-IO: time and answers of the runtime are arguments.
 //! [`waiting`] and [`trace`] are the two files that it keeps.
 //!
@@ -21,6 +21,7 @@ pub mod happened;
 pub mod made;
 pub mod offer;
 pub mod policy;
+pub mod really;
 pub mod recollection;
 pub mod reword;
 pub mod situation;

@@ -1,0 +1,484 @@
+//! What a change really is, in plain English: every field of a specification that decides what is seen, told and kept.
+//!
+//! Invariants: made of the specification and of nothing else, so it is the same whatever a model says beside it; what a specification leaves out is said as what holds
+//! then, where a person would want to know it.
+
+use jiff::tz::TimeZone;
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::{
+    Band, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity, ValueTest,
+    Weekday,
+};
+use watchkeeper_engine::workflow::{Overlay, compile};
+use watchkeeper_plain::watch::TRACKED;
+
+use super::made::MadeChange;
+
+/// Most steps that are named.
+const MAX_STEPS: usize = 12;
+
+/// A change in one sentence.
+#[must_use]
+pub fn really(change: &MadeChange) -> String {
+    match change {
+        MadeChange::Deploy { spec } | MadeChange::Replace { spec } => pipeline(spec),
+        MadeChange::Stop { pipeline } => format!("{pipeline} ends and is gone"),
+        MadeChange::Pause { pipeline, until } => match until {
+            Some(until) => format!(
+                "{pipeline} pauses until {}",
+                until
+                    .to_zoned(TimeZone::system())
+                    .strftime("%Y-%m-%d %H:%M %:z")
+            ),
+            None => format!("{pipeline} pauses until somebody resumes it"),
+        },
+        MadeChange::Resume { pipeline } => format!("{pipeline} goes on"),
+    }
+}
+
+/// A pipeline in one sentence.
+fn pipeline(spec: &PipelineSpec) -> String {
+    let mut parts = vec![format!("{} on camera {}", spec.id, spec.source)];
+    let steps = spec.workflow.get("steps").and_then(|s| s.as_array());
+    let steps = steps.map(Vec::as_slice).unwrap_or_default();
+    let names: Vec<String> = steps.iter().take(MAX_STEPS).map(step).collect();
+    let more = match steps.len().saturating_sub(names.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    parts.push(format!("steps {}{more}", names.join(", ")));
+    if let Ok(compiled) = compile(&spec.workflow, &spec.parameters) {
+        parts.extend(compiled.overlays().iter().map(overlay));
+    }
+    parts.push(match &spec.rules {
+        None => "rules as they follow from the workflow".to_owned(),
+        Some(rules) if rules.is_empty() => "no rules, so no events".to_owned(),
+        Some(rules) => {
+            let rules: Vec<String> = rules.iter().map(rule).collect();
+            format!("events: {}", rules.join(" / "))
+        }
+    });
+    if spec.record {
+        parts.push("records video".to_owned());
+    }
+    if let Some(seconds) = spec.stop_after_s {
+        parts.push(format!("ends after {seconds} s"));
+    }
+    parts.join("; ")
+}
+
+/// A step by its name and what is worth knowing of it.
+fn step(step: &serde_json::Value) -> String {
+    let text = |name: &str| step.get(name).and_then(|v| v.as_str()).unwrap_or("?");
+    let kind = text("type");
+    let kind = kind.rsplit('/').next().unwrap_or(kind);
+    let kind = kind.split('@').next().unwrap_or(kind);
+    let mut told = format!("{} ({kind}", text("name"));
+    if let Some(model) = step.get("model_id").and_then(|m| m.as_str()) {
+        told.push_str(&format!(", model {model}"));
+    }
+    let classes = step.get("class_filter").and_then(|c| c.as_array());
+    let classes: Vec<&str> = classes
+        .into_iter()
+        .flatten()
+        .filter_map(|c| c.as_str())
+        .collect();
+    if !classes.is_empty() {
+        told.push_str(&format!(", only {}", classes.join(" and ")));
+    }
+    // A number, or the input that holds it.
+    let confidence = step.get("confidence");
+    if let Some(least) = confidence.and_then(serde_json::Value::as_f64) {
+        told.push_str(&format!(", confidence {least} or more"));
+    } else if let Some(from) = confidence.and_then(|c| c.as_str()) {
+        told.push_str(&format!(", confidence {from} or more"));
+    }
+    told.push(')');
+    told
+}
+
+fn overlay(overlay: &Overlay) -> String {
+    match overlay {
+        Overlay::Line { name, start, end } => {
+            format!(
+                "line {name} from {},{} to {},{}",
+                start.x, start.y, end.x, end.y
+            )
+        }
+        Overlay::Zone { name, polygon } => {
+            let corners: Vec<String> = polygon.iter().map(|p| format!("{},{}", p.x, p.y)).collect();
+            format!("zone {name} {}", corners.join(" "))
+        }
+    }
+}
+
+/// A rule: what has to happen, when it is awake, and what comes of it.
+fn rule(rule: &RuleSpec) -> String {
+    let mut told = format!("{}: {}", rule.name, happens(rule));
+    let mut add = |part: String| {
+        told.push_str(", ");
+        told.push_str(&part);
+    };
+    if let Some(band) = &rule.confidence {
+        add(scores(band));
+    }
+    if let Some(hours) = &rule.schedule {
+        add(awake(hours));
+    }
+    let severity = match rule.severity {
+        Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Critical => "critical",
+    };
+    add(format!("severity {severity}"));
+    add(match rule.clip {
+        None => "keeps a picture and no clip".to_owned(),
+        Some(clip) => format!(
+            "keeps a picture, and a clip from {} s before to {} s after",
+            clip.before_s, clip.after_s
+        ),
+    });
+    add(match rule.notify.as_slice() {
+        [] => "names no channel".to_owned(),
+        channels => {
+            let channels: Vec<String> = channels.iter().map(|c| format!("#{c}")).collect();
+            format!("told to {}", channels.join(" and "))
+        }
+    });
+    let for_each = if is_about_tracks(&rule.when) {
+        " for each object"
+    } else {
+        ""
+    };
+    add(match rule.cooldown_s {
+        seconds if seconds > 0.0 => format!("then quiet for {seconds} s{for_each}"),
+        _ => "each time".to_owned(),
+    });
+    if rule.gates != Gates::default() {
+        add(gates(&rule.gates));
+    }
+    // A critical event is never silenced, whatever its rule says.
+    if rule.second_opinion_may_lower && rule.severity != Severity::Critical {
+        add("a second opinion may lower it".to_owned());
+    }
+    told
+}
+
+/// What has to happen, of which classes.
+fn happens(rule: &RuleSpec) -> String {
+    let who = match rule.classes.as_slice() {
+        [] => "anything".to_owned(),
+        classes => classes.join(" or "),
+    };
+    match &rule.when {
+        Condition::Appears { detections } => format!("{who} appears{}", of(detections)),
+        Condition::Enters { zone } => format!("{who} enters {zone}"),
+        Condition::Leaves { zone } => format!("{who} leaves {zone}"),
+        Condition::Stays { zone, for_s } => format!("{who} stays in {zone} for {for_s} s"),
+        Condition::Crosses { line, direction } => {
+            let way = match direction {
+                CrossDirection::In => "in (to the line's left hand)",
+                CrossDirection::Out => "out (to the line's right hand)",
+                CrossDirection::Any => "either way",
+            };
+            format!("{who} crosses {line} {way}")
+        }
+        Condition::Count {
+            detections,
+            bound,
+            for_s,
+        } => {
+            let who = match rule.classes.as_slice() {
+                [] => "objects".to_owned(),
+                _ => format!("objects of class {who}"),
+            };
+            let count = match bound {
+                CountBound::Over(most) => format!("more than {most} {who}"),
+                CountBound::Under(0 | 1) => format!("no {who}"),
+                CountBound::Under(least) => format!("fewer than {least} {who}"),
+            };
+            format!("{count} at a time{}{}", of(detections), lasts(*for_s))
+        }
+        Condition::Value { value, test, for_s } => {
+            let test = match test {
+                ValueTest::Is(true) => "is true".to_owned(),
+                ValueTest::Is(false) => "is false".to_owned(),
+                ValueTest::Over(bound) => format!("is over {bound}"),
+                ValueTest::Under(bound) => format!("is under {bound}"),
+            };
+            format!("{} {test}{}", selected(value), lasts(*for_s))
+        }
+    }
+}
+
+/// Which detections a rule reads; nothing where it is those that are tracked in the whole picture.
+fn of(detections: &str) -> String {
+    if detections == TRACKED {
+        return String::new();
+    }
+    match detections
+        .strip_prefix("$steps.")
+        .and_then(|rest| rest.strip_suffix(".timed_detections"))
+    {
+        Some(zone) => format!(" in {zone}"),
+        None => format!(" among {}", selected(detections)),
+    }
+}
+
+/// A selector as a person reads it: an output of a step.
+fn selected(selector: &str) -> String {
+    let parts = selector
+        .strip_prefix("$steps.")
+        .and_then(|rest| rest.split_once('.'));
+    match parts {
+        Some((step, output)) => format!("the {output} of step {step}"),
+        None => selector.to_owned(),
+    }
+}
+
+fn lasts(for_s: f64) -> String {
+    if for_s > 0.0 {
+        format!(" for {for_s} s")
+    } else {
+        String::new()
+    }
+}
+
+fn scores(band: &Band) -> String {
+    if band.max < 1.0 {
+        format!("only with a score of {} to {}", band.min, band.max)
+    } else {
+        format!("only with a score of {} or more", band.min)
+    }
+}
+
+/// Whether its pause is one for each object.
+fn is_about_tracks(when: &Condition) -> bool {
+    !matches!(when, Condition::Count { .. } | Condition::Value { .. })
+}
+
+fn gates(gates: &Gates) -> String {
+    format!(
+        "by its confidence: acted on from {}, recorded from {}, put up for review from {}, a second opinion from {}",
+        gates.act, gates.record, gates.review, gates.escalate
+    )
+}
+
+/// When a rule is awake.
+fn awake(hours: &Schedule) -> String {
+    let days = days(&hours.days);
+    // `HH:MM` compares as text as it does as time.
+    if hours.from == hours.to {
+        return match hours.from.as_str() {
+            "00:00" => format!("{days} all day"),
+            from => format!("{days} from {from} for 24 hours"),
+        };
+    }
+    let next_day = if hours.to < hours.from && hours.to != "00:00" {
+        " of the day after"
+    } else {
+        ""
+    };
+    format!("{days} {} to {}{next_day}", hours.from, hours.to)
+}
+
+/// The days on which a span begins: runs of three and more as the first and the last.
+fn days(days: &[Weekday]) -> String {
+    const WEEK: [(Weekday, &str); 7] = [
+        (Weekday::Mon, "Mon"),
+        (Weekday::Tue, "Tue"),
+        (Weekday::Wed, "Wed"),
+        (Weekday::Thu, "Thu"),
+        (Weekday::Fri, "Fri"),
+        (Weekday::Sat, "Sat"),
+        (Weekday::Sun, "Sun"),
+    ];
+    let is_named = |day: &Weekday| days.is_empty() || days.contains(day);
+    if WEEK.iter().all(|(day, _)| is_named(day)) {
+        return "every day".to_owned();
+    }
+    let mut told: Vec<String> = Vec::new();
+    for run in WEEK.split(|(day, _)| !is_named(day)) {
+        match run {
+            [(_, first), _, .., (_, last)] => told.push(format!("{first}–{last}")),
+            few => told.extend(few.iter().map(|(_, name)| (*name).to_owned())),
+        }
+    }
+    told.join(", ")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn told(when: &Value, more: &Value) -> String {
+        let mut spec = json!({"name": "r", "when": when});
+        for (name, value) in more.as_object().unwrap() {
+            spec[name] = value.clone();
+        }
+        rule(&serde_json::from_value(spec).unwrap())
+    }
+
+    #[test]
+    fn every_condition_is_told_in_words() {
+        let nothing = json!({});
+        let person = json!({"classes": ["person"]});
+        let usual = "severity info, keeps a picture and no clip, names no channel, each time";
+        for (when, more, sentence) in [
+            (
+                json!({"kind": "appears", "detections": TRACKED}),
+                &nothing,
+                "anything appears",
+            ),
+            (
+                json!({"kind": "appears", "detections": "$steps.filter.predictions"}),
+                &json!({"classes": ["car", "truck"]}),
+                "car or truck appears among the predictions of step filter",
+            ),
+            (
+                json!({"kind": "enters", "zone": "desk"}),
+                &person,
+                "person enters desk",
+            ),
+            (
+                json!({"kind": "leaves", "zone": "desk"}),
+                &person,
+                "person leaves desk",
+            ),
+            (
+                json!({"kind": "stays", "zone": "desk", "for_s": 120}),
+                &person,
+                "person stays in desk for 120 s",
+            ),
+            (
+                json!({"kind": "crosses", "line": "door"}),
+                &person,
+                "person crosses door either way",
+            ),
+            (
+                json!({"kind": "crosses", "line": "door", "direction": "in"}),
+                &person,
+                "person crosses door in (to the line's left hand)",
+            ),
+            (
+                json!({"kind": "crosses", "line": "door", "direction": "out"}),
+                &person,
+                "person crosses door out (to the line's right hand)",
+            ),
+            (
+                json!({"kind": "count", "detections": TRACKED, "bound": {"over": 2}}),
+                &person,
+                "more than 2 objects of class person at a time",
+            ),
+            (
+                json!({"kind": "count", "detections": "$steps.desk.timed_detections", "bound": {"under": 3}, "for_s": 10}),
+                &nothing,
+                "fewer than 3 objects at a time in desk for 10 s",
+            ),
+            (
+                json!({"kind": "count", "detections": TRACKED, "bound": {"under": 1}, "for_s": 20}),
+                &person,
+                "no objects of class person at a time for 20 s",
+            ),
+            (
+                json!({"kind": "value", "value": "$steps.gap.output", "test": {"over": 3.5}, "for_s": 5}),
+                &nothing,
+                "the output of step gap is over 3.5 for 5 s",
+            ),
+            (
+                json!({"kind": "value", "value": "$steps.gap.output", "test": {"under": 0.5}}),
+                &nothing,
+                "the output of step gap is under 0.5",
+            ),
+            (
+                json!({"kind": "value", "value": "$steps.door.open", "test": {"is": true}}),
+                &nothing,
+                "the open of step door is true",
+            ),
+            (
+                json!({"kind": "value", "value": "$steps.door.open", "test": {"is": false}}),
+                &nothing,
+                "the open of step door is false",
+            ),
+        ] {
+            assert_eq!(told(&when, more), format!("r: {sentence}, {usual}"));
+        }
+    }
+
+    #[test]
+    fn whatever_a_rule_may_say_besides_is_told() {
+        let when = json!({"kind": "enters", "zone": "desk"});
+        let all = json!({
+            "classes": ["person"], "confidence": {"min": 0.5, "max": 0.9}, "severity": "warning", "cooldown_s": 30,
+            "schedule": {"days": ["mon", "tue", "wed", "thu", "fri"], "from": "22:00", "to": "06:00"},
+            "clip": {"before_s": 5, "after_s": 10}, "notify": ["security", "boss"], "second_opinion_may_lower": true,
+            "gates": {"act": 0.95, "record": 0.9, "review": 0.8, "escalate": 0.6},
+        });
+        assert_eq!(
+            told(&when, &all),
+            "r: person enters desk, only with a score of 0.5 to 0.9, Mon–Fri 22:00 to 06:00 of the day after, severity warning, \
+             keeps a picture, and a clip from 5 s before to 10 s after, told to #security and #boss, then quiet for 30 s for each object, \
+             by its confidence: acted on from 0.95, recorded from 0.9, put up for review from 0.8, a second opinion from 0.6, \
+             a second opinion may lower it"
+        );
+        let critical = told(
+            &when,
+            &json!({"severity": "critical", "second_opinion_may_lower": true, "confidence": {"min": 0.4}}),
+        );
+        assert!(
+            critical.contains("score of 0.4 or more") && critical.contains("severity critical")
+        );
+        assert!(!critical.contains("may lower"), "{critical}");
+        let count = json!({"kind": "count", "detections": TRACKED, "bound": {"over": 2}});
+        let count = told(&count, &json!({"cooldown_s": 60}));
+        assert!(count.ends_with("then quiet for 60 s"), "{count}");
+    }
+
+    #[test]
+    fn hours_and_days_are_told_as_people_say_them() {
+        let hours = |days: Value, from: &str, to: &str| {
+            let hours = json!({"days": days, "from": from, "to": to});
+            awake(&serde_json::from_value(hours).unwrap())
+        };
+        assert_eq!(
+            hours(json!([]), "08:00", "18:00"),
+            "every day 08:00 to 18:00"
+        );
+        assert_eq!(hours(json!(["sun"]), "00:00", "00:00"), "Sun all day");
+        assert_eq!(
+            hours(json!(["sat"]), "09:00", "09:00"),
+            "Sat from 09:00 for 24 hours"
+        );
+        assert_eq!(
+            hours(json!(["sat", "sun"]), "20:00", "00:00"),
+            "Sat, Sun 20:00 to 00:00"
+        );
+        assert_eq!(
+            hours(json!(["mon", "wed", "thu", "fri", "sun"]), "22:00", "06:00"),
+            "Mon, Wed–Fri, Sun 22:00 to 06:00 of the day after"
+        );
+    }
+
+    #[test]
+    fn a_detector_says_from_which_confidence_on_it_believes() {
+        let detect = |confidence: Value| {
+            let kind = "roboflow_core/roboflow_object_detection_model@v2";
+            step(
+                &json!({"type": kind, "name": "detect", "model_id": "yolox-nano", "confidence": confidence}),
+            )
+        };
+        let told = detect(json!(0.35));
+        assert!(
+            told.ends_with("model yolox-nano, confidence 0.35 or more)"),
+            "{told}"
+        );
+        let told = detect(json!("$inputs.confidence"));
+        assert!(
+            told.ends_with("confidence $inputs.confidence or more)"),
+            "{told}"
+        );
+    }
+}
