@@ -1,10 +1,14 @@
 //! A draft on moving pictures: what it would have counted and told.
 
 use futures_util::FutureExt as _;
+use jiff::Zoned;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::Weekday;
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
+use watchkeeper_engine::heuristics::{LocalTime, is_awake};
 
 use super::super::facts::Fact;
 use super::super::hands::Hands;
@@ -18,6 +22,9 @@ const MAX_EVENTS: usize = 15;
 const MAX_SECONDS: f64 = 30.0;
 /// Name under which it is tried. Nothing of that name is deployed.
 const NAME: &str = "dry-run";
+
+/// What the words of a decision mean.
+const DECISIONS: &str = "decision is what the box makes of an event's confidence: act (sure), record (stands, flagged), review (a person should look), escalate (a second opinion is asked for, where one is configured); what is below is too weak and is no event";
 
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
@@ -61,6 +68,7 @@ async fn dry_run(given: Given<'_>) -> Result<Outcome, String> {
         pipeline: spec(id, camera.clone(), workflow, rules(arguments.rules)?),
         seconds: arguments.seconds,
     };
+    let quiet = asleep(&wanted.pipeline, &here.now);
     let report = given.hands.client.dry_run(&wanted).await;
     let report = report.map_err(|e| e.in_full())?;
     let sentence = sentence(&report, camera.as_str());
@@ -77,17 +85,52 @@ async fn dry_run(given: Given<'_>) -> Result<Outcome, String> {
             )
         })
         .collect();
-    let told = json!({
+    let mut told = json!({
         "summary": sentence, "detector": report.detector, "rules": report.rules, "lines": lines, "zones": zones,
         "events": events, "more_events": report.more_events + (report.events.len() - events.len()) as u64,
         "too_weak_for_an_event": report.results.discarded,
         "failing_steps": report.results.step_errors, "warnings": report.warnings.iter().map(|w| &w.message).collect::<Vec<_>>(),
         "ended_early": report.ended,
+        "note": DECISIONS,
     });
+    if !quiet.is_empty() {
+        told["quiet_now"] = json!({
+            "rules": quiet,
+            "why": format!("their schedule keeps them quiet at this hour ({} local time), so no event of theirs proves nothing; to see what they would tell, try them without \"schedule\" and propose them with it", here.now.strftime("%a %H:%M")),
+        });
+    }
     Ok(Outcome::json(&told).leaving(Fact::Tried {
         draft: arguments.draft,
         sentence,
     }))
+}
+
+/// The rules that tell nothing at this hour, whatever happens.
+fn asleep(pipeline: &PipelineSpec, now: &Zoned) -> Vec<String> {
+    let local = LocalTime {
+        weekday: weekday(now.weekday()),
+        minute_of_day: u16::try_from(i32::from(now.hour()) * 60 + i32::from(now.minute()))
+            .unwrap_or_default(),
+    };
+    let rules = pipeline.rules.iter().flatten();
+    let asleep = rules.filter(|rule| {
+        let schedule = rule.schedule.as_ref();
+        schedule.and_then(|hours| is_awake(hours, local)) == Some(false)
+    });
+    asleep.map(|rule| rule.name.clone()).collect()
+}
+
+fn weekday(day: jiff::civil::Weekday) -> Weekday {
+    use jiff::civil::Weekday as Day;
+    match day {
+        Day::Monday => Weekday::Mon,
+        Day::Tuesday => Weekday::Tue,
+        Day::Wednesday => Weekday::Wed,
+        Day::Thursday => Weekday::Thu,
+        Day::Friday => Weekday::Fri,
+        Day::Saturday => Weekday::Sat,
+        Day::Sunday => Weekday::Sun,
+    }
 }
 
 fn event(event: &DryRunEvent) -> Value {
@@ -111,4 +154,31 @@ fn sentence(report: &DryRunReport, camera: &str) -> String {
         "tried on {:.0} s of {camera}: {} frames, {} tracks, {crossings} crossings, {visits} visits, {} events, {failed} failures of steps",
         results.source_s, results.frames, results.tracks, results.events
     )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_that_sleep_at_this_hour_are_named() {
+        let when = json!({"kind": "enters", "zone": "desk"});
+        let rule =
+            |name: &str, schedule: Value| json!({"name": name, "when": when, "schedule": schedule});
+        let night = json!({"days": ["fri"], "from": "22:00", "to": "06:00"});
+        let pipeline: PipelineSpec = serde_json::from_value(json!({
+            "id": "p", "source": "s", "workflow": {},
+            "rules": [rule("always", Value::Null), rule("night", night), rule("day", json!({"from": "08:00", "to": "18:00"}))],
+        }))
+        .unwrap();
+        let at = |when: &str| asleep(&pipeline, &when.parse().unwrap());
+        assert_eq!(at("2026-11-23T12:00[Europe/Berlin]"), ["night"]);
+        assert_eq!(
+            at("2026-11-28T05:00[Europe/Berlin]"),
+            ["day"],
+            "Friday's night"
+        );
+        assert_eq!(at("2026-11-29T05:00[Europe/Berlin]"), ["night", "day"]);
+    }
 }

@@ -20,7 +20,7 @@ pub(super) const TOOL: Tool = Tool {
     schema: || {
         let properties = json!({
             "camera": text("name of the camera, or empty"),
-            "picture": text("name of a picture that the person gave, or empty"),
+            "picture": text("name of a picture that the person gave (pictures_of_the_person of look_around), which is shown to you by this; or empty"),
             "model_id": text("a model that is here"),
             "classes": {"type": "array", "items": {"type": "string"}, "description": "only these; empty: all"},
             "confidence": {"type": "number", "description": "lowest score, 0 to 1; usually 0.3"},

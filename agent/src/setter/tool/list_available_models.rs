@@ -3,6 +3,7 @@
 use futures_util::FutureExt as _;
 use serde_json::json;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
+use watchkeeper_models::Zoo;
 
 use super::{Effect, Given, Outcome, Scope, Tool, schema};
 
@@ -25,10 +26,21 @@ pub(super) const TOOL: Tool = Tool {
 async fn list(given: Given<'_>) -> Result<Outcome, String> {
     let models = given.hands.client.models().await;
     let models = models.map_err(|e| e.in_full())?;
+    let zoo = Zoo::builtin();
+    let can_be_pulled = |name: &str| {
+        let manifest = zoo.manifest(name);
+        manifest.is_some_and(|manifest| manifest.files.iter().any(|file| file.url.is_some()))
+    };
     let one = |model: &ModelInfo| {
         let (state, most) = match model.state {
             ModelState::Builtin | ModelState::Present { .. } => ("here", MAX_LABELS),
-            ModelState::Absent => ("not here: the person can fetch it", MAX_LABELS_ABSENT),
+            ModelState::Absent if can_be_pulled(&model.name) => {
+                ("not here: the person can fetch it", MAX_LABELS_ABSENT)
+            }
+            ModelState::Absent => (
+                "not here, and there is no address to fetch it from: the person would have to bring its file",
+                MAX_LABELS_ABSENT,
+            ),
         };
         // A network's place for "nothing" has no name.
         let named = model.labels.iter().filter(|label| !label.is_empty());

@@ -1,6 +1,7 @@
 //! Puts the end, the pause or the going on of pipelines up for the person's yes.
 
 use futures_util::FutureExt as _;
+use jiff::civil::DateTime;
 use jiff::{Timestamp, Zoned};
 use serde::Deserialize;
 use serde_json::json;
@@ -19,7 +20,7 @@ pub(super) const TOOL: Tool = Tool {
         let properties = json!({
             "action": {"type": "string", "enum": ["stop", "pause", "resume"]},
             "pipelines": {"type": "array", "items": {"type": "string"}, "description": "their names"},
-            "until": text("pause only: when they go on by themselves, RFC 3339 with the offset of that moment (2026-03-29T08:00:00+02:00); leave out: when somebody resumes them"),
+            "until": text("pause only: when they go on by themselves, local time of the box, such as 2026-05-04T08:00, or RFC 3339 with an offset; leave out: when somebody resumes them"),
             "says": text("one sentence for the person"),
         });
         schema(&properties, &["action", "pipelines", "says"])
@@ -48,11 +49,24 @@ enum Action {
     Resume,
 }
 
-/// The moment that a model wrote.
+/// The moment that a model wrote: without an offset it is what the clocks of the box show.
 fn moment(written: &str, now: &Zoned) -> Result<Timestamp, String> {
-    let at: Timestamp = written.parse().map_err(|e| {
-        format!("until {written:?} is no moment of RFC 3339 such as 2026-03-29T08:00:00+02:00: {e}")
-    })?;
+    let with_offset = written.parse::<Timestamp>();
+    let local = || {
+        let local = written.parse::<DateTime>().ok()?;
+        local.to_zoned(now.time_zone().clone()).ok()
+    };
+    let at = match with_offset {
+        Ok(at) => at,
+        Err(error) => match local() {
+            Some(local) => local.timestamp(),
+            None => {
+                return Err(format!(
+                    "until {written:?} is no time such as 2026-05-04T08:00 (local time of the box) or 2026-05-04T08:00:00+02:00: {error}"
+                ));
+            }
+        },
+    };
     if at <= now.timestamp() {
         return Err(format!(
             "until {written:?} is past; it is {} now",
@@ -60,6 +74,20 @@ fn moment(written: &str, now: &Zoned) -> Result<Timestamp, String> {
         ));
     }
     Ok(at)
+}
+
+/// What was understood, with the moment as the clocks of the box will show it.
+fn understood(action: Action, until: Option<Timestamp>, now: &Zoned) -> String {
+    match (action, until) {
+        (Action::Stop, _) => "ends and is gone".to_owned(),
+        (Action::Resume, _) => "goes on".to_owned(),
+        (Action::Pause, None) => "pauses until somebody resumes it".to_owned(),
+        (Action::Pause, Some(until)) => {
+            let local = until.to_zoned(now.time_zone().clone());
+            let local = local.strftime("%Y-%m-%d %H:%M local time (%:z)");
+            format!("pauses until {local}")
+        }
+    }
 }
 
 async fn propose(given: Given<'_>) -> Result<Outcome, String> {
@@ -104,10 +132,36 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
     fits(&all)?;
     let told = json!({
         "put_up": arguments.pipelines,
-        "next": "Nothing has changed. The person is shown this and says yes or no. End with one short sentence.",
+        "understood": understood(arguments.action, until, &here.now),
+        "next": "Nothing has changed. The person is shown all that was put up and says yes or no. Where the request has another part, put that up first; then end with one short sentence.",
     });
     Ok(Outcome {
         facts,
         ..Outcome::json(&told)
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_without_an_offset_is_what_the_clocks_of_the_box_will_show() {
+        let now: Zoned = "2026-10-24T20:00[Europe/Berlin]".parse().unwrap();
+        let told = |written: &str| {
+            let until = moment(written, &now).unwrap();
+            understood(Action::Pause, Some(until), &now)
+        };
+        // The clocks are changed in between.
+        let eight = "pauses until 2026-10-25 08:00 local time (+01:00)";
+        assert_eq!(told("2026-10-25T08:00"), eight);
+        assert_eq!(told("2026-10-25 08:00:00"), eight);
+        assert_eq!(told("2026-10-25T08:00:00+01:00"), eight);
+        assert_eq!(told("2026-10-25T07:00:00Z"), eight);
+        let wrong = moment("tomorrow", &now).unwrap_err();
+        assert!(wrong.contains("local time of the box"), "{wrong}");
+        let past = moment("2026-10-24T19:00", &now).unwrap_err();
+        assert!(past.contains("is past"), "{past}");
+    }
 }

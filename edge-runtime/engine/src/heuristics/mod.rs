@@ -26,4 +26,5 @@ mod stays;
 pub use check::{RuleError, SelectorKind, StepFacts, WorkflowFacts};
 pub use derive::{STAY_S, derive};
 pub use moment::{Change, Input, LocalTime, Moment, Need, NeedKind};
+pub use schedule::is_awake;
 pub use set::RuleSet;

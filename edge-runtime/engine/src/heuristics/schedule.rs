@@ -49,6 +49,12 @@ impl Awake {
     }
 }
 
+/// Whether a schedule is awake at this time; `None` where one of its times is none.
+#[must_use]
+pub fn is_awake(schedule: &Schedule, local: LocalTime) -> Option<bool> {
+    Awake::new(schedule).ok().map(|awake| awake.at(local))
+}
+
 fn before(day: Weekday) -> Weekday {
     let at = WEEK.iter().position(|&d| d == day).unwrap_or(0);
     WEEK[(at + 6) % 7]
