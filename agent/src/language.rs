@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use watchkeeper_config::LlmConfig;
+use watchkeeper_config::{LlmConfig, bounded};
 use watchkeeper_llm::budget::Limits;
 use watchkeeper_llm::catalogue::Catalogue;
 use watchkeeper_llm::client::SystemClock;
@@ -54,12 +54,32 @@ impl Way {
     }
 }
 
+/// What is known about models: what is built in, and what the owner's own file adds to it.
+///
+/// # Errors
+/// A sentence for a person, with the file and the place in it.
+pub fn catalogue(config: &LlmConfig) -> Result<Catalogue, String> {
+    let mut catalogue = Catalogue::built_in().map_err(|e| e.to_string())?;
+    if let Some(path) = &config.models_file {
+        let wrong = |why: String| {
+            format!("{why}; put it right, or leave llm.models_file out of the configuration")
+        };
+        let name = path.display().to_string();
+        let text = bounded::read(path)
+            .map_err(|e| wrong(format!("model file {name} can't be read: {e}")))?;
+        catalogue
+            .add(&name, &text)
+            .map_err(|e| wrong(e.to_string()))?;
+    }
+    Ok(catalogue)
+}
+
 fn open(
     config: &LlmConfig,
     folder: &Path,
     books: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
 ) -> Result<Client, String> {
-    let catalogue = Catalogue::built_in().map_err(|e| e.to_string())?;
+    let catalogue = catalogue(config)?;
     let provider = catalogue.provider(&config.provider);
     let needs_key = provider.map_err(|e| e.to_string())?.needs_key;
     let source = KeySource {
@@ -120,6 +140,7 @@ mod tests {
             key_file: None,
             model: None,
             larger_model: None,
+            models_file: None,
             second_opinion: false,
             calls_per_hour: 7,
             tokens_per_call: 8_000,
@@ -163,6 +184,66 @@ mod tests {
             c.key_file = Some("/nowhere/key".into());
         });
         assert!(none.contains("/nowhere/key"), "{none}");
+    }
+
+    /// A model file of the owner's.
+    const OWN: &str = r#"
+        format = 1
+        [[models]]
+        provider = "claude"
+        id = "claude-haiku-6"
+        context = 200000
+        max_output = 8000
+        bytes_per_token = 2.7
+        thinking = "none"
+        price = [{ input = 1, output = 5 }]
+    "#;
+
+    #[test]
+    fn a_model_of_the_owners_file_is_as_known_as_one_that_is_built_in() {
+        let dir = tempfile::tempdir().expect("dir");
+        let file = dir.path().join("models.toml");
+        let with_file = |text: &str| {
+            std::fs::write(&file, text).expect("write");
+            LlmConfig {
+                model: Some("claude-haiku-6".to_owned()),
+                models_file: Some(file.clone()),
+                ..config()
+            }
+        };
+        assert!(client(with_file(OWN)).is_ok());
+        let without = LlmConfig {
+            models_file: None,
+            ..with_file(OWN)
+        };
+        let told = client(without).expect_err("unknown");
+        assert!(
+            told.contains("claude-haiku-6") && told.contains("llm.models_file"),
+            "{told}"
+        );
+        for (text, place) in [
+            (OWN.replace("8000", "0"), "models[0].max_output"),
+            (OWN.replace("thinking", "thinks"), "thinks"),
+            (OWN.replace("format = 1", "format = 9"), "format"),
+            (OWN.replace("id =", "id"), "line 5"),
+        ] {
+            let told = client(with_file(&text)).expect_err(place);
+            let name = file.display().to_string();
+            assert!(
+                told.contains(&name) && told.contains(place) && told.contains("llm.models_file"),
+                "{place}: {told}"
+            );
+        }
+        std::fs::remove_file(&file).expect("remove");
+        let gone = LlmConfig {
+            models_file: Some(file.clone()),
+            ..config()
+        };
+        let told = client(gone).expect_err("gone");
+        assert!(
+            told.contains("can't be read") && told.contains("models.toml"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::channel;
 use crate::clock::wall_now;
 use crate::command::{self, CommandBoard, Refusals, Replies};
 use crate::heartbeat;
-use crate::language::Way;
+use crate::language::{Way, catalogue};
 use crate::mqtt::hearing::Hearing;
 use crate::mqtt::link::{Broker, Keys};
 use crate::mqtt::session::Session;
@@ -236,6 +236,10 @@ impl Agent {
         let llm = llm.or_else(|| setup.heartbeat.as_ref()?.llm.as_ref());
         // One for all: the books are kept in memory too, and there must not be two of them.
         let way = llm.map(|llm| Arc::new(Way::new(llm.clone())));
+        // Told now, not when somebody asks; what needs no model works without.
+        if let Some(Err(why)) = llm.map(catalogue) {
+            tracing::error!("the model of language can't be asked: {why}");
+        }
         // One for all that speak and listen here: they share the memory and its embedder.
         let notes = Notes::of(&setup.state_dir.join(TRACE_FOLDER), &setup.memory);
         let api = setup.api.map(|api| {

@@ -284,6 +284,11 @@ fn llm_section(llm: &LlmConfig) -> Value {
     );
     set(&mut section, "model", llm.model.as_ref());
     set(&mut section, "larger_model", llm.larger_model.as_ref());
+    set(
+        &mut section,
+        "models_file",
+        llm.models_file.as_deref().map(absolute),
+    );
     section
 }
 

@@ -17,6 +17,7 @@ use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
 use watchkeeper_models::{MOTION, Zoo};
 
+use crate::language::catalogue;
 use crate::mqtt::tls::{self, TlsError};
 use crate::notes;
 use crate::sinks::secrets;
@@ -57,6 +58,13 @@ pub(super) fn look(config: &Config, left_out: &LeftOut) -> Findings {
     }
     for (key, found, problem) in sinks(&config.sinks) {
         wrong(key, found, problem);
+    }
+    if let Some(llm) = &config.llm
+        && let Some(file) = &llm.models_file
+        && let Err(problem) = catalogue(llm)
+    {
+        let found = file.display().to_string();
+        wrong("llm.models_file".to_owned(), Some(found), problem);
     }
     if let Some(folder) = &config.memory.model
         && let Err(problem) = notes::look(folder)

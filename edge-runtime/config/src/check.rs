@@ -585,6 +585,7 @@ fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<LlmConfig> 
         key_file,
         model: values.text("llm.model"),
         larger_model: values.text("llm.larger_model"),
+        models_file: values.path("llm.models_file"),
         second_opinion: values.switch("llm.second_opinion"),
         calls_per_hour: u32::try_from(whole("llm.calls_per_hour")).unwrap_or_default(),
         tokens_per_call: whole("llm.tokens_per_call"),

@@ -672,6 +672,14 @@ pub const KEYS: &[Key] = &[
         "Another model than the provider's medium one, by the provider's id. It sets up watches, and is asked where the small one is in doubt about an event.",
     ),
     key(
+        "llm.models_file",
+        Kind::Path,
+        None,
+        "",
+        "A model file of your own, in the form of the one that is built in (`agent/llm/src/catalogue/models.toml`): models, prices, limits and providers that are not in that one, or are others by now. An entry \
+         of the same provider and id takes the place of the one that is built in. It is read at the start; what is wrong in it is told with its place.",
+    ),
+    key(
         "llm.second_opinion",
         Kind::Switch,
         Some("false"),

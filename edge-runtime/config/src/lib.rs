@@ -238,6 +238,8 @@ pub struct LlmConfig {
     pub model: Option<String>,
     /// Another model than the provider's medium one.
     pub larger_model: Option<String>,
+    /// A model file of the owner's, which adds to the one that is built in.
+    pub models_file: Option<PathBuf>,
     /// Whether a model looks at the pictures of doubtful events.
     pub second_opinion: bool,
     /// Most calls within sixty minutes.

@@ -38,7 +38,7 @@ pub struct CatalogueError {
 /// A model or provider that is not in the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{what} {name:?} is not in the model file; use one of {known}, or add it to a model file of your own"
+    "{what} {name:?} is not in the model file; use one of {known}, or add it to a model file of your own (llm.models_file)"
 )]
 pub struct Unknown {
     /// `provider` or `model`.
@@ -82,7 +82,7 @@ impl Catalogue {
             problem,
         };
         let read = toml::Deserializer::parse(text)
-            .map_err(|e| wrong("syntax".to_owned(), e.message().to_owned()))?;
+            .map_err(|e| wrong(line_of(text, e.span()), e.message().to_owned()))?;
         let read: raw::File = serde_path_to_error::deserialize(read)
             .map_err(|e| wrong(e.path().to_string(), e.inner().message().to_owned()))?;
         if read.format != FORMAT {
@@ -159,6 +159,15 @@ impl Catalogue {
     }
 }
 
+/// The line in which something begins.
+fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> String {
+    let before = span.and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => format!("line {}", before.matches('\n').count() + 1),
+        None => "syntax".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,7 +216,7 @@ mod tests {
         let refused = catalogue.model("openai", "gpt-9").expect_err("unknown");
         assert_eq!(
             refused.to_string(),
-            "model \"gpt-9\" is not in the model file; use one of gpt-5-mini, gpt-5.2, or add it to a model file of your own"
+            "model \"gpt-9\" is not in the model file; use one of gpt-5-mini, gpt-5.2, or add it to a model file of your own (llm.models_file)"
         );
     }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use url::Url;
 use watchkeeper_config::{Config, LlmConfig};
-use watchkeeper_llm::catalogue::Catalogue;
 use watchkeeper_llm::ledger::Report;
 
 use super::Finding;
 use crate::cli::persons_model;
+use crate::language::catalogue;
 
 /// How long the server may take to answer the knock.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -72,14 +72,12 @@ fn spent(report: &Report) -> Finding {
 fn server(llm: &LlmConfig) -> Finding {
     let address = match &llm.base_url {
         Some(text) => Url::parse(text).map_err(|e| e.to_string()),
-        None => Catalogue::built_in()
-            .map_err(|e| e.to_string())
-            .and_then(|catalogue| {
-                let provider = catalogue.provider(&llm.provider);
-                provider
-                    .map(|p| p.base_url.clone())
-                    .map_err(|e| e.to_string())
-            }),
+        None => catalogue(llm).and_then(|catalogue| {
+            let provider = catalogue.provider(&llm.provider);
+            provider
+                .map(|p| p.base_url.clone())
+                .map_err(|e| e.to_string())
+        }),
     };
     let knocked = address.and_then(|url| {
         let host = url.host_str().unwrap_or_default().to_owned();
@@ -163,6 +161,7 @@ mod tests {
             key_file: None,
             model: None,
             larger_model: None,
+            models_file: None,
             second_opinion: false,
             calls_per_hour: 1,
             tokens_per_call: 1,

@@ -23,6 +23,7 @@ pub(crate) fn llm(model: &Server) -> LlmConfig {
         key_file: None,
         model: None,
         larger_model: None,
+        models_file: None,
         second_opinion: true,
         calls_per_hour: 100,
         tokens_per_call: 20_000,
