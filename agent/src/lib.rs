@@ -10,9 +10,10 @@
 //!   want done outside;
 //! - conversations: [`assistant`] turns plain words into proposals and carries out none by itself; [`setter`] has a model with tools work on what the
 //!   rules did not understand, by a [`blueprint`] that the [`coordinator`] chose; [`dialogue`] is the shell around both, for the command [`cli`] and for the daemon's [`api`];
-//! - both: [`runtime_client`] speaks the contract, [`language`] opens the way to a model of language, [`notes`] to what is remembered, [`backoff`], [`clock`], [`seldom`], [`service`],
+//! - both: [`runtime_client`] speaks the contract, [`language`] opens the way to a model of language, [`notes`] to what is remembered, [`active`] keeps what runs beside that, [`backoff`], [`clock`], [`seldom`], [`service`],
 //!   [`one_line`] and [`wording`] are small parts.
 
+pub mod active;
 pub mod agent;
 pub mod api;
 pub mod assistant;

@@ -17,6 +17,7 @@ use watchkeeper_http::{Server, closed, socket};
 use super::conversations::{Bounds, Conversations, Shop};
 use super::token::Token;
 use super::{Asks, Shared, router};
+use crate::active::keep_at_start;
 use crate::notes::Notes;
 use crate::setter::gate::Channel;
 
@@ -89,6 +90,12 @@ async fn serve(setup: Setup, asks: Asks, closing: watch::Receiver<bool>) {
     let conversations = Conversations::new(setup.shop, Bounds::default(), closing.clone());
     let provider = setup.provider;
     read_notes(&conversations.shop().notes);
+    let (client, notes) = (&conversations.shop().client, &conversations.shop().notes);
+    tokio::spawn(keep_at_start(
+        client.clone(),
+        notes.clone(),
+        closing.clone(),
+    ));
     let shared = Shared::new(Arc::clone(&conversations), asks, provider, closing.clone());
     let (config, credentials) = (setup.config, setup.credentials);
     let local = keep_open(Channel::Local, &shared, &closing, || {

@@ -27,6 +27,7 @@ use super::secrets::without_secrets;
 use super::told::{Teller, Told};
 use super::trying::Trying;
 use super::working::{Request, Working};
+use crate::active::keep_current;
 use crate::assistant::conversation::{Conversation, Reply, Shown};
 use crate::assistant::difference::Difference;
 use crate::assistant::made::words;
@@ -837,12 +838,14 @@ impl Assist {
                         .iter()
                         .map(|sentence| format!("done before it: {sentence}"));
                     failure.details.extend(told);
+                    self.keep_active().await;
                     self.note("failed", || json!({"sentence": failure.to_string()}));
                     return Err(failure);
                 }
             }
         }
         self.note("done", || json!({"sentence": done.join("; ")}));
+        self.keep_active().await;
         self.keep_watch(offer);
         Ok(())
     }
@@ -887,6 +890,17 @@ impl Assist {
             .chain(status.warnings.iter().map(|w| &w.message));
         told.for_each(|text| self.say(text));
         Ok(sentence)
+    }
+
+    /// Keeps what runs now beside the notes. That it can't be kept undoes nothing, and is told.
+    async fn keep_active(&self) {
+        let kept = match self.notes() {
+            Ok(notes) => keep_current(&self.parts.client, notes).await,
+            Err(why) => Err(why),
+        };
+        if let Err(why) = kept {
+            self.say(&format!("what runs now was not noted down: {why}"));
+        }
     }
 
     /// Keeps a watch that was asked for and confirmed among the notes.

@@ -3,10 +3,11 @@
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{Bench, Process, wait_for};
 use watchkeeper_tests::person::{ask, ask_json, chat, command, types};
+use watchkeeper_tests::scene::STREET;
 use watchkeeper_tests::scripted_model::{self, KEY, ScriptedModel};
 
 /// Asks for events on the scene.
@@ -362,5 +363,38 @@ fn every_mistake_is_one_sentence_with_the_way_out_and_the_right_code() -> anyhow
         assert!(errors.contains(part), "{arguments:?}: {errors}");
     }
     assert!(site.pipelines()?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn what_runs_stands_beside_the_notes_after_each_yes_and_from_the_start_of_the_agent()
+-> anyhow::Result<()> {
+    let bench = Bench::new(&format!(
+        "[sources.test]\nuri = {STREET:?}\npace = \"native\"\n"
+    ))?;
+    let _runtime = bench.runtime()?;
+    let active = |path: &str| -> Option<Value> {
+        serde_json::from_str(&std::fs::read_to_string(bench.path(path)).ok()?).ok()
+    };
+    let persons = "home/watchkeeper/memory/active.json";
+    let count = "count people crossing the vertical line at 50% on camera test\nyes\n";
+    ensure!(active(persons).is_none(), "nothing was confirmed yet");
+    chat(&bench, count)?;
+    let kept = active(persons).context("a file")?;
+    let watches = kept["pipelines"].as_object().context("pipelines")?;
+    let (name, watch) = watches.iter().next().context("a watch")?;
+    ensure!(
+        watch["source"] == "test" && watch["workflow"]["steps"].is_array(),
+        "{kept:#}"
+    );
+    ensure!(kept["cameras"]["test"]["uri"] == STREET, "{kept:#}");
+    // The agent was not there when it was confirmed.
+    let _agent = bench.agent()?;
+    let agents = "state/assistant/memory/active.json";
+    let at_start = wait_for("the agent's file", || active(agents))?;
+    ensure!(at_start == kept, "{at_start:#}");
+    chat(&bench, &format!("stop {name}\nyes\n"))?;
+    let kept = active(persons).context("a file")?;
+    ensure!(kept["pipelines"] == json!({}), "{kept:#}");
     Ok(())
 }
