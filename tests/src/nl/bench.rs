@@ -27,6 +27,7 @@ pub fn run(
     }
     Ok(Score {
         agent: agent.name(),
+        has_model: agent.is_model(),
         tasks,
         gate: file.gate,
     })

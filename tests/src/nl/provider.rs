@@ -63,6 +63,12 @@ impl Agent {
         }
     }
 
+    /// Whether a model is asked.
+    #[must_use]
+    pub const fn is_model(&self) -> bool {
+        matches!(self, Self::Model { .. })
+    }
+
     /// The section of the configuration that names it. The limits are wide: it is measured, not held.
     pub(super) fn section(&self) -> String {
         match self {

@@ -107,6 +107,8 @@ pub struct Score {
     pub agent: String,
     /// The tasks.
     pub tasks: Vec<TaskScore>,
+    /// Whether a model was asked besides the rules.
+    pub has_model: bool,
     /// What has to be reached.
     pub gate: Gate,
 }
@@ -141,6 +143,19 @@ fn share(part: usize, of: usize) -> f64 {
 }
 
 impl Score {
+    /// Calls that a model has answered.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        let runs = self.tasks.iter().flat_map(|task| &task.runs);
+        runs.map(|ran| ran.outcome.spent.model_calls).sum()
+    }
+
+    /// Whether a model was to be asked and has answered nothing: then it is the rules that were graded.
+    #[must_use]
+    pub fn is_of_nobody(&self) -> bool {
+        self.has_model && self.answered() == 0
+    }
+
     /// The shares.
     #[must_use]
     pub fn shares(&self) -> Shares {
@@ -184,6 +199,19 @@ impl Score {
         let s = self.shares();
         let k = self.tasks.iter().map(|t| t.runs.len()).max().unwrap_or(0);
         writeln!(out, "\n{}: {} tasks, {} runs", self.agent, s.tasks, s.runs)?;
+        if self.has_model {
+            writeln!(
+                out,
+                "  {} calls of the model were answered",
+                self.answered()
+            )?;
+        }
+        if self.is_of_nobody() {
+            writeln!(
+                out,
+                "  no model answered, so what follows is what the rules do alone: see to the address, the key and the model's id"
+            )?;
+        }
         let mut line = |what: &str, part: usize, of: usize, gate: Option<f64>| {
             let gate = gate
                 .map(|g| format!("  (gate {:.0} %)", g * 100.0))
@@ -237,7 +265,7 @@ impl Score {
     pub fn json(&self) -> Value {
         let s = self.shares();
         json!({
-            "agent": self.agent,
+            "agent": self.agent, "calls_answered": self.answered(),
             "first_try_valid": share(s.first_valid, s.to_deploy), "first_try": share(s.first_try, s.specified),
             "after_self_correction": share(s.passed, s.runs), "pass^k": share(s.every_run, s.tasks),
             "k": self.tasks.iter().map(|t| t.runs.len()).max(), "released": self.is_released(),
