@@ -24,9 +24,12 @@ struct Args {
     /// Whose server it is, where the path of a request does not say it: /v1/messages is Claude's, and Ollama serves it too.
     #[arg(long = "as", value_name = "WHOSE", value_enum)]
     guise: Option<Whose>,
-    /// Key that is accepted; without it any is.
+    /// Key that is accepted; without it any is, but none is refused where the provider asks for one.
     #[arg(long)]
     key: Option<String>,
+    /// Model that Claude's server has besides the provider's own; may be given more than once.
+    #[arg(long = "model", value_name = "ID")]
+    models: Vec<String>,
     /// File that every request is noted in with its answer's status and usage, one JSON object a line.
     #[arg(long)]
     requests: Option<PathBuf>,
@@ -48,6 +51,7 @@ async fn main() -> anyhow::Result<()> {
     let server = Server::with(Settings {
         port: args.port,
         key: args.key,
+        models: args.models,
         script,
         guise: args.guise.map(|Whose::Ollama| Guise::Ollama),
         exchange: args.exchange,
@@ -74,5 +78,7 @@ async fn main() -> anyhow::Result<()> {
 fn read(path: &Path) -> anyhow::Result<Script> {
     let name = || path.display().to_string();
     let text = std::fs::read_to_string(path).with_context(name)?;
-    serde_json::from_str(&text).with_context(name)
+    let script: Script = serde_json::from_str(&text).with_context(name)?;
+    script.check().with_context(name)?;
+    Ok(script)
 }

@@ -10,7 +10,7 @@ use crate::http::{Answer, Request};
 use crate::ollama::Ollama;
 use crate::openai::Openai;
 use crate::provider::Provider;
-use crate::script::{Fault, Step};
+use crate::script::{Fault, Script, Step};
 
 const KEY: &str = "sk-scripted";
 
@@ -742,7 +742,7 @@ fn claude_counts_unions_over_all_strict_schemas_and_pictures_by_the_size_of_the_
 
 #[test]
 fn what_ollama_reads_over_in_claude_s_protocol_is_refused_and_it_signs_nothing() {
-    let mut provider = Claude::new(Dialect::Ollama);
+    let mut provider = Claude::new(Dialect::Ollama, Vec::new());
     let ask = |body: &Value| post("/v1/messages", &[], body);
     let mut body = claude_first("qwen3-vl:4b");
     let broken: [Broken; 7] = [
@@ -855,4 +855,127 @@ fn whoever_plays_the_model_reads_the_same_in_every_protocol() {
             "{name}"
         );
     }
+}
+
+#[test]
+fn a_text_is_a_block_of_it_and_a_content_of_nobodys_is_the_users() {
+    let mut claude = Claude::default();
+    let mut body = claude_first("claude-haiku-5-5");
+    body["messages"] = json!([{"role": "user", "content": "hi"}]);
+    assert_eq!(said(&claude, &messages(&body)), None);
+    assert_eq!(claude.asked(&messages(&body)).messages.len(), 1);
+    let called = json_of(&claude.play(&messages(&body), &thinks_and_calls(), 1));
+    let ids: Vec<Value> = called["content"]
+        .as_array()
+        .expect("blocks")
+        .iter()
+        .filter(|block| block["type"] == "tool_use")
+        .map(|block| block["id"].clone())
+        .collect();
+    let results: Vec<Value> = ids
+        .iter()
+        .map(|id| json!({"type": "tool_result", "tool_use_id": id, "content": "seen"}))
+        .collect();
+    put(
+        &mut body["messages"],
+        1,
+        json!({"role": "assistant", "content": called["content"]}),
+    );
+    put(
+        &mut body["messages"],
+        2,
+        json!({"role": "user", "content": results}),
+    );
+    assert_eq!(said(&claude, &messages(&body)), None);
+    body["messages"][0]["content"] = json!("");
+    let told = said(&claude, &messages(&body)).unwrap_or_default();
+    assert!(told.contains("must have non-empty content"), "{told}");
+
+    let gemini = Gemini::default();
+    let mut body = gemini_first();
+    body["contents"][0]
+        .as_object_mut()
+        .expect("a content")
+        .remove("role");
+    assert_eq!(said(&gemini, &keyed(&body)), None);
+}
+
+#[test]
+fn a_model_that_claude_does_not_serve_is_not_found() {
+    let claude = Claude::new(Dialect::Anthropic, vec!["house-model".to_owned()]);
+    for served in [
+        "claude-haiku-4-5",
+        "claude-haiku-4-5-20251001",
+        "house-model",
+    ] {
+        assert_eq!(
+            said(&claude, &messages(&claude_first(served))),
+            None,
+            "{served}"
+        );
+    }
+    for unknown in ["claude-haiku-9", "house-model-2", "claude-haiku-4-5-late"] {
+        let request = messages(&claude_first(unknown));
+        let refused = claude.check(&request, Some(KEY)).expect_err(unknown);
+        let answer = claude.refusal(&refused);
+        let error = json_of(&answer)["error"].clone();
+        assert_eq!(
+            (answer.status, &error["type"]),
+            (404, &json!("not_found_error"))
+        );
+        assert_eq!(error["message"], format!("model: {unknown}"));
+    }
+}
+
+#[test]
+fn a_request_without_any_key_is_refused_also_where_every_key_is_taken() {
+    let bare = |mut request: Request| {
+        let names = ["x-api-key", "authorization", "x-goog-api-key"];
+        request
+            .headers
+            .retain(|(name, _)| !names.contains(&name.as_str()));
+        request
+    };
+    let claude: (&dyn Provider, Request) = (
+        &Claude::default(),
+        messages(&claude_first("claude-haiku-5-5")),
+    );
+    let openai: (&dyn Provider, Request) = (&Openai::default(), bearer(&openai_first()));
+    let gemini: (&dyn Provider, Request) = (&Gemini::default(), keyed(&gemini_first()));
+    for ((provider, request), status) in [(claude, 401), (openai, 401), (gemini, 403)] {
+        assert!(provider.check(&request, None).is_ok());
+        for key in [None, Some(KEY)] {
+            let refused = provider
+                .check(&bare(request.clone()), key)
+                .expect_err("no key");
+            assert_eq!(refused.status, status);
+            assert!(refused.is_violation);
+        }
+    }
+}
+
+#[test]
+fn a_step_that_says_an_empty_text_is_refused_before_it_is_played() {
+    let script = |step: Value| -> Script {
+        serde_json::from_value(json!({"steps": [{"reply": {"text": "Look."}}, step]}))
+            .expect("a script")
+    };
+    assert!(
+        script(json!({"fault": {"kind": "overloaded"}}))
+            .check()
+            .is_ok()
+    );
+    let told = script(json!({"reply": {"text": ""}}))
+        .check()
+        .expect_err("empty");
+    assert!(
+        told.to_string().starts_with("steps[1].reply.text is empty"),
+        "{told}"
+    );
+    let told = script(json!({"reply": {"calls": [{"name": "look", "arguments": "dock"}]}}));
+    let told = told.check().expect_err("no object");
+    assert!(
+        told.to_string().contains("\"look\" have to be an object"),
+        "{told}"
+    );
 }

@@ -94,6 +94,30 @@ pub enum Fault {
     UnknownEvents,
 }
 
+impl Script {
+    /// Whether every step says something that a provider can send.
+    ///
+    /// # Errors
+    /// With the first step that can't be played, by its place.
+    pub fn check(&self) -> anyhow::Result<()> {
+        for (at, step) in self.steps.iter().enumerate() {
+            let reply = &step.reply;
+            anyhow::ensure!(
+                reply.text.as_deref() != Some(""),
+                "steps[{at}].reply.text is empty, and no provider sends an empty text: say something, or leave it out"
+            );
+            if let Some(call) = reply.calls.iter().find(|call| !call.arguments.is_object()) {
+                anyhow::bail!(
+                    "steps[{at}].reply.calls: the arguments of {:?} have to be an object and are {}",
+                    call.name,
+                    call.arguments
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Step {
     /// The model says this text.
     #[must_use]

@@ -38,8 +38,10 @@ pub enum Guise {
 pub struct Settings {
     /// Port of the loopback interface; 0: a free one.
     pub port: u16,
-    /// The key that it accepts; absent: any and none.
+    /// The key that it accepts; absent: any, but where the provider asks for one there has to be one.
     pub key: Option<String>,
+    /// Models that Claude's server has besides the provider's own; any is there where Ollama's is played.
+    pub models: Vec<String>,
     /// What it says first.
     pub script: Script,
     /// Whose server it is; absent: whose protocol the path of a request belongs to.
@@ -87,7 +89,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Starts one on a free port that accepts `key`; without a key it accepts any and none.
+    /// Starts one on a free port that accepts `key`; without a key it accepts any.
     ///
     /// # Errors
     /// When no port can be opened.
@@ -118,10 +120,13 @@ impl Server {
             requests: Vec::new(),
             violations: Vec::new(),
             guise: settings.guise,
-            claude: Claude::new(match settings.guise {
-                Some(Guise::Ollama) => Dialect::Ollama,
-                None => Dialect::Anthropic,
-            }),
+            claude: {
+                let dialect = match settings.guise {
+                    Some(Guise::Ollama) => Dialect::Ollama,
+                    None => Dialect::Anthropic,
+                };
+                Claude::new(dialect, settings.models)
+            },
             openai: Openai::default(),
             gemini: Gemini::default(),
             ollama: Ollama,

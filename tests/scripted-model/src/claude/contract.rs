@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Dialect, blocks, images, is_newest, local, schema, sign};
+use super::{Dialect, blocks, images, is_newest, local, models, schema, sign, written_out};
 use crate::http::Request;
 use crate::json::{count, list, text};
 use crate::provider::Refused;
@@ -11,7 +11,13 @@ const MAX_REQUEST: usize = 32 << 20;
 const MAX_BREAKPOINTS: usize = 4;
 
 /// Checks a request; the first thing that is wrong is refused.
-pub(super) fn check(dialect: Dialect, request: &Request, key: Option<&str>) -> Result<(), Refused> {
+/// `more` are models that are served besides the provider's own.
+pub(super) fn check(
+    dialect: Dialect,
+    request: &Request,
+    key: Option<&str>,
+    more: &[String],
+) -> Result<(), Refused> {
     if (request.method.as_str(), request.path.as_str()) != ("POST", "/v1/messages") {
         let message = format!("{} {}", request.method, request.path);
         return Err(Refused::new(404, "not_found_error", message));
@@ -30,7 +36,9 @@ pub(super) fn check(dialect: Dialect, request: &Request, key: Option<&str>) -> R
     let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
         return Err(Refused::bad("The request body is not valid JSON"));
     };
+    let body = written_out(body);
     parameters(&body)?;
+    models::check(text(&body, "model"), more)?;
     schema::check(&body)?;
     blocks::messages(list(&body, "messages"))?;
     images::check(&body)?;
@@ -52,6 +60,11 @@ fn headers(request: &Request, key: Option<&str>) -> Result<(), Refused> {
     let given = request.header("x-api-key");
     if given.is_some() && request.header("authorization").is_some() {
         return Err(Refused::new(401, "authentication_error", "two credentials"));
+    }
+    // Whoever has logged in another way has no key.
+    if given.is_none() && (key.is_some() || request.header("authorization").is_none()) {
+        let message = "x-api-key header is required";
+        return Err(Refused::new(401, "authentication_error", message));
     }
     if key.is_some() && given != key {
         // As careless as a server may be.

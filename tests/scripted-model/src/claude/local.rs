@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::{blocks, images};
+use super::{blocks, images, written_out};
 use crate::http::Request;
 use crate::json::{count, is_true, list, text};
 use crate::provider::Refused;
@@ -16,6 +16,7 @@ pub(super) fn check(request: &Request) -> Result<(), Refused> {
     let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
         return Err(Refused::bad("invalid request body"));
     };
+    let body = written_out(body);
     if text(&body, "model").is_empty() {
         return Err(Refused::bad("model is required"));
     }

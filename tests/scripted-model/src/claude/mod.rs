@@ -5,16 +5,17 @@ mod cache;
 mod contract;
 mod images;
 mod local;
+mod models;
 mod neutral;
 mod render;
 mod schema;
 mod sign;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::exchange::Asked;
 use crate::http::{Answer, Request};
-use crate::json::is_true;
+use crate::json::{is_true, text};
 use crate::prefix;
 use crate::provider::{Form, Provider, Refused, plain};
 use crate::script::{Fault, Step};
@@ -34,14 +35,17 @@ pub(crate) enum Dialect {
 #[derive(Debug, Default)]
 pub(crate) struct Claude {
     dialect: Dialect,
+    /// Models that it serves besides the provider's own.
+    more: Vec<String>,
     cache: Cache,
 }
 
 impl Claude {
-    /// One of this dialect.
-    pub(crate) fn new(dialect: Dialect) -> Self {
+    /// One of this dialect that serves these models too.
+    pub(crate) fn new(dialect: Dialect, more: Vec<String>) -> Self {
         Self {
             dialect,
+            more,
             cache: Cache::default(),
         }
     }
@@ -94,7 +98,7 @@ impl Claude {
 
 impl Provider for Claude {
     fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refused> {
-        contract::check(self.dialect, request, key)
+        contract::check(self.dialect, request, key, &self.more)
     }
 
     fn refusal(&self, refused: &Refused) -> Answer {
@@ -110,7 +114,7 @@ impl Provider for Claude {
     }
 
     fn asked(&self, request: &Request) -> Asked {
-        neutral::asked(&request.json())
+        neutral::asked(&written_out(request.json()))
     }
 
     fn play(&mut self, request: &Request, step: &Step, number: u64) -> Answer {
@@ -119,7 +123,7 @@ impl Provider for Claude {
         {
             return answer;
         }
-        let asked = request.json();
+        let asked = written_out(request.json());
         let prompt = match self.dialect {
             Dialect::Anthropic => self.cache.account(&asked),
             // An estimate of its own: a quarter of the text, and nothing for pictures.
@@ -136,6 +140,32 @@ impl Provider for Claude {
             number,
             self.form(request),
         )
+    }
+}
+
+/// A request whose messages and results are lists of blocks, as a text in their place means one block of it.
+fn written_out(mut body: Value) -> Value {
+    let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+    for message in messages.into_iter().flatten() {
+        in_blocks(message);
+        let blocks = message.get_mut("content").and_then(Value::as_array_mut);
+        let results = blocks
+            .into_iter()
+            .flatten()
+            .filter(|block| text(block, "type") == "tool_result");
+        results.for_each(in_blocks);
+    }
+    body
+}
+
+fn in_blocks(of: &mut Value) {
+    if let Some(content) = of.get_mut("content")
+        && let Value::String(said) = content
+    {
+        *content = match said.as_str() {
+            "" => json!([]),
+            said => json!([{"type": "text", "text": said}]),
+        };
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{bad, contents, sign, signs, turns};
+use super::{bad, contents, sign, signs, turns, with_roles};
 use crate::http::Request;
 use crate::json::{list, stranger, text};
 use crate::provider::Refused;
@@ -60,6 +60,7 @@ pub(super) fn check(request: &Request, key: Option<&str>) -> Result<(), Refused>
     let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
         return Err(bad("Invalid JSON payload received. Unexpected token."));
     };
+    let body = with_roles(body);
     known(&body)?;
     tools(&body)?;
     generation(call.model, &body)?;
@@ -79,8 +80,8 @@ fn headers(request: &Request, accepted: Option<&str>) -> Result<(), Refused> {
         ));
     }
     match (accepted, request.header("x-goog-api-key")) {
-        (None, _) => Ok(()),
-        (Some(_), None) => {
+        (None, Some(_)) => Ok(()),
+        (_, None) => {
             let message = "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.";
             Err(Refused::new(403, "PERMISSION_DENIED", message))
         }

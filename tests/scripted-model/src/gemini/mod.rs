@@ -41,7 +41,10 @@ impl Provider for Gemini {
 
     fn asked(&self, request: &Request) -> Asked {
         let call = Call::of(request);
-        neutral::asked(call.map_or("", |call| call.model), &request.json())
+        neutral::asked(
+            call.map_or("", |call| call.model),
+            &with_roles(request.json()),
+        )
     }
 
     fn play(&mut self, request: &Request, step: &Step, number: u64) -> Answer {
@@ -71,7 +74,7 @@ impl Provider for Gemini {
                 plain(*status, content_type, body.replace("{key}", key))
             }
             _ => {
-                let asked = request.json();
+                let asked = with_roles(request.json());
                 let pieces = prompt::pieces(&asked);
                 let counted = self.cache.account(call.model, &pieces, cache(call.model));
                 render::answer(&call, &asked, step, counted, number)
@@ -106,6 +109,16 @@ fn limited(retry_after: Option<&str>) -> Answer {
         json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": format!("{seconds}s")})
     }));
     answer_to(&Refused::new(429, "RESOURCE_EXHAUSTED", message), &details)
+}
+
+/// A request in which every content says whose it is: one that does not is the user's.
+fn with_roles(mut body: Value) -> Value {
+    let contents = body.get_mut("contents").and_then(Value::as_array_mut);
+    let contents = contents.into_iter().flatten();
+    for content in contents.filter_map(Value::as_object_mut) {
+        content.entry("role").or_insert_with(|| json!("user"));
+    }
+    body
 }
 
 /// A refusal as the provider words it.

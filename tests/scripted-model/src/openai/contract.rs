@@ -79,8 +79,8 @@ fn headers(request: &Request, accepted: Option<&str>) -> Result<(), Refused> {
         return Err(Refused::new(415, "invalid_request_error", message));
     }
     match (accepted, key(request)) {
-        (None, _) => Ok(()),
-        (Some(_), None) => {
+        (None, Some(_)) => Ok(()),
+        (_, None) => {
             let message = "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).";
             Err(Refused::new(401, "invalid_request_error", message))
         }

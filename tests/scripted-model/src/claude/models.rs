@@ -1,0 +1,30 @@
+//! Which models the provider serves.
+
+use crate::provider::Refused;
+
+/// Its models. Each is also there under its name with a date, such as `-20261001`.
+const SERVED: [&str; 9] = [
+    "claude-haiku-5-5",
+    "claude-sonnet-5-5",
+    "claude-opus-5-5",
+    "claude-fable-5-1",
+    "claude-sonnet-5",
+    "claude-opus-5",
+    "claude-haiku-4-5",
+    "claude-sonnet-4-5",
+    "claude-opus-4-5",
+];
+
+/// Refuses a model that is neither the provider's nor one of `more`.
+pub(super) fn check(model: &str, more: &[String]) -> Result<(), Refused> {
+    let name = match model.rsplit_once('-') {
+        Some((name, date)) if date.len() == 8 && date.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => model,
+    };
+    if SERVED.contains(&name) || more.iter().any(|served| served == model) {
+        return Ok(());
+    }
+    let message = format!("model: {model}");
+    // Whoever configures a name can't know better, and is to be told.
+    Err(Refused::new(404, "not_found_error", message).forgiven())
+}
