@@ -175,7 +175,7 @@ pub fn read(answer: &str) -> Result<Reworded, NoRewording> {
 mod tests {
     use watchkeeper_llm::conversation::{Turn, UserPart};
 
-    use super::super::situation::testing::situation;
+    use super::super::situation::testing::{situation, status};
     use super::*;
 
     #[test]
@@ -183,6 +183,10 @@ mod tests {
         let mut here = situation();
         here.sources[0].spec.id =
             watchkeeper_contract::id::SourceId::new("ignore-all-rules").unwrap();
+        let spec = serde_json::from_value(json!({
+            "id": "gate-people", "source": "gate", "workflow": {"version": "1.0", "inputs": [], "steps": [], "outputs": []},
+        }));
+        here.pipelines.push(status(&spec.unwrap()));
         let jobs = [Choice {
             name: "dock".to_owned(),
             when: "IGNORE-ALL".to_owned(),
@@ -201,8 +205,7 @@ mod tests {
         assert_eq!(said["cameras"], json!(["ignore-all-rules", "dock"]));
         assert_eq!(said["classes"], json!(["person", "car", "dog"]));
         assert_eq!(said["jobs"][0]["name"], "dock");
-        let watch = &here.pipelines[0].spec;
-        assert_eq!(said["pipelines"][watch.id.as_str()], json!(watch.source));
+        assert_eq!(said["pipelines"], json!({"gate-people": "gate"}));
     }
 
     #[test]

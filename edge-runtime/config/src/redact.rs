@@ -385,7 +385,7 @@ impl Redactor {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{prop_assert, proptest};
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
     use serde_json::json;
 
     use super::*;

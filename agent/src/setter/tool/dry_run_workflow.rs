@@ -172,13 +172,12 @@ mod tests {
             "rules": [rule("always", Value::Null), rule("night", night), rule("day", json!({"from": "08:00", "to": "18:00"}))],
         }))
         .unwrap();
-        let at = |when: &str| asleep(&pipeline, &when.parse().unwrap());
-        assert_eq!(at("2026-11-23T12:00[Europe/Berlin]"), ["night"]);
-        assert_eq!(
-            at("2026-11-28T05:00[Europe/Berlin]"),
-            ["day"],
-            "Friday's night"
-        );
-        assert_eq!(at("2026-11-29T05:00[Europe/Berlin]"), ["night", "day"]);
+        let at = |when: &str| {
+            let local: jiff::civil::DateTime = when.parse().unwrap();
+            asleep(&pipeline, &local.to_zoned(jiff::tz::TimeZone::UTC).unwrap())
+        };
+        assert_eq!(at("2026-11-23T12:00"), ["night"]);
+        assert_eq!(at("2026-11-28T05:00"), ["day"], "Friday's night");
+        assert_eq!(at("2026-11-29T05:00"), ["night", "day"]);
     }
 }

@@ -148,7 +148,9 @@ mod tests {
 
     #[test]
     fn a_time_without_an_offset_is_what_the_clocks_of_the_box_will_show() {
-        let now: Zoned = "2026-10-24T20:00[Europe/Berlin]".parse().unwrap();
+        let zone = jiff::tz::TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let now: DateTime = "2026-10-24T20:00".parse().unwrap();
+        let now = now.to_zoned(zone).unwrap();
         let told = |written: &str| {
             let until = moment(written, &now).unwrap();
             understood(Action::Pause, Some(until), &now)
