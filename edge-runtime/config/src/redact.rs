@@ -216,16 +216,14 @@ fn said_word(word: &str, before: Before) -> (String, Before) {
     }
     let bare = word.trim_matches(|c: char| QUOTES.contains(&c) || ",;.!?()[]{}<>“„".contains(c));
     let lower = bare.to_lowercase();
-    if before != Before::Other {
-        if BETWEEN.contains(&word) {
-            let is_written = word.starts_with([':', '=']) || before == Before::Surely;
-            let next = if is_written {
-                Before::Surely
-            } else {
-                Before::Perhaps
-            };
-            return (word.to_owned(), next);
-        }
+    if before != Before::Other && BETWEEN.contains(&word) {
+        let is_written = word.starts_with([':', '=']) || before == Before::Surely;
+        let next = if is_written {
+            Before::Surely
+        } else {
+            Before::Perhaps
+        };
+        return (word.to_owned(), next);
     }
     if matches!(before, Before::Perhaps | Before::Surely) {
         if lower == "bearer" {
