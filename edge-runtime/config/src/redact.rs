@@ -229,9 +229,15 @@ fn said_word(word: &str, before: Before) -> (String, Before) {
         if lower == "bearer" {
             return (word.to_owned(), Before::Surely);
         }
+        if bare == MASK {
+            return (word.to_owned(), Before::Other);
+        }
         // Quoted, it is meant as it stands.
         let quoted = word.starts_with(QUOTES) || word.starts_with(['“', '„']);
-        if before == Before::Surely || quoted || looks_secret(bare) {
+        // Another word for it comes first: "password token: …".
+        let is_label = word.ends_with([':', '='])
+            && is_secret_word(word.trim_matches(|c: char| !c.is_alphanumeric()));
+        if !is_label && (before == Before::Surely || quoted || looks_secret(bare)) {
             return hidden(word);
         }
     }
