@@ -11,6 +11,9 @@
 //! rate, but a track may always be missed twice. Frames that no detector looked at change nothing. Over frames without a
 //! gap, at the rate that the source says, the results are those of counting frames, so those of `supervision`.
 //!
+//! Ids are given out in the order in which the reference gives them, which is that of a set of its language
+//! (module `set_order`); so are the lists of tracks kept, as their order decides between matches that cost the same.
+//!
 //! Invariant: a box that comes out is a box that went in, with `track` set; each id appears at most once in a frame; an
 //! id is never given to a second object; at most [`MAX_TRACKS`] tracks are kept.
 
@@ -19,9 +22,10 @@ use watchkeeper_contract::id::TrackId;
 
 use crate::detections::{Detection, Detections};
 use crate::geometry::BBox;
-use crate::track::assign::Matcher;
+use crate::track::assign::{Assignment, Matcher};
 use crate::track::cadence::Cadence;
 use crate::track::kalman::BoxFilter;
+use crate::track::set_order::SetOrder;
 
 /// Most tracks that are remembered at once; when there are more, those lost for longest go first.
 pub const MAX_TRACKS: usize = 4096;
@@ -123,6 +127,10 @@ struct Scratch {
     /// Boxes with a good score, and with a poor one.
     good: Vec<usize>,
     poor: Vec<usize>,
+    /// Numbers of the rows and of the columns that a round left without a partner, in the reference's order.
+    rows_left: Vec<usize>,
+    cols_left: Vec<usize>,
+    order: SetOrder,
     /// Good boxes that no confirmed track took.
     free: Vec<usize>,
     /// Good boxes that no track took at all.
@@ -132,6 +140,10 @@ struct Scratch {
     confirmed: Vec<usize>,
     unconfirmed: Vec<usize>,
     just_seen: Vec<usize>,
+    /// Tracks that no box was found for.
+    newly_lost: Vec<usize>,
+    /// How many of the tracks were tracked before, those of this frame's matches that were not lost.
+    carried_on: usize,
     /// Where they are.
     places: Vec<BBox>,
     ids: Vec<TrackId>,
@@ -216,7 +228,7 @@ impl ByteTrack {
             self.expire();
         } else {
             self.associate(&detections.boxes, &mut scratch);
-            self.begin(&detections.boxes, &scratch.unmatched);
+            self.begin(&detections.boxes, &scratch.unmatched, scratch.carried_on);
             self.expire();
             self.drop_duplicates(&mut scratch);
         }
@@ -229,12 +241,17 @@ impl ByteTrack {
         let Scratch {
             good,
             poor,
+            rows_left,
+            cols_left,
+            order,
             free,
             unmatched,
             fate,
             confirmed,
             unconfirmed,
             just_seen,
+            newly_lost,
+            carried_on,
             places,
             matcher,
             tracks: rebuilt,
@@ -275,10 +292,11 @@ impl ByteTrack {
             let t = confirmed[row];
             fate[t] = self.see(&mut tracks[t], &boxes[good[col]]);
         }
-        replace(free, first.free_cols.iter().map(|&c| good[c]));
+        without_partner(first, order, rows_left, cols_left);
+        replace(free, cols_left.iter().map(|&c| good[c]));
 
         // Second round: poor boxes with tracks that were seen a frame ago.
-        let left = first.free_rows.iter().map(|&row| confirmed[row]);
+        let left = rows_left.iter().map(|&row| confirmed[row]);
         replace(
             just_seen,
             left.filter(|&t| tracks[t].sight == Sight::Tracked),
@@ -290,8 +308,10 @@ impl ByteTrack {
             let t = just_seen[row];
             fate[t] = self.see(&mut tracks[t], &boxes[poor[col]]);
         }
-        for &row in &second.free_rows {
-            fate[just_seen[row]] = Fate::NewlyLost;
+        without_partner(second, order, rows_left, cols_left);
+        replace(newly_lost, rows_left.iter().map(|&row| just_seen[row]));
+        for &t in &*newly_lost {
+            fate[t] = Fate::NewlyLost;
         }
 
         // Tracks that began a frame ago have to be seen again now, or they were noise.
@@ -305,24 +325,19 @@ impl ByteTrack {
         for &row in &third.free_rows {
             fate[unconfirmed[row]] = Fate::Dropped;
         }
-        replace(unmatched, third.free_cols.iter().map(|&c| free[c]));
+        without_partner(third, order, rows_left, cols_left);
+        replace(unmatched, cols_left.iter().map(|&c| free[c]));
 
         rebuilt.clear();
-        for kept in [
-            Fate::Matched,
-            Fate::FoundAgain,
-            Fate::StillLost,
-            Fate::NewlyLost,
-        ] {
+        for kept in [Fate::Matched, Fate::FoundAgain, Fate::StillLost] {
             let those = tracks.iter().zip(&*fate).filter(|(_, fate)| **fate == kept);
-            rebuilt.extend(those.map(|(track, _)| match kept {
-                Fate::NewlyLost => Track {
-                    sight: Sight::Lost { expired: false },
-                    ..*track
-                },
-                _ => *track,
-            }));
+            rebuilt.extend(those.map(|(track, _)| *track));
         }
+        *carried_on = fate.iter().filter(|fate| **fate == Fate::Matched).count();
+        rebuilt.extend(newly_lost.iter().map(|&t| Track {
+            sight: Sight::Lost { expired: false },
+            ..tracks[t]
+        }));
         // The memory of the one list is that of the other in the next frame.
         std::mem::swap(rebuilt, &mut tracks);
         self.tracks = tracks;
@@ -354,12 +369,17 @@ impl ByteTrack {
         id
     }
 
-    /// Begins a track with each of these boxes that is good enough.
-    fn begin(&mut self, boxes: &[Detection], unmatched: &[usize]) {
-        let at = self.count_tracked();
+    /// Begins a track with each of these boxes that is good enough. They stand behind the `carried_on` tracks.
+    fn begin(&mut self, boxes: &[Detection], unmatched: &[usize], carried_on: usize) {
         let before = self.tracks.len();
+        let activation = self.config.activation_threshold;
+        // A threshold that no score could reach falls back to the one below it, as the reference has it.
+        let least = match activation + NEW_TRACK_MARGIN {
+            unreachable if unreachable > 1.0 => activation,
+            least => least,
+        };
         for seen in unmatched.iter().map(|&place| &boxes[place]) {
-            if seen.confidence < self.config.activation_threshold + NEW_TRACK_MARGIN {
+            if seen.confidence < least {
                 continue;
             }
             let at_once = self.frame == 1 && self.config.minimum_consecutive_frames <= 1;
@@ -375,9 +395,8 @@ impl ByteTrack {
                 id,
             });
         }
-        // They stand behind those that were tracked, before the lost ones.
         let begun = self.tracks.len() - before;
-        self.tracks[at..].rotate_right(begun);
+        self.tracks[carried_on..].rotate_right(begun);
     }
 
     /// How many tracks are tracked; they come first.
@@ -473,6 +492,24 @@ fn replace<T>(list: &mut Vec<T>, with: impl Iterator<Item = T>) {
     list.extend(with);
 }
 
+/// The rows and the columns that an assignment left without a partner, in the order of the reference: it takes them from
+/// sets, and where there was nothing to match just from the first to the last.
+fn without_partner(
+    found: &Assignment,
+    order: &mut SetOrder,
+    rows: &mut Vec<usize>,
+    cols: &mut Vec<usize>,
+) {
+    replace(rows, found.free_rows.iter().copied());
+    replace(cols, found.free_cols.iter().copied());
+    let paired = found.pairs.len();
+    let (of_rows, of_cols) = (paired + rows.len(), paired + cols.len());
+    if of_rows > 0 && of_cols > 0 {
+        order.arrange(of_rows, rows);
+        order.arrange(of_cols, cols);
+    }
+}
+
 fn max_frames_lost(config: &ByteTrackConfig) -> u64 {
     let scaled = config.frame_rate / REFERENCE_FPS * f64::from(config.lost_track_buffer);
     // Saturates, NaN becomes 0.
@@ -526,6 +563,36 @@ mod tests {
             let out = t.update(&boxes(&[(x, 50.0, 0.9), (500.0 - x / 2.0, 200.0, 0.9)]));
             assert_eq!(ids(&out), [1, 2], "frame {i}");
         }
+    }
+
+    /// The ids are those that supervision 0.30.9 gave these boxes. Thirteen are carried on and four begin, of which the
+    /// last is the first in the set of those that found no track.
+    #[test]
+    fn tracks_that_begin_together_have_their_ids_in_the_order_of_the_reference() {
+        let mut t = ByteTrack::new(ByteTrackConfig::default());
+        let row = |columns: &[usize]| {
+            let at: Vec<_> = columns
+                .iter()
+                .map(|&c| (c as f64 * 60.0, 50.0, 0.9))
+                .collect();
+            boxes(&at)
+        };
+        let first: Vec<usize> = (0..17).filter(|c| ![3, 9, 12, 16].contains(c)).collect();
+        t.update(&row(&first));
+        let all: Vec<usize> = (0..17).collect();
+        t.update(&row(&all));
+        let out = t.update(&row(&all));
+        let id_of = |column: usize| ids(&out)[column];
+        assert_eq!([3, 9, 12, 16].map(id_of), [16, 15, 17, 14]);
+    }
+
+    #[test]
+    fn a_threshold_of_one_lets_a_sure_box_begin_a_track() {
+        let mut t = ByteTrack::new(ByteTrackConfig {
+            activation_threshold: 0.95,
+            ..Default::default()
+        });
+        assert_eq!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.96)]))), [1]);
     }
 
     #[test]

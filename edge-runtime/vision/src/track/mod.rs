@@ -11,6 +11,7 @@ mod camera;
 pub mod kalman;
 mod likeness;
 mod motion;
+mod set_order;
 pub mod sort;
 pub mod tracker;
 
