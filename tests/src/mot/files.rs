@@ -1,6 +1,7 @@
 //! The files of a sequence.
 //!
-//! - `seqinfo.json`: `set` (the group), `fps`, `frames`, `width`, `height`.
+//! - `seqinfo.json`: `fps`, and where they are known `set` (the group), `frames`, `width`, `height`. Without `frames` there
+//!   are as many as the last box says.
 //! - `det.txt`: `frame,-1,x,y,w,h,score,…`, frames from 1, pixels.
 //! - `gt.txt`: `frame,id,x,y,w,h,consider,class,visibility`. Class 1 is a target where `consider` is 1; 2, 7, 8 and 12 are
 //!   distractors, 0 is a region that nobody labelled.
@@ -22,15 +23,24 @@ const MOST_FRAMES: usize = 24 * 3600 * 30;
 #[derive(Debug, Clone, Deserialize)]
 pub struct Info {
     /// The group whose sequences are scored together.
+    #[serde(default = "all")]
     pub set: String,
     /// Frames a second.
     pub fps: f64,
-    /// How many frames there are.
+    /// How many frames there are; once the sequence is read, those of its boxes where the file doesn't say.
+    #[serde(default)]
     pub frames: usize,
-    /// Width of the picture in pixels.
+    /// Width of the picture in pixels; 0 where it isn't known, which tracking does without.
+    #[serde(default)]
     pub width: u32,
-    /// Height of the picture in pixels.
+    /// Height of the picture in pixels; 0 where it isn't known.
+    #[serde(default)]
     pub height: u32,
+}
+
+/// The group of sequences that name none.
+fn all() -> String {
+    "all".to_owned()
 }
 
 /// A box of a detector.
@@ -85,13 +95,14 @@ impl Sequence {
     /// A file that is absent or says what can't be.
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
         let name = folder.file_name().context("a folder without a name")?;
-        let info = read_info(folder)?;
+        let mut info = read_info(folder)?;
         let found = by_frame(&folder.join("det.txt"), info.frames, |fields| {
             Ok(Found {
                 bbox: bbox(fields)?,
                 score: number(fields, 6, "score")?,
             })
         })?;
+        info.frames = found.len();
         Ok(Self {
             name: name.to_string_lossy().into_owned(),
             info,
@@ -99,11 +110,11 @@ impl Sequence {
         })
     }
 
-    /// Reads every folder below `folder` that holds a `det.txt`, by name.
+    /// Reads every folder below `folder` that holds a `det.txt`, by name; each is read or not for itself.
     ///
     /// # Errors
-    /// As [`read`](Self::read), and where there is none.
-    pub fn read_all(folder: &Path) -> anyhow::Result<Vec<Self>> {
+    /// Where `folder` can't be read or has none in it.
+    pub fn read_all(folder: &Path) -> anyhow::Result<Vec<anyhow::Result<Self>>> {
         let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
         let mut folders: Vec<_> = entries
             .filter_map(|e| Some(e.ok()?.path()))
@@ -115,7 +126,7 @@ impl Sequence {
             "{}: no folder in it holds a det.txt",
             folder.display()
         );
-        folders.iter().map(|f| Self::read(f)).collect()
+        Ok(folders.iter().map(|f| Self::read(f)).collect())
     }
 }
 
@@ -186,6 +197,8 @@ fn by_frame<T>(
     read: impl Fn(&[&str]) -> anyhow::Result<T>,
 ) -> anyhow::Result<Frames<T>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    // Where nobody said how many there are, there are as many as there are boxes for.
+    let most = if frames == 0 { MOST_FRAMES } else { frames };
     let mut out: Frames<T> = (0..frames).map(|_| Vec::new()).collect();
     for (n, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
@@ -194,10 +207,14 @@ fn by_frame<T>(
         let place = || format!("{}:{}", path.display(), n + 1);
         let fields: Vec<&str> = line.split(',').map(str::trim).collect();
         let frame = whole(&fields, 0, "frame").with_context(place)?;
-        let slot = usize::try_from(frame - 1).ok().and_then(|f| out.get_mut(f));
+        let at = frame.checked_sub(1).and_then(|at| usize::try_from(at).ok());
+        if let Some(at) = at.filter(|at| *at < most && *at >= out.len()) {
+            out.resize_with(at + 1, Vec::new);
+        }
+        let slot = at.and_then(|at| out.get_mut(at));
         let Some(slot) = slot else {
             bail!(
-                "{}: frame is {frame}, allowed are 1 to {frames} (seqinfo.json)",
+                "{}: frame is {frame}, allowed are 1 to {most} (seqinfo.json)",
                 place()
             );
         };
@@ -251,6 +268,17 @@ mod tests {
         assert_eq!(s.found.len(), 2);
         assert_eq!(s.found[0], []);
         assert_eq!(s.found[1][0].bbox, BBox::new(10.0, 20.0, 40.0, 60.0));
+        Ok(())
+    }
+
+    #[test]
+    fn the_rate_is_all_that_has_to_be_known_of_a_sequence() -> anyhow::Result<()> {
+        let room = tempfile::tempdir()?;
+        std::fs::write(room.path().join("seqinfo.json"), r#"{"fps": 25}"#)?;
+        std::fs::write(room.path().join("det.txt"), "3,-1,10,20,30,40,0.5\n")?;
+        let s = Sequence::read(room.path())?;
+        assert_eq!((s.info.frames, s.found.len()), (3, 3));
+        assert_eq!(s.info.set, "all");
         Ok(())
     }
 

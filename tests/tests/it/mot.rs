@@ -17,6 +17,7 @@ fn figures(setting: Setting) -> anyhow::Result<Option<BTreeMap<String, Scored>>>
     let folder = data.join("mot");
     let mut groups: BTreeMap<String, Score> = BTreeMap::new();
     for sequence in Sequence::read_all(&folder)? {
+        let sequence = sequence?;
         let truth = read_truth(&folder.join(&sequence.name), sequence.info.frames)?;
         let tracked = follow(&sequence, setting).tracked;
         let group = groups.entry(sequence.info.set.clone()).or_default();
