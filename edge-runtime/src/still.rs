@@ -132,10 +132,11 @@ pub fn main(request: &Request, config: &Config) -> ExitCode {
 /// [`StillError`] where nothing could be run.
 pub fn run(request: &Request, config: &Config) -> Result<Outcome, StillError> {
     let text = read(&request.file)?;
-    let definition: Json = serde_json::from_slice(&text).map_err(|e| StillError::File {
-        file: request.file.clone(),
-        message: e.to_string(),
-    })?;
+    let definition: Json =
+        serde_json::from_slice(bounded::without_mark(&text)).map_err(|e| StillError::File {
+            file: request.file.clone(),
+            message: e.to_string(),
+        })?;
     let pictures = request
         .image
         .iter()

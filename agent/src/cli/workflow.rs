@@ -133,8 +133,8 @@ pub(super) fn replay(
         serde_json::from_str(&text).map_err(|e| unread(file, &e))?;
     let recording = bounded::read_up_to(detections, MAX_RECORDING);
     let recording = recording.map_err(|e| unread(detections, &e))?;
-    let recording: Recording =
-        serde_json::from_slice(&recording).map_err(|e| unread(detections, &e))?;
+    let recording: Recording = serde_json::from_slice(bounded::without_mark(&recording))
+        .map_err(|e| unread(detections, &e))?;
     let sentence = || format!("{} does not compile", file.display());
     let compiled = compile(&definition, &BTreeMap::new())
         .map_err(|errors| Failure::input(sentence()).with(errors.iter().map(one_line)))?;
@@ -160,12 +160,12 @@ fn unread(file: &Path, why: &dyn Display) -> Failure {
     Failure::input(format!("can't read {}: {why}", file.display()))
 }
 
-/// A file that holds no definition, in the class Roboflow's compiler has for it.
+/// A file that holds no definition, in the class of the engine for what can't be parsed.
 fn no_definition(message: String) -> ValidateReport {
     ValidateReport {
         ok: false,
         errors: vec![WorkflowError {
-            class: "WorkflowDefinitionError".to_owned(),
+            class: "WorkflowSyntaxError".to_owned(),
             step: None,
             property: None,
             message,

@@ -7,13 +7,23 @@ use std::path::Path;
 /// Largest file, in bytes: far beyond any configuration or workflow.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// The text in a file of at most [`MAX_BYTES`].
+/// What some editors put before text in UTF-8, which is no part of it.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The text in a file of at most [`MAX_BYTES`], without a byte order mark.
 ///
 /// # Errors
 /// When it can't be read, is larger or is not UTF-8.
 pub fn read(path: &Path) -> Result<String> {
     let bytes = read_up_to(path, MAX_BYTES)?;
-    String::from_utf8(bytes).map_err(|e| Error::new(ErrorKind::InvalidData, e))
+    String::from_utf8(without_mark(&bytes).to_owned())
+        .map_err(|e| Error::new(ErrorKind::InvalidData, e))
+}
+
+/// What there is to a text in UTF-8: all of it but a byte order mark.
+#[must_use]
+pub fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(MARK).unwrap_or(text)
 }
 
 /// What is in a file of at most `most` bytes.
@@ -38,6 +48,17 @@ pub fn read_up_to(path: &Path, most: u64) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_text() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("text.json");
+        std::fs::write(&file, b"\xef\xbb\xbf{}").expect("a file");
+        assert_eq!(read(&file).expect("text"), "{}");
+        let bytes = read_up_to(&file, 9).expect("bytes");
+        assert_eq!(without_mark(&bytes), b"{}");
+        assert_eq!(without_mark(b"{}"), b"{}");
+    }
 
     #[test]
     fn a_file_without_an_end_is_refused() {

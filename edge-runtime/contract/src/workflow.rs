@@ -28,11 +28,11 @@ pub struct ValidateReport {
 pub struct WorkflowError {
     /// Class of the error, such as `InvalidReferenceTargetError`.
     pub class: String,
-    /// Step (or `$inputs`, `$outputs`) it is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Step (or `$inputs`, `$outputs`) it is about; null where it is about the whole definition.
+    #[serde(default)]
     pub step: Option<String>,
-    /// Property (or input or output name) it is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Property (or input or output name) it is about; null where it is about the whole step.
+    #[serde(default)]
     pub property: Option<String>,
     /// One sentence: what was found and what to write instead.
     pub message: String,
