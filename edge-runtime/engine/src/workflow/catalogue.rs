@@ -184,7 +184,9 @@ fn literal_schema(shape: Shape) -> Option<Json> {
         Shape::Number(min, max) => {
             let mut map = Map::new();
             map.insert("type".into(), "number".into());
-            if min.is_finite() {
+            if min == f64::MIN_POSITIVE {
+                map.insert("exclusiveMinimum".into(), 0.into());
+            } else if min.is_finite() {
                 map.insert("minimum".into(), min.into());
             }
             if max.is_finite() {
@@ -195,6 +197,10 @@ fn literal_schema(shape: Shape) -> Option<Json> {
         Shape::Text => json!({"type": "string"}),
         Shape::Choice(choices) => json!({"enum": choices}),
         Shape::List => json!({"type": "array"}),
+        Shape::Texts(0) => json!({"type": "array", "items": {"type": "string"}}),
+        Shape::Texts(least) => {
+            json!({"type": "array", "items": {"type": "string"}, "minItems": least})
+        }
         Shape::Dict => json!({"type": "object"}),
         Shape::Steps => json!({
             "type": "array",

@@ -337,7 +337,7 @@ pub(crate) const PALETTE_SIZE: Property = Property::value(
 pub(crate) const CUSTOM_COLORS: Property = Property::value(
     "custom_colors",
     "kept for compatibility: the colours are our own",
-    Shape::List,
+    Shape::Texts(0),
     &[Kind::ListOfValues],
 )
 .or(Or::EmptyList);

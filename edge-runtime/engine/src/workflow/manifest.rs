@@ -157,6 +157,8 @@ pub(crate) enum Shape {
     Choice(&'static [&'static str]),
     /// A list of anything.
     List,
+    /// A list of texts, of at least so many.
+    Texts(usize),
     /// A dictionary of anything.
     Dict,
     /// A list of steps: one branch of flow control.
@@ -416,12 +418,15 @@ pub(crate) const NUMBER: Shape = Shape::Number(f64::NEG_INFINITY, f64::INFINITY)
 /// Text or a list.
 pub(crate) const TEXT_OR_LIST: Shape = Shape::OneOf(&[Shape::Text, Shape::List]);
 
+/// A text or a list of them.
+pub(crate) const TEXT_OR_TEXTS: Shape = Shape::OneOf(&[Shape::Text, Shape::Texts(0)]);
+
 impl Shape {
     /// Whether a list may stand here.
     #[must_use]
     pub(crate) fn takes_list(&self) -> bool {
         match self {
-            Self::List => true,
+            Self::List | Self::Texts(_) => true,
             Self::OneOf(shapes) => shapes.iter().any(Self::takes_list),
             _ => false,
         }
@@ -450,6 +455,9 @@ impl Shape {
 
 /// A number from 0 to 1, such as a confidence.
 pub(crate) const SHARE: Shape = Shape::Number(0.0, 1.0);
+
+/// A number above 0.
+pub(crate) const POSITIVE: Shape = Shape::Number(f64::MIN_POSITIVE, f64::INFINITY);
 
 /// A whole number from 1.
 pub(crate) const COUNT: Shape = Shape::Integer(1);

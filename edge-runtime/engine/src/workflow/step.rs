@@ -220,6 +220,8 @@ fn every_entry(property: &Property, json: &Json) -> Result<(), Unfit> {
 fn element(property: &Property, json: &Json) -> Result<Arg, Unfit> {
     if Selector::looks_like(json) {
         selector(property, json).map(Arg::Ref)
+    } else if matches!(property.shape, Shape::Texts(_)) {
+        literal(Shape::Text, json).map(Arg::Literal)
     } else {
         Ok(Arg::Literal(Value::from(json.clone())))
     }
@@ -301,6 +303,9 @@ fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
         },
         Shape::Number(min, max) => match number(json) {
             Some(n) if (min..=max).contains(&n) => Ok(Value::Float(n)),
+            Some(n) if max.is_infinite() && min == f64::MIN_POSITIVE => {
+                Err(Unfit::because(format!("is {n} and has to be above 0")))
+            }
             Some(n) if max.is_infinite() => Err(Unfit::because(format!(
                 "is {n} and has to be {min} or more"
             ))),
@@ -330,6 +335,23 @@ fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
             Json::Array(_) => Ok(Value::from(json.clone())),
             _ => Err(Unfit::because(format!(
                 "has to be a list, not {}",
+                short(json)
+            ))),
+        },
+        Shape::Texts(least) => match json {
+            Json::Array(items) if items.len() < least => Err(Unfit::because(format!(
+                "is a list of {}, and has to have {least} at least",
+                items.len()
+            ))),
+            Json::Array(items) => match items.iter().find(|item| !item.is_string()) {
+                Some(other) => Err(Unfit::because(format!(
+                    "has to be a list of strings, and {} is none",
+                    short(other)
+                ))),
+                None => Ok(Value::from(json.clone())),
+            },
+            _ => Err(Unfit::because(format!(
+                "has to be a list of strings, not {}",
                 short(json)
             ))),
         },

@@ -25,7 +25,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/clip_comparison@v1",
         properties: &[
             IMAGES,
-            Property::value("texts", TEXTS, Shape::List, &[Kind::ListOfValues]),
+            Property::value("texts", TEXTS, Shape::Texts(0), &[Kind::ListOfValues]),
         ],
         outputs: &[
             Output::new("similarity", &[Kind::ListOfValues]),
@@ -41,7 +41,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/clip_comparison@v2",
         properties: &[
             IMAGES,
-            Property::value("classes", TEXTS, Shape::List, &[Kind::ListOfValues]),
+            Property::value("classes", TEXTS, Shape::Texts(1), &[Kind::ListOfValues]),
             version(CLIP, FIRST_MODEL),
         ],
         model: |known| Some(format!("clip/{}", known("version")?)),

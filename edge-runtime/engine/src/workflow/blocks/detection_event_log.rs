@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::block::Call;
 use super::super::kinds::Kind;
-use super::super::manifest::{COUNT, Default as Or, Manifest, NUMBER, Output, Property, Role};
+use super::super::manifest::{COUNT, Default as Or, Manifest, NUMBER, Output, Property, Role, POSITIVE};
 use super::super::per_video::{FRAME, PerVideo, TRACKED};
 use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
@@ -55,7 +55,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "fallback_fps",
             "kept for compatibility: times are those of the frames",
-            NUMBER,
+            POSITIVE,
             &[Kind::Float],
         )
         .inputs_only()

@@ -61,7 +61,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "classes_to_consider",
             "only objects of these classes",
-            Shape::List,
+            Shape::Texts(0),
             &[Kind::ListOfValues],
         )
         .or(Or::Null),

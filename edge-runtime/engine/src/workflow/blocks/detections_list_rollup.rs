@@ -9,9 +9,7 @@ use watchkeeper_vision::numbers::mean;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
-};
+use super::super::manifest::{DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape, SHARE};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -40,7 +38,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "overlap_threshold",
             "overlap from which two are joined; 0 joins all that touch",
-            NUMBER,
+            SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.0)),

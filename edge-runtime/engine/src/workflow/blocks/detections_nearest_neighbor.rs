@@ -8,9 +8,7 @@ use watchkeeper_vision::geometry::Point;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
-};
+use super::super::manifest::{DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape};
 
 /// Names of the points of a detection between which a distance is measured.
 const POINTS: Shape = Shape::Choice(&[
@@ -73,7 +71,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "max_distance",
             "pixels beyond which nothing is a neighbour",
-            INTEGER,
+            Shape::Integer(0),
             &[Kind::Integer],
         )
         .or(Or::Null),

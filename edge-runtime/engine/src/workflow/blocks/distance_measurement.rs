@@ -4,7 +4,7 @@ use watchkeeper_vision::geometry::BBox;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape, POSITIVE};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -44,21 +44,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "reference_width",
             "width of that object in centimetres",
-            NUMBER,
+            POSITIVE,
             &[Kind::Float],
         )
         .or(Or::Float(2.5)),
         Property::value(
             "reference_height",
             "height of that object in centimetres",
-            NUMBER,
+            POSITIVE,
             &[Kind::Float],
         )
         .or(Or::Float(2.5)),
         Property::value(
             "pixel_ratio",
             "how many pixels a centimetre has",
-            NUMBER,
+            POSITIVE,
             &[Kind::Float],
         )
         .or(Or::Float(100.0)),

@@ -4,7 +4,7 @@ use watchkeeper_vision::imaging::dominant;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{COUNT, Default as Or, INTEGER, Manifest, Output, Property, Role};
+use super::super::manifest::{COUNT, Default as Or, Manifest, Output, Property, Role};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -17,7 +17,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "color_clusters",
             "how many groups of colours there are",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(4)),
@@ -31,7 +31,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "target_size",
             "pixels a side that are looked at, about",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(100)),

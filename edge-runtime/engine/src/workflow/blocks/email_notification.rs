@@ -6,9 +6,7 @@ use watchkeeper_contract::effect::{Attachment, Effect, Email, EmailBody};
 
 use super::super::block::{Call, Ids, Instance, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_LIST,
-};
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_TEXTS};
 use super::super::sink::{self, Rest, Sent, Sink, attachments, sealed, texts};
 use super::super::stateful::remembering;
 use super::super::uql::Chain;
@@ -25,20 +23,20 @@ const SENDER_EMAIL: Property = Property::value(
 const RECEIVER_EMAIL: Property = Property::value(
     "receiver_email",
     "who gets it",
-    TEXT_OR_LIST,
+    TEXT_OR_TEXTS,
     &[Kind::Text, Kind::ListOfValues],
 );
 const CC_RECEIVER_EMAIL: Property = Property::value(
     "cc_receiver_email",
     "who gets a copy",
-    TEXT_OR_LIST,
+    TEXT_OR_TEXTS,
     &[Kind::Text, Kind::ListOfValues],
 )
 .or(Or::Null);
 const BCC_RECEIVER_EMAIL: Property = Property::value(
     "bcc_receiver_email",
     "who gets a copy that the others don't know of",
-    TEXT_OR_LIST,
+    TEXT_OR_TEXTS,
     &[Kind::Text, Kind::ListOfValues],
 )
 .or(Or::Null);

@@ -17,7 +17,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[Property::literal(
         SECRETS,
         "names of the secrets; each is an output in lower case",
-        Shape::List,
+        Shape::Texts(1),
     )],
     outputs: &[Output::new("*", &[Kind::Any])],
     own_outputs: |literals| {

@@ -25,7 +25,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal(
             FIELDS,
             "names of the fields; each is an output",
-            Shape::List,
+            Shape::Texts(0),
         ),
     ],
     outputs: &[

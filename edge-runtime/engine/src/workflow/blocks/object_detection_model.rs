@@ -48,7 +48,7 @@ pub(super) const NO_MODE: Property = Property::literal(
 const CLASSES: Property = Property::value(
     "class_filter",
     "only objects of these classes",
-    Shape::List,
+    Shape::Texts(0),
     &[Kind::ListOfValues],
 )
 .or(Or::Null);

@@ -41,7 +41,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "class_filter",
             "only these classes",
-            Shape::List,
+            Shape::Texts(0),
             &[Kind::ListOfValues],
         )
         .or(Or::Null),

@@ -8,7 +8,7 @@ use watchkeeper_vision::geometry::Point;
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
-use super::super::manifest::{SHARE, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
+use super::super::manifest::{SHARE, Default as Or, INTEGER, Manifest, Property, Shape, COUNT};
 use super::super::message;
 use super::super::uql::{Chain, named_operations};
 
@@ -55,19 +55,19 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(1.0)),
-        Property::value("font_scale", "size of the letters", NUMBER, &[Kind::Float])
+        Property::value("font_scale", "size of the letters", Shape::Number(0.1, f64::INFINITY), &[Kind::Float])
             .or(Or::Float(1.0)),
         Property::value(
             "font_thickness",
             "kept for compatibility: letters are as bold as the box draws them",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(2)),
         Property::value(
             "padding",
             "pixels around the letters",
-            INTEGER,
+            Shape::Integer(0),
             &[Kind::Integer],
         )
         .or(Or::Int(10)),
@@ -81,7 +81,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "border_radius",
             "radius of the corners in pixels",
-            INTEGER,
+            Shape::Integer(0),
             &[Kind::Integer],
         )
         .or(Or::Int(0)),

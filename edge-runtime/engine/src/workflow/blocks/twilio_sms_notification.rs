@@ -6,9 +6,7 @@ use watchkeeper_contract::effect::{Effect, Sms};
 
 use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_LIST,
-};
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_TEXTS};
 use super::super::message;
 use super::super::sink::{self, Rest, Sent, Session, Sink, sealed, texts};
 use super::super::stateful::remembering;
@@ -49,7 +47,7 @@ const SMS_PROVIDER: Property = Property::literal("sms_provider", "who sends it: 
 const MEDIA_URL: Property = Property::value(
     "media_url",
     "addresses of pictures that go along",
-    TEXT_OR_LIST,
+    TEXT_OR_TEXTS,
     &[Kind::Text, Kind::ListOfValues, Kind::Image],
 )
 .or(Or::Null);

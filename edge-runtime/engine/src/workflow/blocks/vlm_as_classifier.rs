@@ -13,7 +13,7 @@ use super::super::vlm;
 const CLASSES: Property = Property::value(
     "classes",
     "the classes it may name, in the order of their ids",
-    Shape::List,
+    Shape::Texts(0),
     &[Kind::ListOfValues],
 );
 const V1: Manifest = Manifest {

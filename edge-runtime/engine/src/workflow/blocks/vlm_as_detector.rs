@@ -16,7 +16,7 @@ use super::super::vlm;
 const CLASSES: Property = Property::value(
     "classes",
     "the classes it may name, in the order of their ids; florence-2 needs none",
-    Shape::List,
+    Shape::Texts(0),
     &[Kind::ListOfValues],
 )
 .nullable();

@@ -23,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "class_names",
             "what to find, each in a word or a few",
-            Shape::List,
+            Shape::Texts(0),
             &[Kind::ListOfValues],
         ),
         version(VERSIONS, "v2-s"),

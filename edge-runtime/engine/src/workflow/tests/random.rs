@@ -147,6 +147,7 @@ impl Maker {
             Shape::Choice(choices) => json!(self.pick(choices)),
             Shape::List if property.name == "data" => json!([self.source(property, sources)]),
             Shape::List => json!([[0, 0], [30, 0], [30, 30]]),
+            Shape::Texts(_) => json!(["person"]),
             Shape::Text => json!("person"),
             Shape::Dict => json!({"_": self.source(property, sources), "n": 1}),
             Shape::Steps => json!([some_step]),
