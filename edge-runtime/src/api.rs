@@ -219,6 +219,7 @@ impl Runtime for Api {
             pictures: &pictures,
             room,
             detector: run.model.as_deref(),
+            ignores_strangers: false,
         };
         let outcome = still.run(&self.manager.parts().models).map_err(not_run)?;
         let failed = outcome.failures.into_iter().map(|failure| FailedStep {

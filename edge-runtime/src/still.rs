@@ -4,6 +4,7 @@
 //! Invariant: both give the result list of the run, one object a picture, as Roboflow's engine serialises it. The command prints it, and says on
 //! standard error what went wrong.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -93,6 +94,8 @@ pub struct Outcome {
     pub rows: Vec<Json>,
     /// Steps that failed.
     pub failures: Vec<StepFailure>,
+    /// What was given and had no effect, each as a sentence.
+    pub ignored: Vec<String>,
 }
 
 /// Runs and prints; the exit code is 2 for a request that is wrong and 1 where a step failed.
@@ -106,6 +109,9 @@ pub fn main(request: &Request, config: &Config) -> ExitCode {
     match run(request, config) {
         Ok(outcome) => {
             println!("{}", Json::Array(outcome.rows));
+            for ignored in &outcome.ignored {
+                eprintln!("note: {ignored}");
+            }
             for failure in &outcome.failures {
                 eprintln!("step {} failed: {}", failure.step, failure.message);
             }
@@ -148,6 +154,7 @@ pub fn run(request: &Request, config: &Config) -> Result<Outcome, StillError> {
         pictures: &pictures,
         room: u64::MAX,
         detector: request.detector.as_deref(),
+        ignores_strangers: true,
     };
     Ok(still.run(&Models::new(config))?)
 }
@@ -165,6 +172,9 @@ pub struct Still<'a> {
     pub room: u64,
     /// Model that takes the place of every detection model.
     pub detector: Option<&'a str>,
+    /// Whether values for inputs that the workflow doesn't have are left out and told of, as a script needs that passes one
+    /// set of them to many definitions; otherwise they are refused.
+    pub ignores_strangers: bool,
 }
 
 impl Still<'_> {
@@ -176,7 +186,20 @@ impl Still<'_> {
         let compiled =
             workflow::compile(self.definition, &BTreeMap::new()).map_err(NotRun::Workflow)?;
         let refuse = |error| NotRun::Workflow(vec![error]);
-        let params = self.params;
+        let mut params = Cow::Borrowed(self.params);
+        let mut ignored = Vec::new();
+        if self.ignores_strangers {
+            for (name, nearest) in compiled.strangers(self.params.keys()) {
+                let meant = nearest
+                    .map(|n| format!("; did you mean {n}?"))
+                    .unwrap_or_default();
+                ignored.push(format!(
+                    "the workflow has no input {name}, its value is left out{meant}"
+                ));
+                params.to_mut().remove(name);
+            }
+        }
+        let params = &*params;
         let pictures = self.pictures;
         let mut inputs = compiled
             .inputs_from_json(params, self.room)
@@ -213,6 +236,7 @@ impl Still<'_> {
         Ok(Outcome {
             rows: execution.rows_json(Pictures::Jpeg),
             failures: report.errors,
+            ignored,
         })
     }
 }

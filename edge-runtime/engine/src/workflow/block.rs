@@ -610,6 +610,17 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// [`number`](Self::number), also where it is a text that says one: what a model is asked may come so from a parameter.
+    ///
+    /// # Errors
+    /// Where it is something else.
+    pub(crate) fn number_or_text(&self, index: usize, default: f64) -> Result<f64, String> {
+        match self.arg(index).as_str().map(|text| text.trim().parse()) {
+            Some(Ok(number)) => Ok(number),
+            _ => self.number(index, default),
+        }
+    }
+
     /// Property `index` as a whole number, or `default` where it is null.
     ///
     /// # Errors

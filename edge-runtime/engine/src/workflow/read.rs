@@ -15,12 +15,13 @@ use watchkeeper_vision::mask::{Bitmap, Mask};
 
 use super::codec;
 use super::definition::InputType;
-use super::error::{ErrorClass, Problem};
+use super::error::{ErrorClass, Problem, nearest};
 use super::image::{ImageValue, Packed, VideoMeta};
 use super::json::RLE;
 use super::kinds::{Kind, KindSet};
-use super::plan::Compiled;
+use super::plan::{Compiled, PlanInput, Source};
 use super::run::RuntimeInput;
+use super::step::takes;
 use super::value::{Array, Value, moment};
 
 /// Names in the serialised form that have a place of their own in a detection; any other is attached as data.
@@ -59,6 +60,9 @@ impl Compiled {
         let mut inputs = BTreeMap::new();
         for (name, json) in given {
             let input = self.plan.inputs.iter().find(|i| *i.name == **name);
+            if let Some(input) = input {
+                self.check_parameter(input, json)?;
+            }
             let read = match input {
                 // The run itself says which inputs there are.
                 None => Ok(RuntimeInput::One(Value::from(json.clone()))),
@@ -90,6 +94,48 @@ impl Compiled {
             inputs.insert(name.clone(), read);
         }
         Ok(inputs)
+    }
+
+    /// Those of these names that are no inputs of the workflow, each with the input that was probably meant.
+    #[must_use]
+    pub fn strangers<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a String>,
+    ) -> Vec<(&'a str, Option<String>)> {
+        let known = || self.plan.inputs.iter().map(|i| &*i.name);
+        let strange = names
+            .into_iter()
+            .filter(|name| !known().any(|k| k == *name));
+        strange
+            .map(|name| (name.as_str(), nearest(name, known())))
+            .collect()
+    }
+
+    /// Refuses the value of a parameter that a property which takes it could not have in a definition.
+    fn check_parameter(&self, input: &PlanInput, json: &Json) -> Result<(), WorkflowError> {
+        if !matches!(input.what, InputType::Parameter { .. }) {
+            return Ok(());
+        }
+        for step in &self.plan.steps {
+            for (property, source) in step.manifest.properties.iter().zip(&step.args) {
+                let is_it = matches!(source, Source::Slot(slot)
+                    if self.plan.inputs.get(*slot).is_some_and(|i| i.name == input.name));
+                if !is_it {
+                    continue;
+                }
+                takes(property, json).map_err(|why| {
+                    let (input, name, step) = (&input.name, property.name, &step.name);
+                    Problem::new(
+                        ErrorClass::RuntimeInputError,
+                        format!("input {input}, which is {name} of step {step}, {why}"),
+                    )
+                    .step(&**step)
+                    .property(name)
+                    .done()
+                })?;
+            }
+        }
+        Ok(())
     }
 }
 

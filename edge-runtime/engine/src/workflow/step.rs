@@ -148,6 +148,18 @@ fn lacks(step: &StepDef, manifest: &Manifest, property: &Property) -> Problem {
     .property(property.name)
 }
 
+/// Whether a value that an input brings is one that the property could have had in the definition; if not, why. Data, which
+/// has no literals, may be anything.
+pub(crate) fn takes(property: &Property, json: &Json) -> Result<(), String> {
+    let is_data = matches!(property.shape, Shape::Selector | Shape::Any);
+    if is_data || json.is_null() && property.nullable || Selector::looks_like(json) {
+        return Ok(());
+    }
+    literal(property.shape, json)
+        .map(drop)
+        .map_err(|unfit| unfit.message)
+}
+
 fn argument(property: &Property, json: &Json) -> Result<Arg, Unfit> {
     match property.shape {
         Shape::Steps => return steps(json),

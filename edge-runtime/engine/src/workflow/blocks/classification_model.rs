@@ -119,7 +119,7 @@ impl Block for Classify {
         let model_id = call.text(1)?;
         let least = match call.arg(NUMBER_OF_MODE).as_str() {
             Some("best" | "default") => 0.4,
-            _ => call.number(2, 0.4)?,
+            _ => call.number_or_text(2, 0.4)?,
         };
         let scores = call.host.classify(model_id, image)?;
         let id = detection_id(&call.new_id());

@@ -220,10 +220,10 @@ impl Block for Model {
         let model_id = call.text(1)?;
         let confidence = match call.arg(self.mode).as_str() {
             Some("best" | "default") => None,
-            _ => Some(call.number(2, 0.4)?),
+            _ => Some(call.number_or_text(2, 0.4)?),
         };
         let classes = class_filter(call.arg(3))?;
-        let max_detections = usize::try_from(call.integer(5, 300)?).unwrap_or(0);
+        let max_detections = call.number_or_text(5, 300.0)? as usize;
         let request = DetectRequest {
             step: call.step,
             model_id,
@@ -231,7 +231,7 @@ impl Block for Model {
             described: None,
             image,
             confidence,
-            iou_threshold: Some(call.number(4, 0.3)?),
+            iou_threshold: Some(call.number_or_text(4, 0.3)?),
             class_filter: classes.as_deref(),
             class_agnostic_nms: Some(call.boolean(6, false)?),
             max_detections: Some(max_detections),
