@@ -57,6 +57,13 @@ pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {
             "{} compiles: {steps} steps, {outputs} outputs",
             file.display()
         ));
+        for warning in &report.warnings {
+            let nearest = warning.nearest.as_ref();
+            let meant = nearest
+                .map(|n| format!("; did you mean {n}?"))
+                .unwrap_or_default();
+            out.line(format!("note: {}{meant}", warning.message));
+        }
         return Ok(());
     }
     let sentence = format!("{} does not compile", file.display());

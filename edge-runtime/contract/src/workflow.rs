@@ -20,6 +20,23 @@ pub struct ValidateReport {
     pub steps: BTreeMap<String, StepDims>,
     /// Dimensionality and kinds of every output, when it compiles.
     pub outputs: BTreeMap<String, OutputInfo>,
+    /// What it says without effect, when it compiles.
+    #[serde(default)]
+    pub warnings: Vec<WorkflowWarning>,
+}
+
+/// A property of a step that its block doesn't have: the step runs as if it weren't there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WorkflowWarning {
+    /// Name of the step.
+    pub step: String,
+    /// Name of the property, as written.
+    pub property: String,
+    /// One sentence: what was found and what it means.
+    pub message: String,
+    /// The property that was probably meant.
+    pub nearest: Option<String>,
 }
 
 /// One thing that is wrong with a definition.

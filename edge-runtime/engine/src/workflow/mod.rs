@@ -99,12 +99,14 @@ pub fn validate(definition: &Json) -> ValidateReport {
             (step.name.clone(), dims)
         })
         .collect();
+    let warnings = checked.steps.iter().flat_map(|s| s.warnings()).collect();
     match plan::plan(checked, &BTreeMap::new()) {
         Ok(compiled) => ValidateReport {
             ok: true,
             errors: Vec::new(),
             steps,
             outputs: compiled.output_infos(),
+            warnings,
         },
         Err(errors) => ValidateReport {
             ok: false,

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
+use watchkeeper_contract::workflow::WorkflowWarning;
 
 use super::definition::StepDef;
-use super::error::{ErrorClass, Problem, Problems};
+use super::error::{ErrorClass, Problem, Problems, nearest};
 use super::manifest::{Manifest, Property, Selects, Shape, StepOutput};
 use super::selector::Selector;
 use super::value::Value;
@@ -23,6 +24,8 @@ pub(crate) struct CheckedStep {
     pub(crate) outputs: Vec<StepOutput>,
     /// Properties as written, by canonical name, defaults filled in.
     pub(crate) literals: Map<String, Json>,
+    /// What is written and is no property of its block.
+    pub(crate) ignored: Vec<String>,
 }
 
 /// Value of a property.
@@ -71,7 +74,9 @@ impl CheckedStep {
 struct Unfit {
     class: ErrorClass,
     message: String,
-    allowed: &'static [&'static str],
+    /// What was found, where that is not the whole value.
+    found: Option<String>,
+    allowed: Vec<String>,
 }
 
 impl Unfit {
@@ -79,8 +84,51 @@ impl Unfit {
         Self {
             class: ErrorClass::WorkflowSyntaxError,
             message: message.into(),
-            allowed: &[],
+            found: None,
+            allowed: Vec::new(),
         }
+    }
+
+    /// What a parser said about a value with a grammar of its own. A name that it doesn't know is told with its place and
+    /// with those that it knows.
+    fn of_grammar(what: &str, json: &Json, why: &str) -> Self {
+        let Some((found, known)) = unknown_name(why) else {
+            return Self::because(format!("has to be {what}: {why}"));
+        };
+        let place = place_of(json, found).map_or_else(String::new, |place| {
+            format!(" in {}", place.trim_start_matches('.'))
+        });
+        let message = format!("has {found:?}{place}, which the query language doesn't know");
+        Self {
+            found: Some(found.to_owned()),
+            allowed: known.into_iter().map(str::to_owned).collect(),
+            ..Self::because(message)
+        }
+    }
+}
+
+/// The name that a parser of tagged values didn't know, and those that it knows, from what it said.
+fn unknown_name(why: &str) -> Option<(&str, Vec<&str>)> {
+    let (found, known) = why
+        .strip_prefix("unknown variant `")?
+        .split_once("`, expected ")?;
+    // Names stand between backticks: every second piece is one.
+    Some((found, known.split('`').skip(1).step_by(2).collect()))
+}
+
+/// Where a text first stands in a value, such as `[1].comparator.type`.
+fn place_of(json: &Json, text: &str) -> Option<String> {
+    let within = |step: String, value: &Json| Some(step + &place_of(value, text)?);
+    match json {
+        Json::String(found) => (found == text).then(String::new),
+        Json::Array(items) => {
+            let mut items = items.iter().enumerate();
+            items.find_map(|(i, item)| within(format!("[{i}]"), item))
+        }
+        Json::Object(map) => map
+            .iter()
+            .find_map(|(key, value)| within(format!(".{key}"), value)),
+        _ => None,
     }
 }
 
@@ -108,13 +156,14 @@ pub(crate) fn check(
         match argument(property, &json) {
             Ok(arg) => args.push(arg),
             Err(unfit) => {
-                let found = json.as_str().unwrap_or_default().to_owned();
+                let whole = json.as_str().unwrap_or_default();
+                let found = unfit.found.as_deref().unwrap_or(whole);
                 problems.push(
                     Problem::new(
                         unfit.class,
                         format!("{} of step {} {}", property.name, step.name, unfit.message),
                     )
-                    .allowed(&found, unfit.allowed.iter().copied())
+                    .allowed(found, unfit.allowed)
                     .step(&*step.name)
                     .property(property.name),
                 );
@@ -129,21 +178,41 @@ pub(crate) fn check(
         args,
         outputs: manifest.outputs_of(&literals),
         literals,
+        ignored: strangers(step, manifest).map(str::to_owned).collect(),
     })
+}
+
+impl CheckedStep {
+    /// What it says without effect.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = WorkflowWarning> {
+        let known = || self.manifest.properties.iter().map(|p| p.name);
+        self.ignored.iter().map(move |written| WorkflowWarning {
+            step: self.name.clone(),
+            property: written.clone(),
+            message: format!(
+                "step {} has no property {written}, and runs as if it weren't written",
+                self.name
+            ),
+            nearest: nearest(written, known()),
+        })
+    }
+}
+
+/// Keys of a step that are no properties of its block.
+fn strangers<'a>(step: &'a StepDef, manifest: &Manifest) -> impl Iterator<Item = &'a str> {
+    step.body
+        .keys()
+        .map(String::as_str)
+        .filter(|key| *key != "name" && *key != "type" && manifest.property(key).is_none())
 }
 
 /// The problem that a required property isn't there, with the key that was probably meant for it.
 fn lacks(step: &StepDef, manifest: &Manifest, property: &Property) -> Problem {
-    let strangers = step
-        .body
-        .keys()
-        .map(String::as_str)
-        .filter(|key| *key != "name" && *key != "type" && manifest.property(key).is_none());
     Problem::syntax(format!(
         "step {} lacks {}: {}",
         step.name, property.name, property.about
     ))
-    .nearest_of(property.name, strangers)
+    .nearest_of(property.name, strangers(step, manifest))
     .step(&*step.name)
     .property(property.name)
 }
@@ -339,7 +408,7 @@ fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
         Shape::Choice(choices) => match json.as_str() {
             Some(text) if choices.contains(&text) => Ok(Value::from(text)),
             _ => Err(Unfit {
-                allowed: choices,
+                allowed: choices.iter().map(|c| (*c).to_owned()).collect(),
                 ..Unfit::because(format!("is {}, which is none of its values", short(json)))
             }),
         },
@@ -386,7 +455,7 @@ fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
         }
         Shape::Grammar(grammar) => match (grammar.check)(json) {
             Ok(()) => Ok(Value::Null),
-            Err(why) => Err(Unfit::because(format!("has to be {}: {why}", grammar.what))),
+            Err(why) => Err(Unfit::of_grammar(grammar.what, json, &why)),
         },
         Shape::Selector => Err(Unfit::because(format!(
             "has to be a selector such as $inputs.name or $steps.name.output, not {}",

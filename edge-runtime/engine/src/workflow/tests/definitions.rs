@@ -588,3 +588,114 @@ fn operations_on_values_do_what_pythons_do() {
         );
     }
 }
+
+#[test]
+fn a_list_of_texts_holds_texts_only_and_one_where_one_is_needed() {
+    let told = |steps: Json| {
+        let report = validate(&workflow(
+            json!([{"type": "WorkflowImage", "name": "image"}]),
+            steps,
+            json!([]),
+        ));
+        let told = report.errors.into_iter().map(|e| e.message);
+        told.collect::<Vec<_>>().join("; ")
+    };
+    let model = |classes: Json| {
+        told(
+            json!([{"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x", "class_filter": classes}]),
+        )
+    };
+    assert_eq!(model(json!(["car"])), "");
+    assert_eq!(model(json!([])), "");
+    let wrong = model(json!(["car", 1]));
+    assert!(
+        wrong.contains("a list of strings, and 1 is none"),
+        "{wrong}"
+    );
+    let wrong = model(json!("car"));
+    assert!(wrong.contains("a list of strings, not \"car\""), "{wrong}");
+    let none = told(
+        json!([{"type": "roboflow_core/environment_secrets_store@v1", "name": "secrets", "variables_storing_secrets": []}]),
+    );
+    assert!(none.contains("1 at least"), "{none}");
+}
+
+#[test]
+fn a_misspelt_operation_is_told_with_its_place_and_what_was_meant() {
+    let chain = json!([{"type": "SequenceApply", "operations": [{"type": "SequenceLenght"}]}]);
+    let report = validate(&workflow(
+        json!([{"type": "WorkflowParameter", "name": "n"}]),
+        json!([{"type": "PropertyDefinition", "name": "p", "data": "$inputs.n", "operations": chain}]),
+        json!([]),
+    ));
+    let error = &report.errors[0];
+    assert_eq!(error.nearest.as_deref(), Some("SequenceLength"));
+    assert!(error.allowed.iter().any(|a| a == "SequenceLength"));
+    assert!(
+        error
+            .message
+            .contains("\"SequenceLenght\" in [0].operations[0].type"),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_property_that_a_block_does_not_have_is_a_warning() {
+    let report = validate(&workflow(
+        json!([{"type": "WorkflowImage", "name": "image"}]),
+        json!([{"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x", "confidense": 0.9}]),
+        json!([]),
+    ));
+    assert!(report.ok);
+    assert_eq!(report.warnings[0].property, "confidense");
+    assert_eq!(report.warnings[0].nearest.as_deref(), Some("confidence"));
+}
+
+#[test]
+fn a_parameter_has_to_be_what_the_property_it_stands_for_takes() {
+    let detect = |property: &str| {
+        let mut step = json!({"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"});
+        step[property] = json!("$inputs.v");
+        compiled(&workflow(
+            json!([{"type": "WorkflowImage", "name": "image"}, {"type": "WorkflowParameter", "name": "v", "default_value": 0.4}]),
+            json!([step]),
+            json!([]),
+        ))
+    };
+    let told = |property: &str, value: Json| {
+        let given = BTreeMap::from([("v".to_owned(), value)]);
+        let read = detect(property).inputs_from_json(&given, u64::MAX);
+        read.map(drop)
+            .map_err(|error| (error.class, error.step, error.property))
+    };
+    let refused = |property: &str| {
+        let place = (Some("model".to_owned()), Some(property.to_owned()));
+        Err(("RuntimeInputError".to_owned(), place.0, place.1))
+    };
+    for good in [json!(0.5), json!("0.5"), json!(1), json!(true)] {
+        assert_eq!(told("confidence", good), Ok(()));
+    }
+    for wrong in [json!("x"), json!(7), json!([0.5]), json!(null)] {
+        assert_eq!(told("confidence", wrong), refused("confidence"));
+    }
+    for good in [json!(["car"]), json!([]), json!(null)] {
+        assert_eq!(told("class_filter", good), Ok(()));
+    }
+    for wrong in [json!("car"), json!([1])] {
+        assert_eq!(told("class_filter", wrong), refused("class_filter"));
+    }
+}
+
+#[test]
+fn a_name_that_is_no_input_is_told_with_the_one_that_was_meant() {
+    let definition = compiled(&workflow(
+        json!([{"type": "WorkflowParameter", "name": "confidence"}]),
+        json!([]),
+        json!([]),
+    ));
+    let names = ["confidense".to_owned(), "confidence".to_owned()];
+    assert_eq!(
+        definition.strangers(&names),
+        [("confidense", Some("confidence".to_owned()))]
+    );
+}
