@@ -9,7 +9,7 @@ use std::process::Command as Process;
 use watchkeeper_config::bounded;
 use watchkeeper_contract::workflow::{BlockDetails, ValidateReport, WorkflowError};
 use watchkeeper_engine::workflow::replay::{self, Recording};
-use watchkeeper_engine::workflow::{catalogue, compile, details, validate};
+use watchkeeper_engine::workflow::{catalogue, compile, details, validate, why_not};
 
 use super::args::Global;
 use super::exit::{Exit, Failure};
@@ -242,6 +242,17 @@ pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
         return Ok(());
     };
     let Some(found) = find(wanted) else {
+        if let Some(why) = why_not(wanted) {
+            let nearest = why
+                .nearest
+                .map(|n| format!("; {n} comes nearest to it here"));
+            let nearest = nearest.unwrap_or_default();
+            let sentence = format!(
+                "block {wanted:?} is not on this box because it {}{nearest}",
+                why.reason
+            );
+            return Err(Failure::input(sentence));
+        }
         let nearest = nearest(wanted)
             .map(|name| format!("; did you mean {name}?"))
             .unwrap_or_default();
@@ -292,6 +303,33 @@ mod tests {
         let told = replay(&definition, &huge, false, &out).map_err(|failure| failure.sentence);
         let told = told.expect_err("it is too large");
         assert!(told.contains("256 MiB"), "{told}");
+    }
+
+    #[test]
+    fn a_definition_may_begin_with_a_byte_order_mark_and_no_definition_is_a_fault_of_syntax() {
+        let out = Output::new(false);
+        let folder = tempfile::tempdir().expect("a folder");
+        let definition = folder.path().join("workflow.json");
+        let written =
+            b"\xef\xbb\xbf{\"version\": \"1.0\", \"inputs\": [], \"steps\": [], \"outputs\": []}";
+        std::fs::write(&definition, written).expect("a file");
+        check(&definition, &out)
+            .map_err(|told| told.details)
+            .expect("it compiles");
+        assert_eq!(
+            no_definition(String::new()).errors[0].class,
+            "WorkflowSyntaxError"
+        );
+    }
+
+    #[test]
+    fn a_block_that_is_elsewhere_is_told_with_the_reason() {
+        let told = blocks(Some("roboflow_core/google_gemini@v1"), &Output::new(false));
+        let told = told.expect_err("no block of this box").sentence;
+        assert!(
+            told.contains("because it asks a vision-language model"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ use watchkeeper_contract::workflow::{
     BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,
     WorkflowRunResult,
 };
+use watchkeeper_engine::workflow;
 use watchkeeper_http::{Refusal, body, refusal};
 
 use super::{App, MAX_PICTURES_BODY, Runtime};
@@ -133,9 +134,25 @@ async fn find(app: &App, block_type: String) -> Result<Json<BlockDetails>, Refus
             Refusal::new(
                 StatusCode::NOT_FOUND,
                 ProblemCode::NotFound,
-                format!("there is no block {block_type:?}; GET /v1/blocks lists them"),
+                no_block(&block_type),
             )
         })
+}
+
+fn no_block(block_type: &str) -> String {
+    match workflow::why_not(block_type) {
+        Some(why) => {
+            let nearest = why
+                .nearest
+                .map(|n| format!("; {n} comes nearest to it here"));
+            let nearest = nearest.unwrap_or_default();
+            format!(
+                "block {block_type:?} is not on this box because it {}{nearest}",
+                why.reason
+            )
+        }
+        None => format!("there is no block {block_type:?}; GET /v1/blocks lists them"),
+    }
 }
 
 /// Models that this box knows.

@@ -50,18 +50,63 @@ pub fn not_here() -> Vec<NotHere> {
     let mut found: Vec<NotHere> = Vec::new();
     for known in types::all() {
         let family = types::family(known.name);
-        if let Some(elsewhere) = types::elsewhere(known)
-            && !found.iter().any(|f| f.family == family)
-        {
-            found.push(NotHere {
-                family: family.to_owned(),
-                reason: elsewhere.reason.to_owned(),
-                nearest: elsewhere
-                    .nearest
-                    .filter(|n| blocks::latest(n).is_some())
-                    .map(str::to_owned),
-            });
+        if !found.iter().any(|f| f.family == family) {
+            found.extend(why_not(known.name));
         }
+    }
+    found
+}
+
+/// Why there is no block of this type here, where the language has it; a type without a version means its family.
+#[must_use]
+pub fn why_not(r#type: &str) -> Option<NotHere> {
+    let known = types::find(r#type).or_else(|| {
+        let of_family = |known: &&Known| types::family(known.name) == r#type;
+        types::all().iter().find(of_family)
+    })?;
+    let elsewhere = types::elsewhere(known)?;
+    Some(NotHere {
+        family: types::family(known.name).to_owned(),
+        reason: elsewhere.reason.to_owned(),
+        nearest: elsewhere
+            .nearest
+            .filter(|n| blocks::latest(n).is_some())
+            .map(str::to_owned),
+    })
+}
+
+/// What this box makes of a family of the language.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It has blocks of these versions.
+    Here(Vec<&'static str>),
+    /// Its steps are replaced by the steps of the definition that they name, so that it needs no block.
+    Inlined,
+    /// It is not for this box.
+    NotHere(NotHere),
+    /// It belongs here and has no block yet.
+    Missing,
+}
+
+/// Every family of the language and of this project, by name.
+#[must_use]
+pub fn families() -> BTreeMap<&'static str, State> {
+    let mut found = BTreeMap::new();
+    for manifest in blocks::all() {
+        let (name, version) = manifest.name.split_once('@').unwrap_or((manifest.name, ""));
+        let state = found.entry(name).or_insert(State::Here(Vec::new()));
+        if let State::Here(versions) = state {
+            versions.push(version);
+        }
+    }
+    for known in types::all() {
+        found
+            .entry(types::family(known.name))
+            .or_insert_with(|| match why_not(known.name) {
+                _ if known.name == INNER => State::Inlined,
+                Some(why) => State::NotHere(why),
+                None => State::Missing,
+            });
     }
     found
 }

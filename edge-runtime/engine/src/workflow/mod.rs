@@ -60,7 +60,7 @@ pub use block::{
     Anomaly, ClassScore, DetectRequest, Features, Gaze, Host, Layer, PromptedMask, RunWanted, Task,
     Writing,
 };
-pub use catalogue::{NotHere, catalogue, details, missing, not_here};
+pub use catalogue::{NotHere, State, catalogue, details, families, missing, not_here, why_not};
 pub use definition::ENGINE_VERSION;
 pub use error::ErrorClass;
 pub(crate) use facts::BOXES;

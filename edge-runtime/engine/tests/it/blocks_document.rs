@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
-use watchkeeper_engine::workflow::{catalogue, details, missing, not_here};
+use watchkeeper_engine::workflow::{State, catalogue, details, families, missing, not_here};
 
 const HEAD: &str = "# Blocks
 
@@ -24,6 +24,7 @@ fn family(r#type: &str) -> (&str, &str) {
 fn document() -> String {
     let blocks = catalogue();
     let mut out = HEAD.to_owned();
+    write(&mut out, &overview());
     let categories: BTreeSet<&str> = blocks.iter().map(|b| b.category.as_str()).collect();
     for category in categories {
         let title = category.replace('_', " ");
@@ -43,6 +44,32 @@ fn document() -> String {
     }
     write(&mut out, &not_yet());
     write(&mut out, &elsewhere());
+    out
+}
+
+/// Every family with its state.
+fn overview() -> String {
+    let families = families();
+    let here = families
+        .values()
+        .filter(|s| matches!(s, State::Here(_) | State::Inlined));
+    let mut out = format!(
+        "\n## All families\n\n{} families, of which {} are here.\n\n| Family | State |\n|---|---|\n",
+        families.len(),
+        here.count()
+    );
+    for (name, state) in &families {
+        let state = match state {
+            State::Here(versions) => format!("here: {}", versions.join(", ")),
+            State::Inlined => {
+                "here: the steps of the inner definition take its place before anything is checked"
+                    .to_owned()
+            }
+            State::NotHere(why) => format!("not on this box, as it {}", why.reason),
+            State::Missing => "not yet".to_owned(),
+        };
+        write(&mut out, &format!("| `{name}` | {state} |\n"));
+    }
     out
 }
 
@@ -154,6 +181,7 @@ fn way(schema: &Value) -> Option<String> {
     let r#type = schema["type"].as_str()?;
     let bound = |key: &str| schema[key].as_f64();
     let range = match (bound("minimum"), bound("maximum")) {
+        _ if bound("exclusiveMinimum").is_some() => " above 0".to_owned(),
         (Some(low), Some(high)) => format!(" {low} to {high}"),
         (Some(low), None) => format!(" from {low}"),
         (None, Some(high)) => format!(" up to {high}"),
@@ -180,6 +208,24 @@ fn every_block_stands_in_the_document_once() {
         let heading = format!("\n### {name}\n");
         assert_eq!(document.matches(&heading).count(), 1, "{name}");
         assert!(document.contains(&format!("`{}`", block.r#type)), "{name}");
+    }
+}
+
+#[test]
+fn every_family_of_the_language_has_a_state() {
+    let families = families();
+    assert_eq!(families["roboflow_core/inner_workflow"], State::Inlined);
+    assert!(matches!(
+        families["roboflow_core/byte_tracker"],
+        State::Here(_)
+    ));
+    assert!(matches!(
+        families["roboflow_core/google_gemini"],
+        State::NotHere(_)
+    ));
+    for block in catalogue() {
+        let (name, version) = family(&block.r#type);
+        assert!(matches!(&families[name], State::Here(versions) if versions.contains(&version)));
     }
 }
 
