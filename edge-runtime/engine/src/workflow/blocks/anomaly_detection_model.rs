@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::super::block::{Block, Call, ClassScore, Task};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
-use super::super::manifest::{SHARE, 
-    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, Shape,
+use super::super::manifest::{
+    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, SHARE, Shape,
 };
 use super::classification_model::with_one;
 use super::depth_estimation::stretched;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::block::{Block, Call};
 use super::super::drawing::{self, Ink};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, SHARE, Property};
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, SHARE};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/bounding_box_visualization@v1",

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::super::block::Call;
 use super::super::kinds::Kind;
-use super::super::manifest::{COUNT, Default as Or, Manifest, NUMBER, Output, Property, Role, POSITIVE};
+use super::super::manifest::{
+    COUNT, Default as Or, Manifest, NUMBER, Output, POSITIVE, Property, Role,
+};
 use super::super::per_video::{FRAME, PerVideo, TRACKED};
 use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;

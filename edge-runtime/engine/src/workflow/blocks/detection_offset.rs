@@ -8,8 +8,8 @@ use watchkeeper_vision::geometry::BBox;
 use super::super::block::{Block, Call};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
-use super::super::manifest::{COUNT, 
-    DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+use super::super::manifest::{
+    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
 };
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -118,10 +118,7 @@ mod tests {
     fn a_box_grows_by_pixels_and_by_per_cent_about_its_centre() {
         let row = json!({"x": 50.0, "y": 50.0, "width": 20.0, "height": 40.0});
         assert_eq!(grown("Pixels", 10, row.clone()), [50.0, 50.0, 30.0, 50.0]);
-        assert_eq!(
-            grown("Percent (%)", 50, row),
-            [50.0, 50.0, 30.0, 60.0]
-        );
+        assert_eq!(grown("Percent (%)", 50, row), [50.0, 50.0, 30.0, 60.0]);
     }
 
     #[test]
@@ -130,7 +127,8 @@ mod tests {
             "type": "DetectionOffset", "predictions": "$inputs.boxes", "offset_width": 4, "offset_height": 4
         });
         let mut bench = Bench::new(step, &[("boxes", Kind::ObjectDetection)]);
-        let row = json!({"x": 50.0, "y": 50.0, "width": 20.0, "height": 40.0, "detection_id": "old"});
+        let row =
+            json!({"x": 50.0, "y": 50.0, "width": 20.0, "height": 40.0, "detection_id": "old"});
         let out = bench.feed(&[("boxes", boxes([100, 80], &[row]))]).unwrap();
         let row = &out["predictions"]["predictions"][0];
         assert_eq!(row["parent_id"], "old", "{row}");

@@ -10,8 +10,8 @@ use watchkeeper_vision::mask::{Bitmap, Mask};
 use super::super::block::{Block, Call};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
-use super::super::manifest::{SHARE, 
-    DETECTIONS, Default as Or, COUNT, Manifest, Output, Property, Role, Shape,
+use super::super::manifest::{
+    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
 };
 use super::super::value::Value;
 

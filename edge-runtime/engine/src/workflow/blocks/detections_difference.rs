@@ -7,7 +7,9 @@ use watchkeeper_vision::geometry::BBox;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{SHARE, Default as Or, COUNT, Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{
+    COUNT, Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
+};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_difference@v1",

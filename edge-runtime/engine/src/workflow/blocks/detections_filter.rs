@@ -15,7 +15,7 @@ const PROPERTIES: &[Property] = &[
         Shape::Dict,
         &[Kind::Any],
     )
-        .of_selectors()
+    .of_selectors()
     .or(Or::EmptyDict),
 ];
 

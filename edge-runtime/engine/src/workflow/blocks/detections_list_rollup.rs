@@ -9,7 +9,9 @@ use watchkeeper_vision::numbers::mean;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape, SHARE};
+use super::super::manifest::{
+    DETECTIONS, Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
+};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

@@ -8,7 +8,7 @@ use super::super::block::{Block, Call};
 use super::super::image::ImageValue;
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    Default as Or, Depth, Manifest, SHARE, Output, Property, Role, Shape,
+    Default as Or, Depth, Manifest, Output, Property, Role, SHARE, Shape,
 };
 use super::super::value::Value;
 
@@ -179,19 +179,27 @@ mod tests {
     #[test]
     fn a_box_is_joined_to_the_strongest_and_not_to_what_that_has_become() {
         let at = |x: f64, confidence: f64| json!({"x": x, "y": 10.0, "width": 10.0, "height": 10.0, "confidence": confidence});
-        let Value::Detections(row) = boxes([100, 100], &[at(10.0, 0.9), at(14.0, 0.8), at(18.0, 0.7)])
+        let Value::Detections(row) =
+            boxes([100, 100], &[at(10.0, 0.9), at(14.0, 0.8), at(18.0, 0.7)])
         else {
             panic!("no detections");
         };
-        assert_eq!(centres(&join(Detections::clone(&row), 0.3)), json!([12.0, 18.0]));
+        assert_eq!(
+            centres(&join(Detections::clone(&row), 0.3)),
+            json!([12.0, 18.0])
+        );
     }
 
     #[test]
     fn of_equally_strong_boxes_the_last_stays() {
-        let at = |x: f64| json!({"x": x, "y": 10.0, "width": 10.0, "height": 10.0, "confidence": 0.5});
+        let at =
+            |x: f64| json!({"x": x, "y": 10.0, "width": 10.0, "height": 10.0, "confidence": 0.5});
         let Value::Detections(two) = boxes([100, 100], &[at(10.0), at(12.0)]) else {
             panic!("no detections");
         };
-        assert_eq!(centres(&suppress(Detections::clone(&two), 0.3)), json!([12.0]));
+        assert_eq!(
+            centres(&suppress(Detections::clone(&two), 0.3)),
+            json!([12.0])
+        );
     }
 }

@@ -4,7 +4,7 @@ use watchkeeper_vision::geometry::BBox;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape, POSITIVE};
+use super::super::manifest::{Default as Or, Manifest, Output, POSITIVE, Property, Role, Shape};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

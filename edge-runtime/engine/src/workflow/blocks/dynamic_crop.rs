@@ -10,7 +10,9 @@ use super::super::drawing::color_of_value;
 use super::super::image::{ImageValue, Packed, RgbPixels};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
-use super::super::manifest::{DETECTIONS, Default as Or, Depth, Manifest, SHARE, Output, Property, Role, TEXT_OR_LIST};
+use super::super::manifest::{
+    DETECTIONS, Default as Or, Depth, Manifest, Output, Property, Role, SHARE, TEXT_OR_LIST,
+};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -163,11 +165,7 @@ mod tests {
         assert_eq!((&crop["width"], &crop["height"]), (&json!(10), &json!(8)));
         assert_eq!(crop["parent_origin"]["offset_x"], 15);
         assert_eq!(crop["root_parent_id"], "image");
-        assert_eq!(
-            out[1]["crops"],
-            json!(null),
-            "what lies outside is missing"
-        );
+        assert_eq!(out[1]["crops"], json!(null), "what lies outside is missing");
         let within = &out[0]["predictions"]["predictions"][0];
         assert_eq!((&within["x"], &within["y"]), (&json!(5.0), &json!(4.0)));
         let Some(Value::Image(image)) = bench.value("crops") else {

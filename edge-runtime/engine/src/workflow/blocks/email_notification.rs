@@ -6,7 +6,9 @@ use watchkeeper_contract::effect::{Attachment, Effect, Email, EmailBody};
 
 use super::super::block::{Call, Ids, Instance, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_TEXTS};
+use super::super::manifest::{
+    Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
+};
 use super::super::sink::{self, Rest, Sent, Sink, attachments, sealed, texts};
 use super::super::stateful::remembering;
 use super::super::uql::Chain;

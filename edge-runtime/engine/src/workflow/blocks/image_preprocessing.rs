@@ -8,7 +8,9 @@ use image::{Rgb, RgbImage};
 use super::super::block::{Block, Call};
 use super::super::image::{Packed, RgbPixels};
 use super::super::kinds::Kind;
-use super::super::manifest::{COUNT, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{
+    COUNT, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+};
 
 /// Longest side of a picture that is made, in pixels.
 const MAX_SIDE: i64 = 16_384;

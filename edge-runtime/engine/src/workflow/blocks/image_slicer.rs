@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::super::block::Call;
 use super::super::kinds::Kind;
-use super::super::manifest::{COUNT, Default as Or, Depth, Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{
+    COUNT, Default as Or, Depth, Manifest, Output, Property, Role, Shape,
+};
 use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
 

@@ -7,7 +7,7 @@ use watchkeeper_vision::detections::Detections;
 use super::super::block::{Block, Call, Task};
 use super::super::json::RLE;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, SHARE, Output, Property, Role, Shape};
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, SHARE, Shape};
 use super::super::value::Value;
 use super::object_detection_model::{
     CONFIDENCE, CUSTOM_CONFIDENCE, MODE, Model, NO_MODE, outputs_v1, outputs_v2, properties,

@@ -2,7 +2,7 @@
 
 use super::super::block::Task;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, SHARE, Output, Property, Role, Shape};
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, SHARE, Shape};
 use super::object_detection_model::{
     CONFIDENCE, CUSTOM_CONFIDENCE, Model, NO_MODE, outputs_v1, outputs_v2, properties,
 };

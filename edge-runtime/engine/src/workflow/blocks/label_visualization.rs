@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::super::block::{Block, Call};
 use super::super::drawing::{self, Ink, LABEL_TEXTS, LabelText};
 use super::super::kinds::Kind;
-use super::super::manifest::{ANCHORS, COUNT, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
+use super::super::manifest::{
+    ANCHORS, COUNT, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
+};
 
 /// Names a property that is accepted, while labels look as the box draws them.
 const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {

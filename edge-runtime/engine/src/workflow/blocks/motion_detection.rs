@@ -9,8 +9,8 @@ use watchkeeper_vision::outline::{around, perimeter, simplified};
 
 use super::super::block::Call;
 use super::super::kinds::Kind;
-use super::super::manifest::{COUNT, 
-    Default as Or, Manifest, Output, Property, Role, Shape, TEXT_OR_LIST,
+use super::super::manifest::{
+    COUNT, Default as Or, Manifest, Output, Property, Role, Shape, TEXT_OR_LIST,
 };
 use super::super::per_video::PerVideo;
 use super::super::stateful::{Fleeting, Stateful, remembering};

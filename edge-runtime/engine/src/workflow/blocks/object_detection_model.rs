@@ -5,8 +5,8 @@ use watchkeeper_vision::detections::Detections;
 use super::super::block::{Block, Call, DetectRequest, Task};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
-use super::super::manifest::{COUNT, SHARE, 
-    Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
+use super::super::manifest::{
+    COUNT, Default as Or, IMAGES, Manifest, Output, Property, Role, SHARE, Shape,
 };
 use super::super::value::Value;
 

@@ -6,7 +6,7 @@ use watchkeeper_vision::geometry::{Point, intersection_area, polygon_area};
 use super::super::block::{Block, Call};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, SHARE, Output, Property, Role};
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, SHARE};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

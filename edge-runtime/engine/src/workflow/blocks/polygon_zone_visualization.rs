@@ -3,7 +3,7 @@
 use super::super::block::{Block, Call};
 use super::super::drawing::{self, Ink};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, SHARE, Property, Shape};
+use super::super::manifest::{Default as Or, Manifest, Property, SHARE, Shape};
 use super::super::plan::polygons;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

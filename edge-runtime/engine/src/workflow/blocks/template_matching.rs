@@ -6,7 +6,9 @@ use watchkeeper_vision::imaging::{self, Plane};
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{SHARE, Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
+use super::super::manifest::{
+    Default as Or, Manifest, NUMBER, Output, Property, Role, SHARE, Shape,
+};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/template_matching@v1",

@@ -8,7 +8,7 @@ use watchkeeper_vision::geometry::Point;
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
-use super::super::manifest::{SHARE, Default as Or, INTEGER, Manifest, Property, Shape, COUNT};
+use super::super::manifest::{COUNT, Default as Or, INTEGER, Manifest, Property, SHARE, Shape};
 use super::super::message;
 use super::super::uql::{Chain, named_operations};
 
@@ -55,8 +55,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(1.0)),
-        Property::value("font_scale", "size of the letters", Shape::Number(0.1, f64::INFINITY), &[Kind::Float])
-            .or(Or::Float(1.0)),
+        Property::value(
+            "font_scale",
+            "size of the letters",
+            Shape::Number(0.1, f64::INFINITY),
+            &[Kind::Float],
+        )
+        .or(Or::Float(1.0)),
         Property::value(
             "font_thickness",
             "kept for compatibility: letters are as bold as the box draws them",

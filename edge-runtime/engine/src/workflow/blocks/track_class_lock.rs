@@ -9,7 +9,9 @@ use watchkeeper_vision::geometry::BBox;
 
 use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{COUNT, SHARE, ANY_DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{
+    ANY_DETECTIONS, COUNT, Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
+};
 use super::super::per_video::{FRAME, PerVideo};
 use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
@@ -23,8 +25,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         FRAME,
         Property::data("detections", "tracked detections", ANY_DETECTIONS),
-        Property::value("min_votes", "votes that decide", COUNT, &[Kind::Integer])
-            .or(Or::Int(10)),
+        Property::value("min_votes", "votes that decide", COUNT, &[Kind::Integer]).or(Or::Int(10)),
         Property::value(
             "vote_confidence",
             "lowest score that counts as a vote",

@@ -6,7 +6,9 @@ use watchkeeper_contract::effect::{Effect, Sms};
 
 use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_TEXTS};
+use super::super::manifest::{
+    Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
+};
 use super::super::message;
 use super::super::sink::{self, Rest, Sent, Session, Sink, sealed, texts};
 use super::super::stateful::remembering;

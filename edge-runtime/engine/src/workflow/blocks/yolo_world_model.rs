@@ -3,7 +3,7 @@
 use super::super::block::{Block, Call, DetectRequest, Task};
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    Default as Or, IMAGES, Manifest, SHARE, Output, Property, Role, Shape,
+    Default as Or, IMAGES, Manifest, Output, Property, Role, SHARE, Shape,
 };
 use super::super::value::Value;
 use super::clip::version;
