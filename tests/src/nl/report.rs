@@ -368,3 +368,31 @@ impl Mutation {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(has_model: bool) -> Score {
+        Score {
+            agent: "somebody".to_owned(),
+            tasks: Vec::new(),
+            has_model,
+            gate: Gate::default(),
+        }
+    }
+
+    #[test]
+    fn a_model_that_answered_nothing_is_told_and_the_rules_alone_are_not() {
+        let silent = score(true);
+        assert!(silent.is_of_nobody());
+        assert!(
+            silent
+                .table()
+                .contains("0 calls of the model were answered")
+        );
+        assert!(silent.table().contains("no model answered"));
+        assert!(!score(false).is_of_nobody());
+        assert!(!score(false).table().contains("the model"));
+    }
+}
