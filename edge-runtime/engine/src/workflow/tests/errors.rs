@@ -196,8 +196,10 @@ fn a_wrong_operation_is_told_with_what_is_allowed() {
             "operations": [{"type": "SequenceLenght"}]
         }));
     });
+    assert_eq!(found[0].nearest.as_deref(), Some("SequenceLength"));
+    assert!(found[0].allowed.iter().any(|a| a == "SequenceApply"));
     assert!(
-        found[0].message.contains("SequenceLength"),
+        found[0].message.contains("[0].type"),
         "{}",
         found[0].message
     );
