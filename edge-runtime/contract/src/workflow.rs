@@ -21,7 +21,7 @@ pub struct ValidateReport {
     /// Dimensionality and kinds of every output, when it compiles.
     pub outputs: BTreeMap<String, OutputInfo>,
     /// What it says without effect, when it compiles.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<WorkflowWarning>,
 }
 

@@ -546,11 +546,11 @@ fn the_widest_policy_confirms_nothing_that_a_model_had_a_word_in() -> anyhow::Re
     let steps = [
         rewords("stop watch"),
         rewords("stop everything"),
-        rewords("Tell me when anything appears"),
+        rewords("Pause"),
     ];
     let site = Site::beside(&house.bench, WIDEST, &steps)?;
     let lines =
-        "Was steht auf dem Schild?\nno\nUnd auf dem anderen?\nno\nUnd auf dem da?\nstreet\nno\n";
+        "Was steht auf dem Schild?\nno\nUnd auf dem anderen?\nno\nUnd auf dem da?\nreads\nno\n";
     let said = chat(&site.bench, lines)?;
     ensure!(
         types(&said).iter().filter(|t| **t == "proposal").count() == 3,

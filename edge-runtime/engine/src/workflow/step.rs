@@ -218,9 +218,13 @@ fn lacks(step: &StepDef, manifest: &Manifest, property: &Property) -> Problem {
 }
 
 /// Whether a value that an input brings is one that the property could have had in the definition; if not, why. Data, which
-/// has no literals, may be anything.
+/// has no literals, may be anything, and so may a word where the definition knows some: the peer runs with others too, and what the block makes of
+/// one is its own matter.
 pub(crate) fn takes(property: &Property, json: &Json) -> Result<(), String> {
-    let is_data = matches!(property.shape, Shape::Selector | Shape::Any);
+    let is_data = matches!(
+        property.shape,
+        Shape::Selector | Shape::Any | Shape::Choice(_)
+    );
     if is_data || json.is_null() && property.nullable || Selector::looks_like(json) {
         return Ok(());
     }
