@@ -4,14 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reqwest::StatusCode;
-use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::problem::{Problem, ProblemCode, with_allowed};
 
 use crate::service;
 
 /// The daemon that is asked.
 const RUNTIME: &str = "watchkeeper-runtime";
-/// Allowed values that one line shows.
-const ALLOWED_SHOWN: usize = 20;
 
 /// A request to the runtime that brought no answer, or a refusal.
 #[derive(Debug, thiserror::Error)]
@@ -94,18 +92,7 @@ impl ClientError {
         if let (Some(field), Some(value)) = (&problem.field, &problem.value) {
             text.push_str(&format!(" ({field} = {value})"));
         }
-        let shown = problem
-            .allowed
-            .iter()
-            .take(ALLOWED_SHOWN)
-            .map(String::as_str);
-        let shown: Vec<&str> = shown.collect();
-        match problem.allowed.len().saturating_sub(shown.len()) {
-            _ if shown.is_empty() => {}
-            0 => text.push_str(&format!("; allowed: {}", shown.join(", "))),
-            more => text.push_str(&format!("; allowed: {} and {more} more", shown.join(", "))),
-        }
-        text
+        with_allowed(text, &problem.allowed)
     }
 
     /// The refusal, where this is one.

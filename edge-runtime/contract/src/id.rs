@@ -39,6 +39,37 @@ fn check_name(what: &'static str, value: &str) -> Result<(), InvalidName> {
     }
 }
 
+/// Text as it comes and goes, for a type with `new` that checks it and fails with `$error`.
+macro_rules! conversions {
+    ($name:ident, $error:ident) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = $error;
+            fn from_str(s: &str) -> Result<Self, $error> {
+                Self::new(s)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = $error;
+            fn try_from(s: String) -> Result<Self, $error> {
+                Self::new(s)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(n: $name) -> Self {
+                n.0
+            }
+        }
+    };
+}
+
 macro_rules! name_type {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {
         $(#[$doc])*
@@ -66,31 +97,7 @@ macro_rules! name_type {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = InvalidName;
-            fn from_str(s: &str) -> Result<Self, InvalidName> {
-                Self::new(s)
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = InvalidName;
-            fn try_from(s: String) -> Result<Self, InvalidName> {
-                Self::new(s)
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(n: $name) -> Self {
-                n.0
-            }
-        }
+        conversions!($name, InvalidName);
     };
 }
 
@@ -160,31 +167,7 @@ impl DisplayName {
     }
 }
 
-impl fmt::Display for DisplayName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for DisplayName {
-    type Err = InvalidDisplayName;
-    fn from_str(s: &str) -> Result<Self, InvalidDisplayName> {
-        Self::new(s)
-    }
-}
-
-impl TryFrom<String> for DisplayName {
-    type Error = InvalidDisplayName;
-    fn try_from(s: String) -> Result<Self, InvalidDisplayName> {
-        Self::new(s)
-    }
-}
-
-impl From<DisplayName> for String {
-    fn from(n: DisplayName) -> Self {
-        n.0
-    }
-}
+conversions!(DisplayName, InvalidDisplayName);
 
 /// Identity of one event over its whole life (`new`, `update`, `end`), unique across boots and boxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -27,6 +27,24 @@ pub struct Problem {
     pub workflow_errors: Vec<crate::workflow::WorkflowError>,
 }
 
+/// Most values that [`with_allowed`] lists.
+const ALLOWED_SHOWN: usize = 20;
+
+/// What was wrong and, in the same line, what is allowed there: the first few of it where it is much, nothing where nothing is listed.
+#[must_use]
+pub fn with_allowed(wrong: String, allowed: &[String]) -> String {
+    let shown: Vec<&str> = allowed
+        .iter()
+        .take(ALLOWED_SHOWN)
+        .map(String::as_str)
+        .collect();
+    match allowed.len() - shown.len() {
+        _ if shown.is_empty() => wrong,
+        0 => format!("{wrong}; allowed: {}", shown.join(", ")),
+        more => format!("{wrong}; allowed: {} and {more} more", shown.join(", ")),
+    }
+}
+
 /// Kinds of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

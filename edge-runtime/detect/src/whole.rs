@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use watchkeeper_models::Manifest;
 use watchkeeper_models::manifest::DecodeKind;
-use watchkeeper_vision::frame::Frame;
+use watchkeeper_vision::frame::{Frame, Picture};
 
 use super::decode::anomaly::{self, Anomaly};
 use super::decode::depth::DepthMap;
@@ -30,6 +30,13 @@ pub struct WholePictures {
     look: Look,
     /// What makes numbers of texts, where the model compares pictures with them.
     words: Option<TextEncoder>,
+}
+
+/// Where a picture lies in the input: known before the network has looked, so that its outputs are read while they are lent.
+fn fitted(picture: &Picture, manifest: &Manifest) -> Result<Letterbox, DetectError> {
+    let (width, height) = (picture.width, picture.height);
+    let place = Letterbox::fit(width, height, &manifest.input);
+    place.ok_or(DetectError::Picture { width, height })
 }
 
 impl WholePictures {
@@ -88,13 +95,8 @@ impl Detector for WholePictures {
             return Err(self.only());
         };
         let picture = &frame.picture;
-        let unusable = DetectError::Picture {
-            width: picture.width,
-            height: picture.height,
-        };
         let manifest = &self.manifest;
-        let place = Letterbox::fit(picture.width, picture.height, &manifest.input);
-        let place = place.ok_or(unusable)?;
+        let place = fitted(picture, manifest)?;
         let (_, times) = self.look.at(picture, &[], &mut |outputs| {
             let (score, map) = anomaly::decode(&Request::of(manifest, outputs, 0.0), &place)?;
             *out = Anomaly {
@@ -126,14 +128,8 @@ impl Detector for WholePictures {
             return Err(self.only());
         };
         let picture = &frame.picture;
-        let unusable = DetectError::Picture {
-            width: picture.width,
-            height: picture.height,
-        };
         let manifest = &self.manifest;
-        // Known before the network has looked, so that its outputs are read while they are lent.
-        let place = Letterbox::fit(picture.width, picture.height, &manifest.input);
-        let place = place.ok_or(unusable)?;
+        let place = fitted(picture, manifest)?;
         let labels = &self.info.labels;
         let telling = Telling {
             scores,
@@ -156,13 +152,8 @@ impl Detector for WholePictures {
             return Err(self.only());
         }
         let picture = &frame.picture;
-        let unusable = DetectError::Picture {
-            width: picture.width,
-            height: picture.height,
-        };
         let manifest = &self.manifest;
-        let place = Letterbox::fit(picture.width, picture.height, &manifest.input);
-        let place = place.ok_or(unusable)?;
+        let place = fitted(picture, manifest)?;
         let (_, times) = self.look.at(picture, &[], &mut |outputs| {
             *out = depth::decode(&Request::of(manifest, outputs, 0.0), &place)?;
             Ok(())

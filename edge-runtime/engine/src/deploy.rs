@@ -8,6 +8,7 @@ mod fit;
 mod in_clear;
 
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+use watchkeeper_contract::problem::with_allowed;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::workflow::WorkflowError;
 
@@ -93,9 +94,6 @@ impl SpecError {
     }
 }
 
-/// Most values that [`SpecError::in_full`] lists.
-const ALLOWED_SHOWN: usize = 20;
-
 impl SpecError {
     /// All of it in one line: what was wrong, where, and what is allowed there.
     #[must_use]
@@ -109,16 +107,7 @@ impl SpecError {
             | Self::Detect { .. }
             | Self::StopAfter(_) => &[],
         };
-        let shown: Vec<&str> = allowed
-            .iter()
-            .take(ALLOWED_SHOWN)
-            .map(String::as_str)
-            .collect();
-        match allowed.len() - shown.len() {
-            _ if shown.is_empty() => self.to_string(),
-            0 => format!("{self}; allowed: {}", shown.join(", ")),
-            more => format!("{self}; allowed: {} and {more} more", shown.join(", ")),
-        }
+        with_allowed(self.to_string(), allowed)
     }
 }
 
