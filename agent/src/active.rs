@@ -12,6 +12,7 @@ use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::SourceStatus;
 use watchkeeper_http::closed;
 
+use crate::assistant::masks::hidden;
 use crate::notes::Notes;
 use crate::runtime_client::RuntimeClient;
 
@@ -39,7 +40,7 @@ fn object(sources: &[SourceStatus], pipelines: &[PipelineStatus]) -> Map<String,
 }
 
 fn without_id(spec: &Value) -> Value {
-    let mut spec = redact::json(None, spec);
+    let mut spec = redact::json(None, &hidden(spec));
     if let Some(fields) = spec.as_object_mut() {
         fields.remove("id");
     }

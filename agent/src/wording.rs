@@ -1,5 +1,7 @@
 //! Small parts of sentences that are said to a person.
 
+use std::borrow::Cow;
+
 /// So many of something, in words.
 #[must_use]
 pub fn counted(number: u64, what: &str) -> String {
@@ -12,6 +14,24 @@ pub fn counted(number: u64, what: &str) -> String {
 pub fn quoted(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
     words.join(", ")
+}
+
+/// Whether a character shows nothing and may still do something to a terminal or to the order of what stands around it: a control character other than the
+/// end of a line or a tab, or explicit directional formatting (Unicode Bidirectional Algorithm, UAX #9, table 4).
+#[must_use]
+pub fn is_unseen(c: char) -> bool {
+    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || (c.is_control() && c != '\n' && c != '\t')
+}
+
+/// A text from outside as it may be written to a terminal: what can't be seen shows as `\u{fffd}`.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if text.contains(is_unseen) {
+        Cow::Owned(text.replace(is_unseen, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// Not more than `most` characters of a text; one that is longer ends in an ellipsis.
@@ -51,6 +71,18 @@ mod tests {
             quoted(&["at".to_owned(), "a b".to_owned()]),
             r#""at", "a b""#
         );
+    }
+
+    #[test]
+    fn a_text_from_outside_can_do_nothing_to_a_terminal() {
+        assert_eq!(
+            printable("a\u{1b}[2Jb\r\u{9b}1m\u{202e}c"),
+            "a\u{fffd}[2Jb\u{fffd}\u{fffd}1m\u{fffd}c"
+        );
+        assert!(matches!(
+            printable("two\nlines,\ta tab, è"),
+            Cow::Borrowed(_)
+        ));
     }
 
     #[test]

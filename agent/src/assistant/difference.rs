@@ -1,14 +1,18 @@
 //! What a proposal would make different, compared with what runs.
 //!
-//! Invariant: what is listed is computed from the two specifications, never from the words of the request.
+//! Invariants: what is listed is computed from the two specifications, never from the words of the request; secrets in them are hidden, and two that differ
+//! still show as different.
+
+use std::collections::BTreeSet;
 
 use jiff::Zoned;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 use watchkeeper_plain::Change;
 
+use super::masks::told_apart;
 use super::situation::Situation;
 use crate::wording::cut;
 
@@ -114,8 +118,9 @@ fn goes(status: &PipelineStatus) -> bool {
 
 fn compared(runs: &PipelineSpec, wanted: &PipelineSpec) -> Becomes {
     let value = |spec: &PipelineSpec| serde_json::to_value(spec).unwrap_or_default();
+    let (runs, wanted) = told_apart(&value(runs), &value(wanted));
     let mut fields = Vec::new();
-    fields_of("", &value(runs), &value(wanted), &mut fields);
+    fields_of("", &runs, &wanted, &mut fields);
     if fields.is_empty() {
         return Becomes::Same;
     }
@@ -142,14 +147,36 @@ fn fields_of(path: &str, from: &Value, to: &Value, fields: &mut Vec<Field>) {
                 fields_of(&below(name), &side(a), &side(b), fields);
             }
         }
-        (Value::Array(a), Value::Array(b))
-            if a.len() == b.len() && a.iter().any(Value::is_object) =>
-        {
-            for (nth, (from, to)) in a.iter().zip(b).enumerate() {
-                // Steps and rules are known by their names.
-                let name = from.get("name").and_then(Value::as_str);
-                let name = name.map_or_else(|| nth.to_string(), str::to_owned);
-                fields_of(&below(&name), from, to, fields);
+        // Inputs, steps, outputs and rules are known by their names.
+        (Value::Array(a), Value::Array(b)) if are_named(a) && are_named(b) => {
+            let of =
+                |all: &[Value], name: &str| all.iter().find(|v| name_of(v) == Some(name)).cloned();
+            for name in a.iter().filter_map(name_of) {
+                let (from, to) = (of(a, name), of(b, name));
+                fields_of(
+                    &below(name),
+                    &from.unwrap_or_default(),
+                    &to.unwrap_or_default(),
+                    fields,
+                );
+            }
+            for (name, new) in b.iter().filter_map(|v| Some((name_of(v)?, v))) {
+                if of(a, name).is_none() {
+                    fields_of(&below(name), &Value::Null, new, fields);
+                }
+            }
+            let order = |all: &[Value], other: &[Value]| -> Value {
+                let names = all.iter().filter_map(name_of);
+                names.filter(|name| of(other, name).is_some()).collect()
+            };
+            let (from, to) = (order(a, b), order(b, a));
+            if from != to {
+                fields_of(
+                    &below("order"),
+                    &json!(from.to_string()),
+                    &json!(to.to_string()),
+                    fields,
+                );
             }
         }
         (from, to) => fields.push(Field {
@@ -158,6 +185,16 @@ fn fields_of(path: &str, from: &Value, to: &Value, fields: &mut Vec<Field>) {
             to: shown(to),
         }),
     }
+}
+
+/// Whether each of these has a name of its own.
+fn are_named(all: &[Value]) -> bool {
+    let names: BTreeSet<&str> = all.iter().filter_map(name_of).collect();
+    names.len() == all.len()
+}
+
+fn name_of(value: &Value) -> Option<&str> {
+    value.get("name")?.as_str()
 }
 
 /// A value on one line, cut.

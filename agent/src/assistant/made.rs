@@ -14,6 +14,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_plain::{Change, Proposal};
 
 use super::really::really;
+use crate::wording::is_unseen;
 
 /// Longest text of a model that is shown, in characters.
 pub const MAX_WORDS: usize = 600;
@@ -115,19 +116,19 @@ impl Made {
         }
     }
 
-    /// What each change really is, one sentence each.
+    /// What each change really is, as [`really`](fn@really) tells it.
     #[must_use]
     pub fn really(&self) -> Vec<String> {
-        self.changes.iter().map(really).collect()
+        self.changes.iter().flat_map(really).collect()
     }
 }
 
-/// A model's words as they are shown: one line without control characters, cut.
+/// A model's words as they are shown: one line of what can be seen, cut.
 #[must_use]
 pub fn words(text: &str) -> String {
     let clean: String = text
         .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| if is_unseen(c) { ' ' } else { c })
         .take(MAX_WORDS)
         .collect();
     clean.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -198,7 +199,7 @@ mod tests {
     #[test]
     fn a_models_words_are_one_line_and_bounded() {
         let shown = words(&format!(
-            "a\u{1b}[31m\nb\u{7}  {}",
+            "a\u{1b}[31m\nb\u{7}\u{202e}  {}",
             "x".repeat(2 * MAX_WORDS)
         ));
         assert!(shown.starts_with("a [31m b x") && shown.chars().count() <= MAX_WORDS);

@@ -3,7 +3,7 @@
 //! Map: [`situation`] is what the runtime said of itself at one moment, [`conversation`] what is said back and what is waited for,
 //! [`offer`] a proposal as a person is shown it ([`made`] where a model wrote it, which is shown as what it [`really`](mod@really) is), with the engine's [`checks`], the [`difference`] to what runs and what was seen when it was [`tried`], [`happened`] the search
 //! in the journal, [`reword`] what a model of language is asked where nothing was understood, [`mod@counts`] the numbers, [`costs`] the money, [`recollection`] what was said before, [`policy`] what needs no yes, [`slash`] the short commands of the chat. They are sans-IO: time and answers of the runtime are arguments.
-//! [`waiting`] and [`trace`] are the two files that it keeps.
+//! [`masks`] hides the secrets that stand in definitions. [`waiting`] and [`trace`] are the two files that it keeps.
 //!
 //! Invariants:
 //! - nothing acts but [`Reply::Apply`](conversation::Reply::Apply), which only a yes to an offer that was shown brings about, or a permit of the owner's [`policy`] for that offer;
@@ -19,6 +19,7 @@ pub mod counts;
 pub mod difference;
 pub mod happened;
 pub mod made;
+pub mod masks;
 pub mod offer;
 pub mod policy;
 pub mod really;

@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::checks::{Check, check};
 use super::difference::{Difference, difference};
 use super::made::Made;
+use super::masks::hidden;
 use super::situation::Situation;
 use super::tried::Tried;
 use crate::wording::quoted;
@@ -102,11 +103,12 @@ impl Offer {
     /// meant; XXH3 is for recognising, not against somebody who writes into the person's own folder.
     #[must_use]
     pub fn mark(&self) -> String {
-        let whole = json!({"offer": self.whole(), "before": self.before});
+        let specs: Vec<&PipelineSpec> = specs(&self.proposal).collect();
+        let whole = json!({"offer": self.whole(), "specs": specs, "before": self.before});
         format!("{:032x}", xxh3_128(whole.to_string().as_bytes()))
     }
 
-    /// All of it for programs.
+    /// All of it for programs, without the secrets in it.
     #[must_use]
     pub fn view(&self) -> Value {
         let mut view = self.whole();
@@ -189,15 +191,20 @@ fn specs(proposal: &Proposal) -> impl Iterator<Item = &PipelineSpec> {
     })
 }
 
+/// A specification without the secrets in it.
+fn shown(spec: &PipelineSpec) -> Value {
+    hidden(&serde_json::to_value(spec).unwrap_or_default())
+}
+
 /// A change as programs read it.
 #[derive(Debug, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 enum ChangeView<'a> {
     Deploy {
-        spec: &'a PipelineSpec,
+        spec: Value,
     },
     Replace {
-        spec: &'a PipelineSpec,
+        spec: Value,
     },
     Stop {
         pipeline: &'a str,
@@ -215,8 +222,8 @@ enum ChangeView<'a> {
 impl<'a> ChangeView<'a> {
     fn of(change: &'a Change) -> Self {
         match change {
-            Change::Deploy(spec) => Self::Deploy { spec },
-            Change::Replace(spec) => Self::Replace { spec },
+            Change::Deploy(spec) => Self::Deploy { spec: shown(spec) },
+            Change::Replace(spec) => Self::Replace { spec: shown(spec) },
             Change::Stop(id) => Self::Stop {
                 pipeline: id.as_str(),
             },

@@ -12,7 +12,7 @@ use watchkeeper_config::{ChangeKind, PolicyConfig};
 use watchkeeper_plain::Change;
 
 use super::offer::Offer;
-use crate::setter::gate::Channel;
+use crate::setter::gate::{Channel, Gate};
 
 /// Whose words an offer was made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +24,12 @@ pub enum Whose {
 }
 
 /// What the owner said of one channel.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// Its key; empty where the channel has none.
+    /// Its key.
     key: String,
     kinds: Vec<ChangeKind>,
+    gate: Gate,
 }
 
 /// What comes of it.
@@ -77,16 +78,21 @@ impl Policy {
             Channel::Chat => &config.chat,
             Channel::Local => &config.local,
             Channel::Remote => &config.remote,
-            // Nobody said anything there, so there is nothing to confirm.
-            Channel::Unattended => return Self::default(),
         };
         Self {
             key: format!("agent.policy.{}", channel.name()),
             kinds: kinds.clone(),
+            gate: Gate::of(config, channel),
         }
     }
 
-    /// Its key; empty where the channel has none.
+    /// What tools of a model may do there.
+    #[must_use]
+    pub const fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Its key.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
@@ -177,6 +183,7 @@ mod tests {
             chat: all.clone(),
             local: all.clone(),
             remote: all,
+            ..PolicyConfig::default()
         }
     }
 
@@ -240,16 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_named_unless_it_is_written_and_nobody_who_is_not_there_has_a_list() {
+    fn nothing_is_named_unless_it_is_written() {
         let offer = heard("pause watch-0", &runs(1));
         let none = Policy::of(&PolicyConfig::default(), Channel::Chat);
         assert_eq!(
             why(none.decide(&offer, Whose::Persons)),
             "agent.policy.chat names nothing"
         );
-        let unattended = Policy::of(&widest(), Channel::Unattended);
-        assert!(unattended.is_empty());
-        why(unattended.decide(&offer, Whose::Persons));
     }
 
     #[test]
@@ -284,9 +288,9 @@ mod tests {
         /// However wide the policy and whatever the change: a model's word is never confirmed, on no channel.
         #[test]
         fn no_policy_confirms_a_models_word(
-            which in 0..4usize, channel in 0..5usize, model_words in any::<bool>(),
+            which in 0..4usize, channel in 0..4usize, model_words in any::<bool>(),
         ) {
-            let channel = [Channel::Ask, Channel::Chat, Channel::Local, Channel::Remote, Channel::Unattended][channel];
+            let channel = [Channel::Ask, Channel::Chat, Channel::Local, Channel::Remote][channel];
             let text = ["pause watch-0", "stop watch-0", "stop everything", WATCH][which];
             let mut offer = heard(text, &runs(2));
             let whose = match model_words {

@@ -1,27 +1,43 @@
 //! What a change really is, in plain English: every field of a specification that decides what is seen, told and kept.
 //!
 //! Invariants: made of the specification and of nothing else, so it is the same whatever a model says beside it; what a specification leaves out is said as what holds
-//! then, where a person would want to know it.
+//! then, where a person would want to know it; no step is left out, and what a step hands to the outside is told whole, but for secrets.
 
 use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{
     Band, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity, ValueTest,
     Weekday,
 };
-use watchkeeper_engine::workflow::{Overlay, compile};
+use watchkeeper_engine::workflow::{Overlay, compile, is_sink};
 use watchkeeper_plain::watch::TRACKED;
 
 use super::made::MadeChange;
+use super::masks::hidden;
+use crate::wording::{cut, printable};
 
-/// Most steps that are named.
-const MAX_STEPS: usize = 12;
+/// Longest value of a setting that is told, in characters; of a step that sends something nothing is cut.
+const SHOWN: usize = 160;
 
-/// A change in one sentence.
+/// A change in one sentence, and one more for each of its steps that hand something to the outside.
 #[must_use]
-pub fn really(change: &MadeChange) -> String {
-    match change {
-        MadeChange::Deploy { spec } | MadeChange::Replace { spec } => pipeline(spec),
+pub fn really(change: &MadeChange) -> Vec<String> {
+    let sentence = match change {
+        MadeChange::Deploy { spec } | MadeChange::Replace { spec } => {
+            let workflow = hidden(&spec.workflow);
+            let steps = all_steps(&workflow);
+            let (sending, others): (Vec<&Value>, Vec<&Value>) = steps
+                .into_iter()
+                .partition(|step| is_sink(text(step, "type")));
+            let mut told = vec![pipeline(spec, &others)];
+            told.extend(
+                sending
+                    .into_iter()
+                    .map(|step| sends(spec.id.as_str(), step)),
+            );
+            return told;
+        }
         MadeChange::Stop { pipeline } => format!("{pipeline} ends and is gone"),
         MadeChange::Pause { pipeline, until } => match until {
             Some(until) => format!(
@@ -33,20 +49,45 @@ pub fn really(change: &MadeChange) -> String {
             None => format!("{pipeline} pauses until somebody resumes it"),
         },
         MadeChange::Resume { pipeline } => format!("{pipeline} goes on"),
-    }
+    };
+    vec![sentence]
 }
 
-/// A pipeline in one sentence.
-fn pipeline(spec: &PipelineSpec) -> String {
+/// Every step of a definition, those of the workflows in it behind the step that holds them.
+#[must_use]
+pub fn all_steps(definition: &Value) -> Vec<&Value> {
+    let mut found = Vec::new();
+    let steps = definition.get("steps").and_then(Value::as_array);
+    for step in steps.into_iter().flatten() {
+        found.push(step);
+        for field in step.as_object().into_iter().flat_map(Map::values) {
+            found.extend(all_steps(field));
+        }
+    }
+    found
+}
+
+/// A step that hands something to the outside, with all that its definition says.
+fn sends(pipeline: &str, step: &Value) -> String {
+    let fields = step.as_object().into_iter().flatten();
+    let fields = fields.filter(|(name, _)| !["type", "name"].contains(&name.as_str()));
+    let told: Vec<String> = fields
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    let what = format!(
+        "{pipeline} sends: {} ({}): {}",
+        text(step, "name"),
+        kind(step),
+        told.join(", ")
+    );
+    printable(&what).into_owned()
+}
+
+/// A pipeline in one sentence, with those of its steps that send nothing.
+fn pipeline(spec: &PipelineSpec, steps: &[&Value]) -> String {
     let mut parts = vec![format!("{} on camera {}", spec.id, spec.source)];
-    let steps = spec.workflow.get("steps").and_then(|s| s.as_array());
-    let steps = steps.map(Vec::as_slice).unwrap_or_default();
-    let names: Vec<String> = steps.iter().take(MAX_STEPS).map(step).collect();
-    let more = match steps.len().saturating_sub(names.len()) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    parts.push(format!("steps {}{more}", names.join(", ")));
+    let names: Vec<String> = steps.iter().map(|s| step(s)).collect();
+    parts.push(format!("steps {}", names.join(", ")));
     if let Ok(compiled) = compile(&spec.workflow, &spec.parameters) {
         parts.extend(compiled.overlays().iter().map(overlay));
     }
@@ -64,16 +105,23 @@ fn pipeline(spec: &PipelineSpec) -> String {
     if let Some(seconds) = spec.stop_after_s {
         parts.push(format!("ends after {seconds} s"));
     }
-    parts.join("; ")
+    printable(&parts.join("; ")).replace('\n', " ")
 }
 
-/// A step by its name and what is worth knowing of it.
-fn step(step: &serde_json::Value) -> String {
-    let text = |name: &str| step.get(name).and_then(|v| v.as_str()).unwrap_or("?");
-    let kind = text("type");
+fn text<'a>(step: &'a Value, name: &str) -> &'a str {
+    step.get(name).and_then(Value::as_str).unwrap_or("?")
+}
+
+/// What a step does, by its type without namespace and version.
+fn kind(step: &Value) -> &str {
+    let kind = text(step, "type");
     let kind = kind.rsplit('/').next().unwrap_or(kind);
-    let kind = kind.split('@').next().unwrap_or(kind);
-    let mut told = format!("{} ({kind}", text("name"));
+    kind.split('@').next().unwrap_or(kind)
+}
+
+/// A step by its name, with what is set in it. Where its data comes from is not told.
+fn step(step: &Value) -> String {
+    let mut told = format!("{} ({}", text(step, "name"), kind(step));
     if let Some(model) = step.get("model_id").and_then(|m| m.as_str()) {
         told.push_str(&format!(", model {model}"));
     }
@@ -93,8 +141,37 @@ fn step(step: &serde_json::Value) -> String {
     } else if let Some(from) = confidence.and_then(|c| c.as_str()) {
         told.push_str(&format!(", confidence {from} or more"));
     }
+    let settings = step.as_object().into_iter().flatten();
+    for (name, value) in settings {
+        if !TOLD_APART.contains(&name.as_str()) && is_set(value) {
+            told.push_str(&format!(", {name} {}", cut(value.to_string(), SHOWN)));
+        }
+    }
     told.push(')');
     told
+}
+
+/// Properties of a step that are told in words of their own, or as the lines and zones that they draw, or as steps of their own.
+const TOLD_APART: [&str; 8] = [
+    "type",
+    "name",
+    "model_id",
+    "class_filter",
+    "confidence",
+    "zone",
+    "line_segment",
+    "workflow_definition",
+];
+
+/// Whether a value says something by itself: a selector only says where something comes from.
+fn is_set(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.starts_with('$'),
+        Value::Array(items) => items.iter().any(is_set),
+        Value::Object(fields) => fields.values().any(is_set),
+        Value::Bool(_) | Value::Number(_) => true,
+    }
 }
 
 fn overlay(overlay: &Overlay) -> String {
@@ -310,7 +387,7 @@ fn days(days: &[Weekday]) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -459,6 +536,41 @@ mod tests {
         assert_eq!(
             hours(json!(["mon", "wed", "thu", "fri", "sun"]), "22:00", "06:00"),
             "Mon, Wed–Fri, Sun 22:00 to 06:00 of the day after"
+        );
+    }
+
+    #[test]
+    fn what_is_sent_is_told_whole_and_no_step_is_left_out() {
+        let still = |n: usize| json!({"type": "roboflow_core/continue_if@v1", "name": format!("wait{n}"), "stop_delay": n + 1, "next_steps": ["$steps.hook"]});
+        let mut steps: Vec<Value> = (0..14).map(still).collect();
+        let text = "x".repeat(SHOWN * 2);
+        steps.push(json!({
+            "type": "roboflow_core/webhook_sink@v1", "name": "hook", "url": "https://hooks.example/T0/B0", "method": "POST",
+            "headers": {"X-Key": "$steps.vault.hook"}, "json_payload": {"text": text, "odd": "a\u{1b}[2Jb"},
+        }));
+        let inner = json!({"type": "roboflow_core/inner_workflow@v1", "name": "in", "workflow_definition": {"steps": [
+            {"type": "roboflow_core/local_file_sink@v1", "name": "file", "target_directory": "/srv/out"}]}});
+        steps.push(inner);
+        let spec = json!({"id": "p", "source": "gate", "workflow": {"version": "1.0", "inputs": [], "steps": steps, "outputs": []}});
+        let spec = Box::new(serde_json::from_value(spec).unwrap());
+        let told = really(&MadeChange::Deploy { spec });
+        let [watch, hook, file] = told.try_into().unwrap();
+        assert!(
+            watch.contains("wait13 (continue_if, stop_delay 14)"),
+            "{watch}"
+        );
+        assert!(
+            hook.starts_with("p sends: hook (webhook_sink): url \"https://hooks.example/***\""),
+            "{hook}"
+        );
+        assert!(
+            hook.contains("$steps.vault.hook") && hook.contains(&text),
+            "{hook}"
+        );
+        assert!(!hook.contains('\u{1b}'), "{hook}");
+        assert!(
+            file.contains("file (local_file_sink): target_directory \"/srv/out\""),
+            "{file}"
         );
     }
 

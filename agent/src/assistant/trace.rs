@@ -4,13 +4,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use watchkeeper_config::redact::{self, Redactor};
 
+use super::masks::hidden as definition;
 use super::waiting::make_private;
 use crate::setter::gate::Channel;
 
@@ -81,7 +82,12 @@ impl Trace {
         if size + line.len() as u64 > MAX_BYTES {
             fs::rename(&path, self.folder.join(OLD))?;
         }
-        self.open(NAME)?.write_all(line.as_bytes())
+        let mut file = self.open(NAME)?;
+        // A line that a power cut left unfinished ends here, and costs no other.
+        if !ends_a_line(&path, size)? {
+            file.write_all(b"\n")?;
+        }
+        file.write_all(line.as_bytes())
     }
 
     fn open(&self, name: &str) -> io::Result<File> {
@@ -130,6 +136,21 @@ impl Trace {
     }
 }
 
+/// Whether nothing or the end of a line is the last of a file of so many bytes.
+fn ends_a_line(path: &Path, size: u64) -> io::Result<bool> {
+    if size == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    match File::open(path) {
+        Ok(file) => file.read_exact_at(&mut last, size - 1)?,
+        // A new file was begun.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    }
+    Ok(last == *b"\n")
+}
+
 /// A value without credentials: addresses in its texts lose theirs, and a field whose name says that it holds one is hidden whole.
 fn hidden(name: Option<&str>, value: &Value) -> Value {
     match value {
@@ -138,7 +159,7 @@ fn hidden(name: Option<&str>, value: &Value) -> Value {
             if as_field == redact::MASK {
                 return as_field;
             }
-            Value::from(Redactor::default().text(text))
+            Value::from(without_secrets(text))
         }
         Value::Array(items) => items.iter().map(|item| hidden(name, item)).collect(),
         Value::Object(fields) => {
@@ -149,6 +170,22 @@ fn hidden(name: Option<&str>, value: &Value) -> Value {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
+}
+
+/// A text without credentials. Whoever cuts one does it afterwards: half of it is no JSON any more.
+#[must_use]
+pub fn without_secrets(text: &str) -> String {
+    match structured(text) {
+        Some(inside) => hidden(None, &definition(&inside)).to_string(),
+        None => Redactor::default().text(text),
+    }
+}
+
+/// What a text says that is JSON itself, such as the arguments of a tool: secrets in it are known by the names that they have there.
+fn structured(text: &str) -> Option<Value> {
+    let text = text.trim_start();
+    let is_it = text.starts_with(['{', '[']);
+    is_it.then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -189,6 +226,19 @@ mod tests {
         let text = fs::read_to_string(trace.folder.join(NAME)).unwrap();
         assert!(!text.contains("pa55word"), "{text}");
         assert!(text.contains("I understood: count people"), "{text}");
+        let slack = json!({"type": "roboflow_core/slack_notification@v1", "name": "s", "slack_token": "pa55word", "message": "hello"});
+        let hook = json!({"type": "roboflow_core/webhook_sink@v1", "name": "h", "url": "https://hooks.example/pa55word"});
+        let arguments =
+            json!({"workflow": json!({"steps": [slack, hook]}).to_string()}).to_string();
+        trace
+            .note(NOW, "tool", json!({"arguments": arguments}))
+            .unwrap();
+        let text = fs::read_to_string(trace.folder.join(NAME)).unwrap();
+        assert!(!text.contains("pa55word"), "{text}");
+        assert!(
+            text.contains("hooks.example") && text.contains("hello"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -211,8 +261,10 @@ mod tests {
     fn a_damaged_line_costs_no_other() {
         let (_dir, trace) = here();
         trace.note(NOW, "request", json!({"n": 1})).unwrap();
-        trace.open(NAME).unwrap().write_all(b"\xff{torn\n").unwrap();
-        trace.note(NOW, "request", json!({"n": 2})).unwrap();
-        assert_eq!(trace.latest(9).unwrap().len(), 2);
+        for damaged in [b"\xff{torn\n".as_slice(), b"{\"torn"] {
+            trace.open(NAME).unwrap().write_all(damaged).unwrap();
+            trace.note(NOW, "request", json!({"n": 2})).unwrap();
+        }
+        assert_eq!(trace.latest(9).unwrap().len(), 3);
     }
 }

@@ -25,6 +25,8 @@ const FORMAT: u32 = 2;
 /// Largest file that is read. Sixteen of the largest proposals of a model take about half.
 const MAX_BYTES: u64 = 4 << 20;
 const NAME: &str = "waiting.json";
+/// What could not be read, the last one.
+const ASIDE: &str = "waiting.unreadable.json";
 const LOCK: &str = "waiting.lock";
 /// Letters and digits of an id: none that look alike.
 const LETTERS: [char; 28] = [
@@ -58,14 +60,6 @@ pub enum WaitingError {
         made_for: String,
         /// Socket that was asked.
         asked: String,
-    },
-    /// The file is there and makes no sense.
-    #[error("{} can't be read: {cause}; remove it and ask again", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        cause: String,
     },
     /// The disk refuses.
     #[error("proposals can't be kept in {}: {source}; let this user write there, or use `watchkeeper chat`, which keeps none", path.display())]
@@ -133,7 +127,7 @@ impl Waiting {
     /// Keeps an offer for the runtime at `socket` and answers its id.
     ///
     /// # Errors
-    /// When the file makes no sense or the disk refuses.
+    /// When the disk refuses.
     pub fn keep(
         &self,
         socket: &Path,
@@ -165,7 +159,7 @@ impl Waiting {
     /// Those that wait, the oldest first.
     ///
     /// # Errors
-    /// When the file makes no sense or the disk refuses.
+    /// When the disk refuses.
     pub fn list(&self, now: Timestamp) -> Result<Vec<Kept>, WaitingError> {
         let _lock = self.lock()?;
         self.read(now)
@@ -174,7 +168,7 @@ impl Waiting {
     /// Takes an offer out.
     ///
     /// # Errors
-    /// When there is none of this id for the runtime at `socket`, the file makes no sense, or the disk refuses; then it still waits.
+    /// When there is none of this id for the runtime at `socket`, or the disk refuses; then it still waits.
     pub fn take(&self, id: &str, socket: &Path, now: Timestamp) -> Result<Shown, WaitingError> {
         let _lock = self.lock()?;
         let mut offers = self.read(now)?;
@@ -198,37 +192,35 @@ impl Waiting {
         Ok(offer.shown)
     }
 
-    /// Those that still wait.
+    /// Those that still wait. A file that makes no sense, or is of another version, is set aside: what stands in it would wait an hour at most, and the way of a
+    /// box without a keyboard must not be barred by it.
     fn read(&self, now: Timestamp) -> Result<Vec<Kept>, WaitingError> {
         let path = self.path();
         let io = |source| WaitingError::Io {
             path: path.clone(),
             source,
         };
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(io(error)),
-            Ok(file) => {
-                let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
-                read.map_err(|e| self.damaged(e.to_string()))?;
+            Ok(file) => file
+                .take(MAX_BYTES + 1)
+                .read_to_end(&mut bytes)
+                .map_err(io)?,
+        };
+        match stored(&bytes) {
+            Ok(mut offers) => {
+                offers.retain(|offer| offer.shown.is_fresh(now));
+                Ok(offers)
+            }
+            Err(cause) => {
+                let aside = self.folder.join(ASIDE);
+                fs::rename(&path, &aside).map_err(io)?;
+                tracing::warn!(%cause, aside = %aside.display(), "proposals that waited can't be read and are set aside; ask again");
+                Ok(Vec::new())
             }
         }
-        if text.len() as u64 > MAX_BYTES {
-            return Err(self.damaged(format!("it is larger than {MAX_BYTES} bytes")));
-        }
-        let stored: Stored =
-            serde_json::from_str(&text).map_err(|e| self.damaged(e.to_string()))?;
-        if stored.format != FORMAT {
-            let cause = format!(
-                "it has format {}, this version reads {FORMAT}",
-                stored.format
-            );
-            return Err(self.damaged(cause));
-        }
-        let mut offers = stored.offers;
-        offers.retain(|offer| offer.shown.is_fresh(now));
-        Ok(offers)
     }
 
     fn write(&self, offers: Vec<Kept>) -> Result<(), WaitingError> {
@@ -268,12 +260,19 @@ impl Waiting {
     fn path(&self) -> PathBuf {
         self.folder.join(NAME)
     }
+}
 
-    fn damaged(&self, cause: String) -> WaitingError {
-        WaitingError::Damaged {
-            path: self.path(),
-            cause,
-        }
+/// The offers in a file; the error says what is wrong with it.
+fn stored(bytes: &[u8]) -> Result<Vec<Kept>, String> {
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(format!("it is larger than {MAX_BYTES} bytes"));
+    }
+    let stored: Stored = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+    match stored.format {
+        FORMAT => Ok(stored.offers),
+        other => Err(format!(
+            "it has format {other}, this version reads {FORMAT}"
+        )),
     }
 }
 
@@ -406,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_can_read_what_was_asked_and_a_damaged_file_says_what_to_do() {
+    fn nobody_else_can_read_what_was_asked_and_a_file_of_another_version_bars_no_way() {
         let (_dir, waiting) = here();
         let id = waiting
             .keep(Path::new("/a"), &shown("x"), None, NOW)
@@ -416,13 +415,19 @@ mod tests {
             (mode(&waiting.folder), mode(&waiting.path())),
             (0o700, 0o600)
         );
-        for text in ["{", "[]", r#"{"format": 3, "offers": []}"#] {
+        for text in ["{", "[]", r#"{"format": 3, "offers": []}"#, "\u{0}"] {
             fs::write(waiting.path(), text).unwrap();
-            let error = waiting
-                .take(&id, Path::new("/a"), NOW)
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains("remove it and ask again"), "{error}");
+            let error = waiting.take(&id, Path::new("/a"), NOW).unwrap_err();
+            assert!(matches!(error, WaitingError::Unknown { .. }), "{error}");
+            assert_eq!(
+                fs::read_to_string(waiting.folder.join(ASIDE)).unwrap(),
+                text
+            );
+            fs::write(waiting.path(), text).unwrap();
+            let next = waiting
+                .keep(Path::new("/a"), &shown("y"), None, NOW)
+                .unwrap();
+            assert!(waiting.take(&next, Path::new("/a"), NOW).is_ok(), "{text}");
         }
     }
 }

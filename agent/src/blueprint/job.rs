@@ -137,7 +137,7 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setter::gate::{Channel, Effect};
+    use crate::setter::gate::{Channel, Effect, Gate};
     use crate::setter::tool::Registered;
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
             if job == Job::Triage {
                 continue;
             }
-            let there = Registered::of(Channel::Ask, job.tools());
+            let there = Registered::of(&Gate::open(Channel::Ask), job.tools());
             assert_eq!(there.names(), job.tools(), "{}", job.name());
         }
     }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_question_only_looks_and_the_archive_writes_nothing_but_notes() {
         let effects = |job: Job| -> Vec<(Effect, crate::setter::gate::Scope)> {
-            let there = Registered::of(Channel::Ask, job.tools());
+            let there = Registered::of(&Gate::open(Channel::Ask), job.tools());
             job.tools()
                 .iter()
                 .filter_map(|name| there.find(name))

@@ -158,7 +158,7 @@ impl From<WaitingError> for Failure {
     fn from(error: WaitingError) -> Self {
         let exit = match error {
             WaitingError::Unknown { .. } | WaitingError::OtherRuntime { .. } => Exit::BadInput,
-            WaitingError::Damaged { .. } | WaitingError::Io { .. } => Exit::Failed,
+            WaitingError::Io { .. } => Exit::Failed,
         };
         Self::new(exit, error.to_string())
     }

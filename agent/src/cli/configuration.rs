@@ -188,6 +188,10 @@ fn shown(config: &Config) -> Value {
             shown["agent"]["policy"][channel] = json!(names);
         }
     }
+    for (channel, effects) in config.policy.tools.lists() {
+        let names: Vec<&str> = effects.iter().map(|effect| effect.name()).collect();
+        shown["agent"]["tools"][channel] = json!(names);
+    }
     if let Some(every) = config.agent.heartbeat {
         shown["agent"]["heartbeat"] = json!({"minutes": every.as_secs() / 60});
     }

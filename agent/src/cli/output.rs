@@ -3,7 +3,8 @@
 //! Results go to standard output, everything else to standard error. With `--json` standard output holds one object a
 //! line and nothing else.
 //!
-//! Invariant: a reader that went away (`| head`) is no failure; it is remembered, and long-running commands stop.
+//! Invariants: a reader that went away (`| head`) is no failure; it is remembered, and long-running commands stop. What people read can do nothing to their
+//! terminal, whoever wrote it ([`printable`]): the only sequences are those that are made here.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 use super::exit::Failure;
 use crate::dialogue::told::Step;
+use crate::wording::printable;
 
 /// Where the command writes. Cheap to clone; all clones are one.
 #[derive(Debug, Clone)]
@@ -54,7 +56,7 @@ impl Output {
     /// One line of result for people; nothing with `--json`.
     pub fn line(&self, text: impl AsRef<str>) {
         if !self.0.json {
-            self.write(text.as_ref());
+            self.write(&printable(text.as_ref()));
         }
     }
 
@@ -76,14 +78,14 @@ impl Output {
         if self.0.json {
             self.object(value);
         } else {
-            self.write(&text());
+            self.write(&printable(&text()));
         }
     }
 
     /// A table for people; nothing with `--json`.
     pub fn table(&self, headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
         if !self.0.json {
-            self.write(&table(headers, rows));
+            self.write(&printable(&table(headers, rows)));
         }
     }
 
@@ -100,11 +102,11 @@ impl Output {
     /// Something that a model thinks or does while it works, for a person: on standard error, in a colour of its own where that is a terminal.
     pub fn step(&self, step: Step, text: &str) {
         if std::io::stderr().is_terminal() {
-            self.aside(&format!(
-                "\u{1b}[{}m{} {text}\u{1b}[0m",
-                colour(step),
-                mark(step)
-            ));
+            self.around_bar(|| {
+                let text = printable(text);
+                let (colour, mark) = (colour(step), mark(step));
+                writeln!(std::io::stderr(), "\u{1b}[{colour}m{mark} {text}\u{1b}[0m").ok();
+            });
         } else {
             self.aside(&format!("{} {text}", mark(step)));
         }
@@ -119,7 +121,7 @@ impl Output {
     pub fn aside(&self, text: &str) {
         self.around_bar(|| {
             // Nothing can be told to anybody when standard error is gone.
-            writeln!(std::io::stderr(), "{text}").ok();
+            writeln!(std::io::stderr(), "{}", printable(text)).ok();
         });
     }
 
@@ -163,7 +165,9 @@ impl Output {
     /// A live line that says what is waited for, in the place of the one before; it goes with [`Self::end_live_line`] or the command's end.
     pub fn busy(&self, with: impl Into<String>) {
         self.end_live_line();
-        self.live_line().set_message(with.into());
+        let with: String = with.into();
+        self.live_line()
+            .set_message(printable(&with).replace('\n', " "));
     }
 
     /// Begins a progress bar over `total` bytes on standard error, where that is a terminal; a line that moves when the

@@ -560,7 +560,7 @@ impl Assist {
         let request = Request {
             text,
             routed,
-            channel: self.parts.channel,
+            gate: self.parts.policy.gate().clone(),
             attached,
             earlier: self.earlier.told(),
         };

@@ -14,6 +14,7 @@ use watchkeeper_llm::conversation::ToolCall;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, JobSpec};
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::told::{Step, Teller, Told};
 use crate::assistant::made::words;
@@ -22,10 +23,10 @@ use crate::clock::wall_now;
 use crate::coordinator::Routed;
 use crate::notes::Notes;
 use crate::runtime_client::RuntimeClient;
-use crate::setter::ahead::Ahead;
+use crate::setter::ahead::{Ahead, Wanted};
 use crate::setter::brief::Brief;
 use crate::setter::drive::{Driver, Seen};
-use crate::setter::gate::Channel;
+use crate::setter::gate::{Channel, Gate};
 use crate::setter::hands::Hands;
 use crate::setter::prompt;
 use crate::setter::turn::{End, FORMAT, Head, Record};
@@ -49,12 +50,26 @@ pub struct Request<'r> {
     pub text: &'r str,
     /// Who is to work on them, and who chose that.
     pub routed: Routed,
-    /// Which way they came in.
-    pub channel: Channel,
+    /// What tools may do for them.
+    pub gate: Gate,
     /// Pictures that came with them.
     pub attached: Vec<(String, Bytes)>,
     /// What was said and done before; `null` where nothing was.
     pub earlier: Value,
+}
+
+/// What the words of a request came with, as [`Head::context`] says.
+fn context(request: &Request<'_>) -> String {
+    let mut hash = Xxh3::new();
+    for (name, picture) in &request.attached {
+        hash.update(name.as_bytes());
+        hash.update(&xxh3_128(picture).to_le_bytes());
+    }
+    // On the box it is one person, who says the same again in a chat that begins anew.
+    if request.gate.channel.is_api() {
+        hash.update(request.earlier.to_string().as_bytes());
+    }
+    format!("xxh3:{:032x}", hash.digest128())
 }
 
 /// Who has a model work.
@@ -91,19 +106,29 @@ impl Working<'_> {
     /// # Errors
     /// A sentence, when nothing came of it.
     pub async fn run(&self, request: Request<'_>) -> Result<(End, Ahead), String> {
+        let context = context(&request);
         let Routed { blueprint, by } = request.routed;
-        let brief = Brief::new(blueprint, request.channel);
+        let brief = Brief::new(blueprint, request.gate.clone());
         let blueprint = &brief.blueprint;
-        let turns = self.folder.join(match request.channel {
+        let turns = self.folder.join(match request.gate.channel {
             Channel::Remote => REMOTE_TURNS,
-            Channel::Ask | Channel::Chat | Channel::Local | Channel::Unattended => TURNS,
+            Channel::Ask | Channel::Chat | Channel::Local => TURNS,
         });
         let socket = self.runtime.socket().display().to_string();
         let now = Timestamp::now();
-        let left = Ahead::left(&turns, request.text, &socket, now, &brief);
-        let left = left.map_err(|e| e.to_string())?;
+        let wanted = Wanted {
+            request: request.text,
+            context: &context,
+            socket: &socket,
+            now,
+        };
+        let left = Ahead::left(&turns, &wanted, &brief).map_err(|e| e.to_string())?;
         for head in &left.closed {
             self.note("broken_off", json!({"turn": head.id, "text": head.request}));
+            // Somebody else's words are not for this one.
+            if head.channel.is_api() || request.gate.channel.is_api() {
+                continue;
+            }
             self.say(&format!(
                 "an earlier request was broken off in the middle and is closed; nothing of it was changed: {}",
                 words(&head.request)
@@ -125,6 +150,8 @@ impl Working<'_> {
                     at: now,
                     socket,
                     blueprint: blueprint.name.to_string(),
+                    channel: request.gate.channel,
+                    context,
                     steps: blueprint.steps,
                     cost: Some(blueprint.cost),
                 };

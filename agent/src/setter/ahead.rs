@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::brief::Brief;
-use super::turn::{Head, PATIENCE_S, Record, Turn};
+use super::turn::{Head, PATIENCE_OF_QUESTIONS_S, PATIENCE_S, Record, Turn};
 use crate::assistant::waiting::make_private;
+use crate::blueprint::Job;
 
 /// Largest file. A turn with the most pictures of the largest kind takes some 15 MB.
 pub const MAX_BYTES: u64 = 64 << 20;
@@ -50,6 +51,19 @@ pub struct Ahead {
     bytes: u64,
     /// The turn, as far as it is on the disk.
     pub turn: Turn,
+}
+
+/// What a request is recognised by.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The person's words.
+    pub request: &'a str,
+    /// [`Head::context`].
+    pub context: &'a str,
+    /// Socket of the runtime that it is about.
+    pub socket: &'a str,
+    /// Now.
+    pub now: Timestamp,
 }
 
 /// What is left of requests whose process died.
@@ -120,18 +134,13 @@ impl Ahead {
         fs::remove_file(&self.path).ok();
     }
 
-    /// Looks at what is left in `folder`: a turn of the same words for the same runtime, not older than [`PATIENCE_S`], is gone on with, where this
-    /// version says the same to a model; every other one is closed.
+    /// Looks at what is left in `folder`: a turn of the same request, not older than [`PATIENCE_S`] ([`PATIENCE_OF_QUESTIONS_S`]), is gone on with, where this
+    /// version says the same to a model. What is too old is closed, and so is what the same person had begun on the box; what came over the API may
+    /// be of another conversation, and is left for that one.
     ///
     /// # Errors
     /// When the disk refuses to have what must be noted written.
-    pub fn left(
-        folder: &Path,
-        request: &str,
-        socket: &str,
-        now: Timestamp,
-        brief: &Brief,
-    ) -> Result<Left, AheadError> {
+    pub fn left(folder: &Path, wanted: &Wanted<'_>, brief: &Brief) -> Result<Left, AheadError> {
         let mut left = Left::default();
         let Ok(entries) = fs::read_dir(folder) else {
             return Ok(left);
@@ -159,18 +168,27 @@ impl Ahead {
                 continue;
             };
             let head = ahead.turn.head().clone();
-            let age = now.duration_since(head.at).as_secs();
+            let age = wanted.now.duration_since(head.at).as_secs();
+            let patience = match brief.blueprint.job {
+                Job::Question => PATIENCE_OF_QUESTIONS_S,
+                Job::SetUp | Job::Triage | Job::Archive => PATIENCE_S,
+            };
             let fits = left.same.is_none()
-                && head.request == request
-                && head.socket == socket
-                && (0..=PATIENCE_S).contains(&age)
+                && head.request == wanted.request
+                && head.context == wanted.context
+                && head.socket == wanted.socket
+                && (0..=patience).contains(&age)
                 && head.blueprint == brief.blueprint.name.as_str()
                 && ahead.says_the_same(brief);
+            let is_anothers = head.channel.is_api() || brief.gate.channel.is_api();
             if fits {
                 for record in ahead.turn.resumed(&brief.tools) {
                     ahead.note(record)?;
                 }
                 left.same = Some(ahead);
+            } else if is_anothers && (0..=PATIENCE_S).contains(&age) {
+                // Its lock goes with it.
+                drop(ahead);
             } else {
                 ahead.forget();
                 left.closed.push(head);
@@ -225,16 +243,26 @@ impl Ahead {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use super::super::gate::{Channel, Gate};
     use super::super::prompt::FIRST_CALL;
     use super::super::turn::Next;
-    use super::super::turn::testing::{begins, begun, brief, came, nothing, says};
+    use super::super::turn::testing::{begins, begun, brief, came, head, nothing, says};
     use super::*;
+    use crate::blueprint::built_in;
 
     const WORDS: &str = "count the goats";
 
+    fn wanted(request: &str, at_s: i64) -> Wanted<'_> {
+        Wanted {
+            request,
+            context: "",
+            socket: "/run/a.sock",
+            now: Timestamp::from_second(at_s).unwrap(),
+        }
+    }
+
     fn left(folder: &Path, request: &str, at_s: i64) -> Left {
-        let now = Timestamp::from_second(at_s).unwrap();
-        Ahead::left(folder, request, "/run/a.sock", now, &brief()).unwrap()
+        Ahead::left(folder, &wanted(request, at_s), &brief()).unwrap()
     }
 
     /// A turn in which a note is about to be written.
@@ -280,10 +308,50 @@ mod tests {
             assert_eq!(left.closed.len(), 1, "{words} {at}");
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         }
-        drop(noting(dir.path()));
-        let now = Timestamp::from_second(60).unwrap();
-        let other = Ahead::left(dir.path(), WORDS, "/run/b.sock", now, &brief()).unwrap();
-        assert_eq!(other.closed.len(), 1);
+        for other in [
+            Wanted {
+                socket: "/run/b.sock",
+                ..wanted(WORDS, 60)
+            },
+            Wanted {
+                context: "another picture",
+                ..wanted(WORDS, 60)
+            },
+        ] {
+            drop(noting(dir.path()));
+            let left = Ahead::left(dir.path(), &other, &brief()).unwrap();
+            assert!(left.same.is_none(), "{other:?}");
+            assert_eq!(left.closed.len(), 1, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn over_the_api_one_conversation_does_not_close_what_another_may_go_on_with() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut head = head(WORDS);
+        head.channel = Channel::Local;
+        head.context = "what was said".to_owned();
+        let Record::Begun { format, talk, .. } = begun(WORDS) else {
+            unreachable!("a turn begins so");
+        };
+        drop(Ahead::begin(dir.path(), Record::Begun { format, head, talk }).unwrap());
+        let api = Brief::new(
+            built_in::of(Job::SetUp).unwrap(),
+            Gate::open(Channel::Local),
+        );
+        // Somebody else with the same words, and somebody at the box.
+        for brief in [&api, &brief()] {
+            let left = Ahead::left(dir.path(), &wanted(WORDS, 60), brief).unwrap();
+            assert!(left.same.is_none() && left.closed.is_empty());
+        }
+        let own = Wanted {
+            context: "what was said",
+            ..wanted(WORDS, 60)
+        };
+        assert!(Ahead::left(dir.path(), &own, &api).unwrap().same.is_some());
+        let late = wanted("something else", PATIENCE_S + 1);
+        let left = Ahead::left(dir.path(), &late, &api).unwrap();
+        assert_eq!(left.closed.len(), 1);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a tool is in it only where the blueprint *and* the gate have it.
 
-use super::gate::Channel;
+use super::gate::Gate;
 use super::prompt;
 use super::tool::Registered;
 use crate::blueprint::Blueprint;
@@ -12,8 +12,8 @@ use crate::blueprint::Blueprint;
 pub struct Brief {
     /// The blueprint.
     pub blueprint: Blueprint,
-    /// Which way the request came in.
-    pub channel: Channel,
+    /// What the tools of the request may do.
+    pub gate: Gate,
     /// The tools.
     pub tools: Registered,
     /// The instructions: the job's own, and those of the blueprint behind them.
@@ -21,13 +21,13 @@ pub struct Brief {
 }
 
 impl Brief {
-    /// What `blueprint` comes to for a request of `channel`.
+    /// What `blueprint` comes to for a request behind this gate.
     #[must_use]
-    pub fn new(blueprint: Blueprint, channel: Channel) -> Self {
+    pub fn new(blueprint: Blueprint, gate: Gate) -> Self {
         Self {
-            tools: Registered::of(channel, &blueprint.tools),
+            tools: Registered::of(&gate, &blueprint.tools),
             system: prompt::system(&blueprint),
-            channel,
+            gate,
             blueprint,
         }
     }
@@ -36,6 +36,9 @@ impl Brief {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use watchkeeper_config::PolicyConfig;
+
+    use super::super::gate::{Channel, Effect};
     use super::*;
     use crate::blueprint::{Job, Name, built_in, read};
 
@@ -43,14 +46,16 @@ mod tests {
     fn a_blueprint_narrows_and_the_gate_narrows_it_further() {
         let text = "+++\njob = \"archive\"\nwhen = \"x\"\ntools = [\"look_around\", \"memory_note\"]\n+++\nKeep to the dock.";
         let own = read(&Name::new("dock").unwrap(), text).unwrap();
-        let brief = Brief::new(own.clone(), Channel::Chat);
+        let brief = Brief::new(own.clone(), Gate::open(Channel::Chat));
         assert_eq!(brief.tools.names(), ["look_around", "memory_note"]);
         assert_eq!(brief.system.len(), 2);
         assert!(brief.system[1].ends_with("Keep to the dock."));
-        let unattended = Brief::new(own, Channel::Unattended);
-        assert_eq!(unattended.tools.names(), ["look_around"]);
+        let mut config = PolicyConfig::default();
+        config.tools.chat = Some(vec![Effect::Read]);
+        let looking = Brief::new(own, Gate::of(&config, Channel::Chat));
+        assert_eq!(looking.tools.names(), ["look_around"]);
         for job in [Job::SetUp, Job::Question, Job::Archive] {
-            let built_in = Brief::new(built_in::of(job).unwrap(), Channel::Chat);
+            let built_in = Brief::new(built_in::of(job).unwrap(), Gate::open(Channel::Chat));
             assert_eq!(built_in.tools.names(), job.tools());
             assert_eq!(built_in.system.len(), 1, "the job's own alone");
         }

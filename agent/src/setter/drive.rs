@@ -22,7 +22,7 @@ use super::hands::Hands;
 use super::room::{self, Room};
 use super::tool::{Given, Outcome};
 use super::turn::{End, Next, Record, refusal};
-use crate::assistant::trace::Trace;
+use crate::assistant::trace::{Trace, without_secrets};
 
 /// Most tokens of one answer. A workflow of twenty steps takes some 2,000.
 const MAX_OUTPUT: u32 = 6_000;
@@ -228,9 +228,7 @@ impl Driver<'_> {
         seen: &mut (dyn FnMut(Seen<'_>) + Send),
     ) -> Result<(), Stopped> {
         let id = ahead.turn.head().id.clone();
-        let permit = ahead
-            .turn
-            .permit(call, &self.brief.tools, self.brief.channel);
+        let permit = ahead.turn.permit(call, &self.brief.tools, &self.brief.gate);
         self.note("gate", || {
             let tool = permit.as_ref().ok();
             json!({
@@ -250,7 +248,7 @@ impl Driver<'_> {
             }
         };
         self.note("tool", || {
-            json!({"turn": id, "tool": call.name, "call": call.id, "arguments": cut(call.arguments.text())})
+            json!({"turn": id, "tool": call.name, "call": call.id, "arguments": cut(&without_secrets(call.arguments.text()))})
         });
         ahead.note(Record::Begins {
             call: call.id.clone(),
@@ -308,7 +306,7 @@ fn cut(text: &str) -> String {
 /// A part of a result as it is traced: a picture by its hash.
 fn traced(part: &UserPart) -> Value {
     match part {
-        UserPart::Text(text) => json!({"text": cut(text)}),
+        UserPart::Text(text) => json!({"text": cut(&without_secrets(text))}),
         UserPart::Picture(picture) => {
             json!({"picture": hash(&picture.bytes), "bytes": picture.bytes.len(), "px": [picture.width, picture.height]})
         }

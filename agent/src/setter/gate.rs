@@ -1,9 +1,10 @@
-//! Who may use which tool: by the channel that a request came over, and by what the tool does.
+//! Who may use which tool: by the channel that a request came over, and by what the tool does. The owner of the box narrows it: `[agent.tools]`.
 //!
-//! Invariant: there is no effect that changes what the box does, so no channel can allow it. A change is put up for a person's yes, and only where a
-//! person is there to say it.
+//! Invariant: there is no effect that changes what the box does, so no channel can allow it. A change is put up for a person's yes.
 
 use serde::{Deserialize, Serialize};
+use watchkeeper_config::PolicyConfig;
+pub use watchkeeper_config::ToolEffect as Effect;
 
 /// Which way a request came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,11 +18,15 @@ pub enum Channel {
     Local,
     /// A program that showed the token, over TCP.
     Remote,
-    /// Nobody is there: the agent looks by itself.
-    Unattended,
 }
 
 impl Channel {
+    /// Whether it is one of the agent's API, which many conversations share.
+    #[must_use]
+    pub const fn is_api(self) -> bool {
+        matches!(self, Self::Local | Self::Remote)
+    }
+
     /// Its name in the trace.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -30,23 +35,8 @@ impl Channel {
             Self::Chat => "chat",
             Self::Local => "local",
             Self::Remote => "remote",
-            Self::Unattended => "unattended",
         }
     }
-}
-
-/// What a tool does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// It looks.
-    Read,
-    /// It writes into what the agent remembers, or into the plan of its own turn.
-    Write,
-    /// It puts up something new for a person's yes.
-    Propose,
-    /// It puts up the end, the pause or the replacement of something that runs.
-    ProposeLoss,
 }
 
 /// What a tool touches.
@@ -65,18 +55,49 @@ pub enum Scope {
     Turn,
 }
 
-/// Whether a tool with this effect may be used by a request of this channel. The error is a sentence for the model.
-///
-/// # Errors
-/// Where it may not.
-pub const fn allows(channel: Channel, effect: Effect) -> Result<(), &'static str> {
-    match (channel, effect) {
+/// What the tools of one request may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gate {
+    /// Which way the request came in.
+    pub channel: Channel,
+    may: Vec<Effect>,
+}
+
+impl Gate {
+    /// The gate of a channel, as the owner has it.
+    #[must_use]
+    pub fn of(config: &PolicyConfig, channel: Channel) -> Self {
+        let tools = &config.tools;
+        let list = match channel {
+            Channel::Ask => &tools.ask,
+            Channel::Chat => &tools.chat,
+            Channel::Local => &tools.local,
+            Channel::Remote => &tools.remote,
+        };
         // Whoever may ask over the API may also confirm there, with the same authority: the socket's permission, or the token.
-        (Channel::Ask | Channel::Chat | Channel::Local | Channel::Remote, _)
-        | (Channel::Unattended, Effect::Read) => Ok(()),
-        (Channel::Unattended, Effect::Write | Effect::Propose | Effect::ProposeLoss) => {
-            Err("nobody is there to confirm it: only looking is allowed now")
+        let may = list.clone().unwrap_or_else(|| Effect::ALL.to_vec());
+        Self { channel, may }
+    }
+
+    /// The gate of a channel of which the owner has said nothing.
+    #[must_use]
+    pub fn open(channel: Channel) -> Self {
+        Self::of(&PolicyConfig::default(), channel)
+    }
+
+    /// Whether a tool with this effect may be used. The error is a sentence for the model.
+    ///
+    /// # Errors
+    /// Where it may not.
+    pub fn allows(&self, effect: Effect) -> Result<(), String> {
+        if self.may.contains(&effect) {
+            return Ok(());
         }
+        Err(format!(
+            "the owner of the box does not have tools do this here: agent.tools.{} does not name {}",
+            self.channel.name(),
+            effect.name()
+        ))
     }
 }
 
@@ -96,7 +117,7 @@ pub const fn may_answer(made: Channel, asks: Channel) -> Result<(), &'static str
         (Channel::Remote, _) => {
             Err("it was made on the box: confirm it there, over the agent's socket")
         }
-        (Channel::Local, _) | (Channel::Ask | Channel::Chat | Channel::Unattended, _) => {
+        (Channel::Local, _) | (Channel::Ask | Channel::Chat, _) => {
             Err("it was not made over the agent's API")
         }
     }
@@ -108,8 +129,8 @@ mod tests {
 
     #[test]
     fn the_box_may_answer_whatever_was_asked_for_and_a_token_only_what_came_by_token() {
-        use Channel::{Ask, Chat, Local, Remote, Unattended};
-        let all = [Ask, Chat, Local, Remote, Unattended];
+        use Channel::{Ask, Chat, Local, Remote};
+        let all = [Ask, Chat, Local, Remote];
         for made in all {
             for asks in all {
                 let may = may_answer(made, asks).is_ok();
@@ -120,14 +141,21 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_can_say_yes_nothing_is_put_up() {
-        for effect in [Effect::Write, Effect::Propose, Effect::ProposeLoss] {
-            assert!(allows(Channel::Unattended, effect).is_err());
-            assert!(allows(Channel::Ask, effect).is_ok());
-            assert!(allows(Channel::Chat, effect).is_ok());
-            assert!(allows(Channel::Local, effect).is_ok());
-            assert!(allows(Channel::Remote, effect).is_ok());
+    fn a_list_allows_what_it_names_on_its_channel_and_nothing_else() {
+        let mut config = PolicyConfig::default();
+        config.tools.remote = Some(vec![Effect::Read]);
+        config.tools.chat = Some(Vec::new());
+        for effect in Effect::ALL {
+            let may = |channel| Gate::of(&config, channel).allows(effect);
+            assert!(may(Channel::Ask).is_ok() && may(Channel::Local).is_ok());
+            assert!(may(Channel::Chat).is_err());
+            assert_eq!(may(Channel::Remote).is_ok(), effect == Effect::Read);
         }
-        assert!(allows(Channel::Unattended, Effect::Read).is_ok());
+        let why = Gate::of(&config, Channel::Remote).allows(Effect::ProposeLoss);
+        let why = why.expect_err("not named");
+        assert!(
+            why.ends_with("agent.tools.remote does not name propose_loss"),
+            "{why}"
+        );
     }
 }

@@ -130,7 +130,7 @@ mod tests {
     use watchkeeper_llm::catalogue::Catalogue;
     use watchkeeper_llm::estimate;
 
-    use super::super::gate::Channel;
+    use super::super::gate::{Channel, Gate};
     use super::*;
     use crate::blueprint::{MAX_INSTRUCTIONS, built_in};
 
@@ -141,7 +141,7 @@ mod tests {
             ..built_in::of(job).unwrap()
         };
         assert_eq!(blueprint.tools, job.tools());
-        Brief::new(blueprint, Channel::Ask)
+        Brief::new(blueprint, Gate::open(Channel::Ask))
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn the_persons_words_are_the_only_ones_that_are_not_ours() {
         for job in [Job::SetUp, Job::Question, Job::Archive] {
-            let brief = Brief::new(built_in::of(job).unwrap(), Channel::Ask);
+            let brief = Brief::new(built_in::of(job).unwrap(), Gate::open(Channel::Ask));
             let talk = talk("count the goats", &brief).unwrap();
             assert_eq!(talk.system(), [instructions(job)]);
             assert_eq!(talk.open_calls().len(), 1);

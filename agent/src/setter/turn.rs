@@ -24,7 +24,7 @@ use watchkeeper_llm::usage::Usage;
 use watchkeeper_llm::{Reply, Stop};
 
 use super::facts::{Fact, Facts};
-use super::gate::{self, Channel, Effect};
+use super::gate::{Channel, Effect, Gate};
 use super::tool::Registered;
 use crate::assistant::made::Made;
 
@@ -32,6 +32,8 @@ use crate::assistant::made::Made;
 pub const MAX_ASKS: u32 = 20;
 /// For how long a turn that broke off is gone on with, in seconds. After that the pictures in it are too old.
 pub const PATIENCE_S: i64 = 3600;
+/// The same of a question: what it was about has changed since.
+pub const PATIENCE_OF_QUESTIONS_S: i64 = 300;
 /// What is said of a call that had begun when the process died.
 const INTERRUPTED: &str = "interrupted: the agent was ended while this ran, so it is not known whether it was done; it was not run again";
 
@@ -49,6 +51,13 @@ pub struct Head {
     /// Name of the blueprint that it is done by.
     #[serde(default = "before_blueprints")]
     pub blueprint: String,
+    /// Which way it came in.
+    #[serde(default = "before_channels")]
+    pub channel: Channel,
+    /// What the words came with, by hash: pictures, and over the API, where there are many conversations, what was said before. The same words with something
+    /// else are another request.
+    #[serde(default)]
+    pub context: String,
     /// Most calls of the model, as the blueprint had them when it began.
     #[serde(default = "most_asks")]
     pub steps: u32,
@@ -60,6 +69,11 @@ pub struct Head {
 /// What every turn was before there were blueprints: a file of such a one may be gone on with.
 fn before_blueprints() -> String {
     crate::blueprint::Job::SetUp.name().to_owned()
+}
+
+/// What every turn is taken for whose file does not say.
+const fn before_channels() -> Channel {
+    Channel::Ask
 }
 
 const fn most_asks() -> u32 {
@@ -255,7 +269,7 @@ impl Turn {
     /// Takes what happened next.
     ///
     /// # Errors
-    /// When it does not belong there; the turn stays as it was.
+    /// When it does not belong there. The turn is to be given up then: part of the record may have been taken.
     pub fn take(&mut self, record: Record) -> Result<(), TurnError> {
         if self.end.is_some() {
             return Err(out_of_place("record after the end"));
@@ -424,12 +438,12 @@ impl Turn {
     /// Whether this call may be run. The error is a sentence for the model.
     ///
     /// # Errors
-    /// When the tool is not there, not for this channel, or was used as often as it may be.
+    /// When the tool is not there, not allowed, or was used as often as it may be.
     pub fn permit<'t>(
         &self,
         call: &ToolCall,
         tools: &'t Registered,
-        channel: Channel,
+        gate: &Gate,
     ) -> Result<&'t super::tool::Tool, String> {
         let Some(tool) = tools.find(&call.name) else {
             return Err(format!(
@@ -438,7 +452,7 @@ impl Turn {
                 tools.names().join(", ")
             ));
         };
-        gate::allows(channel, tool.effect)?;
+        gate.allows(tool.effect)?;
         let used = self.used.get(tool.name).copied().unwrap_or(0);
         if used >= tool.per_turn {
             return Err(format!(
@@ -523,6 +537,8 @@ pub(crate) mod testing {
             at: Timestamp::UNIX_EPOCH,
             socket: "/run/a.sock".to_owned(),
             blueprint: "set-up".to_owned(),
+            channel: Channel::Ask,
+            context: String::new(),
             steps: MAX_ASKS,
             cost: None,
         }
@@ -530,7 +546,7 @@ pub(crate) mod testing {
 
     /// What the built-in blueprint of a set-up comes to.
     pub(crate) fn brief() -> Brief {
-        Brief::new(built_in::of(Job::SetUp).unwrap(), Channel::Ask)
+        Brief::new(built_in::of(Job::SetUp).unwrap(), Gate::open(Channel::Ask))
     }
 
     pub(crate) fn begun(request: &str) -> Record {
@@ -625,6 +641,7 @@ pub(crate) mod testing {
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
+    use watchkeeper_config::PolicyConfig;
     use watchkeeper_contract::id::PipelineId;
 
     use super::super::facts::ModelWords;
@@ -634,7 +651,10 @@ mod tests {
     use crate::assistant::made::MadeChange;
 
     fn tools() -> Registered {
-        Registered::of(Channel::Chat, crate::blueprint::Job::SetUp.tools())
+        Registered::of(
+            &Gate::open(Channel::Chat),
+            crate::blueprint::Job::SetUp.tools(),
+        )
     }
 
     fn stop() -> Fact {
@@ -734,23 +754,25 @@ mod tests {
             name: name.to_owned(),
             arguments: watchkeeper_llm::raw_json::RawJson::of(&nothing()),
         };
-        let refused = turn.permit(&call("deploy_now"), &tools, Channel::Chat);
+        let refused = turn.permit(&call("deploy_now"), &tools, &Gate::open(Channel::Chat));
         assert!(refused.is_err_and(|why| why.contains("propose_deployment")));
         for n in 0..3 {
             let id = format!("n{n}");
             turn.take(says("", &[(&id, "memory_note", nothing())]))
                 .unwrap();
             assert!(
-                turn.permit(&call("memory_note"), &tools, Channel::Chat)
+                turn.permit(&call("memory_note"), &tools, &Gate::open(Channel::Chat))
                     .is_ok()
             );
             turn.take(begins(&id)).unwrap();
             turn.take(came(&id, Vec::new())).unwrap();
         }
-        let refused = turn.permit(&call("memory_note"), &tools, Channel::Chat);
+        let refused = turn.permit(&call("memory_note"), &tools, &Gate::open(Channel::Chat));
         assert!(refused.is_err_and(|why| why.contains("3 times")));
-        let unattended = turn.permit(&call("update_plan"), &tools, Channel::Unattended);
-        assert!(unattended.is_err());
+        let mut config = PolicyConfig::default();
+        config.tools.chat = Some(vec![Effect::Read]);
+        let looking = Gate::of(&config, Channel::Chat);
+        assert!(turn.permit(&call("update_plan"), &tools, &looking).is_err());
     }
 
     #[test]

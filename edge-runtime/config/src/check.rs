@@ -5,6 +5,7 @@
 
 mod outside;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use crate::{
     AgentApiConfig, AgentConfig, Backend, ChangeKind, ClientCert, Config, InferenceConfig,
     JournalConfig, LeftOut, LlmConfig, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig,
     MqttConfig, PipelineDraft, PolicyConfig, RecordingsConfig, SecretSource, TcpApiConfig,
+    ToolEffect, ToolsConfig,
 };
 
 /// Folder of a user's own models below that of their data.
@@ -614,6 +616,26 @@ fn policy(values: &Values<'_>) -> PolicyConfig {
         kinds
     };
     PolicyConfig {
+        ask: list("ask"),
+        chat: list("chat"),
+        local: list("local"),
+        remote: list("remote"),
+        tools: tools(values),
+    }
+}
+
+/// What tools of a model may do. The words were checked with their keys; one that is written twice counts once.
+fn tools(values: &Values<'_>) -> ToolsConfig {
+    let list = |channel: &str| {
+        let key = format!("agent.tools.{channel}");
+        let items = values.found(&key)?.value.as_array()?;
+        let effects = items
+            .iter()
+            .filter_map(|item| ToolEffect::named(item.as_str()?));
+        let effects: BTreeSet<ToolEffect> = effects.collect();
+        Some(effects.into_iter().collect())
+    };
+    ToolsConfig {
         ask: list("ask"),
         chat: list("chat"),
         local: list("local"),

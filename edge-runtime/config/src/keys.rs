@@ -5,7 +5,7 @@
 
 use watchkeeper_contract::source::STALL_S;
 
-use crate::policy::ChangeKind;
+use crate::policy::{ChangeKind, ToolEffect};
 
 /// What a key holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -119,6 +119,13 @@ pub const SECTIONS: &[Section] = &[
                  whatever stands here, since every model that works on a request has read names, pictures, events or notes that somebody else may have written. The proposal is shown all the same, \
                  with a word by which key it was confirmed, and the trace has each decision. The changes: `pause` (until a time or for good), `resume`, \
                  `deploy` (a new watch), `replace` (a watch becomes another one) and `stop` (a pipeline is gone).",
+    },
+    Section {
+        path: "agent.tools",
+        effect: "What the tools of a model of language may do, for each way in which a request comes: `read` (look at cameras, pipelines, events, notes), `write` (keep \
+                 a note, write its plan), `propose` (put a new watch up for a person's yes) and `propose_loss` (put up the end, the pause or the replacement of one that \
+                 runs). A list allows what it names and nothing else; a model is not told of tools that it may not use. There is no tool that changes what the box does: \
+                 whatever is put up waits for a yes. What the rules read in a person's own words is not a tool's doing and goes on as ever.",
     },
     Section {
         path: "agent.heartbeat",
@@ -589,6 +596,34 @@ pub const KEYS: &[Key] = &[
         None,
         "",
         "The same for conversations over TCP, for whoever shows the token. Left out: none.",
+    ),
+    key(
+        "agent.tools.ask",
+        Kind::Words(ToolEffect::NAMES),
+        None,
+        "",
+        "What tools may do for `watchkeeper ask`, such as `[\"read\", \"write\"]`; `[]`: nothing at all. Left out: everything that is named above.",
+    ),
+    key(
+        "agent.tools.chat",
+        Kind::Words(ToolEffect::NAMES),
+        None,
+        "",
+        "The same for `watchkeeper chat`. Left out: everything.",
+    ),
+    key(
+        "agent.tools.local",
+        Kind::Words(ToolEffect::NAMES),
+        None,
+        "",
+        "The same for conversations over the socket of the agent's API. Left out: everything.",
+    ),
+    key(
+        "agent.tools.remote",
+        Kind::Words(ToolEffect::NAMES),
+        None,
+        "",
+        "The same for conversations over TCP, for whoever shows the token. Left out: everything.",
     ),
     key(
         "agent.heartbeat.minutes",

@@ -36,7 +36,7 @@ use watchkeeper_contract::source::SourceSpec;
 pub use channels::{ChannelConfig, ChannelKind};
 pub use error::{ConfigError, Origin};
 pub use layers::{BrokerLayers, ENV_PREFIX, LoadRequest, Override};
-pub use policy::{ChangeKind, PolicyConfig};
+pub use policy::{ChangeKind, PolicyConfig, ToolEffect, ToolsConfig};
 pub use sinks::{HostRule, SecretSource, SinksConfig};
 
 /// Where the configuration is read from when nothing else is said.

@@ -12,7 +12,7 @@ use watchkeeper_agent::heartbeat::look::Look;
 use watchkeeper_agent::opinion::Case;
 use watchkeeper_agent::runtime_client::RuntimeClient;
 use watchkeeper_agent::setter::brief::Brief;
-use watchkeeper_agent::setter::gate::Channel;
+use watchkeeper_agent::setter::gate::{Channel, Gate};
 use watchkeeper_agent::setter::prompt::MAX_TOKENS;
 use watchkeeper_agent::{assistant, coordinator, heartbeat, opinion, setter};
 use watchkeeper_contract::time::{TimeQuality, Wall};
@@ -91,7 +91,7 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
             instructions: "x".repeat(MAX_INSTRUCTIONS),
             ..built_in::of(job).map_err(|flaws| anyhow::anyhow!("{flaws:?}"))?
         };
-        let brief = Brief::new(blueprint, Channel::Chat);
+        let brief = Brief::new(blueprint, Gate::open(Channel::Chat));
         all.push((what, setter::prompt::talk("x", &brief).map_err(wrong)?));
     }
     let runtime = RuntimeClient::new(bench.socket())?;

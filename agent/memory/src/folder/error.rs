@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::file::MAX_FILE_BYTES;
-use super::layout::max_notes;
+use super::layout::{max_notes, max_of_agent};
 use crate::note::{Kind, MAX_TAGS, NotAllowed};
 use crate::page::Fault;
 
@@ -73,6 +73,17 @@ pub enum MemoryError {
         file.display(), kind.name(), max_notes(*kind)
     )]
     Full {
+        /// The file, below the folder.
+        file: PathBuf,
+        /// What it is of.
+        kind: Kind,
+    },
+    /// The agent has written as many notes there as it may: the rest is for people.
+    #[error(
+        "{} has {} notes of the agent's own, which is as many {} as it may keep; a person can delete some of them",
+        file.display(), max_of_agent(*kind), kind.name()
+    )]
+    AgentsShare {
         /// The file, below the folder.
         file: PathBuf,
         /// What it is of.

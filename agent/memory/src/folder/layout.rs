@@ -46,6 +46,14 @@ pub(super) const fn max_notes(kind: Kind) -> usize {
     }
 }
 
+/// Those among them that the agent may have written: half, so that a person always has room. A dated file gives way as a whole and needs no such bound.
+pub(super) const fn max_of_agent(kind: Kind) -> usize {
+    match kind {
+        Kind::Knowledge => max_notes(kind) / 2,
+        Kind::Observation | Kind::Lesson | Kind::Preference => max_notes(kind),
+    }
+}
+
 /// Dated files of a kind that are kept.
 pub(super) const fn keep(kind: Kind) -> Option<usize> {
     match kind {

@@ -34,7 +34,7 @@ use crate::note::{Entry, Kind, MAX_TAGS, Note, Origin};
 use crate::page::{self, Page, whole_seconds};
 use crate::search::{Found, Index, Key, Query, Signature, Wanted, made};
 use file::{Reading, Stamp};
-use layout::{Place, max_notes};
+use layout::{Place, max_notes, max_of_agent};
 use vectors::Vectors;
 
 /// How often a change starts anew because somebody else changed the file in the meantime.
@@ -336,6 +336,11 @@ impl Memory {
         let kind = place.kind;
         if bytes.len() as u64 > MAX_FILE_BYTES || page.notes.len() >= max_notes(kind) {
             return Err(MemoryError::Full { file, kind });
+        }
+        let origins = page.notes.iter().map(|placed| placed.note.origin);
+        let agents = origins.filter(|origin| *origin == Origin::Agent).count();
+        if note.origin == Origin::Agent && agents >= max_of_agent(kind) {
+            return Err(MemoryError::AgentsShare { file, kind });
         }
         if !file::replace(&path, &bytes, old)? {
             return Ok(None);

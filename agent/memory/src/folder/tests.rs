@@ -323,6 +323,36 @@ fn a_full_file_takes_no_more_and_says_what_to_do() {
 }
 
 #[test]
+fn what_the_agent_keeps_as_knowledge_leaves_room_for_people() {
+    let mut bench = Bench::new();
+    let share = layout::max_of_agent(Kind::Knowledge);
+    for n in 0..share {
+        let pattern = entry(Kind::Knowledge, Origin::Agent, &format!("pattern {n}"));
+        bench.memory.remember(wall(NOON), pattern).expect("kept");
+    }
+    let one_more = entry(Kind::Knowledge, Origin::Agent, "one more");
+    let error = bench
+        .memory
+        .remember(wall(NOON), one_more)
+        .expect_err("its share is full");
+    assert!(
+        error
+            .to_string()
+            .contains("as many knowledge as it may keep"),
+        "{error}"
+    );
+    let persons = entry(
+        Kind::Knowledge,
+        Origin::Person,
+        "the gate is locked at night",
+    );
+    bench
+        .memory
+        .remember(wall(NOON), persons)
+        .expect("room for a person");
+}
+
+#[test]
 fn old_days_give_way_unless_a_person_wrote_in_them_or_they_are_not_understood() {
     let mut bench = Bench::new();
     let name = |day: i64| {

@@ -67,9 +67,7 @@ fn unreadable(error: &WaitingError) -> Refusal {
         WaitingError::Unknown { .. } | WaitingError::OtherRuntime { .. } => {
             (StatusCode::NOT_FOUND, ProblemCode::NotFound)
         }
-        WaitingError::Damaged { .. } | WaitingError::Io { .. } => {
-            (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage)
-        }
+        WaitingError::Io { .. } => (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage),
     };
     Refusal::new(status, code, error.to_string())
 }

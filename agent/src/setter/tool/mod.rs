@@ -35,7 +35,7 @@ use watchkeeper_llm::raw_json::RawJson;
 use watchkeeper_llm::tool::{BadTool, Tool as Told};
 
 use super::facts::{Fact, Facts};
-use super::gate::{Channel, Effect, Scope};
+use super::gate::{Effect, Gate, Scope};
 use super::hands::Hands;
 use super::turn::Head;
 
@@ -189,12 +189,11 @@ const ALL: [&Tool; 19] = [
 pub struct Registered(Vec<&'static Tool>);
 
 impl Registered {
-    /// Those of `wanted` that `channel` may use. What may never be used a model isn't told of.
+    /// Those of `wanted` that `gate` allows. What may never be used a model isn't told of.
     #[must_use]
-    pub fn of(channel: Channel, wanted: &[&str]) -> Self {
-        let may = |tool: &&&'static Tool| {
-            wanted.contains(&tool.name) && super::gate::allows(channel, tool.effect).is_ok()
-        };
+    pub fn of(gate: &Gate, wanted: &[&str]) -> Self {
+        let may =
+            |tool: &&&'static Tool| wanted.contains(&tool.name) && gate.allows(tool.effect).is_ok();
         Self(ALL.iter().filter(may).copied().collect())
     }
 
@@ -236,12 +235,15 @@ fn text(about: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use watchkeeper_config::PolicyConfig;
+
+    use super::super::gate::Channel;
     use super::*;
 
     #[test]
     fn every_tool_can_be_told_to_every_provider_and_says_what_it_is_for() {
         let names: Vec<&str> = ALL.iter().map(|tool| tool.name).collect();
-        let told = Registered::of(Channel::Ask, &names).told();
+        let told = Registered::of(&Gate::open(Channel::Ask), &names).told();
         let told = told.unwrap_or_default();
         assert_eq!(told.len(), ALL.len());
         for tool in ALL {
@@ -252,9 +254,11 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_can_say_yes_there_is_nothing_to_put_up() {
+    fn where_only_looking_is_allowed_there_is_nothing_to_put_up() {
         let names: Vec<&str> = ALL.iter().map(|tool| tool.name).collect();
-        let tools = Registered::of(Channel::Unattended, &names);
+        let mut config = PolicyConfig::default();
+        config.tools.remote = Some(vec![Effect::Read]);
+        let tools = Registered::of(&Gate::of(&config, Channel::Remote), &names);
         for tool in ALL {
             let is_there = tools.find(tool.name).is_some();
             assert_eq!(is_there, tool.effect == Effect::Read, "{}", tool.name);

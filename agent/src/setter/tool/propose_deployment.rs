@@ -17,6 +17,11 @@ use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
 use crate::assistant::checks::check;
 use crate::assistant::difference::difference;
 use crate::assistant::made::{MAX_BYTES, MAX_CHANGES, Made, MadeChange};
+use crate::assistant::masks::put_back;
+use crate::assistant::really::all_steps;
+
+/// Most steps of a proposed definition, those of inner workflows counted.
+const MAX_STEPS: usize = 60;
 
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
@@ -98,6 +103,9 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
         }
     }
     let id = PipelineId::new(arguments.pipeline.as_str()).map_err(|e| e.to_string())?;
+    let replaced = here.pipeline(id.as_str()).map(|p| &p.spec.workflow);
+    let workflow = &put_back(workflow, replaced)?;
+    readable(workflow)?;
     let spec = PipelineSpec {
         name: here.pipeline(id.as_str()).and_then(|p| p.spec.name.clone()),
         stop_after_s: Some(arguments.stop_after_s).filter(|seconds| *seconds > 0.0),
@@ -144,6 +152,16 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
             not_possible: arguments.not_possible,
         },
     }))
+}
+
+/// Whether a person can be shown all of it: each step is told before the yes.
+fn readable(workflow: &serde_json::Value) -> Result<(), String> {
+    match all_steps(workflow).len() {
+        steps if steps > MAX_STEPS => Err(format!(
+            "the draft has {steps} steps; a proposal has at most {MAX_STEPS}, so that a person can read all of them before the yes"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// A pipeline of a draft with these rules.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::super::hands::Hands;
 use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
 use crate::assistant::counts::counts;
+use crate::assistant::masks::hidden;
 use crate::wording::cut;
 
 /// Longest text of one output, in characters.
@@ -17,7 +18,7 @@ const MAX_OUTPUTS: usize = 20;
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "stream_status",
-    about: "One pipeline in full: state, warnings, counts and latest outputs in short, and with `definition` the workflow and rules it was deployed with (to change it: validate a changed copy and propose it under the same name).",
+    about: "One pipeline in full: state, warnings, counts and latest outputs in short, and with `definition` the workflow and rules it was deployed with (to change it: validate a changed copy and propose it under the same name; *** is a secret that you leave as it is).",
     schema: || {
         let properties = json!({
             "pipeline": text("name of the pipeline"),
@@ -59,7 +60,8 @@ async fn status(given: Given<'_>) -> Result<Outcome, String> {
         "failing_steps": status.results.step_errors, "latest_outputs": outputs,
     });
     if arguments.definition {
-        told["workflow"] = status.spec.workflow.clone();
+        // What a person wrote into it as text is for the runtime alone.
+        told["workflow"] = hidden(&status.spec.workflow);
         told["rules"] = serde_json::to_value(&status.spec.rules).unwrap_or_default();
     }
     Ok(Outcome::json(&told))
