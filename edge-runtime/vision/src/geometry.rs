@@ -21,6 +21,25 @@ impl Point {
     pub const fn new(x: f64, y: f64) -> Self {
         Self { x, y }
     }
+
+    /// Whether it lies inside a simple polygon, and not on its border.
+    #[must_use]
+    pub fn is_inside(&self, polygon: &[Self]) -> bool {
+        let mut inside = false;
+        for (a, b) in polygon.iter().zip(polygon.iter().cycle().skip(1)) {
+            // Zero where the three lie on one line.
+            let side = (b.x - a.x) * (self.y - a.y) - (b.y - a.y) * (self.x - a.x);
+            let between = |p: f64, q: f64, n: f64| p.min(q) <= n && n <= p.max(q);
+            if side == 0.0 && between(a.x, b.x, self.x) && between(a.y, b.y, self.y) {
+                return false;
+            }
+            let is_crossed = (a.y > self.y) != (b.y > self.y);
+            if is_crossed && (side > 0.0) == (b.y > a.y) {
+                inside = !inside;
+            }
+        }
+        inside
+    }
 }
 
 /// An axis-aligned box by its corners, in pixels.
@@ -243,6 +262,45 @@ mod tests {
         let nowhere = BBox::new(f64::NAN, f64::NAN, f64::NAN, f64::NAN);
         assert_eq!(a.union(&nowhere), a);
         assert_eq!(nowhere.union(&a), a);
+    }
+
+    #[test]
+    fn a_point_on_the_border_is_not_inside() {
+        // A notch from above to the middle.
+        let notched = points(&[
+            (0.0, 0.0),
+            (4.0, 0.0),
+            (6.0, 4.0),
+            (8.0, 0.0),
+            (12.0, 0.0),
+            (12.0, 8.0),
+            (0.0, 8.0),
+        ]);
+        let backwards: Vec<Point> = notched.iter().rev().copied().collect();
+        for polygon in [notched, backwards] {
+            for (x, y) in [(1.0, 1.0), (6.0, 4.5), (11.5, 7.5), (2.0, 4.0)] {
+                assert!(Point::new(x, y).is_inside(&polygon), "{x} {y}");
+            }
+            let outside = [
+                (6.0, 3.5),
+                (-1.0, 4.0),
+                (13.0, 4.0),
+                (6.0, 9.0),
+                (f64::NAN, 1.0),
+            ];
+            let border = [
+                (0.0, 0.0),
+                (6.0, 4.0),
+                (5.0, 2.0),
+                (12.0, 4.0),
+                (3.0, 8.0),
+                (2.0, 0.0),
+            ];
+            for (x, y) in outside.into_iter().chain(border) {
+                assert!(!Point::new(x, y).is_inside(&polygon), "{x} {y}");
+            }
+        }
+        assert!(!Point::default().is_inside(&[]));
     }
 
     #[test]

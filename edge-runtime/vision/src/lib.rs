@@ -15,5 +15,6 @@ pub mod mask;
 pub mod numbers;
 pub mod outline;
 pub mod rgb;
+pub mod set_order;
 pub mod shrink;
 pub mod track;

@@ -25,20 +25,40 @@ pub fn stretched(data: &[u8], low: f64, high: f64) -> Vec<u8> {
     data.iter().map(spread).collect()
 }
 
-/// Gives every number the share of those at or below it, so that all are as frequent.
+/// Gives every number about the share of those at or below it, so that all are as frequent. The shares are those of 256 steps between the
+/// least number and the largest, and what lies between the middles of two steps has something of both.
 #[must_use]
 pub fn equalised(data: &[u8]) -> Vec<u8> {
+    let (Some(least), Some(largest)) = (data.iter().min(), data.iter().max()) else {
+        return Vec::new();
+    };
+    // A range of one number reaches half its unit to both sides.
+    let (low, range) = match f64::from(largest - least) / 255.0 {
+        0.0 => (f64::from(*least) / 255.0 - 0.5, 1.0),
+        range => (f64::from(*least) / 255.0, range),
+    };
+    let place = |v: u8| (f64::from(v) / 255.0 - low) * 256.0 / range;
     let mut counts = [0_u32; 256];
     for v in data {
-        counts[usize::from(*v)] += 1;
+        counts[usize::from(truncated(place(*v)))] += 1;
     }
-    let all = counts.iter().map(|c| f64::from(*c)).sum::<f64>().max(1.0);
+    let all = counts.iter().map(|c| f64::from(*c)).sum::<f64>();
     let mut so_far = 0.0;
     let shares = counts.map(|c| {
         so_far += f64::from(c);
-        truncated(so_far / all * 255.0)
+        so_far / all
     });
-    data.iter().map(|v| shares[usize::from(*v)]).collect()
+    let lightness = |v: u8| {
+        // Counted from the middle of the first step.
+        let at = (place(v) - 0.5).clamp(0.0, 255.0);
+        let step = truncated(at);
+        let share = |step: u8| shares[usize::from(step)];
+        let rest = at - f64::from(step);
+        let mixed = share(step) * (1.0 - rest) + share(step.saturating_add(1)) * rest;
+        truncated(mixed * 255.0)
+    };
+    let table: Vec<u8> = (0..=255).map(lightness).collect();
+    data.iter().map(|v| table[usize::from(*v)]).collect()
 }
 
 /// Equalises piece by piece, with what is too frequent cut off, and mixes neighbouring pieces (CLAHE). Zuiderveld, "Contrast

@@ -22,10 +22,10 @@ use watchkeeper_contract::id::TrackId;
 
 use crate::detections::{Detection, Detections};
 use crate::geometry::BBox;
+use crate::set_order::SetOrder;
 use crate::track::assign::{Assignment, Matcher};
 use crate::track::cadence::Cadence;
 use crate::track::kalman::BoxFilter;
-use crate::track::set_order::SetOrder;
 
 /// Most tracks that are remembered at once; when there are more, those lost for longest go first.
 pub const MAX_TRACKS: usize = 4096;

@@ -11,7 +11,6 @@ mod camera;
 pub mod kalman;
 mod likeness;
 mod motion;
-mod set_order;
 pub mod sort;
 pub mod tracker;
 

@@ -1,6 +1,8 @@
 //! Keeps boxes that overlap a box of a class.
 
+use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::BBox;
+use watchkeeper_vision::set_order::Union;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
@@ -41,27 +43,34 @@ impl Block for Overlap {
         let all = call.detections(0)?;
         let class = call.text(2)?;
         let by_center = call.text(1)? == "Center Overlap";
-        let (inner, others): (Vec<_>, Vec<_>) = all
+        let (inner, mut others): (Vec<_>, Vec<_>) = all
             .boxes
             .iter()
             .enumerate()
             .partition(|(_, d)| &*d.class == class);
-        let overlaps = |other: &BBox| {
-            inner.iter().any(|(_, d)| {
-                let b = &d.bbox;
-                if by_center {
-                    let c = other.center();
-                    c.x > b.x1 && c.x < b.x2 && c.y > b.y1 && c.y < b.y2
-                } else {
-                    !(other.x2 < b.x1 || other.x1 > b.x2 || other.y2 < b.y1 || other.y1 > b.y2)
-                }
-            })
-        };
-        let kept = others
-            .iter()
-            .filter(|(_, d)| overlaps(&d.bbox))
-            .map(|(i, _)| *i);
-        call.put(0, all.pick(kept));
+        // The peer lists the boxes in the order of its set, and so does this.
+        let mut kept = Union::default();
+        for (_, d) in inner {
+            if others.is_empty() {
+                break;
+            }
+            let (over, apart): (Vec<(usize, &Detection)>, _) = others
+                .into_iter()
+                .partition(|(_, other)| overlaps(&d.bbox, &other.bbox, by_center));
+            others = apart;
+            kept.add(over.into_iter().map(|(i, _)| i));
+        }
+        call.put(0, all.pick(kept.iter()));
         Ok(())
+    }
+}
+
+/// Whether a box overlaps another one: with its centre, or with any part of it.
+fn overlaps(b: &BBox, other: &BBox, by_center: bool) -> bool {
+    if by_center {
+        let c = other.center();
+        c.x > b.x1 && c.x < b.x2 && c.y > b.y1 && c.y < b.y2
+    } else {
+        !(other.x2 < b.x1 || other.x1 > b.x2 || other.y2 < b.y1 || other.y1 > b.y2)
     }
 }

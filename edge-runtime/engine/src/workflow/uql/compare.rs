@@ -7,8 +7,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use watchkeeper_vision::analytics::zone::PolygonZone;
-use watchkeeper_vision::geometry::{Anchor, Point};
+use watchkeeper_vision::geometry::Point;
 
 use super::super::value::Value;
 use super::apply::truthy;
@@ -168,9 +167,7 @@ fn in_zone(left: &Value, zone: &Value) -> Result<bool, String> {
         .or_else(|| left.as_point())
         .ok_or_else(|| format!("a detection or a point expected, got {}", left.what()))?;
     let polygons = super::super::plan::polygons(zone)?;
-    Ok(polygons
-        .iter()
-        .any(|p| PolygonZone::new(p, Anchor::Center).contains_point(point)))
+    Ok(polygons.iter().any(|polygon| point.is_inside(polygon)))
 }
 
 impl Unary {

@@ -41,6 +41,18 @@ for how in ["Center Overlap", "Any Overlap"]:
     )
 
 
+crowd = np.random.default_rng(5)
+for how in ["Center Overlap", "Any Overlap"]:
+    rows = [
+        box(*crowd.uniform(10, 90, 2), *crowd.uniform(4, 20, 2), **({} if i % 6 else {"class": "bicycle"}))
+        for i in range(60)
+    ]
+    case(
+        "overlap", f"of a crowd, {how}", {"predictions": "$inputs.boxes", "overlap_type": how, "overlap_class_name": "bicycle"},
+        {"boxes": DETECTIONS}, {"boxes": boxes(SIZE, *rows)},
+    )
+
+
 def walk(*steps):
     """Tracked boxes, one frame after the other: lists of (track, x, y)."""
     for number, tracks in enumerate(steps, start=1):
@@ -299,6 +311,7 @@ for version, operation in [(1, "Erosion"), (1, "Closing"), (1, "Black Hat"), (2,
     )
 pixels("contrast_equalization", "stretching", {"equalization_type": "Contrast Stretching"}, scene(), pixels_within=1.0)
 pixels("contrast_equalization", "histogram", {"equalization_type": "Histogram Equalization"}, scene(), pixels_within=2.0)
+pixels("contrast_equalization", "histogram of a few numbers", {"equalization_type": "Histogram Equalization"}, scene() // 6 + 90, pixels_within=1.0)
 pixels("contrast_enhancement", "plain", {}, scene(), pixels_within=0.6)
 pixels(
     "contrast_enhancement", "all of it", {"clip_limit": 5, "contrast_multiplier": 1.4, "normalize_brightness": True}, scene(),

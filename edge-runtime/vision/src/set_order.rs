@@ -1,10 +1,11 @@
-//! The order in which CPython walks over `set(range(n)) - taken`.
+//! The order in which CPython walks over a set of numbers.
 //!
-//! `supervision` finds the boxes and tracks without a partner by such a difference, and gives out ids in the order in which
-//! it then walks over the set. A set is a table with open addressing, so the order follows from the numbers and from how the
-//! table grew; whoever wants the same ids has to follow it. Stated after `Objects/setobject.c` of CPython 3.11.
+//! `supervision` finds the boxes and tracks without a partner by `set(range(n)) - taken`, and gives out ids in the order in which
+//! it then walks over the set; Roboflow's engine lists boxes in the order of a union of sets. A set is a table with open addressing, so
+//! the order follows from the numbers and from how the table grew; whoever wants the same ids has to follow it. Stated after
+//! `Objects/setobject.c` of CPython 3.11.
 //!
-//! Invariant: what goes in comes out, each number once; the order depends on nothing but the numbers.
+//! Invariant: what goes in comes out, each number once; the order depends on nothing but the numbers and in which portions they came.
 
 /// A place of the table that holds nothing.
 const EMPTY: usize = usize::MAX;
@@ -19,32 +20,104 @@ const LARGE: usize = 50_000;
 
 /// Puts numbers into the order of a set, in memory that is kept from one time to the next.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SetOrder {
-    table: Vec<usize>,
-    grown: Vec<usize>,
-}
+pub(crate) struct SetOrder(Table);
 
 impl SetOrder {
     /// Puts what is `left` of the numbers below `count`, ascending, into the order of `set(range(count)) - taken`.
-    pub(super) fn arrange(&mut self, count: usize, left: &mut [usize]) {
+    pub(crate) fn arrange(&mut self, count: usize, left: &mut [usize]) {
         let taken = count.saturating_sub(left.len());
         // Where little is taken the set is copied and thinned out: its table is long enough for all, each at its own place.
         // Where all that is left has a place of its own in the smallest table, it stands there in order.
         if count >> 2 > taken || left.last().is_none_or(|&last| last < SMALLEST) {
             return;
         }
-        clear(&mut self.table, SMALLEST);
-        for (before, &number) in left.iter().enumerate() {
-            insert(&mut self.table, number);
-            let used = before + 1;
-            if used * 5 >= (self.table.len() - 1) * 3 {
-                self.grow(if used > LARGE { used * 2 } else { used * 4 });
-            }
-        }
-        let those = self.table.iter().filter(|&&number| number != EMPTY);
+        self.0.clear();
+        left.iter().for_each(|&number| self.0.insert(number));
         left.iter_mut()
-            .zip(those)
-            .for_each(|(to, &from)| *to = from);
+            .zip(self.0.iter())
+            .for_each(|(to, from)| *to = from);
+    }
+}
+
+/// A union of sets, each number in one of them.
+#[derive(Debug, Clone, Default)]
+pub struct Union(Table);
+
+impl Union {
+    /// Adds a set that was made of these numbers, one after the other; none of them is in it yet.
+    pub fn add(&mut self, numbers: impl IntoIterator<Item = usize>) {
+        let mut other = Table::default();
+        other.clear();
+        numbers.into_iter().for_each(|number| other.insert(number));
+        // Python's union is a copy of the one set into which the other one is merged.
+        let mut both = Table::default();
+        both.clear();
+        both.merge(&self.0);
+        both.merge(&other);
+        self.0 = both;
+    }
+
+    /// The numbers, in the order in which CPython walks over them.
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        self.0.iter()
+    }
+}
+
+/// The table of a set.
+#[derive(Debug, Clone, Default)]
+struct Table {
+    places: Vec<usize>,
+    /// How many of these hold a number.
+    used: usize,
+    /// The places before it grew, for their memory.
+    grown: Vec<usize>,
+}
+
+impl Table {
+    /// Empties it to the length of a new one.
+    fn clear(&mut self) {
+        clear(&mut self.places, SMALLEST);
+        self.used = 0;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = usize> {
+        let numbers = self.places.iter().copied();
+        numbers.filter(|number| *number != EMPTY)
+    }
+
+    /// Whether it is too full with so many numbers.
+    fn is_full(&self, used: usize) -> bool {
+        used * 5 >= (self.places.len() - 1) * 3
+    }
+
+    /// Puts in a number that is not there yet.
+    fn insert(&mut self, number: usize) {
+        insert(&mut self.places, number);
+        self.used += 1;
+        if self.is_full(self.used) {
+            let times = if self.used > LARGE { 2 } else { 4 };
+            self.grow(self.used * times);
+        }
+    }
+
+    /// Puts in the numbers of another one, of which none is there yet.
+    fn merge(&mut self, other: &Self) {
+        if other.used == 0 {
+            return;
+        }
+        if self.is_full(self.used + other.used) {
+            self.grow((self.used + other.used) * 2);
+        }
+        if self.used > 0 {
+            other.iter().for_each(|number| self.insert(number));
+        } else if self.places.len() == other.places.len() {
+            self.places.clone_from(&other.places);
+            self.used = other.used;
+        } else {
+            let places = &mut self.places;
+            other.iter().for_each(|number| insert(places, number));
+            self.used = other.used;
+        }
     }
 
     /// Moves everything into a table of more than `least` places.
@@ -53,10 +126,10 @@ impl SetOrder {
             &mut self.grown,
             SMALLEST.max((least + 1).next_power_of_two()),
         );
-        for &number in self.table.iter().filter(|&&number| number != EMPTY) {
+        for &number in self.places.iter().filter(|&&number| number != EMPTY) {
             insert(&mut self.grown, number);
         }
-        std::mem::swap(&mut self.table, &mut self.grown);
+        std::mem::swap(&mut self.places, &mut self.grown);
     }
 }
 
@@ -114,6 +187,24 @@ mod tests {
             left.sort_unstable();
             order.arrange(count.parse().expect("a number"), &mut left);
             assert_eq!(left, walked, "{line}");
+        }
+    }
+
+    /// Each line is sets of numbers with ` | ` between them, then `: ` and what `list(set().union(…).union(…))` gave in CPython 3.11.
+    #[test]
+    fn the_order_of_a_union_is_that_of_cpython() {
+        let numbers = |text: &str| -> Vec<usize> {
+            let each = text.split_whitespace();
+            each.map(|number| number.parse().expect("a number"))
+                .collect()
+        };
+        for line in include_str!("golden/set_union.txt").lines() {
+            let (sets, walked) = line.split_once(": ").expect("sets");
+            let mut union = Union::default();
+            for set in sets.split(" | ") {
+                union.add(numbers(set));
+            }
+            assert_eq!(union.iter().collect::<Vec<_>>(), numbers(walked), "{line}");
         }
     }
 
