@@ -201,6 +201,8 @@ impl Block for Read {
 }
 
 const SIDES: [&str; 4] = ["x_min", "y_min", "x_max", "y_max"];
+/// Names of a list of corners, as Qwen writes one.
+const BOXES: [&str; 2] = ["box_2d", "bbox_2d"];
 
 impl Read {
     /// The boxes; none at all where something doesn't fit the notation.
@@ -210,9 +212,12 @@ impl Read {
         }
         let entries: Vec<&Json> = match (said, said.get("detections")) {
             (Json::Array(items), _) | (_, Some(Json::Array(items))) => items.iter().collect(),
-            (Json::Object(_), None) if matches!(self.notation, Notation::Qwen | Notation::Muse) => {
-                vec![said]
-            }
+            // One box on its own.
+            (Json::Object(box_of), None) => match self.notation {
+                Notation::Qwen if BOXES.iter().any(|key| box_of.contains_key(*key)) => vec![said],
+                Notation::Muse if SIDES.iter().all(|key| box_of.contains_key(*key)) => vec![said],
+                _ => return None,
+            },
             _ => return None,
         };
         let wrapped = said.is_object();
@@ -298,8 +303,9 @@ impl Read {
                 Corners::Wrong,
             ),
             Notation::Qwen => or(
-                list("box_2d")
-                    .or_else(|| list("bbox_2d"))
+                BOXES
+                    .iter()
+                    .find_map(|key| list(key))
                     .map(|c| scaled(c, [1000.0; 2])),
                 Corners::PassedOver,
             ),
@@ -511,6 +517,14 @@ mod tests {
             (&out["error_status"], &out["predictions"]),
             (&json!(true), &Json::Null)
         );
+    }
+
+    #[test]
+    fn an_object_without_a_box_is_no_answer() {
+        for model in ["qwen", "muse"] {
+            let out = read(model, "object-detection", &json!({"label": "dog"}));
+            assert_eq!(out["error_status"], true, "{model}");
+        }
     }
 
     #[test]
