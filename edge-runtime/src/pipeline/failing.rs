@@ -1,7 +1,7 @@
 //! Steps that fail again and again, as events: one `new` when a step does little else but fail, one `end` when it works again.
 //!
 //! A step that fails now and then is counted in the pipeline's status and is no event. Every run in which a step fails takes it one up, every run in which it
-//! does not takes it one down; at [`ENOUGH`], when that has gone on for [`LASTING`], it is told, and it is over when it has not failed for [`WELL`]. So one that fails every other
+//! does not takes it one down, and where it runs on many elements (the crops of a picture) it fails if it does so on more than half of them; at [`ENOUGH`], when that has gone on for [`LASTING`], it is told, and it is over when it has not failed for [`WELL`]. So one that fails every other
 //! time is never told, one that fails in all of its runs soon is, and runs in which a decision kept it from running count for neither.
 //!
 //! Owns which steps fail. Sans-IO: what happened to a frame goes in, records come out. Invariants: each step has at most one open event, and each that began
@@ -36,6 +36,15 @@ pub struct Failed<'f> {
     pub step: &'f str,
     /// One sentence.
     pub message: &'f str,
+    /// On how many elements it ran on this frame.
+    pub calls: usize,
+}
+
+/// Whether a step has failed on a frame: on more of its elements than it worked on.
+fn has_failed(step: &str, failed: &[Failed<'_>]) -> bool {
+    let mut failures = failed.iter().filter(|f| f.step == step);
+    let calls = failures.clone().next().map_or(0, |f| f.calls);
+    failures.nth(calls / 2).is_some()
 }
 
 /// The steps of a pipeline that fail.
@@ -72,9 +81,8 @@ impl Failing {
             return records;
         }
         self.steps.retain(|name, step| {
-            let has_failed = failed.iter().any(|f| f.step == name);
             let has_run = !skipped.iter().any(|s| **s == **name);
-            if has_failed || !has_run {
+            if !has_run || has_failed(name, failed) {
                 return true;
             }
             step.count = step.count.saturating_sub(1);
@@ -87,7 +95,8 @@ impl Failing {
         });
         for (number, one) in failed.iter().enumerate() {
             // A step fails on each element of a batch by itself, and ran once.
-            if failed.iter().take(number).any(|f| f.step == one.step) {
+            let is_known = failed.iter().take(number).any(|f| f.step == one.step);
+            if is_known || !has_failed(one.step, failed) {
                 continue;
             }
             let told = self.steps.values().filter(|s| s.told.is_some()).count();
@@ -191,6 +200,7 @@ mod tests {
                 let failed = Failed {
                     step: "detect",
                     message: "the network is broken",
+                    calls: 2,
                 };
                 let skipped = [Arc::from("detect")];
                 let failed: &[_] = if ran == Badly { &[failed, failed] } else { &[] };
@@ -254,6 +264,26 @@ mod tests {
     }
 
     #[test]
+    fn a_step_that_fails_on_some_crops_of_each_picture_is_told_where_they_are_most() {
+        for (failures, is_told) in [(1, false), (5, false), (6, true), (10, true)] {
+            let mut failing = Failing::default();
+            let one = Failed {
+                step: "read",
+                message: "no text",
+                calls: 10,
+            };
+            let failed = vec![one; failures];
+            let mut told = Vec::new();
+            for frame in 0..200 {
+                told.extend(
+                    failing.observe(FRAME * frame, &failed, &[], &mut || EventId(ulid::Ulid(1))),
+                );
+            }
+            assert_eq!(told.len(), usize::from(is_told), "{failures} of 10");
+        }
+    }
+
+    #[test]
     fn what_is_open_ends_when_the_pipeline_rests() {
         let mut bench = Bench::new();
         bench.frames(100, Badly);
@@ -279,6 +309,7 @@ mod tests {
             let failed = names.iter().skip(left_out).map(|name| Failed {
                 step: name,
                 message: "no memory",
+                calls: 1,
             });
             let failed: Vec<_> = failed.collect();
             let records = failing.observe(at, &failed, &[], &mut new_id);

@@ -812,6 +812,7 @@ impl Body {
             .map(|failure| Failed {
                 step: &failure.step,
                 message: &failure.message,
+                calls: failure.calls,
             })
             .collect();
         let records = self

@@ -173,6 +173,7 @@ fn nested(
             .map(|item| nested(name, item, depth - 1, kinds, room))
             .collect::<Result<_, _>>()
             .map(Value::list),
+        other if depth > 0 => Err(format!("has {other} where a list has to stand")),
         one => value(name, one, kinds, room),
     }
 }

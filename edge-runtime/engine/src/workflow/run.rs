@@ -35,6 +35,8 @@ pub struct StepFailure {
     pub step: String,
     /// One sentence.
     pub message: String,
+    /// On how many elements the step ran in this run.
+    pub calls: usize,
 }
 
 /// How a run went.
@@ -225,7 +227,7 @@ impl Execution {
         };
         let size = batch_inputs()
             .filter_map(|i| match inputs.get(&*i.name) {
-                Some(RuntimeInput::Many(list)) if list.len() != 1 => Some(list.len()),
+                Some(RuntimeInput::Many(list)) if list.len() > 1 => Some(list.len()),
                 _ => None,
             })
             .next()
@@ -264,6 +266,16 @@ impl Execution {
                     )
                     .done());
                 }
+                Some(RuntimeInput::Many(list)) if list.is_empty() => {
+                    return Err(refuse(
+                        &input.name,
+                        format!(
+                            "input {} is a list of none; a run needs one element",
+                            input.name
+                        ),
+                    )
+                    .done());
+                }
                 Some(given) => spread(given, size),
                 None if input.what == InputType::VideoMetadata && !metas.is_empty() => {
                     metas.clone()
@@ -296,6 +308,7 @@ impl Execution {
         let plan = Arc::clone(&self.plan);
         let blocks = self.blocks.iter_mut().zip(&mut self.bundles);
         for (step, (block, bundles)) in plan.steps.iter().zip(blocks) {
+            let before = errors.len();
             let mut visit = Visit {
                 plan: &plan,
                 step,
@@ -314,8 +327,12 @@ impl Execution {
                 visit.counting = false;
             }
             visit.level(0);
-            if visit.calls == 0 {
+            let calls = visit.calls;
+            if calls == 0 {
                 held_back.push(Arc::clone(&step.name));
+            }
+            for failure in errors.iter_mut().skip(before) {
+                failure.calls = calls;
             }
         }
         RunReport {
@@ -419,10 +436,10 @@ impl Execution {
             return Json::from(json::HIDDEN);
         }
         if info.by_row {
-            tree.at(&[element])
-                .map_or(Json::Null, |t| t.to_json(info.depth - 1, write))
+            let row = tree.at(&[element]).unwrap_or(&Tree::Leaf(None));
+            row.to_json(info.depth - 1, write)
         } else {
-            tree.to_json(info.depth, write)
+            tree.rows_to_json(info.depth, write)
         }
     }
 
@@ -712,7 +729,11 @@ impl Visit<'_> {
                         .and_then(Tree::leaf)
                         .filter(|v| depth == 0 || !v.is_null())
                         .cloned(),
-                    None => tree.at(index).map(|t| t.group(lenient)),
+                    // Where there never was an element there is nothing to bring together; where all are missing there is an empty list.
+                    None => tree
+                        .at(index)
+                        .filter(|part| part.len_at(&[]) > 0)
+                        .map(|part| part.group(lenient)),
                 };
                 // A single value that is collapsed is a batch of one.
                 let is_single = depth == 0 && self.step.manifest.depth == Depth::Shallower;
@@ -720,11 +741,6 @@ impl Visit<'_> {
                     Some(one) if is_single => Some(Value::list(vec![one])),
                     found => found,
                 };
-                // Of no elements there is nothing to collapse, not an empty list.
-                let is_collapse = self.step.manifest.depth == Depth::Shallower;
-                let found = found.filter(|value| {
-                    !(is_collapse && value.as_list().is_some_and(<[Value]>::is_empty))
-                });
                 match found {
                     None if lenient => Some(Value::Null),
                     found => found,
@@ -783,6 +799,7 @@ impl Visit<'_> {
                 self.failures.push(StepFailure {
                     step: self.step.name.to_string(),
                     message,
+                    calls: 0,
                 });
                 false
             }

@@ -159,18 +159,85 @@ impl Tree<Value> {
         }
     }
 
-    /// Serialised; a level that was never made is an empty list.
+    /// Serialised, with `depth` levels of lists. As in the peer's results, a list ends with the last part that has an element, be it a missing
+    /// one, and where there is none the innermost list alone is empty.
     pub(crate) fn to_json(&self, depth: usize, write: &Writer) -> Json {
-        match self {
-            Self::Leaf(Some(value)) => write.value(value),
-            Self::Leaf(None) if depth == 0 => Json::Null,
-            Self::Leaf(None) => Json::Array(Vec::new()),
-            Self::Node(children) => Json::Array(
-                children
-                    .iter()
-                    .map(|c| c.to_json(depth.saturating_sub(1), write))
-                    .collect(),
-            ),
+        let Some(below) = depth.checked_sub(1) else {
+            return self.leaf().map_or(Json::Null, |value| write.value(value));
+        };
+        let parts = match self {
+            Self::Node(children) => children.as_slice(),
+            Self::Leaf(_) => &[],
+        };
+        match parts.iter().rposition(|part| part.has_elements(below)) {
+            Some(last) => parts
+                .iter()
+                .take(last + 1)
+                .map(|part| part.to_json(below, write))
+                .collect(),
+            None if below == 0 => Json::Array(Vec::new()),
+            None => Json::Array(vec![Self::default().to_json(below, write)]),
         }
+    }
+
+    /// The same of every part by itself: rows of a result, of which none is left out.
+    pub(crate) fn rows_to_json(&self, depth: usize, write: &Writer) -> Json {
+        match (self, depth.checked_sub(1)) {
+            (Self::Node(rows), Some(below)) => {
+                rows.iter().map(|row| row.to_json(below, write)).collect()
+            }
+            _ => self.to_json(depth, write),
+        }
+    }
+
+    /// Whether there is an element so many levels down.
+    fn has_elements(&self, depth: usize) -> bool {
+        match (self, depth.checked_sub(1)) {
+            (_, None) => true,
+            (Self::Node(parts), Some(below)) => parts.iter().any(|part| part.has_elements(below)),
+            (Self::Leaf(_), Some(_)) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::json::Writer;
+    use super::super::value::Value;
+    use super::Tree;
+
+    fn told(json: Json, depth: usize) -> Json {
+        Tree::nest(&Value::from(json), depth).to_json(depth, &Writer::default())
+    }
+
+    #[test]
+    fn a_list_ends_with_the_last_part_that_has_an_element() {
+        assert_eq!(
+            told(json!([[], [1, null], [], []]), 2),
+            json!([[], [1, null]])
+        );
+        assert_eq!(
+            told(json!([[[]], [[2]], [[], []]]), 3),
+            json!([[[]], [[2]]])
+        );
+    }
+
+    #[test]
+    fn without_any_element_the_innermost_list_is_empty() {
+        assert_eq!(told(json!([]), 1), json!([]));
+        assert_eq!(told(json!([[], []]), 2), json!([[]]));
+        assert_eq!(told(json!([]), 3), json!([[[]]]));
+        assert_eq!(told(json!(null), 0), json!(null));
+    }
+
+    #[test]
+    fn no_row_is_left_out() {
+        let rows = Tree::nest(&Value::from(json!([[], [1], []])), 2);
+        assert_eq!(
+            rows.rows_to_json(2, &Writer::default()),
+            json!([[], [1], []])
+        );
     }
 }
