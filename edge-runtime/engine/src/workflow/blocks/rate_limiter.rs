@@ -49,10 +49,17 @@ impl Stateful for Limiter {
             video_of(call.arg(3))?.time_s()
         };
         // A clock that went back starts the cooldown anew rather than blocking until it has caught up.
-        if last.is_none_or(|last| time - last >= cooldown || time < last) {
+        if last.is_none_or(|last| since(last, time) >= cooldown || time < last) {
             *last = Some(time);
             call.go_on(0);
         }
         Ok(())
     }
+}
+
+/// Seconds between two times, each to the microsecond as the peer has it: the ninth frame of thirty a second comes 0.3 s after the one that
+/// passed, whatever is left over behind the point.
+fn since(last: f64, time: f64) -> f64 {
+    let micros = |seconds: f64| (seconds * 1e6).round_ties_even();
+    (micros(time) - micros(last)) / 1e6
 }

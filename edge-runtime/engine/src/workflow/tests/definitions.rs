@@ -228,7 +228,7 @@ fn batches_of_other_lengths_are_refused_and_single_values_are_broadcast() {
     assert_eq!(go(3, 1), Ok(3));
     assert_eq!(go(1, 3), Ok(3));
     assert_eq!(go(3, 2), Err("RuntimeInputError".to_owned()));
-    assert_eq!(go(0, 1), Ok(0));
+    assert_eq!(go(0, 1), Err("RuntimeInputError".to_owned()));
 }
 
 #[test]
@@ -308,6 +308,32 @@ fn limiters_let_pass_by_time_and_by_change() {
     assert_eq!(passes(500, 1), (false, false));
     assert_eq!(passes(999, 2), (false, true));
     assert_eq!(passes(1000, 2), (true, false));
+}
+
+#[test]
+fn a_cooldown_of_so_many_frames_lasts_so_many_frames() {
+    let definition = workflow(
+        json!([{"type": "WorkflowImage", "name": "image"}]),
+        json!([
+            {"type": "roboflow_core/rate_limiter@v1", "name": "rate", "cooldown_seconds": 0.3, "depends_on": "$inputs.image",
+             "video_reference_image": "$inputs.image", "next_steps": ["$steps.a"]},
+            {"type": "PropertyDefinition", "name": "a", "data": "$inputs.image",
+             "operations": [{"type": "ExtractImageProperty", "property_name": "width"}]}
+        ]),
+        json!([output("a", "$steps.a.output")]),
+    );
+    let mut run = compiled(&definition).instantiate();
+    let passed = (1..=300).filter(|number| {
+        run.run(
+            frame(*number, [8, 8]),
+            &[],
+            Duration::ZERO,
+            &mut FixedBoxes::three(),
+        );
+        !run.outputs_json()["a"].is_null()
+    });
+    let every_ninth: Vec<u64> = (1..=300).step_by(9).collect();
+    assert_eq!(passed.collect::<Vec<_>>(), every_ninth);
 }
 
 #[test]
@@ -402,6 +428,80 @@ fn all_outputs_of_a_step_are_a_dictionary_for_each_element_however_deep() {
             "all": {"output": [120, 60, 140]},
         }])
     );
+}
+
+/// Steps that find three boxes, cut them out (80, 100 and 60 pixels wide) and let those crops go on that are wider than `least`.
+fn wider_than(least: u32) -> Vec<Json> {
+    let width = json!([{"type": "ExtractImageProperty", "property_name": "width"}]);
+    let is_wide = json!({"type": "StatementGroup", "statements": [{
+        "type": "BinaryStatement",
+        "left_operand": {"type": "DynamicOperand", "operand_name": "crop", "operations": width},
+        "comparator": {"type": "(Number) >"},
+        "right_operand": {"type": "StaticOperand", "value": least}}]});
+    vec![
+        json!({"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"}),
+        json!({"type": "Crop", "name": "crop", "image": "$inputs.image", "predictions": "$steps.model.predictions"}),
+        json!({"type": "ContinueIf", "name": "gate", "condition_statement": is_wide,
+            "evaluation_parameters": {"crop": "$steps.crop.crops"}, "next_steps": ["$steps.inner"]}),
+        json!({"type": "ObjectDetectionModel", "name": "inner", "image": "$steps.crop.crops", "model_id": "x"}),
+        json!({"type": "DimensionCollapse", "name": "all", "data": "$steps.inner.predictions"}),
+        json!({"type": "roboflow_core/detections_stitch@v1", "name": "stitch", "reference_image": "$inputs.image",
+            "predictions": "$steps.inner.predictions"}),
+        json!({"type": "Crop", "name": "cut", "image": "$steps.crop.crops", "predictions": "$steps.inner.predictions"}),
+        json!({"type": "PropertyDefinition", "name": "width", "data": "$steps.cut.crops",
+            "operations": [{"type": "ExtractImageProperty", "property_name": "width"}]}),
+    ]
+}
+
+#[test]
+fn where_every_crop_is_held_back_there_is_an_empty_list_of_them_and_where_there_is_no_crop_there_is_none()
+ {
+    let image = json!([{"type": "WorkflowImage", "name": "image"}]);
+    let outputs = json!([
+        output("all", "$steps.all.output"),
+        output("stitch", "$steps.stitch.predictions")
+    ]);
+    let held_back = workflow(
+        image.clone(),
+        Json::Array(wider_than(1000)),
+        outputs.clone(),
+    );
+    assert_eq!(
+        rows(&held_back, &json!({})),
+        json!([{"all": [], "stitch": {"image": {"width": null, "height": null}, "predictions": []}}])
+    );
+    let mut steps = wider_than(0);
+    steps[0]["confidence"] = json!(1.0);
+    steps[1]["predictions"] = json!("$steps.none.predictions");
+    steps.push(json!({"type": "DetectionsFilter", "name": "none", "predictions": "$steps.model.predictions",
+        "operations": [{"type": "DetectionsFilter", "filter_operation": {"type": "StatementGroup", "statements": [{
+            "type": "BinaryStatement",
+            "left_operand": {"type": "DynamicOperand", "operations": [{"type": "ExtractDetectionProperty", "property_name": "class_name"}]},
+            "comparator": {"type": "=="},
+            "right_operand": {"type": "StaticOperand", "value": "zebra"}}]}}]}));
+    let no_crop = workflow(image, Json::Array(steps), outputs);
+    assert_eq!(
+        rows(&no_crop, &json!({})),
+        json!([{"all": null, "stitch": null}])
+    );
+}
+
+#[test]
+fn a_list_of_lists_ends_with_the_last_that_has_an_element() {
+    let widths = |least: u32| {
+        let definition = workflow(
+            json!([{"type": "WorkflowImage", "name": "image"}]),
+            Json::Array(wider_than(least)),
+            json!([output("widths", "$steps.width.output")]),
+        );
+        rows(&definition, &json!({}))[0]["widths"].take()
+    };
+    // The three boxes lie outside of every crop, so each is an element that is missing.
+    let missing = json!([null, null, null]);
+    assert_eq!(widths(50), json!([missing, missing, missing]));
+    assert_eq!(widths(70), json!([missing, missing]));
+    assert_eq!(widths(90), json!([[], missing]));
+    assert_eq!(widths(1000), json!([[]]));
 }
 
 /// A step that looks into the cache is written before the one that fills it, and the other way round: what decides is how far each is from the inputs.
