@@ -6,7 +6,6 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -416,38 +415,6 @@ impl Setup<'_> {
         let json = self.literals.get(property).cloned().unwrap_or(Json::Null);
         serde_json::from_value(json).map_err(|e| format!("{property}: {e}"))
     }
-
-    /// Refuses a literal outside of bounds, both included. What `read` makes nothing of, such as a selector, passes.
-    ///
-    /// # Errors
-    /// Names the property, its value and the bounds.
-    pub(crate) fn within<T: PartialOrd + std::fmt::Display>(
-        &self,
-        property: &str,
-        read: fn(&Json) -> Option<T>,
-        bounds: RangeInclusive<T>,
-    ) -> Result<(), String> {
-        match self.literals.get(property).and_then(read) {
-            Some(n) if !bounds.contains(&n) => Err(format!(
-                "{property} is {n} and has to be from {} to {}",
-                bounds.start(),
-                bounds.end()
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses a literal whole number under 1.
-    ///
-    /// # Errors
-    /// Names the property and the bound.
-    pub(crate) fn at_least_one(&self, property: &str) -> Result<(), String> {
-        let given = self.literals.get(property).and_then(Json::as_i64);
-        if given.is_some_and(|n| n < 1) {
-            return Err(format!("{property} has to be 1 or more"));
-        }
-        Ok(())
-    }
 }
 
 /// One call of a block.
@@ -708,42 +675,5 @@ impl<'a> Call<'a> {
         if let Some(branch) = self.branches.get_mut(index) {
             *branch = true;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Map, Value as Json, json};
-
-    use super::Setup;
-
-    #[test]
-    fn a_literal_out_of_its_bounds_is_refused_and_a_selector_is_left_for_later() {
-        let mut literals = Map::new();
-        literals.insert("pause".to_owned(), json!(901));
-        literals.insert("later".to_owned(), json!("$inputs.pause"));
-        let setup = Setup {
-            literals: &literals,
-        };
-        let within = |name, most| setup.within(name, Json::as_i64, 0..=most);
-        let why = "pause is 901 and has to be from 0 to 900".to_owned();
-        assert_eq!(within("pause", 900), Err(why));
-        assert_eq!(within("pause", 901), Ok(()));
-        assert_eq!(within("later", 900), Ok(()));
-        assert_eq!(within("absent", 900), Ok(()));
-    }
-
-    #[test]
-    fn a_number_that_has_to_be_one_or_more_may_be_one() {
-        let mut literals = Map::new();
-        literals.insert("none".to_owned(), json!(0));
-        literals.insert("one".to_owned(), json!(1));
-        let setup = Setup {
-            literals: &literals,
-        };
-        let why = "none has to be 1 or more".to_owned();
-        assert_eq!(setup.at_least_one("none"), Err(why));
-        assert_eq!(setup.at_least_one("one"), Ok(()));
-        assert_eq!(setup.at_least_one("absent"), Ok(()));
     }
 }

@@ -164,7 +164,10 @@ fn schema(manifest: &Manifest) -> Json {
 fn property_schema(property: &Property) -> Json {
     let mut any = Vec::new();
     match (literal_schema(property.shape), property.selects) {
-        (Some(Json::Object(mut map)), Selects::Entries | Selects::EveryEntry) => {
+        (
+            Some(Json::Object(mut map)),
+            Selects::Entries | Selects::EveryEntry | Selects::WholeOrEveryEntry,
+        ) => {
             let entries = json!({"kinds": property.kinds.names()});
             let key = if property.shape.takes_dict() {
                 "additionalProperties"
@@ -195,7 +198,7 @@ fn property_schema(property: &Property) -> Json {
             "pattern": r"^\$inputs\.[A-Za-z_0-9-]+$",
             "kinds": property.kinds.names(),
         })),
-        Selects::Anything => any.push(json!({
+        Selects::Anything | Selects::WholeOrEveryEntry => any.push(json!({
             "type": "string",
             "pattern": r"^\$(inputs\.[A-Za-z_0-9-]+|steps\.[A-Za-z_0-9-]+\.[A-Za-z_0-9-]+)$",
             "kinds": property.kinds.names(),
@@ -224,8 +227,17 @@ fn literal_schema(shape: Shape) -> Option<Json> {
         Shape::Selector => return None,
         Shape::Any => json!({}),
         Shape::Boolean => json!({"type": "boolean"}),
-        Shape::Integer(i64::MIN) => json!({"type": "integer"}),
-        Shape::Integer(min) => json!({"type": "integer", "minimum": min}),
+        Shape::Integer(min, max) => {
+            let mut map = Map::new();
+            map.insert("type".into(), "integer".into());
+            if min > i64::MIN {
+                map.insert("minimum".into(), min.into());
+            }
+            if max < i64::MAX {
+                map.insert("maximum".into(), max.into());
+            }
+            Json::Object(map)
+        }
         Shape::Number(min, max) => {
             let mut map = Map::new();
             map.insert("type".into(), "number".into());
@@ -240,11 +252,27 @@ fn literal_schema(shape: Shape) -> Option<Json> {
             Json::Object(map)
         }
         Shape::Text => json!({"type": "string"}),
+        Shape::Scalar => json!({"type": ["string", "number", "boolean"]}),
         Shape::Choice(choices) => json!({"enum": choices}),
         Shape::List => json!({"type": "array"}),
         Shape::Texts(0) => json!({"type": "array", "items": {"type": "string"}}),
         Shape::Texts(least) => {
             json!({"type": "array", "items": {"type": "string"}, "minItems": least})
+        }
+        Shape::ListOf(item, least, most) => {
+            let mut map = Map::new();
+            map.insert("type".into(), "array".into());
+            map.extend(literal_schema(*item).map(|item| ("items".to_owned(), item)));
+            if least > 0 {
+                map.insert("minItems".into(), least.into());
+            }
+            if most < usize::MAX {
+                map.insert("maxItems".into(), most.into());
+            }
+            Json::Object(map)
+        }
+        Shape::DictOf(item) => {
+            json!({"type": "object", "additionalProperties": literal_schema(*item)})
         }
         Shape::Dict => json!({"type": "object"}),
         Shape::Steps => json!({

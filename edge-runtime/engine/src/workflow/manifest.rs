@@ -147,20 +147,26 @@ pub(crate) enum Shape {
     Any,
     /// `true` or `false`.
     Boolean,
-    /// A whole number of at least this.
-    Integer(i64),
+    /// A whole number between these, both included.
+    Integer(i64, i64),
     /// A number between these, both included.
     Number(f64, f64),
     /// Text.
     Text,
+    /// Text, a number, or `true` or `false`, each as it is written.
+    Scalar,
     /// One of these texts.
     Choice(&'static [&'static str]),
     /// A list of anything.
     List,
     /// A list of texts, of at least so many.
     Texts(usize),
+    /// A list of what this shape takes, of so many at least and so many at most.
+    ListOf(&'static Shape, usize, usize),
     /// A dictionary of anything.
     Dict,
+    /// A dictionary of what this shape takes.
+    DictOf(&'static Shape),
     /// A list of steps: one branch of flow control.
     Steps,
     /// A dictionary of steps: one branch for each key.
@@ -197,6 +203,8 @@ pub(crate) enum Selects {
     Entries,
     /// Anything, as every entry of the list or dictionary that it is; a list has one at least.
     EveryEntry,
+    /// The same, or one that stands for all of it.
+    WholeOrEveryEntry,
 }
 
 /// What a property has when the definition doesn't say.
@@ -335,6 +343,13 @@ impl Property {
         self
     }
 
+    /// Takes nothing but a selector, or selectors as entries of the list that it is.
+    #[must_use]
+    pub(crate) const fn of_selectors_or_one(mut self) -> Self {
+        self.selects = Selects::WholeOrEveryEntry;
+        self
+    }
+
     /// Has a default.
     #[must_use]
     pub(crate) const fn or(mut self, default: Default) -> Self {
@@ -347,6 +362,13 @@ impl Property {
     #[must_use]
     pub(crate) const fn nullable(mut self) -> Self {
         self.nullable = true;
+        self
+    }
+
+    /// Is nothing only where the definition doesn't say.
+    #[must_use]
+    pub(crate) const fn not_null(mut self) -> Self {
+        self.nullable = false;
         self
     }
 
@@ -422,11 +444,17 @@ pub(crate) const TEXT_OR_LIST: Shape = Shape::OneOf(&[Shape::Text, Shape::List])
 pub(crate) const TEXT_OR_TEXTS: Shape = Shape::OneOf(&[Shape::Text, Shape::Texts(0)]);
 
 impl Shape {
+    /// A whole number of at least this.
+    #[must_use]
+    pub(crate) const fn at_least(least: i64) -> Self {
+        Self::Integer(least, i64::MAX)
+    }
+
     /// Whether a list may stand here.
     #[must_use]
     pub(crate) fn takes_list(&self) -> bool {
         match self {
-            Self::List | Self::Texts(_) => true,
+            Self::List | Self::Texts(_) | Self::ListOf(..) => true,
             Self::OneOf(shapes) => shapes.iter().any(Self::takes_list),
             _ => false,
         }
@@ -436,7 +464,7 @@ impl Shape {
     #[must_use]
     pub(crate) fn takes_text(&self) -> bool {
         match self {
-            Self::Text | Self::Any => true,
+            Self::Text | Self::Scalar | Self::Any => true,
             Self::OneOf(shapes) => shapes.iter().any(Self::takes_text),
             _ => false,
         }
@@ -446,7 +474,7 @@ impl Shape {
     #[must_use]
     pub(crate) fn takes_dict(&self) -> bool {
         match self {
-            Self::Dict => true,
+            Self::Dict | Self::DictOf(_) => true,
             Self::OneOf(shapes) => shapes.iter().any(Self::takes_dict),
             _ => false,
         }
@@ -460,10 +488,13 @@ pub(crate) const SHARE: Shape = Shape::Number(0.0, 1.0);
 pub(crate) const POSITIVE: Shape = Shape::Number(f64::MIN_POSITIVE, f64::INFINITY);
 
 /// A whole number from 1.
-pub(crate) const COUNT: Shape = Shape::Integer(1);
+pub(crate) const COUNT: Shape = Shape::at_least(1);
 
 /// Any whole number.
-pub(crate) const INTEGER: Shape = Shape::Integer(i64::MIN);
+pub(crate) const INTEGER: Shape = Shape::at_least(i64::MIN);
+
+/// A colour: `[r, g, b]`, `#rrggbb` or a name.
+pub(crate) const COLOR: Shape = Shape::OneOf(&[Shape::Text, Shape::ListOf(&INTEGER, 3, 3)]);
 
 impl Manifest {
     /// What most blocks have in common, for `..Manifest::BASE`.

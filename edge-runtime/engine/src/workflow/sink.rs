@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
 use watchkeeper_contract::effect::{Attachment, Effect, Sealed};
 
-use super::block::{Call, Setup};
+use super::block::Call;
 use super::codec;
 use super::kinds::Kind;
-use super::manifest::{Default as Or, INTEGER, Output, Property, Shape};
+use super::manifest::{COUNT, Default as Or, INTEGER, Output, Property, Shape};
 use super::stateful::Stateful;
 use super::uql::named_operations;
 use super::value::Value;
@@ -46,13 +45,16 @@ pub(crate) const COOLDOWN: Property = Property::value(
     &[Kind::Integer],
 )
 .or(Or::Int(5));
+/// The same of sinks that may share their rest with others: a quarter of an hour at most.
+pub(crate) const SHARED_COOLDOWN: Property = Property {
+    shape: Shape::Integer(0, 15 * 60),
+    ..COOLDOWN
+};
 pub(crate) const COOLDOWN_SESSION_KEY: Property = Property::literal(
     "cooldown_session_key",
     "steps with the same key rest together",
     Shape::Text,
 );
-/// Longest rest of sinks that share theirs, in seconds.
-const MOST_COOLDOWN: i64 = 15 * 60;
 /// What a message says, with holes for its parameters: see [`message`](super::message).
 pub(crate) const MESSAGE: Property = Property::literal(
     "message",
@@ -103,7 +105,7 @@ pub(crate) const FILE_NAME_PREFIX: Property = Property::value(
 pub(crate) const MAX_ENTRIES: Property = Property::value(
     "max_entries_per_file",
     "contents after which a new file is begun",
-    INTEGER,
+    COUNT,
     &[Kind::Text],
 )
 .or(Or::Int(1024));
@@ -133,14 +135,6 @@ impl<T: Sink> Stateful for T {
         sent.put(call);
         Ok(())
     }
-}
-
-/// Refuses a rest that is longer than a sink with a [`Session`] may have.
-///
-/// # Errors
-/// Names the bounds.
-pub(crate) fn check_cooldown(setup: &Setup<'_>) -> Result<(), String> {
-    setup.within("cooldown_seconds", Json::as_i64, 0..=MOST_COOLDOWN)
 }
 
 /// When a sink sent something last.

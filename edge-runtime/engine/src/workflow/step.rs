@@ -3,6 +3,7 @@
 //! Invariant: a [`CheckedStep`] has one [`Arg`] for every declared property, in the order of the manifest, with literals
 //! of the declared shape and selectors that are well-formed and legal there.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
@@ -26,6 +27,8 @@ pub(crate) struct CheckedStep {
     pub(crate) literals: Map<String, Json>,
     /// What is written and is no property of its block.
     pub(crate) ignored: Vec<String>,
+    /// Properties that take no selector, and in which text stands that reads like one.
+    pub(crate) like_selectors: Vec<&'static str>,
 }
 
 /// Value of a property.
@@ -140,20 +143,30 @@ pub(crate) fn check(
 ) -> Option<CheckedStep> {
     let mut args = Vec::with_capacity(manifest.properties.len());
     let mut literals = Map::new();
+    let mut like_selectors = Vec::new();
     let mut fit = true;
     for property in manifest.properties {
         let written = std::iter::once(&property.name)
             .chain(property.aliases)
             .find_map(|key| step.body.get(*key));
-        let json = match written.cloned().or_else(|| property.default.to_json()) {
-            Some(json) => json,
-            None => {
+        let (json, arg) = match (written, property.default.to_json()) {
+            (Some(json), _) => (json.clone(), argument(property, json)),
+            // What holds unsaid need not be what may be said: a delay of 0 is none, and one that is given has to be above 0.
+            (None, Some(json)) => {
+                let literal = |_| Arg::Literal(Value::from(json.clone()));
+                let arg = argument(property, &json).unwrap_or_else(literal);
+                (json, Ok(arg))
+            }
+            (None, None) => {
                 problems.push(lacks(step, manifest, property));
                 fit = false;
                 continue;
             }
         };
-        match argument(property, &json) {
+        if property.selects == Selects::Nothing && Selector::looks_like(&json) {
+            like_selectors.push(property.name);
+        }
+        match arg {
             Ok(arg) => args.push(arg),
             Err(unfit) => {
                 let whole = json.as_str().unwrap_or_default();
@@ -179,6 +192,7 @@ pub(crate) fn check(
         outputs: manifest.outputs_of(&literals),
         literals,
         ignored: strangers(step, manifest).map(str::to_owned).collect(),
+        like_selectors,
     })
 }
 
@@ -186,7 +200,7 @@ impl CheckedStep {
     /// What it says without effect.
     pub(crate) fn warnings(&self) -> impl Iterator<Item = WorkflowWarning> {
         let known = || self.manifest.properties.iter().map(|p| p.name);
-        self.ignored.iter().map(move |written| WorkflowWarning {
+        let ignored = self.ignored.iter().map(move |written| WorkflowWarning {
             step: self.name.clone(),
             property: written.clone(),
             message: format!(
@@ -194,7 +208,17 @@ impl CheckedStep {
                 self.name
             ),
             nearest: nearest(written, known()),
-        })
+        });
+        let like_selectors = self.like_selectors.iter().map(|name| WorkflowWarning {
+            step: self.name.clone(),
+            property: (*name).to_owned(),
+            message: format!(
+                "{name} of step {} takes no selector: what is written is the text itself",
+                self.name
+            ),
+            nearest: None,
+        });
+        ignored.chain(like_selectors)
     }
 }
 
@@ -239,7 +263,8 @@ fn argument(property: &Property, json: &Json) -> Result<Arg, Unfit> {
         Shape::StepCases => return step_cases(json),
         _ => {}
     }
-    if Selector::looks_like(json) {
+    let is_text = property.selects == Selects::Nothing && property.shape.takes_text();
+    if Selector::looks_like(json) && !is_text {
         if matches!(property.selects, Selects::Entries | Selects::EveryEntry) {
             return Err(Unfit::because(format!(
                 "takes selectors only as its entries, and {json} stands for all of it"
@@ -250,7 +275,10 @@ fn argument(property: &Property, json: &Json) -> Result<Arg, Unfit> {
     if json.is_null() && property.nullable {
         return Ok(Arg::Literal(Value::Null));
     }
-    if property.selects == Selects::EveryEntry {
+    if matches!(
+        property.selects,
+        Selects::EveryEntry | Selects::WholeOrEveryEntry
+    ) {
         every_entry(property, json)?;
     }
     let compound = property.selects != Selects::Nothing;
@@ -322,7 +350,7 @@ fn selector(property: &Property, json: &Json) -> Result<Selector, Unfit> {
         }
         Selects::Inputs => "$inputs.name",
         Selects::Outputs => "$steps.name.output",
-        Selects::Anything | Selects::Entries | Selects::EveryEntry => {
+        Selects::Anything | Selects::Entries | Selects::EveryEntry | Selects::WholeOrEveryEntry => {
             "$inputs.name or $steps.name.output"
         }
     };
@@ -376,10 +404,13 @@ fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
     match shape {
         Shape::Any => Ok(Value::from(json.clone())),
         Shape::Boolean => boolean(json).map(Value::Bool),
-        Shape::Integer(min) => match integer(json) {
-            Some(i) if i >= min => Ok(Value::Int(i)),
-            Some(i) => Err(Unfit::because(format!(
+        Shape::Integer(min, max) => match integer(json) {
+            Some(i) if (min..=max).contains(&i) => Ok(Value::Int(i)),
+            Some(i) if max == i64::MAX => Err(Unfit::because(format!(
                 "is {i} and has to be {min} or more"
+            ))),
+            Some(i) => Err(Unfit::because(format!(
+                "is {i} and has to be from {min} to {max}"
             ))),
             None => Err(Unfit::because(format!(
                 "has to be a whole number, not {}",
@@ -406,6 +437,13 @@ fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
             Json::String(text) => Ok(Value::from(text.as_str())),
             _ => Err(Unfit::because(format!(
                 "has to be a string, not {}",
+                short(json)
+            ))),
+        },
+        Shape::Scalar => match json {
+            Json::String(_) | Json::Number(_) | Json::Bool(_) => Ok(Value::from(json.clone())),
+            _ => Err(Unfit::because(format!(
+                "has to be text, a number, or true or false, not {}",
                 short(json)
             ))),
         },
@@ -447,6 +485,39 @@ fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
                 short(json)
             ))),
         },
+        Shape::ListOf(item, least, most) => match json {
+            Json::Array(items) if (least..=most).contains(&items.len()) => {
+                let items = items.iter().enumerate();
+                let items = items.map(|(i, json)| part(*item, json, &format!("entry {i}")));
+                items.collect::<Result<_, _>>().map(Value::list)
+            }
+            Json::Array(items) if least == most => Err(Unfit::because(format!(
+                "is a list of {}, and has to have {least}",
+                items.len()
+            ))),
+            Json::Array(items) => Err(Unfit::because(format!(
+                "is a list of {}, and has to have {least} at least",
+                items.len()
+            ))),
+            _ => Err(Unfit::because(format!(
+                "has to be a list, not {}",
+                short(json)
+            ))),
+        },
+        Shape::DictOf(item) => match json {
+            Json::Object(map) => {
+                let entries = map.iter().map(|(key, json)| {
+                    let value = part(*item, json, &format!("entry {key}"))?;
+                    Ok((Arc::from(key.as_str()), value))
+                });
+                let entries: Result<BTreeMap<Arc<str>, Value>, Unfit> = entries.collect();
+                entries.map(|entries| Value::Dict(Arc::new(entries)))
+            }
+            _ => Err(Unfit::because(format!(
+                "has to be a dictionary, not {}",
+                short(json)
+            ))),
+        },
         Shape::OneOf(shapes) => {
             let mut last = Unfit::because("takes nothing");
             for shape in shapes {
@@ -470,6 +541,14 @@ fn literal(shape: Shape, json: &Json) -> Result<Value, Unfit> {
     }
 }
 
+/// Reads a part of a literal; what is wrong with it says which.
+fn part(shape: Shape, json: &Json, which: &str) -> Result<Value, Unfit> {
+    literal(shape, json).map_err(|unfit| Unfit {
+        message: format!("has a wrong {which}, which {}", unfit.message),
+        ..unfit
+    })
+}
+
 fn boolean(json: &Json) -> Result<bool, Unfit> {
     match json {
         Json::Bool(b) => Some(*b),
@@ -485,7 +564,8 @@ fn boolean(json: &Json) -> Result<bool, Unfit> {
     .ok_or_else(|| Unfit::because(format!("has to be true or false, not {}", short(json))))
 }
 
-fn integer(json: &Json) -> Option<i64> {
+/// A whole number, which may be written as text or as a number with nothing behind its point.
+pub(crate) fn integer(json: &Json) -> Option<i64> {
     match json {
         Json::Number(n) => n.as_i64().or_else(|| Value::Float(n.as_f64()?).as_i64()),
         Json::String(text) => text.trim().parse().ok(),

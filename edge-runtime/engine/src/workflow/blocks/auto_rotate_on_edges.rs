@@ -39,7 +39,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "internal_resolution",
             "pixels of the longer side on which edges are looked for",
-            Shape::Integer(1),
+            Shape::at_least(1),
             &[Kind::Integer],
         )
         .or(Or::Int(1000)),

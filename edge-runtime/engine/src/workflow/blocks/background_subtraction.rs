@@ -10,7 +10,34 @@ use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property,
 use super::super::per_video::PerVideo;
 use super::super::stateful::{Fleeting, Stateful, remembering};
 
-pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/background_subtraction@v1", category: "classical_computer_vision", summary: "Learns what is always there and shows what is not: white what moves, grey its shadow.", role: Role::Other, properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]), Property::value("threshold", "how unlike the background something has to be, as a squared number of standard deviations", INTEGER, &[Kind::Integer]).or(Or::Int(16)), Property::value("history", "how many frames the background is learned from", INTEGER, &[Kind::Integer]).or(Or::Int(30))], outputs: &[Output::new("image", &[Kind::Image])],  build: |_| Ok(remembering(Subtract)), ..Manifest::BASE }];
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/background_subtraction@v1",
+    category: "classical_computer_vision",
+    summary: "Learns what is always there and shows what is not: white what moves, grey \
+        its shadow.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        Property::value(
+            "threshold",
+            "how unlike the background something has to be, as a squared number of \
+            standard deviations",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(16)),
+        Property::value(
+            "history",
+            "how many frames the background is learned from",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(30)),
+    ],
+    outputs: &[Output::new("image", &[Kind::Image])],
+    build: |_| Ok(remembering(Subtract)),
+    ..Manifest::BASE
+}];
 
 struct Subtract;
 

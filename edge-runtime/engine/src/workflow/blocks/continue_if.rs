@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::block::Call;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Property, Role, Shape};
+use super::super::manifest::{Default as Or, Manifest, POSITIVE, Property, Role, Shape};
 use super::super::stateful::{Stateful, remembering};
 use super::super::uql::{Budget, CONDITION, Env, StatementGroup};
 use super::super::value::Value;
@@ -28,7 +28,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "stop_delay",
             "seconds for which the steps still go on after the condition last held",
-            Shape::Number(0.0, f64::INFINITY),
+            POSITIVE,
             &[Kind::Float],
         )
         .or(Or::Int(0)),

@@ -17,7 +17,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal(
             "clip_limit",
             "percent of the darkest and of the lightest pixels that are left out of account",
-            Shape::Integer(0),
+            Shape::Integer(0, 50),
         )
         .or(Or::Int(0)),
         Property::literal(

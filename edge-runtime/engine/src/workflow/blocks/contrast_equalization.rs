@@ -8,7 +8,30 @@ use super::super::image::RgbPixels;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
 
-pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/contrast_equalization@v1", category: "classical_computer_vision", summary: "Evens out light and dark in a picture.", role: Role::Other, properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]), Property::value("equalization_type", "whether to stretch the middle of the range, to make all lightnesses as frequent, or to do that piece by piece", Shape::Choice(&["Contrast Stretching", "Histogram Equalization", "Adaptive Equalization"]), &[Kind::Text]).or(Or::Text("Histogram Equalization"))], outputs: &[Output::new("image", &[Kind::Image])],  build: |_| Ok(Box::new(Change)), ..Manifest::BASE }];
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/contrast_equalization@v1",
+    category: "classical_computer_vision",
+    summary: "Evens out light and dark in a picture.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        Property::value(
+            "equalization_type",
+            "whether to stretch the middle of the range, to make all lightnesses as \
+            frequent, or to do that piece by piece",
+            Shape::Choice(&[
+                "Contrast Stretching",
+                "Histogram Equalization",
+                "Adaptive Equalization",
+            ]),
+            &[Kind::Text],
+        )
+        .or(Or::Text("Histogram Equalization")),
+    ],
+    outputs: &[Output::new("image", &[Kind::Image])],
+    build: |_| Ok(Box::new(Change)),
+    ..Manifest::BASE
+}];
 
 struct Change;
 

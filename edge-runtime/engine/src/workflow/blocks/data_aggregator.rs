@@ -43,7 +43,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal(
             "interval",
             "how long values are summed up",
-            Shape::Integer(1),
+            Shape::at_least(1),
         ),
     ],
     outputs: &[Output::new("*", &[Kind::Any])],

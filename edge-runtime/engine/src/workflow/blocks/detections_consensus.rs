@@ -68,7 +68,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "required_objects",
             "how many objects there have to be: a number, or one for each class",
-            Shape::Any,
+            Shape::OneOf(&[Shape::DictOf(&COUNT), COUNT]),
             &[Kind::Integer, Kind::Dictionary],
         )
         .or(Or::Null),
@@ -148,6 +148,7 @@ impl Block for Agree {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let mut sources: Vec<Vec<&Detection>> = Vec::new();
         let mut size = [0, 0];
+        let mut parent = None;
         let classes = call.arg(5).as_list();
         let wanted = |d: &&Detection| {
             let is = |c: &Value| c.as_str() == Some(&*d.class);
@@ -159,6 +160,17 @@ impl Block for Agree {
             };
             if !all.boxes.is_empty() {
                 size = all.size;
+            }
+            if let Some(other) = all
+                .boxes
+                .iter()
+                .find(|d| *parent.get_or_insert(found_in(d)) != found_in(d))
+            {
+                return Err(format!(
+                    "what was found in {:?} and in {:?} can't agree: all of it has to come from one picture",
+                    parent.unwrap_or_default(),
+                    found_in(other)
+                ));
             }
             sources.push(all.boxes.iter().filter(wanted).collect());
         }
@@ -209,6 +221,12 @@ impl Block for Agree {
         );
         Ok(())
     }
+}
+
+/// Id of the picture, or of the box that became it, as results tell it.
+fn found_in(d: &Detection) -> &str {
+    let parent = d.extra.as_deref().and_then(|e| e.parent_id.as_deref());
+    parent.unwrap_or("image")
 }
 
 /// The box of another source that covers this one most, if one covers it enough.

@@ -71,7 +71,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "max_distance",
             "pixels beyond which nothing is a neighbour",
-            Shape::Integer(0),
+            Shape::at_least(0),
             &[Kind::Integer],
         )
         .or(Or::Null),

@@ -4,7 +4,7 @@ use watchkeeper_vision::imaging::dominant;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{COUNT, Default as Or, Manifest, Output, Property, Role};
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -17,21 +17,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "color_clusters",
             "how many groups of colours there are",
-            COUNT,
+            Shape::Integer(1, 10),
             &[Kind::Integer],
         )
         .or(Or::Int(4)),
         Property::value(
             "max_iterations",
             "how often the groups are made better at most",
-            COUNT,
+            Shape::Integer(1, 500),
             &[Kind::Integer],
         )
         .or(Or::Int(100)),
         Property::value(
             "target_size",
             "pixels a side that are looked at, about",
-            COUNT,
+            Shape::Integer(1, 250),
             &[Kind::Integer],
         )
         .or(Or::Int(100)),
@@ -46,14 +46,14 @@ struct Dominant;
 impl Block for Dominant {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
-        let count = |i: usize, default: i64, name: &str| {
+        let count = |i: usize, default: i64, most: usize, name: &str| {
             let n = call.integer(i, default)?;
-            let fits = usize::try_from(n).ok().filter(|n| (1..=1000).contains(n));
-            fits.ok_or_else(|| format!("{name} is {n} and has to be from 1 to 1000"))
+            let fits = usize::try_from(n).ok().filter(|n| (1..=most).contains(n));
+            fits.ok_or_else(|| format!("{name} is {n} and has to be from 1 to {most}"))
         };
-        let groups = count(1, 4, "color_clusters")?;
-        let rounds = count(2, 100, "max_iterations")?;
-        let target = count(3, 100, "target_size")?;
+        let groups = count(1, 4, 10, "color_clusters")?;
+        let rounds = count(2, 100, 500, "max_iterations")?;
+        let target = count(3, 100, 250, "target_size")?;
         let [width, height] = image.size();
         let step = (width.min(height) as usize / target).max(1);
         let color = dominant::color(&image.pixels.rgb(), step, groups, rounds);

@@ -11,7 +11,7 @@ use super::super::image::{ImageValue, Packed, RgbPixels};
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    DETECTIONS, Default as Or, Depth, Manifest, Output, Property, Role, SHARE, TEXT_OR_LIST,
+    COLOR, DETECTIONS, Default as Or, Depth, Manifest, Output, Property, Role, SHARE,
 };
 use super::super::value::Value;
 
@@ -33,7 +33,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "background_color",
             "colour outside a mask: [r, g, b], #rrggbb or a name",
-            TEXT_OR_LIST,
+            COLOR,
             &[Kind::Text, Kind::RgbColor],
         )
         .or(Or::Json("[0, 0, 0]")),

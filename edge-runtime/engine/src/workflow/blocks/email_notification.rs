@@ -60,7 +60,13 @@ const SMTP_PORT: Property = Property::literal(
     INTEGER,
 )
 .or(Or::Int(465));
-const EMAIL_PROVIDER: Property = Property::literal("email_provider", "who sends it: the managed service needs a Roboflow account, so that on this box it has to be Custom SMTP", Shape::Choice(&["Roboflow Managed API Key", "Custom SMTP"])).or(Or::Text("Roboflow Managed API Key"));
+const EMAIL_PROVIDER: Property = Property::literal(
+    "email_provider",
+    "who sends it: the managed service needs a Roboflow account, so that on this \
+    box it has to be Custom SMTP",
+    Shape::Choice(&["Roboflow Managed API Key", "Custom SMTP"]),
+)
+.or(Or::Text("Roboflow Managed API Key"));
 const SENDER_EMAIL_V2: Property = SENDER_EMAIL.or(Or::Null);
 const SMTP_SERVER_V2: Property = SMTP_SERVER.or(Or::Null);
 const SENDER_EMAIL_PASSWORD_V2: Property = SENDER_EMAIL_PASSWORD.or(Or::Null);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::block::{Call, Instance, Setup};
+use super::super::block::Call;
 use super::super::kept::Kept;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::per_video::{FRAME, PerVideo};
 use super::super::stateful::{Stateful, remembering};
 use super::video_of;
@@ -34,13 +34,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "offset",
             "how many frames to look back, as a number from -256 to 0",
-            INTEGER,
+            Shape::Integer(-MOST, 0),
             &[Kind::Integer],
         ),
         Property::literal(
             "default_value",
             "what to give where there was no such frame",
-            Shape::Any,
+            Shape::Scalar,
         )
         .or(Or::Null),
     ],
@@ -49,7 +49,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("is_available", &[Kind::Boolean]),
         Output::new("reference_frame_number", &[Kind::Integer]),
     ],
-    build,
+    build: |_| Ok(remembering(Delay)),
     ..Manifest::BASE
 }];
 
@@ -60,17 +60,6 @@ fn fitting(offset: i64) -> Result<u64, String> {
     let back = u64::try_from(-offset.clamp(-MOST - 1, 1)).ok();
     back.filter(|n| *n <= MOST.unsigned_abs())
         .ok_or_else(|| format!("offset is {offset} and has to be from -{MOST} to 0"))
-}
-
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    if let Some(offset) = setup
-        .literals
-        .get("offset")
-        .and_then(serde_json::Value::as_i64)
-    {
-        fitting(offset)?;
-    }
-    Ok(remembering(Delay))
 }
 
 struct Delay;

@@ -22,7 +22,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "the pictures, or lists of pictures",
             Shape::List,
             &[Kind::Image, Kind::ListOfValues],
-        ),
+        )
+        .of_selectors_or_one(),
         Property::value(
             "width",
             "width of the grid in pixels",

@@ -26,7 +26,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "kept for compatibility: the video is that of the picture",
             &[Kind::VideoMetadata],
         )
-        .or(Or::Null),
+        .or(Or::Null)
+        .not_null(),
         Property::value(
             "position",
             "the point of the box",

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use image::imageops;
 use watchkeeper_vision::imaging;
 
-use super::super::block::{Call, Instance, Setup};
+use super::super::block::Call;
 use super::super::codec;
 use super::super::image::RgbPixels;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::per_video::PerVideo;
 use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
@@ -25,21 +25,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "stack_size",
             "how many are kept, 1 to 64",
-            INTEGER,
+            Shape::Integer(PICTURES.0, PICTURES.1),
             &[Kind::Integer],
         )
         .or(Or::Int(10)),
         Property::value(
             "resolution_width",
             "widest picture that is kept, 64 to 1920 pixels",
-            INTEGER,
+            Shape::Integer(WIDTHS.0, WIDTHS.1),
             &[Kind::Integer],
         )
         .or(Or::Int(1920)),
         Property::value(
             "resolution_height",
             "highest picture that is kept, 64 to 1080 pixels",
-            INTEGER,
+            Shape::Integer(HEIGHTS.0, HEIGHTS.1),
             &[Kind::Integer],
         )
         .or(Or::Int(1080)),
@@ -55,24 +55,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("frames", &[Kind::ListOfValues]),
         Output::new("frames_count", &[Kind::Integer]),
     ],
-    build,
+    build: |_| Ok(remembering(Stack)),
     ..Manifest::BASE
 }];
 
-/// Least and most of each property.
-const BOUNDS: [(&str, i64, i64); 3] = [
-    ("stack_size", 1, 64),
-    ("resolution_width", 64, 1920),
-    ("resolution_height", 64, 1080),
-];
+/// Least and most pictures of a stack.
+const PICTURES: (i64, i64) = (1, 64);
+/// Least and most pixels across a picture.
+const WIDTHS: (i64, i64) = (64, 1920);
+/// Least and most pixels down a picture.
+const HEIGHTS: (i64, i64) = (64, 1080);
 const QUALITY: u8 = 75;
-
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    for (name, least, most) in BOUNDS {
-        setup.within(name, serde_json::Value::as_i64, least..=most)?;
-    }
-    Ok(remembering(Stack))
-}
 
 struct Stack;
 
@@ -84,13 +77,12 @@ impl Stateful for Stack {
         let image = call.image(0)?;
         let [count, width, height] =
             [(1, 10), (2, 1920), (3, 1080)].map(|(i, default)| call.integer(i, default));
-        let bound = |n: i64, (_, least, most): (&str, i64, i64)| {
-            u32::try_from(n.clamp(least, most)).unwrap_or(1)
-        };
+        let bound =
+            |n: i64, (least, most): (i64, i64)| u32::try_from(n.clamp(least, most)).unwrap_or(1);
         let (count, width, height) = (
-            bound(count?, BOUNDS[0]),
-            bound(width?, BOUNDS[1]),
-            bound(height?, BOUNDS[2]),
+            bound(count?, PICTURES),
+            bound(width?, WIDTHS),
+            bound(height?, HEIGHTS),
         );
         let stack = videos.get(&image.meta.video_identifier, || Ok(VecDeque::new()))?;
         if call.boolean(4, false)? {

@@ -10,7 +10,8 @@ use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, SHARE, Shape};
 use super::super::value::Value;
 use super::object_detection_model::{
-    CONFIDENCE, CUSTOM_CONFIDENCE, MODE, Model, NO_MODE, outputs_v1, outputs_v2, properties,
+    AGNOSTIC, CONFIDENCE, CUSTOM_CONFIDENCE, MODE, Model, NO_MODE, outputs_v1, outputs_v2,
+    properties,
 };
 
 const DECODE: Property = Property::value(
@@ -36,9 +37,12 @@ const DENSE: Property = Property::value(
 .or(Or::Bool(true));
 
 const PROPERTIES_V1: &[Property] =
-    &properties::<14>(CONFIDENCE, &[NO_MODE, DECODE, TRADEOFF, DENSE]);
-const PROPERTIES_V3: &[Property] =
-    &properties::<14>(CUSTOM_CONFIDENCE, &[MODE, DECODE, TRADEOFF, DENSE]);
+    &properties::<14>(CONFIDENCE, AGNOSTIC, &[NO_MODE, DECODE, TRADEOFF, DENSE]);
+const PROPERTIES_V3: &[Property] = &properties::<14>(
+    CUSTOM_CONFIDENCE,
+    AGNOSTIC,
+    &[MODE, DECODE, TRADEOFF, DENSE],
+);
 
 const fn version(
     name: &'static str,

@@ -4,7 +4,7 @@ use super::super::block::Task;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, SHARE, Shape};
 use super::object_detection_model::{
-    CONFIDENCE, CUSTOM_CONFIDENCE, Model, NO_MODE, outputs_v1, outputs_v2, properties,
+    AGNOSTIC, CONFIDENCE, CUSTOM_CONFIDENCE, Model, NO_MODE, outputs_v1, outputs_v2, properties,
 };
 
 const POINTS: Property = Property::value(
@@ -24,8 +24,8 @@ const MODE: Property = Property::value(
 )
 .or(Or::Text("default"));
 
-const PROPERTIES_V1: &[Property] = &properties::<12>(CONFIDENCE, &[NO_MODE, POINTS]);
-const PROPERTIES_V3: &[Property] = &properties::<12>(CUSTOM_CONFIDENCE, &[MODE, POINTS]);
+const PROPERTIES_V1: &[Property] = &properties::<12>(CONFIDENCE, AGNOSTIC, &[NO_MODE, POINTS]);
+const PROPERTIES_V3: &[Property] = &properties::<12>(CUSTOM_CONFIDENCE, AGNOSTIC, &[MODE, POINTS]);
 const PREDICTIONS: Output = Output::new("predictions", &[Kind::Keypoints]);
 const OUTPUTS_V1: &[Output] = &outputs_v1(PREDICTIONS);
 const OUTPUTS_V2: &[Output] = &outputs_v2(PREDICTIONS);

@@ -11,7 +11,75 @@ use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
 use super::super::value::Value;
 
-pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/keypoint_visualization@v1", summary: "Draws keypoints: as points, with their names, or joined to a skeleton.", properties: &[drawing::IMAGE, drawing::COPY, Property::data("predictions", "detections with keypoints", &[Kind::Keypoints]), Property::literal("annotator_type", "whether to draw the lines between points, the points, or the points with their names", Shape::Choice(&["edge", "vertex", "vertex_label"])).or(Or::Text("edge")), Property::value("color", "the colour", Shape::Text, &[Kind::Text]).or(Or::Text("#A351FB")), Property::value("text_color", "colour of the names", Shape::Text, &[Kind::Text]).or(Or::Text("black")), Property::value("text_scale", "size of the names", NUMBER, &[Kind::Float]).or(Or::Float(0.5)), Property::value("text_thickness", "kept for compatibility: letters are as bold as the box draws them", INTEGER, &[Kind::Integer]).or(Or::Int(1)), Property::value("text_padding", "pixels around the names", INTEGER, &[Kind::Integer]).or(Or::Int(10)), Property::value("thickness", "width of lines in pixels", INTEGER, &[Kind::Integer]).or(Or::Int(2)), Property::value("radius", "radius of points in pixels", INTEGER, &[Kind::Integer]).or(Or::Int(10)), Property::value("edges", "which points are joined, as pairs of their numbers from 1; absent: as the 17 points of a person in COCO", Shape::List, &[Kind::ListOfValues]).or(Or::Null)],  build: |_| Ok(Box::new(Draw)), ..drawing::BASE }];
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/keypoint_visualization@v1",
+    summary: "Draws keypoints: as points, with their names, or joined to a skeleton.",
+    properties: &[
+        drawing::IMAGE,
+        drawing::COPY,
+        Property::data(
+            "predictions",
+            "detections with keypoints",
+            &[Kind::Keypoints],
+        ),
+        Property::literal(
+            "annotator_type",
+            "whether to draw the lines between points, the points, or the points with \
+            their names",
+            Shape::Choice(&["edge", "vertex", "vertex_label"]),
+        )
+        .or(Or::Text("edge")),
+        Property::value("color", "the colour", Shape::Text, &[Kind::Text]).or(Or::Text("#A351FB")),
+        Property::value(
+            "text_color",
+            "colour of the names",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Text("black")),
+        Property::value("text_scale", "size of the names", NUMBER, &[Kind::Float])
+            .or(Or::Float(0.5)),
+        Property::value(
+            "text_thickness",
+            "kept for compatibility: letters are as bold as the box draws them",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(1)),
+        Property::value(
+            "text_padding",
+            "pixels around the names",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(10)),
+        Property::value(
+            "thickness",
+            "width of lines in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(2)),
+        Property::value(
+            "radius",
+            "radius of points in pixels",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(10)),
+        Property::value(
+            "edges",
+            "which points are joined, as pairs of their numbers from 1; absent: as the \
+            17 points of a person in COCO",
+            Shape::List,
+            &[Kind::ListOfValues],
+        )
+        .or(Or::Null)
+        .not_null(),
+    ],
+    build: |_| Ok(Box::new(Draw)),
+    ..drawing::BASE
+}];
 
 /// The points of a person in COCO that are joined, by their numbers from 1.
 const PERSON: [(usize, usize); 19] = [

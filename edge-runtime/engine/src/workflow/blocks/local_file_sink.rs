@@ -2,7 +2,7 @@
 
 use watchkeeper_contract::effect::{Effect, FileWrite};
 
-use super::super::block::{Call, Instance, Setup};
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{Manifest, Property, Role, Shape};
 use super::super::sink::{self, Log, Sent};
@@ -27,14 +27,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         sink::MAX_ENTRIES,
     ],
     outputs: sink::PLAIN_OUTPUTS,
-    build,
+    build: |_| Ok(remembering(Save)),
     ..Manifest::BASE
 }];
-
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    setup.at_least_one("max_entries_per_file")?;
-    Ok(remembering(Save))
-}
 
 struct Save;
 

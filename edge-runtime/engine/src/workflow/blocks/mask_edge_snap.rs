@@ -8,9 +8,9 @@ use watchkeeper_vision::imaging::morphology::{self, Kernel};
 use watchkeeper_vision::imaging::{self, Plane, focus};
 use watchkeeper_vision::mask::{Bitmap, Mask};
 
-use super::super::block::{Block, Call, Instance, Setup};
+use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
+use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_edge_snap@v1",
@@ -27,42 +27,42 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "pixel_tolerance",
             "how far a border moves at most, in pixels, 1 to 100",
-            INTEGER,
+            Shape::Integer(1, 100),
             &[Kind::Integer],
         )
         .or(Or::Int(15)),
         Property::value(
             "sigma",
             "how many standard deviations above what is around it an edge is, 0.01 to 10",
-            NUMBER,
+            Shape::Number(0.01, 10.0),
             &[Kind::Float],
         )
         .or(Or::Float(1.0)),
         Property::value(
             "min_contour_area",
             "area below which an edge is a speck, 0 to 10000",
-            NUMBER,
+            Shape::Number(0.0, 10_000.0),
             &[Kind::Float],
         )
         .or(Or::Float(50.0)),
         Property::value(
             "dilation_iterations",
             "how wide the gaps in edges are that are closed, 0 to 20",
-            INTEGER,
+            Shape::Integer(0, 20),
             &[Kind::Integer],
         )
         .or(Or::Int(2)),
         Property::value(
             "boundary_band_width",
             "how far from a border edges are looked for, in pixels, 1 to 100",
-            INTEGER,
+            Shape::Integer(1, 100),
             &[Kind::Integer],
         )
         .or(Or::Int(15)),
         Property::value(
             "adaptive_window_size",
             "how much of the picture is around an edge, in pixels, 3 to 201",
-            INTEGER,
+            Shape::Integer(3, 201),
             &[Kind::Integer],
         )
         .or(Or::Int(41)),
@@ -71,11 +71,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("refined_segmentation", &[Kind::InstanceSegmentation]),
         Output::new("edges", &[Kind::InstanceSegmentation]),
     ],
-    build,
+    build: |_| Ok(Box::new(Snap)),
     ..Manifest::BASE
 }];
 
-/// Least and most of every property.
+/// Least and most of every property, for those whose value comes from another step.
 const BOUNDS: [(&str, f64, f64); 6] = [
     ("pixel_tolerance", 1.0, 100.0),
     ("sigma", 0.01, 10.0),
@@ -84,13 +84,6 @@ const BOUNDS: [(&str, f64, f64); 6] = [
     ("boundary_band_width", 1.0, 100.0),
     ("adaptive_window_size", 3.0, 201.0),
 ];
-
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    for (name, least, most) in BOUNDS {
-        setup.within(name, serde_json::Value::as_f64, least..=most)?;
-    }
-    Ok(Box::new(Snap))
-}
 
 struct Snap;
 

@@ -17,7 +17,69 @@ use super::super::stateful::{Fleeting, Stateful, remembering};
 use super::super::value::Value;
 use super::background_subtraction::{look, of_video};
 
-pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/motion_detection@v1", category: "classical_computer_vision", summary: "Finds what moves against a background that it learns, and says when motion begins.", role: Role::Other, properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]), Property::value("minimum_contour_area", "smallest area that counts, in square pixels", COUNT, &[Kind::Integer]).or(Or::Int(200)), Property::value("morphological_kernel_size", "size of the specks that are left out, in pixels", COUNT, &[Kind::Integer]).or(Or::Int(3)), Property::value("threshold", "how unlike the background something has to be, as a squared number of standard deviations", COUNT, &[Kind::Integer]).or(Or::Int(16)), Property::value("history", "how many frames the background is learned from", COUNT, &[Kind::Integer]).or(Or::Int(30)), Property::value("detection_zone", "where motion counts: corners [[x, y], …], or the same as JSON text; everywhere where it is absent", TEXT_OR_LIST, &[Kind::Zone, Kind::ListOfValues]).or(Or::Null), Property::value("suppress_first_detections", "whether nothing counts before the background is learned", Shape::Boolean, &[Kind::Boolean]).or(Or::Bool(true))], outputs: &[Output::new("motion", &[Kind::Boolean]), Output::new("alarm", &[Kind::Boolean]), Output::new("detections", &[Kind::ObjectDetection]), Output::new("motion_zones", &[Kind::ListOfValues])],  build: |_| Ok(remembering(Motion)), ..Manifest::BASE }];
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/motion_detection@v1",
+    category: "classical_computer_vision",
+    summary: "Finds what moves against a background that it learns, and says when motion \
+        begins.",
+    role: Role::Other,
+    properties: &[
+        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        Property::value(
+            "minimum_contour_area",
+            "smallest area that counts, in square pixels",
+            COUNT,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(200)),
+        Property::value(
+            "morphological_kernel_size",
+            "size of the specks that are left out, in pixels",
+            COUNT,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(3)),
+        Property::value(
+            "threshold",
+            "how unlike the background something has to be, as a squared number of \
+            standard deviations",
+            COUNT,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(16)),
+        Property::value(
+            "history",
+            "how many frames the background is learned from",
+            COUNT,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(30)),
+        Property::value(
+            "detection_zone",
+            "where motion counts: corners [[x, y], …], or the same as JSON text; \
+            everywhere where it is absent",
+            TEXT_OR_LIST,
+            &[Kind::Zone, Kind::ListOfValues],
+        )
+        .or(Or::Null)
+        .not_null(),
+        Property::value(
+            "suppress_first_detections",
+            "whether nothing counts before the background is learned",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(true)),
+    ],
+    outputs: &[
+        Output::new("motion", &[Kind::Boolean]),
+        Output::new("alarm", &[Kind::Boolean]),
+        Output::new("detections", &[Kind::ObjectDetection]),
+        Output::new("motion_zones", &[Kind::ListOfValues]),
+    ],
+    build: |_| Ok(remembering(Motion)),
+    ..Manifest::BASE
+}];
 
 struct Motion;
 

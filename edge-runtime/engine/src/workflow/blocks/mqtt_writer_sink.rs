@@ -2,14 +2,16 @@
 
 use watchkeeper_contract::effect::{Effect, MqttMessage, MqttQos};
 
-use super::super::block::{Call, Instance, Setup};
+use super::super::block::Call;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Role, Shape};
+use super::super::manifest::{Default as Or, Manifest, POSITIVE, Property, Role, Shape};
 use super::super::sink::{self, Sent, sealed};
 use super::super::stateful::{Stateful, remembering};
 
 /// The port at which brokers speak TLS.
 const TLS_PORT: u16 = 8883;
+
+const PORT: Shape = Shape::Integer(1, u16::MAX as i64);
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_enterprise/mqtt_writer_sink@v1",
@@ -23,7 +25,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             Shape::Text,
             &[Kind::Text],
         ),
-        Property::value("port", "its port", INTEGER, &[Kind::Integer]),
+        Property::value("port", "its port", PORT, &[Kind::Integer]),
         Property::value(
             "topic",
             "topic of the message, without wildcards",
@@ -34,7 +36,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "qos",
             "0: done when it was sent; 1 and 2: done when the broker acknowledged it, and tried again until then",
-            INTEGER,
+            Shape::Integer(0, 2),
             &[Kind::Integer],
         )
         .or(Or::Int(0)),
@@ -47,8 +49,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Bool(false)),
         Property::value(
             "timeout",
-            "seconds that the broker has to answer; as the step waits for nothing, it has 5 at least, 15 where it is to acknowledge, and twice as long after each answer that did not come",
-            Shape::Number(0.0, f64::INFINITY),
+            "seconds that the broker has to answer; as the step waits for nothing, it \
+            has 5 at least, 15 where it is to acknowledge, and twice as long after each \
+            answer that did not come",
+            POSITIVE,
             &[Kind::Float],
         )
         .or(Or::Float(0.5)),
@@ -62,7 +66,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         // Beyond the peer's: a password need not stand in a definition.
         Property::value(
             "password",
-            "password of that user, which may be a secret; over a connection without tls whoever is on the way reads it, which a warning says",
+            "password of that user, which may be a secret; over a connection without tls \
+            whoever is on the way reads it, which a warning says",
             Shape::Text,
             &[Kind::Text, Kind::Secret],
         )
@@ -84,20 +89,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Null),
     ],
     outputs: sink::PLAIN_OUTPUTS,
-    build,
+    build: |_| Ok(remembering(Publish)),
     ..Manifest::BASE
 }];
-
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    setup.within("port", serde_json::Value::as_i64, 1..=i64::from(u16::MAX))?;
-    setup.within("qos", serde_json::Value::as_i64, 0..=2)?;
-    setup.within(
-        "timeout",
-        serde_json::Value::as_f64,
-        f64::MIN_POSITIVE..=f64::MAX,
-    )?;
-    Ok(remembering(Publish))
-}
 
 struct Publish;
 

@@ -66,14 +66,13 @@ const MOST: Property = Property::value(
     &[Kind::Integer],
 )
 .or(Or::Int(300));
-const AGNOSTIC: Property = Property::value(
+pub(super) const AGNOSTIC: Property = Property::value(
     "class_agnostic_nms",
     "whether boxes of different classes suppress each other",
     Shape::Boolean,
     &[Kind::Boolean],
 )
-.or(Or::Bool(false))
-.nullable();
+.or(Or::Bool(false));
 const CANDIDATES: Property = Property::value(
     "max_candidates",
     "at most this many boxes before suppression; kept for compatibility",
@@ -121,6 +120,7 @@ const fn version(
 /// `N` is the number of both; a wrong one does not compile.
 pub(super) const fn properties<const N: usize>(
     confidence: Property,
+    agnostic: Property,
     own: &[Property],
 ) -> [Property; N] {
     let common = [
@@ -130,7 +130,7 @@ pub(super) const fn properties<const N: usize>(
         CLASSES,
         IOU,
         MOST,
-        AGNOSTIC,
+        agnostic,
         CANDIDATES,
         NO_LEARNING,
         LEARNING_TARGET,
@@ -163,8 +163,9 @@ pub(super) const fn outputs_v2(predictions: Output) -> [Output; 3] {
     ]
 }
 
-const PROPERTIES_V1: &[Property] = &properties::<10>(CONFIDENCE, &[]);
-const PROPERTIES_V3: &[Property] = &properties::<11>(CUSTOM_CONFIDENCE, &[MODE]);
+const PROPERTIES_V1: &[Property] = &properties::<10>(CONFIDENCE, AGNOSTIC.nullable(), &[]);
+const PROPERTIES_V3: &[Property] =
+    &properties::<11>(CUSTOM_CONFIDENCE, AGNOSTIC.nullable(), &[MODE]);
 /// Position of [`MODE`], which only version 3 has.
 const MODE_INDEX: usize = 10;
 const OUTPUTS_V1: &[Output] = &outputs_v1(PREDICTIONS);

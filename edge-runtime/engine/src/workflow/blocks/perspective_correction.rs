@@ -14,9 +14,75 @@ use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property,
 use super::super::stateful::{Stateful, remembering};
 use super::super::value::Value;
 
-pub(super) const BLOCKS: &[Manifest] = &[Manifest { name: "roboflow_core/perspective_correction@v1", category: "transformation", summary: "Turns a part of the picture with four corners, such as a floor, into a rectangle, with the detections on it.", role: Role::Other, properties: &[Property::data("predictions", "the detections to turn along", &[Kind::ObjectDetection, Kind::InstanceSegmentation]).or(Or::Null), Property::data("images", "the pictures", &[Kind::Image]).alias(&["image"]), Property::value("perspective_polygons", "the four corners [[x, y], …], or several such polygons of which the largest counts", Shape::List, &[Kind::ListOfValues]), Property::value("transformed_rect_width", "width of the rectangle", INTEGER, &[Kind::Integer]).or(Or::Int(1000)), Property::value("transformed_rect_height", "height of the rectangle", INTEGER, &[Kind::Integer]).or(Or::Int(1000)), Property::value("extend_perspective_polygon_by_detections_anchor", "a point of the box: the part is made larger until it holds that of every detection; ALL for all corners", Shape::Text, &[Kind::Text]).or(Or::Text("")), Property::value("warp_image", "whether the picture is turned too", Shape::Boolean, &[Kind::Boolean]).or(Or::Bool(false))], outputs: &[Output::new("corrected_coordinates", &[Kind::ObjectDetection, Kind::InstanceSegmentation]), Output::new("warped_image", &[Kind::Image]), Output::new("extended_transformed_rect_width", &[Kind::Integer]), Output::new("extended_transformed_rect_height", &[Kind::Integer])], batch: &["images", "predictions"],
-mixed: &["perspective_polygons", "transformed_rect_width", "transformed_rect_height"],
- build: |_| Ok(remembering(Correct)), ..Manifest::BASE }];
+pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+    name: "roboflow_core/perspective_correction@v1",
+    category: "transformation",
+    summary: "Turns a part of the picture with four corners, such as a floor, into a \
+        rectangle, with the detections on it.",
+    role: Role::Other,
+    properties: &[
+        Property::data(
+            "predictions",
+            "the detections to turn along",
+            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+        )
+        .or(Or::Null),
+        Property::data("images", "the pictures", &[Kind::Image]).alias(&["image"]),
+        Property::value(
+            "perspective_polygons",
+            "the four corners [[x, y], …], or several such polygons of which the largest \
+            counts",
+            Shape::List,
+            &[Kind::ListOfValues],
+        ),
+        Property::value(
+            "transformed_rect_width",
+            "width of the rectangle",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(1000)),
+        Property::value(
+            "transformed_rect_height",
+            "height of the rectangle",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(1000)),
+        Property::value(
+            "extend_perspective_polygon_by_detections_anchor",
+            "a point of the box: the part is made larger until it holds that of every \
+            detection; ALL for all corners",
+            Shape::Text,
+            &[Kind::Text],
+        )
+        .or(Or::Text("")),
+        Property::value(
+            "warp_image",
+            "whether the picture is turned too",
+            Shape::Boolean,
+            &[Kind::Boolean],
+        )
+        .or(Or::Bool(false)),
+    ],
+    outputs: &[
+        Output::new(
+            "corrected_coordinates",
+            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+        ),
+        Output::new("warped_image", &[Kind::Image]),
+        Output::new("extended_transformed_rect_width", &[Kind::Integer]),
+        Output::new("extended_transformed_rect_height", &[Kind::Integer]),
+    ],
+    batch: &["images", "predictions"],
+    mixed: &[
+        "perspective_polygons",
+        "transformed_rect_width",
+        "transformed_rect_height",
+    ],
+    build: |_| Ok(remembering(Correct)),
+    ..Manifest::BASE
+}];
 
 /// Longest side of a rectangle, in pixels.
 const MAX_SIDE: i64 = 16_384;

@@ -5,9 +5,7 @@ use watchkeeper_vision::draw::Color;
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
-use super::super::manifest::{
-    Default as Or, INTEGER, Manifest, Output, Property, Role, TEXT_OR_LIST,
-};
+use super::super::manifest::{COLOR, Default as Or, INTEGER, Manifest, Output, Property, Role};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -20,7 +18,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "target_color",
             "the colour",
-            TEXT_OR_LIST,
+            COLOR,
             &[Kind::Text, Kind::RgbColor],
         ),
         Property::value(

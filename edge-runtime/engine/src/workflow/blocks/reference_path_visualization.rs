@@ -5,7 +5,7 @@ use watchkeeper_vision::draw::Canvas;
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Property, Shape};
+use super::super::manifest::{COUNT, Default as Or, Manifest, Property, Shape};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/reference_path_visualization@v1",
@@ -20,7 +20,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::ListOfValues],
         ),
         Property::value("color", "the colour", Shape::Text, &[Kind::Text]).or(Or::Text("#5bb573")),
-        drawing::THICKNESS,
+        Property {
+            shape: COUNT,
+            ..drawing::THICKNESS
+        },
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

@@ -18,7 +18,7 @@ use super::super::block::{Call, ClassScore, Instance, RunWanted, Setup, Task};
 use super::super::image::{ImageValue, RgbPixels};
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, Shape,
+    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, SHARE, Shape,
 };
 use super::super::stateful::{Fleeting, Stateful, remembering};
 use super::super::value::Value;
@@ -49,7 +49,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "confidence",
             "lowest score of what happens; best and default are the model's own, as is none",
-            Shape::OneOf(&[NUMBER, Shape::Choice(&["best", "default"])]),
+            Shape::OneOf(&[SHARE, Shape::Choice(&["best", "default"])]),
             &[Kind::Float, Kind::Text],
         )
         .or(Or::Null),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::effect::{Effect, S3Write};
 
-use super::super::block::{Call, Instance, Setup};
+use super::super::block::Call;
 use super::super::kinds::Kind;
 use super::super::manifest::{Default as Or, Manifest, Property, Role, Shape};
 use super::super::sink::{self, Log, Sent, sealed};
@@ -56,14 +56,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Null),
     ],
     outputs: sink::PLAIN_OUTPUTS,
-    build,
+    build: |_| Ok(remembering(Save)),
     ..Manifest::BASE
 }];
-
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    setup.at_least_one("max_entries_per_file")?;
-    Ok(remembering(Save))
-}
 
 /// Most bytes of one object that grows: as everything of it is sent with each content, a new one is begun then.
 const MOST_BYTES: usize = 4 << 20;

@@ -78,7 +78,9 @@ impl Block for Segment {
         let most = (MOST_PIXELS / each).max(1);
         if boxes.len() as u64 > most {
             return Err(format!(
-                "{} boxes are more than the {most} of which masks are made in a picture of {width}x{height}: filter the boxes, or make the picture smaller, before this step",
+                "{} boxes are more than the {most} of which masks are made in a picture of \
+                {width}x{height}: filter the boxes, or make the picture smaller, before \
+                this step",
                 boxes.len()
             ));
         }

@@ -18,7 +18,7 @@ use super::super::value::{Array, Value};
 const ENOUGH: Property = Property::value(
     "good_matches_threshold",
     "how many points have to be found in both",
-    Shape::Integer(1),
+    Shape::at_least(1),
     &[Kind::Integer],
 )
 .or(Or::Int(50));

@@ -6,7 +6,7 @@ use watchkeeper_vision::outline::min_area_rect;
 
 use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output, Property, Role, Shape, TEXT_OR_LIST};
+use super::super::manifest::{Manifest, NUMBER, Output, Property, Role, Shape};
 use super::super::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -33,7 +33,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "reference_dimensions",
             "its width and height, as a list or as text such as \"5.0,4.0\"",
-            TEXT_OR_LIST,
+            Shape::OneOf(&[Shape::Text, Shape::ListOf(&NUMBER, 0, usize::MAX)]),
             &[Kind::Text, Kind::ListOfValues],
         ),
     ],

@@ -36,7 +36,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         sink::ATTACHMENTS,
         sink::FIRE_AND_FORGET,
         sink::DISABLE_SINK,
-        sink::COOLDOWN,
+        sink::SHARED_COOLDOWN,
         sink::COOLDOWN_SESSION_KEY,
     ],
     outputs: sink::OUTPUTS,
@@ -45,7 +45,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    sink::check_cooldown(setup)?;
     Ok(remembering(Notify {
         operations: setup.parse("message_parameters_operations")?,
     }))

@@ -6,10 +6,10 @@ use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::numbers::mean;
 
-use super::super::block::{Block, Call, Instance, Setup};
+use super::super::block::{Block, Call};
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+    COUNT, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
 
 const PREDICTIONS: Property = Property::data(
@@ -31,7 +31,7 @@ const READING_DIRECTION: Property = Property::literal(
 const TOLERANCE: Property = Property::value(
     "tolerance",
     "pixels by which letters of one line may be apart across it",
-    INTEGER,
+    COUNT,
     &[Kind::Integer],
 )
 .or(Or::Int(10));
@@ -71,7 +71,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         properties: &[PREDICTIONS, READING_DIRECTION, TOLERANCE, DELIMITER],
         outputs: OUTPUTS,
         batch: &["predictions"],
-        build: |setup| build(setup, false),
+        build: |_| Ok(Box::new(Stitch { second: false })),
         ..Manifest::BASE
     },
     Manifest {
@@ -90,21 +90,10 @@ pub(super) const BLOCKS: &[Manifest] = &[
         ],
         outputs: OUTPUTS,
         batch: &["predictions"],
-        build: |setup| build(setup, true),
+        build: |_| Ok(Box::new(Stitch { second: true })),
         ..Manifest::BASE
     },
 ];
-
-fn build(setup: &Setup<'_>, second: bool) -> Result<Box<dyn Instance>, String> {
-    let tolerance = setup
-        .literals
-        .get("tolerance")
-        .and_then(serde_json::Value::as_i64);
-    if tolerance.is_some_and(|n| n <= 0) {
-        return Err("tolerance has to be above 0".to_owned());
-    }
-    Ok(Box::new(Stitch { second }))
-}
 
 struct Stitch {
     second: bool,

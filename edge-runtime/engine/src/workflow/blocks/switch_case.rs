@@ -17,7 +17,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "value",
             "what to compare with the keys",
-            Shape::Any,
+            Shape::Scalar,
             &[Kind::Any],
         ),
         Property::literal("cases", "the step for each key", Shape::StepCases).or(Or::EmptyDict),

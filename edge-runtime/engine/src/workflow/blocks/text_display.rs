@@ -8,7 +8,7 @@ use watchkeeper_vision::geometry::Point;
 use super::super::block::{Block, Call};
 use super::super::drawing;
 use super::super::kinds::Kind;
-use super::super::manifest::{COUNT, Default as Or, INTEGER, Manifest, Property, SHARE, Shape};
+use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, SHARE, Shape};
 use super::super::message;
 use super::super::uql::{Chain, named_operations};
 
@@ -58,21 +58,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "font_scale",
             "size of the letters",
-            Shape::Number(0.1, f64::INFINITY),
+            Shape::Number(0.1, 10.0),
             &[Kind::Float],
         )
         .or(Or::Float(1.0)),
         Property::value(
             "font_thickness",
             "kept for compatibility: letters are as bold as the box draws them",
-            COUNT,
+            Shape::Integer(1, 10),
             &[Kind::Integer],
         )
         .or(Or::Int(2)),
         Property::value(
             "padding",
             "pixels around the letters",
-            Shape::Integer(0),
+            Shape::at_least(0),
             &[Kind::Integer],
         )
         .or(Or::Int(10)),
@@ -86,7 +86,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "border_radius",
             "radius of the corners in pixels",
-            Shape::Integer(0),
+            Shape::at_least(0),
             &[Kind::Integer],
         )
         .or(Or::Int(0)),

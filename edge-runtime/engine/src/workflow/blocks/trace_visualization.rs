@@ -5,7 +5,7 @@ use watchkeeper_vision::draw::Traces;
 use super::super::block::Call;
 use super::super::drawing::{self, Ink};
 use super::super::kinds::Kind;
-use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property};
+use super::super::manifest::{ANCHORS, COUNT, Default as Or, Manifest, Property};
 use super::super::per_video::PerVideo;
 use super::super::stateful::{Stateful, remembering};
 use super::require_tracks;
@@ -26,14 +26,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "trace_length",
             "length of a trace in frames",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(30)),
         Property::value(
             "thickness",
             "kept for compatibility: the width fits the picture",
-            INTEGER,
+            COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(1)),

@@ -36,7 +36,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "lead_margin",
             "votes by which a class has to lead",
-            Shape::Integer(0),
+            Shape::at_least(0),
             &[Kind::Integer],
         )
         .or(Or::Int(3)),
@@ -50,14 +50,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "state_ttl",
             "frames without a sight after which a track is forgotten",
-            COUNT,
+            Shape::Integer(1, 1_000_000),
             &[Kind::Integer],
         )
         .or(Or::Int(300)),
         Property::value(
             "reattach_window",
             "frames within which a new track takes over from a lost one in its place",
-            Shape::Integer(0),
+            Shape::at_least(0),
             &[Kind::Integer],
         )
         .or(Or::Int(30)),

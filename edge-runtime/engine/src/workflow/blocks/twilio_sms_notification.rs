@@ -7,7 +7,7 @@ use watchkeeper_contract::effect::{Effect, Sms};
 use super::super::block::{Call, Instance, Setup};
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
+    COUNT, Default as Or, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
 };
 use super::super::message;
 use super::super::sink::{self, Rest, Sent, Session, Sink, sealed, texts};
@@ -41,11 +41,17 @@ const RECEIVER_NUMBER: Property = Property::value(
 const LENGTH_LIMIT: Property = Property::value(
     "length_limit",
     "most characters of a message",
-    INTEGER,
+    COUNT,
     &[Kind::Integer],
 )
 .or(Or::Int(160));
-const SMS_PROVIDER: Property = Property::literal("sms_provider", "who sends it: the managed service needs a Roboflow account, so that on this box it has to be Custom Twilio", Shape::Choice(&["Roboflow Managed API Key", "Custom Twilio"])).or(Or::Text("Roboflow Managed API Key"));
+const SMS_PROVIDER: Property = Property::literal(
+    "sms_provider",
+    "who sends it: the managed service needs a Roboflow account, so that on this \
+    box it has to be Custom Twilio",
+    Shape::Choice(&["Roboflow Managed API Key", "Custom Twilio"]),
+)
+.or(Or::Text("Roboflow Managed API Key"));
 const MEDIA_URL: Property = Property::value(
     "media_url",
     "addresses of pictures that go along",
@@ -72,7 +78,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             sink::MESSAGE_PARAMETERS_OPERATIONS,
             sink::FIRE_AND_FORGET,
             sink::DISABLE_SINK,
-            sink::COOLDOWN,
+            sink::SHARED_COOLDOWN,
             sink::COOLDOWN_SESSION_KEY,
             LENGTH_LIMIT,
         ],
@@ -109,8 +115,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
 const MOST_TEXT: usize = 1600;
 
 fn first(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    sink::check_cooldown(setup)?;
-    setup.at_least_one("length_limit")?;
     Ok(remembering(First {
         operations: setup.parse("message_parameters_operations")?,
     }))

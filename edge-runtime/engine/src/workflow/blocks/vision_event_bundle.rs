@@ -11,7 +11,7 @@ use super::super::codec;
 use super::super::json::detection_id;
 use super::super::kinds::Kind;
 use super::super::manifest::{
-    DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+    DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
 };
 use super::super::sink::{DISABLE_SINK, FIRE_AND_FORGET, Rest, Sent};
 use super::super::stateful::{Stateful, remembering};
@@ -124,7 +124,7 @@ const PROPERTIES: &[Property] = &[
     Property::value(
         "cooldown_seconds",
         "seconds to rest between two events",
-        NUMBER,
+        Shape::Number(0.0, f64::INFINITY),
         &[Kind::Integer, Kind::Float],
     )
     .or(Or::Int(1)),

@@ -142,10 +142,17 @@ impl Maker {
                 self.source(property, sources)
             }
             Shape::Boolean => json!(self.0.bool()),
-            Shape::Integer(_) => json!(self.0.i64(-2..50)),
+            Shape::Integer(least, most) => json!(self.0.i64(-2..50).clamp(least, most)),
             Shape::Number(..) => json!(self.0.f64()),
             Shape::Choice(choices) => json!(self.pick(choices)),
-            Shape::List if property.name == "data" => json!([self.source(property, sources)]),
+            Shape::List
+                if matches!(
+                    property.selects,
+                    Selects::EveryEntry | Selects::WholeOrEveryEntry
+                ) =>
+            {
+                json!([self.source(property, sources)])
+            }
             Shape::List => json!([[0, 0], [30, 0], [30, 30]]),
             Shape::Texts(_) => json!(["person"]),
             Shape::Text => json!("person"),
