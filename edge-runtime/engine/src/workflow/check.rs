@@ -291,6 +291,18 @@ fn check_references(step: &CheckedStep, names: &Names<'_>, problems: &mut Proble
 }
 
 fn check_outputs(definition: &Definition, names: &Names<'_>, problems: &mut Problems) {
+    for (name, written) in &definition.unselected {
+        if problems.is_full() {
+            return;
+        }
+        let problem = Problem::new(
+            ErrorClass::InvalidReferenceTargetError,
+            format!(
+                "{written:?} is no selector of an output; write $steps.name.output, $steps.name.* or $inputs.name"
+            ),
+        );
+        problems.push(problem.step("$outputs").property(&**name));
+    }
     for output in &definition.outputs {
         if problems.is_full() {
             return;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json};
 use super::error::{ErrorClass, Problem, Problems};
 use super::kinds::{Kind, KindSet};
 use super::selector::Selector;
+use super::step;
 
 /// Version of Roboflow's execution engine whose language this is.
 pub const ENGINE_VERSION: (u64, u64) = (1, 17);
@@ -15,12 +16,18 @@ pub const ENGINE_VERSION: (u64, u64) = (1, 17);
 /// Most steps in one definition: far beyond any real one, small enough to check in a moment.
 pub(crate) const MAX_STEPS: usize = 2000;
 
+/// Deepest batch that an input may be.
+const MAX_DEPTH: usize = 16;
+
 /// A definition with checked grammar.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Definition {
     pub(crate) inputs: Vec<Input>,
     pub(crate) steps: Vec<StepDef>,
     pub(crate) outputs: Vec<OutputDef>,
+    /// Outputs whose selector is none, by name, with what is written in its place. It refers to nothing, which is told with the other
+    /// references.
+    pub(crate) unselected: Vec<(String, String)>,
     /// Types of the blocks in Python that the document brings along.
     pub(crate) own_blocks: Vec<String>,
 }
@@ -125,9 +132,7 @@ pub(crate) fn read(document: &Json, problems: &mut Problems) -> Definition {
         if problems.is_full() {
             break;
         }
-        definition
-            .outputs
-            .extend(read_output(index, item, problems));
+        read_output(index, item, &mut definition, problems);
     }
     definition
 }
@@ -152,7 +157,7 @@ fn list<'a>(top: &'a Map<String, Json>, key: &str, problems: &mut Problems) -> &
 
 fn read_version(top: &Map<String, Json>, problems: &mut Problems) {
     let (major, minor) = ENGINE_VERSION;
-    let Some(version) = top.get("version") else {
+    let Some(version) = top.get("version").filter(|version| !version.is_null()) else {
         problems.push(
             Problem::syntax(format!(
                 "the definition lacks version; write \"{major}.{minor}.0\""
@@ -163,22 +168,22 @@ fn read_version(top: &Map<String, Json>, problems: &mut Problems) {
     };
     let Some(text) = version.as_str() else {
         problems.push(
-            Problem::syntax(format!(
-                "version has to be a string such as \"{major}.{minor}.0\""
-            ))
+            Problem::new(
+                ErrorClass::WorkflowDefinitionError,
+                format!(
+                    "version is {version} and has to be a string such as \"{major}.{minor}.0\""
+                ),
+            )
             .property("version"),
         );
         return;
     };
-    let mut parts = text.trim().split('.').map(|p| p.parse::<u64>().ok());
-    let wanted = match (parts.next().flatten(), parts.next()) {
-        (Some(a), None) => Some((a, 0)),
-        (Some(a), Some(Some(b))) => Some((a, b)),
-        _ => None,
-    };
-    match wanted {
+    // `1.3` is `1.3.0`, and both are `v1.3`.
+    let numbers = text.trim().trim_start_matches('v').split('.');
+    let numbers: Option<Vec<u64>> = numbers.map(|n| n.parse().ok()).collect();
+    match numbers {
         // Definitions for the engine before 1.0 use the same grammar, and the peer's compiler takes them.
-        Some(wanted) if wanted <= ENGINE_VERSION => {}
+        Some(wanted) if !is_newer(&wanted) => {}
         Some(_) => problems.push(
             Problem::new(
                 ErrorClass::NotSupportedExecutionEngineError,
@@ -188,12 +193,24 @@ fn read_version(top: &Map<String, Json>, problems: &mut Problems) {
         ),
         None => problems.push(
             Problem::new(
-                ErrorClass::NotSupportedExecutionEngineError,
+                ErrorClass::WorkflowDefinitionError,
                 format!("version {text:?} is not a version; write \"{major}.{minor}.0\""),
             )
             .property("version"),
         ),
     }
+}
+
+/// Whether a version is above `1.17.0`, whose language this is.
+fn is_newer(version: &[u64]) -> bool {
+    let (major, minor) = ENGINE_VERSION;
+    let ours = [major, minor].into_iter().chain(std::iter::repeat(0));
+    version
+        .iter()
+        .copied()
+        .zip(ours)
+        .find(|(a, b)| a != b)
+        .is_some_and(|(a, b)| a > b)
 }
 
 /// The text under `key`, or a problem.
@@ -254,16 +271,14 @@ fn read_input(index: usize, item: &Json, problems: &mut Problems) -> Option<Inpu
         "WorkflowBatchInput" => {
             let depth = match map.get("dimensionality") {
                 None => 1,
-                Some(d) => match d.as_u64().and_then(|d| usize::try_from(d).ok()) {
-                    Some(depth @ 1..=16) => depth,
-                    _ => {
-                        problems.push(
-                            Problem::syntax(format!(
-                                "dimensionality of {name} is {d}; it has to be a whole number from 1"
-                            ))
-                            .step("$inputs")
-                            .property(&*name),
+                Some(written) => match batch_depth(written) {
+                    Ok(depth) => depth,
+                    Err(class) => {
+                        let message = format!(
+                            "dimensionality of {name} is {written}; it has to be a whole number from 1 to {MAX_DEPTH}"
                         );
+                        let problem = Problem::new(class, message).step("$inputs");
+                        problems.push(problem.property(&*name));
                         return None;
                     }
                 },
@@ -281,6 +296,18 @@ fn read_input(index: usize, item: &Json, problems: &mut Problems) -> Option<Inpu
         }
     };
     Some(Input { name, kinds, what })
+}
+
+/// The depth of a batch input as it is written, or the class of what is wrong with it: a number below 1 is a fault of the graph to the peer.
+fn batch_depth(written: &Json) -> Result<usize, ErrorClass> {
+    let depth = step::integer(written).ok_or(ErrorClass::WorkflowSyntaxError)?;
+    if depth < 1 {
+        return Err(ErrorClass::ExecutionGraphStructureError);
+    }
+    let depth = usize::try_from(depth).ok();
+    depth
+        .filter(|depth| *depth <= MAX_DEPTH)
+        .ok_or(ErrorClass::WorkflowSyntaxError)
 }
 
 fn read_kinds(map: &Map<String, Json>, name: &str, problems: &mut Problems) -> Option<KindSet> {
@@ -337,11 +364,11 @@ fn read_step(index: usize, item: &Json, problems: &mut Problems) -> Option<StepD
     })
 }
 
-fn read_output(index: usize, item: &Json, problems: &mut Problems) -> Option<OutputDef> {
+fn read_output(index: usize, item: &Json, definition: &mut Definition, problems: &mut Problems) {
     let at = format!("output {index}");
     let Some(map) = item.as_object() else {
         problems.push(Problem::syntax(format!("{at} has to be an object")).step("$outputs"));
-        return None;
+        return;
     };
     let name = text(map, "name", "$outputs", &at, problems);
     let written = text(map, "selector", "$outputs", &at, problems);
@@ -364,22 +391,20 @@ fn read_output(index: usize, item: &Json, problems: &mut Problems) -> Option<Out
                 .allowed(system.as_str().unwrap_or_default(), ["parent", "own"]),
         );
     }
-    let (name, written) = (name?, written?);
+    let (Some(name), Some(written)) = (name, written) else {
+        return;
+    };
     match Selector::parse(written) {
-        Some(selector @ (Selector::Input(_) | Selector::Output { .. })) => Some(OutputDef {
-            name: name.to_owned(),
-            selector,
-            in_root: map.get("coordinates_system").is_none_or(|s| s != "own"),
-        }),
+        Some(selector @ (Selector::Input(_) | Selector::Output { .. })) => {
+            definition.outputs.push(OutputDef {
+                name: name.to_owned(),
+                selector,
+                in_root: map.get("coordinates_system").is_none_or(|s| s != "own"),
+            });
+        }
         _ => {
-            problems.push(
-                Problem::syntax(format!(
-                    "{written:?} is no selector of an output; write $steps.name.output, $steps.name.* or $inputs.name"
-                ))
-                .step("$outputs")
-                .property(name),
-            );
-            None
+            let unselected = (name.to_owned(), written.to_owned());
+            definition.unselected.push(unselected);
         }
     }
 }

@@ -218,6 +218,147 @@ fn a_newer_language_is_refused() {
 }
 
 #[test]
+fn a_version_is_numbers_with_points_between_them() {
+    for good in ["0.1.0", "1", "1.0", "v1.3", " 1.17.0 ", "1.17", "1.17.0.0"] {
+        let mut definition = json!({"inputs": [], "steps": [], "outputs": []});
+        definition["version"] = json!(good);
+        assert!(validate(&definition).ok, "{good}");
+    }
+    for (version, class) in [
+        (json!("1.17.1"), "NotSupportedExecutionEngineError"),
+        (json!("2.0"), "NotSupportedExecutionEngineError"),
+        (json!("latest"), "WorkflowDefinitionError"),
+        (json!("1.x"), "WorkflowDefinitionError"),
+        (json!(1.3), "WorkflowDefinitionError"),
+    ] {
+        let found = errors(|d| d["version"] = version);
+        expect(found, class, "", "version", "");
+    }
+}
+
+#[test]
+fn an_output_that_is_no_selector_refers_to_nothing() {
+    for selector in [
+        "tracked",
+        "steps.tracker.tracked_detections",
+        "$steps.tracker",
+        "$inputs.",
+    ] {
+        let found = errors(|d| d["outputs"][0]["selector"] = json!(selector));
+        expect(
+            found,
+            "InvalidReferenceTargetError",
+            "$outputs",
+            "tracked",
+            "",
+        );
+    }
+}
+
+#[test]
+fn a_batch_is_one_deep_at_least() {
+    let with = |depth: Json| {
+        let input = json!({"type": "WorkflowBatchInput", "name": "n", "dimensionality": depth});
+        errors(|d| d["inputs"].as_array_mut().unwrap().push(input))
+    };
+    for depth in [0, -1] {
+        expect(
+            with(json!(depth)),
+            "ExecutionGraphStructureError",
+            "$inputs",
+            "n",
+            "",
+        );
+    }
+    for depth in [json!(1.5), json!("deep"), json!(17), json!(null)] {
+        expect(with(depth), "WorkflowSyntaxError", "$inputs", "n", "");
+    }
+}
+
+#[test]
+fn text_that_reads_like_a_selector_where_none_is_taken_is_text_and_a_warning() {
+    let report = validate(&json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowBatchInput", "name": "n"}],
+        "steps": [{"type": "FirstNonEmptyOrDefault", "name": "f", "data": ["$inputs.n"], "default": "$inputs.none"}],
+        "outputs": []
+    }));
+    assert!(report.ok, "{report:?}");
+    let [warning] = report.warnings.as_slice() else {
+        panic!("{:?}", report.warnings);
+    };
+    assert_eq!(warning.property, "default");
+    assert!(warning.message.contains("takes no selector"), "{warning:?}");
+}
+
+#[test]
+fn what_holds_unsaid_need_not_be_what_may_be_said() {
+    let gate = |delay: Json| {
+        let mut gate = json!({
+            "type": "ContinueIf", "name": "gate", "next_steps": [], "evaluation_parameters": {"image": "$inputs.image"},
+            "condition_statement": {"type": "StatementGroup", "statements": [{
+                "type": "UnaryStatement", "operand": {"type": "DynamicOperand", "operand_name": "image"},
+                "operator": {"type": "Exists"}}]}
+        });
+        if !delay.is_null() {
+            gate["stop_delay"] = delay;
+        }
+        let image = json!({"type": "WorkflowImage", "name": "image"});
+        validate(&json!({"version": "1.0", "inputs": [image], "steps": [gate], "outputs": []}))
+    };
+    assert!(gate(json!(null)).ok && gate(json!(0.5)).ok);
+    let refused = gate(json!(0)).errors;
+    assert_eq!(refused[0].property.as_deref(), Some("stop_delay"));
+}
+
+#[test]
+fn lists_and_dictionaries_hold_what_their_blocks_take() {
+    let with = |step: Json| errors(|d| d["steps"][1] = step);
+    let votes = |required: Json| {
+        let mut step = json!({"type": "DetectionsConsensus", "name": "e", "predictions_batches": ["$steps.model.predictions"], "required_votes": 1});
+        step["required_objects"] = required;
+        step
+    };
+    let color = |color: Json| json!({"type": "roboflow_core/pixel_color_count@v1", "name": "e", "image": "$inputs.image", "target_color": color});
+    let grid = |images: Json| json!({"type": "roboflow_core/grid_visualization@v1", "name": "e", "images": images, "width": 9, "height": 9});
+    let colors = |clusters: u32| json!({"type": "roboflow_core/dominant_color@v1", "name": "e", "image": "$inputs.image", "color_clusters": clusters});
+    let switch = |value: Json| json!({"type": "SwitchCase", "name": "e", "value": value});
+    for (step, property) in [
+        (votes(json!(0)), "required_objects"),
+        (votes(json!({"car": 0})), "required_objects"),
+        (votes(json!(["car"])), "required_objects"),
+        (color(json!([1, 2])), "target_color"),
+        (color(json!([1, 2, "red"])), "target_color"),
+        (grid(json!([])), "images"),
+        (grid(json!(["a"])), "images"),
+        (colors(11), "color_clusters"),
+        (switch(json!(null)), "value"),
+        (switch(json!(["car"])), "value"),
+    ] {
+        let found = with(step.clone());
+        let about = |e: &&WorkflowError| e.step.as_deref() == Some("e");
+        let one = found.iter().find(about).unwrap();
+        assert_eq!(one.class, "WorkflowSyntaxError", "{step} {found:#?}");
+        assert_eq!(one.property.as_deref(), Some(property), "{step} {found:#?}");
+    }
+    for good in [
+        votes(json!(2)),
+        votes(json!({"car": 1})),
+        votes(json!(null)),
+        color(json!([1, 2, 3])),
+        color(json!("#aabbcc")),
+        grid(json!("$inputs.image")),
+        grid(json!(["$inputs.image"])),
+        colors(10),
+        switch(json!(true)),
+    ] {
+        let found = with(good.clone());
+        let about = |e: &&WorkflowError| e.step.as_deref() == Some("e");
+        assert!(!found.iter().any(|e| about(&e)), "{good} {found:#?}");
+    }
+}
+
+#[test]
 fn what_is_no_definition_at_all_is_refused() {
     for document in [
         json!(null),
