@@ -13,7 +13,7 @@ use watchkeeper_vision::geometry::Point;
 
 use super::block::{Instance, Setup};
 use super::check::Checked;
-use super::definition::InputType;
+use super::definition::{InputType, OutputDef};
 use super::error::{ErrorClass, Problem};
 use super::kinds::KindSet;
 use super::lineage::{Flow, Origin, of_input};
@@ -175,57 +175,24 @@ pub(crate) fn plan(
             by_row: flow.out.first() == Some(&Origin::Run),
         }));
     }
-    let slot_of = |selector: &Selector| -> Option<usize> {
-        match selector {
-            Selector::Input(name) => of_input_name.get(name.as_str()).copied(),
-            Selector::Output { step, output } => {
-                let (first, step) = of_step.get(step.as_str())?;
-                Some(first + place(&step.outputs, output)?)
-            }
-            Selector::Step(_) => None,
-        }
-    };
     let mut first_branches = Vec::with_capacity(checked.steps.len());
     let mut branches = 0;
     for step in &checked.steps {
         first_branches.push(branches);
         branches += step.branches().len();
     }
-    let steps = checked
-        .steps
-        .iter()
-        .zip(&checked.flow)
-        .enumerate()
-        .map(|(i, (step, flow))| {
-            let first_slot = of_step.get(step.name.as_str()).map_or(0, |(s, _)| *s);
-            plan_step(
-                step,
-                flow,
-                first_slot,
-                first_branches[i],
-                &|s, b| first_branches.get(s).map_or(0, |f| f + b),
-                &checked.flow,
-                &slot_of,
-                &slots,
-            )
-        })
+    let numbers = Numbers {
+        slots: &slots,
+        flows: &checked.flow,
+        of_input: of_input_name,
+        of_step,
+        first_branches,
+    };
+    let steps = checked.steps.iter().zip(&checked.flow).enumerate();
+    let steps = steps
+        .map(|(i, (step, flow))| numbers.step(i, step, flow))
         .collect();
-    let outputs = checked
-        .outputs
-        .iter()
-        .map(|output| PlanOutput {
-            name: output.name.clone(),
-            in_root: output.in_root,
-            what: match &output.selector {
-                Selector::Output { step, output } if output == "*" => {
-                    let all = of_step.get(step.as_str()).into_iter();
-                    let all = all.flat_map(|(first, step)| (*first..).zip(&step.outputs));
-                    OutputOf::All(all.map(|(slot, o)| (Arc::clone(&o.name), slot)).collect())
-                }
-                one => slot_of(one).map_or_else(|| OutputOf::All(Vec::new()), OutputOf::One),
-            },
-        })
-        .collect();
+    let outputs = checked.outputs.iter().map(|o| numbers.output(o)).collect();
     let compiled = Compiled {
         plan: Arc::new(Plan {
             inputs,
@@ -270,76 +237,112 @@ fn check_parameters(
     }
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the look-ups of one pass, in one place"
-)]
-fn plan_step(
-    step: &CheckedStep,
-    flow: &Flow,
-    first_slot: usize,
-    first_branch: usize,
-    branch_of: &dyn Fn(usize, usize) -> usize,
-    flows: &[Flow],
-    slot_of: &dyn Fn(&Selector) -> Option<usize>,
-    slots: &[SlotInfo],
-) -> PlanStep {
-    let exec = flow.exec.len();
-    let mut bundles = 0;
-    let args = step.args.iter();
-    let args: Vec<Source> = args.map(|a| source(a, slot_of, &mut bundles)).collect();
-    let gates: Vec<(usize, usize)> = flow
-        .gates
-        .iter()
-        .map(|(s, b)| (branch_of(*s, *b), flows.get(*s).map_or(0, |f| f.exec.len())))
-        .collect();
-    let mut candidates = Vec::new();
-    for (property, arg) in step.manifest.properties.iter().zip(&step.args) {
-        let first = matches!(step.manifest.depth, Depth::Reference(name) if name == property.name);
-        arg.each_ref(&mut |selector| {
-            if let Some(slot) = slot_of(selector)
-                && slots.get(slot).is_some_and(|s| s.depth >= exec)
-            {
-                candidates.push((!first, slot));
+/// The numbers that names stand for while a plan is made.
+struct Numbers<'a> {
+    slots: &'a [SlotInfo],
+    flows: &'a [Flow],
+    of_input: BTreeMap<&'a str, usize>,
+    /// Each step with the slot of its first output.
+    of_step: BTreeMap<&'a str, (usize, &'a CheckedStep)>,
+    /// Of each step, in their order.
+    first_branches: Vec<usize>,
+}
+
+impl Numbers<'_> {
+    /// The slot that a selector of data means.
+    fn slot(&self, selector: &Selector) -> Option<usize> {
+        match selector {
+            Selector::Input(name) => self.of_input.get(name.as_str()).copied(),
+            Selector::Output { step, output } => {
+                let (first, step) = self.of_step.get(step.as_str())?;
+                Some(first + place(&step.outputs, output)?)
             }
-        });
+            Selector::Step(_) => None,
+        }
     }
-    candidates.sort_by_key(|(later, _)| *later);
-    let shape = if exec == 0 {
-        None
-    } else {
-        candidates
-            .first()
-            .map(|(_, slot)| ShapeOf::Slot(*slot))
-            .or_else(|| {
-                gates
-                    .iter()
-                    .find(|(_, depth)| *depth >= exec)
-                    .map(|(branch, _)| ShapeOf::Branch(*branch))
-            })
-    };
-    let cases = step
-        .args
-        .iter()
-        .flat_map(|arg| match arg {
+
+    /// A branch of a step, with the depth at which it is decided.
+    fn gate(&self, step: usize, branch: usize) -> (usize, usize) {
+        let first = self.first_branches.get(step);
+        let depth = self.flows.get(step).map_or(0, |flow| flow.exec.len());
+        (first.map_or(0, |first| first + branch), depth)
+    }
+
+    /// What tells how many elements a step runs on at each level: the data that is deep enough, that of the property which says so before the
+    /// rest, else a decision that gates it.
+    fn shape(&self, step: &CheckedStep, exec: usize, gates: &[(usize, usize)]) -> Option<ShapeOf> {
+        if exec == 0 {
+            return None;
+        }
+        let mut candidates = Vec::new();
+        for (property, arg) in step.manifest.properties.iter().zip(&step.args) {
+            let first =
+                matches!(step.manifest.depth, Depth::Reference(name) if name == property.name);
+            arg.each_ref(&mut |selector| {
+                if let Some(slot) = self.slot(selector)
+                    && self.slots.get(slot).is_some_and(|s| s.depth >= exec)
+                {
+                    candidates.push((!first, slot));
+                }
+            });
+        }
+        candidates.sort_by_key(|(later, _)| *later);
+        let data = candidates.first().map(|(_, slot)| ShapeOf::Slot(*slot));
+        data.or_else(|| {
+            let mut deep_enough = gates.iter().filter(|(_, depth)| *depth >= exec);
+            deep_enough
+                .next()
+                .map(|(branch, _)| ShapeOf::Branch(*branch))
+        })
+    }
+
+    fn step(&self, index: usize, step: &CheckedStep, flow: &Flow) -> PlanStep {
+        let exec = flow.exec.len();
+        let mut bundles = 0;
+        let slot_of = |selector: &Selector| self.slot(selector);
+        let args = step.args.iter();
+        let args: Vec<Source> = args.map(|a| source(a, &slot_of, &mut bundles)).collect();
+        let gates = flow.gates.iter();
+        let gates: Vec<(usize, usize)> = gates.map(|(s, b)| self.gate(*s, *b)).collect();
+        let cases = step.args.iter().flat_map(|arg| match arg {
             Arg::Cases(cases) => cases.iter().map(|(key, _)| Arc::clone(key)).collect(),
             _ => Vec::new(),
-        })
-        .collect();
-    PlanStep {
-        name: Arc::from(step.name.as_str()),
-        manifest: step.manifest,
-        literals: step.literals.clone(),
-        outputs: step.outputs.clone(),
-        args,
-        bundles,
-        exec,
-        shape,
-        first_slot,
-        first_branch,
-        branch_count: step.branches().len(),
-        cases,
-        gates,
+        });
+        PlanStep {
+            name: Arc::from(step.name.as_str()),
+            manifest: step.manifest,
+            literals: step.literals.clone(),
+            outputs: step.outputs.clone(),
+            args,
+            bundles,
+            exec,
+            shape: self.shape(step, exec, &gates),
+            first_slot: self
+                .of_step
+                .get(step.name.as_str())
+                .map_or(0, |(first, _)| *first),
+            first_branch: self.first_branches.get(index).copied().unwrap_or(0),
+            branch_count: step.branches().len(),
+            cases: cases.collect(),
+            gates,
+        }
+    }
+
+    fn output(&self, output: &OutputDef) -> PlanOutput {
+        PlanOutput {
+            name: output.name.clone(),
+            in_root: output.in_root,
+            what: match &output.selector {
+                Selector::Output { step, output } if output == "*" => {
+                    let all = self.of_step.get(step.as_str()).into_iter();
+                    let all = all.flat_map(|(first, step)| (*first..).zip(&step.outputs));
+                    OutputOf::All(all.map(|(slot, o)| (Arc::clone(&o.name), slot)).collect())
+                }
+                one => self
+                    .slot(one)
+                    .map_or_else(|| OutputOf::All(Vec::new()), OutputOf::One),
+            },
+        }
     }
 }
 
