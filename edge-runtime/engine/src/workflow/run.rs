@@ -1,7 +1,8 @@
 //! Running a plan: slots are filled step by step, element by element.
 //!
 //! Owns the state of one instance of a workflow. Invariant: a step that fails, or whose inputs are missing, leaves its
-//! outputs missing and nothing else changes; the next frame starts from the same plan with the blocks' own state.
+//! outputs missing and nothing else changes; the next frame starts from the same plan with the blocks' own state. A block that panics is a step
+//! that fails, and is made anew from the definition.
 //!
 //! Memory is used again. Outputs of the last frame stay in their slots until their step runs again. [`Execution::release`]
 //! first drops, from the last step backwards, those that another slot or a caller also holds; a step then finds its own
@@ -9,7 +10,9 @@
 //! decision holds back keeps the memory of its detections, emptied, until it goes on. Lists and dictionaries that are made of
 //! values for a call are filled anew ([`Bundles`]). So a steady workflow allocates nothing, whichever way its decisions fall.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,13 +110,32 @@ impl Block for Broken {
     }
 }
 
+/// The block of a step as it begins.
+fn instance(step: &PlanStep) -> Box<dyn Instance> {
+    let made = step.build();
+    made.unwrap_or_else(|error| Box::new(Broken(error)))
+}
+
+/// Characters of what a panic said that a step's message repeats: some repeat whatever they were about.
+const MOST_SAID: usize = 200;
+
+/// The message of a step whose block panicked.
+fn fault(panic: &(dyn Any + Send)) -> String {
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let said: String = said
+        .unwrap_or("it said nothing")
+        .chars()
+        .take(MOST_SAID)
+        .collect();
+    format!("a fault of ours, please report it; what the step remembered begins anew: {said}")
+}
+
 impl Execution {
     pub(crate) fn new(plan: Arc<Plan>) -> Self {
-        let blocks = plan
-            .steps
-            .iter()
-            .map(|s| s.build().unwrap_or_else(|e| Box::new(Broken(e))))
-            .collect();
+        let blocks = plan.steps.iter().map(instance).collect();
         let memory = Memory {
             slots: vec![Tree::default(); plan.slots.len()],
             branches: vec![Tree::default(); plan.branches],
@@ -312,7 +334,7 @@ impl Execution {
             let mut visit = Visit {
                 plan: &plan,
                 step,
-                block: block.as_mut(),
+                block,
                 memory: &mut self.memory,
                 bundles,
                 now,
@@ -547,7 +569,7 @@ impl Bundles {
 struct Visit<'a> {
     plan: &'a Plan,
     step: &'a PlanStep,
-    block: &'a mut dyn Instance,
+    block: &'a mut Box<dyn Instance>,
     memory: &'a mut Memory,
     bundles: &'a mut Bundles,
     now: Duration,
@@ -779,7 +801,7 @@ impl Visit<'_> {
         self.calls += 1;
         self.left = self.left.saturating_sub(1);
         let memory = &mut *self.memory;
-        let result = self.block.run(&mut Call {
+        let mut call = Call {
             step: &self.step.name,
             now: self.now,
             args: &memory.args,
@@ -791,6 +813,16 @@ impl Visit<'_> {
             ids: &memory.ids,
             shared: &mut memory.shared,
             left: self.left,
+        };
+        // One step's fault must not end the watch of all others. Unwinding through a call is safe, as nothing that it left half done is used
+        // again: the block is made anew, its outputs, flags and spares are dropped as those of any step that fails, values are immutable once
+        // they are in a slot, the shared ones are put in whole, and identities only count on. A host is told at the begin of each frame
+        // what it is about, and what it keeps of models' answers holds for the picture that they were given for.
+        let block = &mut *self.block;
+        let ran = catch_unwind(AssertUnwindSafe(|| block.run(&mut call)));
+        let result = ran.unwrap_or_else(|panic| {
+            *block = instance(self.step);
+            Err(fault(&*panic))
         });
         memory.spare.clear();
         match result {

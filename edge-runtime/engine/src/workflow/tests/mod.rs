@@ -10,6 +10,7 @@ mod definitions;
 mod errors;
 mod golden_states;
 mod limits;
+mod panics;
 mod peer;
 mod random;
 mod state;
