@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use sd_notify::NotifyState;
+use tokio::task::JoinError;
 use tracing_subscriber::EnvFilter;
 use watchkeeper_config::Config;
 use watchkeeper_contract::event::Event;
@@ -321,7 +322,7 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let server = Server::bind(&config.runtime_socket, config.socket_mode)?;
-    let serving = tokio::spawn(server::run(server, api, async {
+    let mut serving = tokio::spawn(server::run(server, api, async {
         // A sender that is gone means the same as one that spoke.
         drop(ended.await);
     }));
@@ -333,15 +334,22 @@ async fn serve(
     let recorder = manager.parts().recorder.clone();
     let journal = Arc::clone(&manager.parts().journal);
     let mut broken = Ok(());
+    // What became of the server, where it ended by itself.
+    let mut ended = None;
     // The turn that the watchdog waits for; signals are heard meanwhile.
     let mut turn: Option<tokio::task::JoinHandle<usize>> = None;
     // The look at the disk that the watchdog does not wait for: a disk may be slow.
     let mut look: Option<tokio::task::JoinHandle<()>> = None;
-    // The end of pauses, which may load models.
+    // The end of pauses and the restart of pipelines that failed, which may load models.
     let mut resumed: Option<tokio::task::JoinHandle<()>> = None;
     loop {
         tokio::select! {
             () = stop.told() => break,
+            // Without it nobody can ask or change anything, and the watchdog would be fed all the same.
+            outcome = &mut serving => {
+                ended = Some(outcome);
+                break;
+            }
             Some(done) = async { Some(turn.as_mut()?.await) }, if turn.is_some() => {
                 turn = None;
                 if let Ok(troubles) = done {
@@ -364,7 +372,10 @@ async fn serve(
                 }
                 if resumed.is_none() {
                     let manager = Arc::clone(&manager);
-                    resumed = Some(tokio::task::spawn_blocking(move || manager.end_pauses()));
+                    resumed = Some(tokio::task::spawn_blocking(move || {
+                        manager.end_pauses();
+                        manager.restart_failed();
+                    }));
                 }
                 if look.is_none() {
                     let (room, journal) = (Arc::clone(&room), Arc::clone(&journal));
@@ -389,15 +400,49 @@ async fn serve(
     tracing::info!("stopping");
     // Event streams end here, so that nothing waits for a client.
     drop(end);
-    match tokio::time::timeout(Duration::from_secs(5), serving).await {
-        Ok(Ok(result)) => broken.and(result.context("the API server failed")),
-        Ok(Err(error)) => broken.and(Err(error).context("the API server broke")),
-        Err(_) => broken,
+    let by_itself = ended.is_some();
+    let outcome = match ended {
+        Some(outcome) => Some(outcome),
+        None => tokio::time::timeout(Duration::from_secs(5), serving)
+            .await
+            .ok(),
+    };
+    broken.and(match outcome {
+        Some(outcome) => served(outcome, by_itself),
+        None => Ok(()),
+    })
+}
+
+/// What the end of the API server means for the process.
+fn served(outcome: Result<std::io::Result<()>, JoinError>, by_itself: bool) -> anyhow::Result<()> {
+    match outcome {
+        Err(error) => Err(error).context("the API server broke"),
+        Ok(Err(error)) => Err(error).context("the API server failed"),
+        Ok(Ok(())) if by_itself => Err(anyhow::anyhow!(
+            "the API server ended without being told to; stopping, so that it is started again"
+        )),
+        Ok(Ok(())) => Ok(()),
     }
 }
 
 fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "the service manager can't be told");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::served;
+
+    #[test]
+    fn an_api_that_ends_untold_is_a_failure_and_one_that_was_told_is_none() {
+        assert!(served(Ok(Ok(())), true).is_err());
+        assert!(served(Ok(Ok(())), false).is_ok());
+        for by_itself in [true, false] {
+            assert!(served(Ok(Err(io::ErrorKind::Other.into())), by_itself).is_err());
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! A thread may hang in somebody else's code: a camera's driver, a name server, a decoder. Invariant: whoever waits for
 //! one of ours says how long; one that has not ended by then is left to itself, which is logged with its name.
 
+use std::any::Any;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
@@ -10,6 +11,22 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+
+use crate::capture::redact;
+
+/// Characters of what a panic said that are repeated.
+const MOST_SAID: usize = 200;
+
+/// What a panic said, for a message that people read: not all of it, and without credentials.
+#[must_use]
+pub fn said(panic: &(dyn Any + Send)) -> String {
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let said = redact::uri(said.unwrap_or("it said nothing"));
+    said.chars().take(MOST_SAID).collect()
+}
 
 /// A thread of ours.
 #[derive(Debug)]

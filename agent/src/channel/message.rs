@@ -136,6 +136,7 @@ pub fn told(channel: &ChannelConfig, name: &str, event: &Event) -> Option<Told> 
         EventBody::Rule(rule) => rule.notify.contains(&channel.id),
         EventBody::SourceOutage { .. }
         | EventBody::PipelineHeld { .. }
+        | EventBody::PipelineFailed { .. }
         | EventBody::StepFailing { .. }
         | EventBody::Loss { .. } => false,
     };
@@ -171,6 +172,7 @@ fn has_lasted(event: &Event) -> bool {
         EventBody::Rule(rule) => ["appears", "stays", "count", "value"].contains(&&*rule.condition),
         EventBody::SourceOutage { .. }
         | EventBody::PipelineHeld { .. }
+        | EventBody::PipelineFailed { .. }
         | EventBody::StepFailing { .. } => true,
         EventBody::Loss { .. } => false,
     }
@@ -232,6 +234,7 @@ fn text(name: &str, event: &Event) -> String {
         EventBody::Rule(rule) => &rule.reason,
         EventBody::SourceOutage { message, .. }
         | EventBody::PipelineHeld { message }
+        | EventBody::PipelineFailed { message, .. }
         | EventBody::StepFailing { message, .. }
         | EventBody::Loss { message, .. } => message,
     };

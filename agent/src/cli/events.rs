@@ -57,6 +57,7 @@ pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
             Clock::Source,
             EventBody::SourceOutage { .. }
             | EventBody::PipelineHeld { .. }
+            | EventBody::PipelineFailed { .. }
             | EventBody::StepFailing { .. }
             | EventBody::Loss { .. },
         ) => {
@@ -99,6 +100,14 @@ pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
         (EventBody::PipelineHeld { .. }, Phase::End) => {
             format!("{}: no longer held", pipeline(event))
         }
+        (EventBody::PipelineFailed { message, .. }, Phase::New) => {
+            format!("{}: {message}", pipeline(event))
+        }
+        (EventBody::PipelineFailed { lasted_s, .. }, Phase::End) => match lasted_s {
+            Some(lasted_s) => format!("{}: runs again after {lasted_s:.1} s", pipeline(event)),
+            // It was paused, stopped or replaced, or the runtime ended meanwhile.
+            None => format!("{}: its failure is over", pipeline(event)),
+        },
         (EventBody::StepFailing { message, .. }, Phase::New) => {
             format!("{}: {message}", pipeline(event))
         }

@@ -3,7 +3,7 @@
 //! Invariant: a sentence is made of fixed words, numbers and names that were checked: nothing that a camera showed or a server said stands in it.
 
 use serde::Serialize;
-use watchkeeper_contract::id::{ChannelId, SourceId};
+use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::Blindness;
 
@@ -23,6 +23,13 @@ pub enum Finding {
         /// How.
         #[serde(flatten)]
         state: CameraState,
+    },
+    /// A pipeline that is wanted has failed, or is held.
+    PipelineFailed {
+        /// Which.
+        pipeline: PipelineId,
+        /// What it should watch.
+        camera: SourceId,
     },
     /// Far more events than usual at this hour.
     PilingUp {
@@ -73,6 +80,7 @@ impl Finding {
         match self {
             Self::RuntimeAway => "runtime_away",
             Self::CameraOut { .. } => "camera_out",
+            Self::PipelineFailed { .. } => "pipeline_failed",
             Self::PilingUp { .. } => "piling_up",
             Self::Silence { .. } => "silence",
             Self::NotDelivered { .. } => "not_delivered",
@@ -87,6 +95,7 @@ impl Finding {
     pub const fn camera(&self) -> Option<&SourceId> {
         match self {
             Self::CameraOut { camera, .. }
+            | Self::PipelineFailed { camera, .. }
             | Self::PilingUp { camera, .. }
             | Self::Silence { camera, .. } => Some(camera),
             Self::RuntimeAway
@@ -102,6 +111,7 @@ impl Finding {
     pub fn key(&self) -> String {
         let about = match self {
             Self::ChannelSilent { channel } => channel.as_str(),
+            Self::PipelineFailed { pipeline, .. } => pipeline.as_str(),
             Self::BudgetNearlySpent { period, .. } => *period,
             other => other.camera().map_or("", SourceId::as_str),
         };
@@ -118,6 +128,7 @@ impl Finding {
             Self::Silence { hour, .. } => format!("{hour}"),
             Self::BudgetNearlySpent { percent, .. } => format!("{}", *percent >= 100),
             Self::RuntimeAway
+            | Self::PipelineFailed { .. }
             | Self::NotDelivered { .. }
             | Self::ChannelSilent { .. }
             | Self::OpinionsGivenUp { .. } => String::new(),
@@ -128,7 +139,7 @@ impl Finding {
     #[must_use]
     pub const fn severity(&self) -> Severity {
         match self {
-            Self::RuntimeAway => Severity::Critical,
+            Self::RuntimeAway | Self::PipelineFailed { .. } => Severity::Critical,
             Self::CameraOut { .. }
             | Self::PilingUp { .. }
             | Self::Silence { .. }
@@ -149,6 +160,7 @@ impl Finding {
                 CameraState::Out { cause } => format!("camera {camera} is out ({}); `watchkeeper sources` says more", words_of(cause)),
                 CameraState::Live | CameraState::Other => format!("camera {camera} is not there"),
             },
+            Self::PipelineFailed { pipeline, camera } => format!("pipeline {pipeline} does not run, so it watches nothing of camera {camera}; `watchkeeper pipelines` says why, and `watchkeeper pipelines resume {pipeline}` begins it anew"),
             Self::PilingUp { camera, events, usual } => format!("camera {camera} has {} in this hour so far, where the whole hour usually has {usual:.0}", counted(*events, "event")),
             Self::Silence { camera, hour, usual } => format!("camera {camera} had no event from {hour}:00 to {}:00, where that hour usually has {usual:.0}", hour + 1),
             Self::NotDelivered { waiting } => format!("{} for the broker, which is not reached", match waiting {

@@ -1,4 +1,4 @@
-//! Looks: asks the runtime for its cameras and the new part of its journal.
+//! Looks: asks the runtime for its cameras, its pipelines and the new part of its journal.
 //!
 //! Invariant: a look reads at most [`MOST_PAGES`] pages; what is older is left out, and the look says so.
 
@@ -8,7 +8,7 @@ use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::time::TimeQuality;
 
-use super::look::{Camera, Hour, House, Moment};
+use super::look::{Camera, FailedPipeline, Hour, House, Moment};
 use crate::runtime_client::{ClientError, JournalRecord, RuntimeClient};
 
 /// Records of one page.
@@ -26,8 +26,10 @@ pub async fn house(
 ) -> Result<House, ClientError> {
     let last = runtime.health().await?.last_seq;
     let cameras = runtime.sources().await?;
+    let pipelines = runtime.pipelines().await?;
     let mut house = House {
         cameras: cameras.iter().map(Camera::of).collect(),
+        failed: pipelines.iter().filter_map(FailedPipeline::of).collect(),
         cursor: last,
         ..House::default()
     };

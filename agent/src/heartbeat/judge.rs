@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_contract::id::{EventSeq, SourceId};
+use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 
 use super::finding::Finding;
 use super::look::{Budget, Camera, CameraState, Hour, House, Look};
@@ -43,7 +43,8 @@ pub struct State {
     /// News for which there was no room at the last look: its key, and how it stood.
     #[serde(default)]
     left: BTreeMap<String, String>,
-    /// What was so at the last look but is not worth a word before it is so at the next: `runtime`, `undelivered`, and cameras by [`of_camera`].
+    /// What was so at the last look but is not worth a word before it is so at the next: `runtime`, `undelivered`, cameras by [`of_camera`], and pipelines
+    /// by [`of_pipeline`].
     #[serde(default)]
     doubted: BTreeSet<String>,
     /// Second opinions without an answer at the last look; counted from the agent's start, so it is not kept.
@@ -81,7 +82,7 @@ impl State {
         // Of cameras nothing is known while nobody answers: what was told of them is not news when it still is so afterwards.
         if look.house.is_none() {
             let of_cameras = before.into_iter().filter(|(key, _)| {
-                ["camera_out/", "piling_up/", "silence/"]
+                ["camera_out/", "pipeline_failed/", "piling_up/", "silence/"]
                     .iter()
                     .any(|kind| key.starts_with(kind))
             });
@@ -116,6 +117,20 @@ impl State {
                         found.push(Finding::CameraOut {
                             camera: camera.id.clone(),
                             state: camera.state,
+                        });
+                    }
+                }
+                for pipeline in &house.failed {
+                    // Of one whose camera is out that is told.
+                    let has_camera = !house.cameras.iter().any(|camera| {
+                        camera.id == pipeline.camera
+                            && matches!(camera.state, CameraState::Out { .. })
+                    });
+                    let lasts = age(pipeline.since, look.at) >= OUT_FOR;
+                    if has_camera && (again(&of_pipeline(&pipeline.id)) || lasts) {
+                        found.push(Finding::PipelineFailed {
+                            pipeline: pipeline.id.clone(),
+                            camera: pipeline.camera.clone(),
                         });
                     }
                 }
@@ -199,6 +214,11 @@ fn of_camera(camera: &SourceId) -> String {
     format!("camera/{camera}")
 }
 
+/// The same of a pipeline.
+fn of_pipeline(pipeline: &PipelineId) -> String {
+    format!("pipeline/{pipeline}")
+}
+
 fn silences(closed: Closed, now: Hour) -> impl Iterator<Item = Finding> {
     let silent = closed.cameras.into_iter().filter(|(_, events, usual)| {
         let always = usual.days >= DAYS_FOR_NONE && usual.lively >= DAYS_FOR_NONE;
@@ -229,12 +249,13 @@ fn of_budget(budget: &Budget) -> Vec<Finding> {
 mod tests {
     use jiff::civil::{DateTime, date};
     use proptest::prelude::*;
-    use watchkeeper_contract::id::ChannelId;
+    use watchkeeper_contract::id::{ChannelId, PipelineId};
+    use watchkeeper_contract::rule::Severity;
     use watchkeeper_contract::source::LossCause;
     use watchkeeper_contract::time::{TimeQuality, Wall};
     use watchkeeper_llm::money::Money;
 
-    use super::super::look::Moment;
+    use super::super::look::{FailedPipeline, Moment};
     use super::*;
 
     fn gate() -> SourceId {
@@ -319,6 +340,51 @@ mod tests {
         );
         assert_eq!(state.judge(&calm(121)), []);
         assert_eq!(kinds(&state.judge(&out(151, 140, OUT))), ["camera_out"]);
+    }
+
+    fn failed(minutes: i64, since: i64, camera_state: CameraState) -> Look {
+        with(minutes, |look| {
+            look.house = Some(House {
+                cameras: vec![camera(camera_state, since)],
+                failed: vec![FailedPipeline {
+                    id: PipelineId::new("watch").unwrap(),
+                    camera: gate(),
+                    since: wall(since),
+                }],
+                ..House::default()
+            });
+        })
+    }
+
+    #[test]
+    fn a_pipeline_that_does_not_run_is_told_once_and_again_when_it_ran_in_between() {
+        let mut state = State::default();
+        let live = CameraState::Live;
+        assert_eq!(state.judge(&failed(1, 0, live)), [], "it is begun anew");
+        let found = state.judge(&failed(31, 0, live));
+        assert_eq!(kinds(&found), ["pipeline_failed"]);
+        assert_eq!(found[0].severity(), Severity::Critical);
+        assert!(
+            found[0]
+                .sentence()
+                .contains("watchkeeper pipelines resume watch"),
+            "{found:?}"
+        );
+        assert_eq!(state.judge(&failed(61, 0, live)), []);
+        let away = with(91, |look| look.house = None);
+        assert_eq!(state.judge(&away), []);
+        assert_eq!(state.judge(&failed(121, 0, live)), [], "that was told");
+        assert_eq!(state.judge(&calm(151)), []);
+        assert_eq!(
+            kinds(&state.judge(&failed(181, 160, live))),
+            ["pipeline_failed"]
+        );
+    }
+
+    #[test]
+    fn of_a_pipeline_whose_camera_is_out_the_camera_is_told() {
+        let mut state = State::default();
+        assert_eq!(kinds(&state.judge(&failed(31, 0, OUT))), ["camera_out"]);
     }
 
     #[test]

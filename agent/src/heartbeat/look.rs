@@ -2,7 +2,8 @@
 
 use jiff::civil::{Date, DateTime};
 use serde::{Deserialize, Serialize};
-use watchkeeper_contract::id::{ChannelId, EventSeq, SourceId};
+use watchkeeper_contract::id::{ChannelId, EventSeq, PipelineId, SourceId};
+use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
 use watchkeeper_contract::source::{Blindness, LossCause, SourceState, SourceStatus};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_llm::money::Money;
@@ -31,6 +32,8 @@ pub struct Look {
 pub struct House {
     /// Its cameras.
     pub cameras: Vec<Camera>,
+    /// Its pipelines that are wanted and do not run.
+    pub failed: Vec<FailedPipeline>,
     /// Events since the look before.
     pub events: Vec<Moment>,
     /// Up to which record the journal was read.
@@ -48,6 +51,31 @@ pub struct Camera {
     pub state: CameraState,
     /// Since when.
     pub since: Wall,
+}
+
+/// A pipeline that has failed, can't run or is held.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailedPipeline {
+    /// Its name.
+    pub id: PipelineId,
+    /// What it should watch.
+    pub camera: SourceId,
+    /// Since when.
+    pub since: Wall,
+}
+
+impl FailedPipeline {
+    /// A pipeline of the runtime, where it is one.
+    #[must_use]
+    pub fn of(pipeline: &PipelineStatus) -> Option<Self> {
+        let is_failed = matches!(pipeline.state, PipelineState::Failed { .. });
+        // What a person paused is not missed.
+        (is_failed && !pipeline.spec.paused).then(|| Self {
+            id: pipeline.spec.id.clone(),
+            camera: pipeline.spec.source.clone(),
+            since: pipeline.since,
+        })
+    }
 }
 
 /// What a camera does, as far as it matters here.

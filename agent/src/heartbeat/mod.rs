@@ -1,4 +1,4 @@
-//! The heartbeat: every so many minutes a look at cameras, recent events, what could not be told and what was spent; and a word where something
+//! The heartbeat: every so many minutes a look at cameras, pipelines, recent events, what could not be told and what was spent; and a word where something
 //! deserves one.
 //!
 //! Map: [`look`] what is looked at, [`rhythm`] how many events each hour of each camera usually has, [`finding`] what may be found, [`judge`] which of

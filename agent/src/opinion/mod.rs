@@ -55,6 +55,7 @@ impl Case {
             EventBody::Rule(rule) => Some(&rule.rule),
             EventBody::SourceOutage { .. }
             | EventBody::PipelineHeld { .. }
+            | EventBody::PipelineFailed { .. }
             | EventBody::StepFailing { .. }
             | EventBody::Loss { .. } => None,
         }

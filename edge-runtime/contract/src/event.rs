@@ -94,6 +94,16 @@ pub enum EventBody {
         /// One sentence: why, and what lifts it.
         message: String,
     },
+    /// A pipeline has failed or can't run, and watches nothing. Ends when it has run well again for a minute, or nobody wants it any more.
+    PipelineFailed {
+        /// One sentence: why, and whether it is begun anew.
+        message: String,
+        /// How often it was begun anew since it failed first.
+        tries: u32,
+        /// Seconds from the first failure until it ran again, at the end; absent where it did not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lasted_s: Option<f64>,
+    },
     /// A step of a pipeline does little else but fail. Ends when it works again, or the pipeline takes no more frames.
     StepFailing {
         /// Name of the step.

@@ -8,6 +8,7 @@
 mod worker;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
@@ -108,6 +109,7 @@ impl Source {
             uri: redact::uri(&spec.uri),
             ..spec.clone()
         };
+        let whole = spec.clone();
         let shared = Arc::new(Shared {
             hub: Arc::new(Hub::default()),
             board: Mutex::new(Board {
@@ -120,6 +122,7 @@ impl Source {
                 counters: SourceCounters::default(),
                 meter: Meter::default(),
             }),
+            has_broken_down: AtomicBool::new(false),
         });
         let run = deps.run;
         let worker = Worker::new(spec, deps.clone(), shared.clone());
@@ -133,6 +136,7 @@ impl Source {
         };
         SourceHandle {
             shown,
+            whole,
             run,
             shared,
             thread,
@@ -143,12 +147,15 @@ impl Source {
 struct Shared {
     hub: Arc<Hub>,
     board: Mutex<Board>,
+    /// Whether its thread is gone.
+    has_broken_down: AtomicBool,
 }
 
 impl Shared {
     /// The source has no thread: nobody will ever say anything of it again, so this is said to everybody.
     fn give_up(&self, source: &SourceId, deps: &Deps, message: String) {
         tracing::error!(%source, message);
+        self.has_broken_down.store(true, Ordering::Relaxed);
         let (cause, at) = (LossCause::Other, (deps.wall)());
         let mut board = self.board.lock();
         board.since = at;
@@ -185,6 +192,7 @@ struct Board {
 /// A running source. Dropping it stops it.
 pub struct SourceHandle {
     shown: SourceSpec,
+    whole: SourceSpec,
     run: u64,
     shared: Arc<Shared>,
     thread: Option<Thread>,
@@ -210,6 +218,17 @@ impl SourceHandle {
     #[must_use]
     pub fn spec(&self) -> &SourceSpec {
         &self.shown
+    }
+
+    /// What was asked for, with its credentials: to have another one in its place, and for nobody to see.
+    pub(crate) fn whole(&self) -> &SourceSpec {
+        &self.whole
+    }
+
+    /// Whether a fault of ours ended it, or it never began: only another one in its place will show anything.
+    #[must_use]
+    pub fn has_broken_down(&self) -> bool {
+        self.shared.has_broken_down.load(Ordering::Relaxed)
     }
 
     /// [`Deps::run`] of this source.

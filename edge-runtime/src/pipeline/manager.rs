@@ -1,13 +1,13 @@
 //! Every source and pipeline of this box, and what the API may ask of them.
 //!
 //! Owns the two tables. Their changes have files of their own: [`sources`], [`pipelines`], [`restore`] (what is there after a start), [`sections`]
-//! (what the configuration file has to say about it), [`holds`] (what the guard against crash loops keeps back), [`outages`] (what happens to
+//! (what the configuration file has to say about it), [`holds`] (what the guard against crash loops keeps back, and what has failed), [`outages`] (what happens to
 //! sources, as events). Invariants: a pipeline needs its source, a source with pipelines can't be deleted, a replaced source is found again by its
 //! pipelines; what was accepted is stored before it is answered, in one write, so it is back after `kill -9`, also where the file names the same; a stored pipeline that can't run any more (its model is gone) is listed as failed with the reason, never forgotten; no
 //! lock that others need is held while a thread is waited for, and no thread is waited for without end. Only changes wait for the disk with a lock held:
 //! each has to be stored anyway.
 //!
-//! Locks, in the order in which they are taken: the turn of a pipeline, `changes`, `outages`, and last one of the tables or of the sections.
+//! Locks, in the order in which they are taken: the turn of a pipeline, `changes`, `outages`, and last one of the tables or of the sections, or `restarts`.
 
 mod holds;
 mod outages;
@@ -38,6 +38,7 @@ use super::outage::Outages;
 use super::pauses::Pauses;
 use super::recorder::Recorder;
 use super::recordings::Recordings;
+use super::restarts::Restarts;
 use super::states::States;
 use super::worker::Subscribe as _;
 use crate::capture::mailbox::Recv;
@@ -107,6 +108,8 @@ pub struct Manager {
     runs: AtomicU64,
     notices: Teller,
     outages: Arc<Mutex<Outages>>,
+    /// What has failed and is begun anew.
+    restarts: Mutex<Restarts>,
 }
 
 impl std::fmt::Debug for Manager {
@@ -150,6 +153,7 @@ impl Manager {
             runs: AtomicU64::default(),
             notices,
             outages,
+            restarts: Mutex::default(),
         })
     }
 
@@ -263,6 +267,7 @@ impl Manager {
     /// process.
     pub fn shut_down(&self, until: Instant) {
         let left = || until.saturating_duration_since(Instant::now());
+        self.end_failures();
         let pipelines = std::mem::take(&mut *self.pipelines.lock());
         let workers = || {
             pipelines.values().filter_map(|deployed| match deployed {

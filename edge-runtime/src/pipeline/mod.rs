@@ -11,7 +11,7 @@
 //!   events that the journal refuses; [`room`]: who gives way to them on a full disk;
 //! - [`states`]: what pipelines remember over a restart of the process;
 //! - [`recordings`]: where annotated videos go, and how much of them is kept; [`clips`]: what events keep of the moments before and after them;
-//! - [`pauses`]: until when they are paused;
+//! - [`pauses`]: until when they are paused; [`restarts`]: what becomes of those that fail;
 //! - [`manager`]: every source and pipeline of this box, and what the API may ask of them.
 //!
 //! Invariants: an event is handed to the recorder before the frame after it is taken; a full recorder makes cameras
@@ -35,6 +35,7 @@ pub mod reach;
 pub mod recorder;
 pub mod recordings;
 mod refused;
+pub mod restarts;
 pub mod room;
 pub mod run;
 mod screen;

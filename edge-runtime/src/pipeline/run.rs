@@ -310,6 +310,12 @@ impl Run {
         }
     }
 
+    /// Whether frames of a recording were taken.
+    #[must_use]
+    pub fn plays_recording(&self) -> bool {
+        self.last.is_some() && !self.is_live
+    }
+
     /// What another process needs to go on after the last frame. Nothing before the first one, and of a recording.
     #[must_use]
     pub fn save(&self) -> Option<Memory> {

@@ -3,7 +3,7 @@
 //! Owns the pipeline's state as the API shows it. Invariants: the thread holds a subscription only while it wants frames, so a paused pipeline
 //! costs its source nothing; `Ended` is said only after the last event is durable, and `Paused` too but for a process that stops, so whoever sees them
 //! can read everything: while the disk refuses, an end is waited for until somebody wants something else, and is then a failure;
-//! a panic in one pipeline ends that pipeline and its events with a message and nothing else; nobody who asks how a pipeline is waits for
+//! a panic in one pipeline that no step caught ends that pipeline and its events with a message and nothing else ([`super::restarts`] begins it anew); nobody who asks how a pipeline is waits for
 //! its frame: the thread owns the [`Run`] and publishes what it has counted.
 
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ use crate::clock;
 use crate::journal::media::MediaStore;
 use crate::media::video::VideoWriter;
 use crate::server::metrics::Metrics;
-use crate::thread::Thread;
+use crate::thread::{Thread, said};
 
 /// How long the thread waits for a frame before it looks whether it should stop.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -199,8 +199,12 @@ struct Shared {
     published: Mutex<Published>,
     latest: Mutex<Latest>,
     window: screen::Seen,
+    /// Whether it took frames of a recording, which begins anew with it; known at its end.
+    in_recording: AtomicBool,
     /// When it learned that its source has failed.
     lost_source: Mutex<Option<Instant>>,
+    /// The fault of ours that ended it, a sentence without its end.
+    fault: Mutex<Option<String>>,
     /// Ends its subscription, while it has one.
     leave: Mutex<Option<Leave>>,
 }
@@ -246,7 +250,9 @@ impl Worker {
             recorded: Mutex::default(),
             wish: Mutex::new(if spec.paused { Wish::Pause } else { Wish::Run }),
             wished: Condvar::new(),
+            in_recording: AtomicBool::new(false),
             lost_source: Mutex::default(),
+            fault: Mutex::default(),
             leave: Mutex::default(),
             status: Mutex::new(Status {
                 state: if spec.paused {
@@ -333,6 +339,12 @@ impl Worker {
         self.shared.status.lock().state.clone()
     }
 
+    /// The fault of ours that ended it, where one did: a sentence without its end.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        self.shared.fault.lock().clone()
+    }
+
     /// What a person should look at, though it runs.
     #[must_use]
     pub fn warnings(&self) -> Vec<PipelineWarning> {
@@ -411,6 +423,18 @@ impl Worker {
                 .lost_source
                 .lock()
                 .is_some_and(|lost| at <= lost)
+    }
+
+    /// Whether its source failed under it.
+    #[must_use]
+    pub fn has_lost_source(&self) -> bool {
+        self.shared.lost_source.lock().is_some()
+    }
+
+    /// Whether it has ended in the middle of a recording: begun anew, it would count everything in it twice.
+    #[must_use]
+    pub fn in_recording(&self) -> bool {
+        self.shared.in_recording.load(Ordering::Relaxed)
     }
 
     /// Whether it takes no frame any more, whatever is wanted of it: it has ended or failed, or was told to end. Its last events may not be durable yet.
@@ -554,20 +578,17 @@ struct Body {
 
 impl Body {
     fn guarded(mut self) {
-        if catch_unwind(AssertUnwindSafe(|| self.main())).is_ok() {
+        let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.main())) else {
             return;
-        }
+        };
+        let why = format!("a fault of ours ended this pipeline ({})", said(&*panic));
         self.over();
         // What led to it may be in there.
         self.keeper.forget();
         tracing::error!(pipeline = %self.spec.id, "a fault of ours ended the pipeline; the others go on");
-        set_state(
-            &self.shared,
-            PipelineState::Failed {
-                message: "a fault of ours ended this pipeline; resume it, and report the log"
-                    .to_owned(),
-            },
-        );
+        let message = format!("{why}; report the log");
+        *self.shared.fault.lock() = Some(why);
+        set_state(&self.shared, PipelineState::Failed { message });
         // What was left behind may be in any state. An event that is not ended now is ended at the next start.
         if catch_unwind(AssertUnwindSafe(|| self.leave())).is_err() {
             tracing::error!(pipeline = %self.spec.id, "nor could its events be ended");
@@ -595,6 +616,9 @@ impl Body {
 
     /// Nobody waits for frames any more, and nobody can wish for them.
     fn over(&self) {
+        let in_recording = self.run.plays_recording();
+        let shared = &self.shared;
+        shared.in_recording.store(in_recording, Ordering::Relaxed);
         let mut wish = self.shared.wish.lock();
         if *wish != Wish::Stop {
             *wish = Wish::Over;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use watchkeeper_contract::event::{Decision, Event, Verdict};
-use watchkeeper_contract::id::{ChannelId, SourceId};
+use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::source::LossCause;
 use watchkeeper_llm::money::Money;
 
@@ -32,17 +32,19 @@ fn heartbeat(topics: &Topics, source: &SourceId) -> Section {
         usual: 9.5,
     };
     let channel = ChannelId::new("security").ok();
+    let pipeline = PipelineId::new("watch").ok();
     let mut message =
         HeartbeatMessage::of(&finding, "01KDVDNA0000000000000002AB", NOW, Some(&added));
     // The example shows every member once, also one that belongs to another kind.
     message.channel = channel.as_ref();
+    message.pipeline = pipeline.as_ref();
     let kind = Topics::heartbeat_below(Some(source), "piling_up");
     Section {
         title: "What the heartbeat found",
         topic: topics.at(&kind),
         how: "QoS 1 through the outbox; `heartbeat/<kind>` without `cam/…` for what is about the box",
         about: "With `agent.heartbeat.minutes` (docs/configuration.md) the agent looks at the box every so often, and tells what deserves a word once, until it \
-                changes or was gone in between. The last level is the kind: `camera_out`, `piling_up`, `silence`, `runtime_away`, `not_delivered`, \
+                changes or was gone in between. The last level is the kind: `camera_out`, `pipeline_failed`, `piling_up`, `silence`, `runtime_away`, `not_delivered`, \
                 `channel_silent`, `budget_nearly_spent` or `opinions_given_up`. It is found by numbers, and told with or without a model. After a crash it may be told twice, \
                 with another `id`.",
         example: json(&message),
@@ -55,6 +57,7 @@ fn heartbeat(topics: &Topics, source: &SourceId) -> Section {
             ("kind", "last level of the topic"),
             ("severity", "`info`, `warning` or `critical`"),
             ("reason", "what was found, in one sentence"),
+            ("pipeline", "`pipeline_failed`: the pipeline"),
             ("channel", "`channel_silent`: the channel"),
             (
                 "number",
@@ -152,6 +155,7 @@ pub(super) fn sections() -> Vec<Section> {
     // The example shows every member once, also those that belong to other kinds.
     message.cause = Some(LossCause::Refused);
     message.lasted_s = Some(12.5);
+    message.tries = Some(2);
     message.step = Some("detect");
     message.failures = Some(120);
     message.from = Some("journal");
@@ -169,7 +173,7 @@ pub(super) fn sections() -> Vec<Section> {
             topic: topics.event(Some(&source), "crosses"),
             how: "QoS 1 through the outbox; `ev/<kind>` without `cam/…` for events about the box",
             about: "The last level is the kind: `appears`, `enters`, `leaves`, `stays`, `crosses`, `count`, `value` (what the rule \
-                    waits for), `source_outage`, `pipeline_held`, `step_failing` or `loss`. The example shows every member at once; an absent member does not apply.",
+                    waits for), `source_outage`, `pipeline_held`, `pipeline_failed`, `step_failing` or `loss`. The example shows every member at once; an absent member does not apply.",
             example,
             members: &[
                 ("schema", "version of the event"),
@@ -222,7 +226,11 @@ pub(super) fn sections() -> Vec<Section> {
                 ),
                 (
                     "lasted_s",
-                    "`source_outage`, `step_failing`: seconds it lasted, at the end",
+                    "`source_outage`, `pipeline_failed`, `step_failing`: seconds it lasted, at the end",
+                ),
+                (
+                    "tries",
+                    "`pipeline_failed`: how often the pipeline was begun anew since it failed first",
                 ),
                 (
                     "step",

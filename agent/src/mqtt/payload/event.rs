@@ -90,6 +90,9 @@ pub struct EventMessage<'a> {
     /// Length of an outage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lasted_s: Option<f64>,
+    /// How often a pipeline was begun anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u32>,
     /// Step that fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<&'a str>,
@@ -150,6 +153,7 @@ impl<'a> EventMessage<'a> {
             held_back: None,
             cause: None,
             lasted_s: None,
+            tries: None,
             step: None,
             failures: None,
             from: None,
@@ -187,6 +191,15 @@ impl<'a> EventMessage<'a> {
                 message.lasted_s = *lasted_s;
             }
             EventBody::PipelineHeld { message: text } => message.reason = text,
+            EventBody::PipelineFailed {
+                message: text,
+                tries,
+                lasted_s,
+            } => {
+                message.reason = text;
+                message.tries = Some(*tries);
+                message.lasted_s = *lasted_s;
+            }
             EventBody::StepFailing {
                 step,
                 failures,
@@ -212,7 +225,7 @@ impl<'a> EventMessage<'a> {
     }
 }
 
-/// The kind of an event: the condition of its rule, `source_outage`, `pipeline_held`, `step_failing` or `loss`.
+/// The kind of an event: the condition of its rule, `source_outage`, `pipeline_held`, `pipeline_failed`, `step_failing` or `loss`.
 pub(super) fn kind_of(event: &Event) -> &str {
     match &event.body {
         // A condition is one topic level; anything else would be a fault of the writer.
@@ -220,6 +233,7 @@ pub(super) fn kind_of(event: &Event) -> &str {
         EventBody::Rule(_) => "rule",
         EventBody::SourceOutage { .. } => "source_outage",
         EventBody::PipelineHeld { .. } => "pipeline_held",
+        EventBody::PipelineFailed { .. } => "pipeline_failed",
         EventBody::StepFailing { .. } => "step_failing",
         EventBody::Loss { .. } => "loss",
     }
@@ -316,6 +330,7 @@ pub fn event_draft(event: &Event) -> Result<Draft, TooLarge> {
             event.body,
             EventBody::SourceOutage { .. }
                 | EventBody::PipelineHeld { .. }
+                | EventBody::PipelineFailed { .. }
                 | EventBody::StepFailing { .. }
                 | EventBody::Loss { .. }
         );

@@ -3,7 +3,7 @@
 //! Invariant: it carries no number of the journal, because the journal has no record of it.
 
 use serde::Serialize;
-use watchkeeper_contract::id::{ChannelId, SourceId};
+use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
@@ -33,6 +33,9 @@ pub struct HeartbeatMessage<'a> {
     pub severity: Severity,
     /// What was found, in one sentence.
     pub reason: String,
+    /// Pipeline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<&'a PipelineId>,
     /// Channel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<&'a ChannelId>,
@@ -60,12 +63,17 @@ impl<'a> HeartbeatMessage<'a> {
             Finding::NotDelivered { waiting } => (Some(*waiting), None),
             Finding::BudgetNearlySpent { percent, .. } => (Some(*percent), None),
             Finding::OpinionsGivenUp { number } => (Some(*number), None),
-            Finding::RuntimeAway | Finding::CameraOut { .. } | Finding::ChannelSilent { .. } => {
-                (None, None)
-            }
+            Finding::RuntimeAway
+            | Finding::CameraOut { .. }
+            | Finding::PipelineFailed { .. }
+            | Finding::ChannelSilent { .. } => (None, None),
         };
         let channel = match finding {
             Finding::ChannelSilent { channel } => Some(channel),
+            _ => None,
+        };
+        let pipeline = match finding {
+            Finding::PipelineFailed { pipeline, .. } => Some(pipeline),
             _ => None,
         };
         Self {
@@ -77,6 +85,7 @@ impl<'a> HeartbeatMessage<'a> {
             kind: finding.kind(),
             severity: finding.severity(),
             reason: finding.sentence(),
+            pipeline,
             channel,
             number,
             usual,

@@ -12,6 +12,8 @@ use watchkeeper_store::{Batch, MemoryStore, Op, OpenOutcome, Store};
 
 use super::*;
 use crate::capture::notices::{Noticed, SourceNotice};
+use crate::capture::source::{Deps, Source};
+use crate::clock;
 use crate::effects;
 use crate::journal::Limits;
 use crate::journal::media::{MediaLimits, MediaStore};
@@ -247,6 +249,114 @@ fn a_source_that_fails_for_good_is_an_outage_although_its_pipeline_is_over_when_
             .iter()
             .any(|event| event.canonical().contains("\"kind\":\"source_outage\""))
     });
+}
+
+/// Phases and messages of what the journal tells of pipelines that have failed.
+fn failures(manager: &Manager) -> Vec<(Phase, String)> {
+    let page = manager.parts.journal.read_after(EventSeq(0), 1000).unwrap();
+    let events = page.events.iter().map(|event| event.event().unwrap());
+    events
+        .filter_map(|event| match event.body {
+            EventBody::PipelineFailed { message, .. } => {
+                assert_eq!(
+                    event.severity,
+                    watchkeeper_contract::rule::Severity::Critical
+                );
+                assert_eq!(event.pipeline, Some(watching("motion").id));
+                Some((event.phase, message))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_pipeline_that_can_not_run_is_told_and_begun_anew_by_itself_when_it_can() {
+    let state = tempfile::tempdir().unwrap();
+    let manager = manager(state.path());
+    let troubles = manager.restore(&[], &[watching("motion")], &|| true);
+    assert_eq!(troubles.len(), 1, "its source is not there");
+    let id = watching("motion").id;
+    let began = Instant::now();
+    let look = |seconds| manager.restart_failed_at(began + Duration::from_secs(seconds));
+    look(0);
+    until("the event", || failures(&manager).len() == 1);
+    let (phase, message) = failures(&manager).remove(0);
+    assert_eq!(phase, Phase::New);
+    assert!(message.contains("there is no source"), "{message}");
+    assert!(message.contains("try 1 of"), "{message}");
+    // Nobody begins it: not the source, which does not come by a request.
+    drop(manager.open_source(spec("gate", "demo:?seconds=600")));
+    look(5);
+    assert!(is_in(&manager, &id, "failed"), "it is not its time yet");
+    look(10);
+    until("the pipeline to run", || is_in(&manager, &id, "running"));
+    look(20);
+    look(79);
+    assert_eq!(failures(&manager).len(), 1, "it may fail again");
+    look(80);
+    until("the end", || failures(&manager).len() == 2);
+    assert_eq!(failures(&manager)[1].0, Phase::End);
+    manager.shut_down(Instant::now() + Duration::from_secs(30));
+}
+
+#[test]
+fn a_source_that_a_fault_of_ours_ended_is_begun_anew_with_its_pipeline() {
+    let state = tempfile::tempdir().unwrap();
+    let manager = manager(state.path());
+    let gate = spec("gate", "demo:?seconds=600");
+    manager.put_source(gate.clone()).unwrap();
+    // One that breaks before its first picture.
+    let calls = AtomicU64::default();
+    let wall = move || {
+        assert_ne!(calls.fetch_add(1, Ordering::Relaxed), 1, "on purpose");
+        clock::wall()
+    };
+    let breaks = Deps {
+        wall: Arc::new(wall),
+        run: manager.next_run(),
+        ..Deps::default()
+    };
+    drop(manager.exchange(&id("gate"), Some(Source::spawn(gate, breaks))));
+    let watch = watch(&manager);
+    until("the failure", || is_in(&manager, &watch, "failed"));
+    let began = Instant::now();
+    manager.restart_failed_at(began);
+    until("the event", || failures(&manager).len() == 1);
+    let (_, message) = failures(&manager).remove(0);
+    assert!(
+        message.contains("a fault of ours ended its source"),
+        "{message}"
+    );
+    manager.restart_failed_at(began + Duration::from_secs(10));
+    until("the pipeline to run", || is_in(&manager, &watch, "running"));
+    assert!(!manager.has_broken_down(&id("gate")));
+    manager.shut_down(Instant::now() + Duration::from_secs(30));
+}
+
+#[test]
+fn what_is_told_of_a_pipeline_that_can_not_run_ends_with_it_and_with_the_runtime() {
+    for is_deleted in [true, false] {
+        let state = tempfile::tempdir().unwrap();
+        let manager = manager(state.path());
+        manager
+            .put_source(spec("gate", "demo:?seconds=600"))
+            .unwrap();
+        let watch = watch(&manager);
+        let gone = Deployed::broken(watching("motion"), &limit("pipelines", 0));
+        let ran = manager.pipelines.lock().insert(watch.clone(), gone);
+        drop(ran);
+        manager.restart_failed();
+        until("the event", || failures(&manager).len() == 1);
+        if is_deleted {
+            manager.delete_pipeline(&watch).unwrap();
+            manager.restart_failed();
+        } else {
+            manager.shut_down(Instant::now() + Duration::from_secs(30));
+        }
+        until("its end", || failures(&manager).len() == 2);
+        assert_eq!(failures(&manager)[1].0, Phase::End);
+    }
 }
 
 #[test]

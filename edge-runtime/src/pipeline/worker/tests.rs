@@ -231,6 +231,27 @@ impl Subscribe for Faulty {
 }
 
 #[test]
+fn a_fault_before_the_first_picture_may_be_tried_again_and_shows_no_credential() {
+    struct Never;
+    impl Subscribe for Never {
+        fn subscribe(&self, _: &SourceId) -> Option<FrameReceiver> {
+            panic!("no way to rtsp://admin:hunter2@cam/live")
+        }
+    }
+    let state = tempfile::tempdir().unwrap();
+    let (worker, _) = pipeline(watching(), Never, state.path());
+    let failed = || matches!(worker.state(), PipelineState::Failed { .. });
+    until(&worker, "the fault", failed);
+    let fault = worker.fault().unwrap();
+    assert!(!worker.in_recording());
+    let said = format!("{fault:?} {:?}", worker.state());
+    assert!(
+        said.contains("***@cam") && !said.contains("hunter2"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_fault_of_ours_ends_the_events_of_its_pipeline() {
     let state = tempfile::tempdir().unwrap();
     let sources = Faulty {
@@ -248,6 +269,9 @@ fn a_fault_of_ours_ends_the_events_of_its_pipeline() {
     until(&worker, "the fault", failed);
     // Its last events come after the word.
     worker.stop();
+    let fault = worker.fault().unwrap();
+    assert!(fault.contains("on purpose"), "{fault}");
+    assert!(worker.in_recording(), "it would be counted twice");
     let mut open = std::collections::BTreeSet::new();
     let page = journal.read_after(EventSeq(0), 1000).unwrap();
     for event in page.events {
