@@ -3,6 +3,7 @@
 //!
 //! Invariant: what a refusal repeats of a request has no credentials in it, wherever the address with them stood.
 
+use std::error::Error;
 use std::str::FromStr;
 
 use axum::body::Bytes;
@@ -17,6 +18,7 @@ use serde_path_to_error::Segment;
 use watchkeeper_config::redact;
 use watchkeeper_contract::problem::ProblemCode;
 
+use crate::deadlines::{IDLE, Stalled, WHOLE};
 use crate::refusal::Refusal;
 
 /// Longest value that a refusal repeats, in characters.
@@ -39,6 +41,17 @@ pub fn json(body: Body) -> Result<Value, Refusal> {
 /// When it is too large, did not come or is no JSON.
 pub fn json_up_to(body: Body, most: usize) -> Result<Value, Refusal> {
     let bytes = body.map_err(|rejection| {
+        if is_stalled(&rejection) {
+            return Refusal::new(
+                StatusCode::REQUEST_TIMEOUT,
+                ProblemCode::InvalidRequest,
+                format!(
+                    "the body did not come in time: nothing of it for {} s, or not all of it within {} s; send it again",
+                    IDLE.as_secs(),
+                    WHOLE.as_secs()
+                ),
+            );
+        }
         let status = rejection.into_response().status();
         if status == StatusCode::PAYLOAD_TOO_LARGE {
             Refusal::new(
@@ -55,6 +68,18 @@ pub fn json_up_to(body: Body, most: usize) -> Result<Value, Refusal> {
     }
     serde_json::from_slice(&bytes)
         .map_err(|error| Refusal::invalid(format!("the body is not JSON: {error}")))
+}
+
+/// Whether a body did not come because its client stopped sending it.
+fn is_stalled(rejection: &BytesRejection) -> bool {
+    let mut error: Option<&(dyn Error + 'static)> = Some(rejection);
+    while let Some(cause) = error {
+        if cause.is::<Stalled>() {
+            return true;
+        }
+        error = cause.source();
+    }
+    false
 }
 
 /// Reads a `T` from `value`.

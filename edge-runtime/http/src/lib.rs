@@ -6,13 +6,16 @@
 //! - every refusal, of the router's too, is a [`Problem`](watchkeeper_contract::problem::Problem) as JSON that names field, value and remedy where
 //!   there is one;
 //! - what a refusal repeats of a request has no credentials in it;
+//! - a client that stops in the middle of a request, or asks for nothing, is not waited for without end; there is a most of connections;
 //! - a socket never has a wider permission than it was asked for, and is never taken from a living server.
 //!
 //! Not here: any route, and who may use it.
 
 pub mod body;
+pub mod deadlines;
 pub mod openapi;
 pub mod refusal;
+pub mod serving;
 pub mod socket;
 pub mod stream;
 

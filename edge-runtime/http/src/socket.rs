@@ -5,20 +5,15 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use axum::Router;
-use axum::serve::Listener;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 
-use crate::closed;
+pub use crate::serving::serve;
 
 /// Longest path of a socket in bytes: `sun_path` has 108, one of them for the end (unix(7)).
 const MAX_PATH: usize = 107;
-
-/// How long requests in flight may take when the server ends.
-const DRAIN: Duration = Duration::from_secs(5);
 
 /// Why the server can't listen.
 #[derive(Debug, thiserror::Error)]
@@ -131,28 +126,5 @@ impl Server {
     pub async fn run(self, app: Router, closing: watch::Receiver<bool>) -> io::Result<()> {
         let Self { listener, _file } = self;
         serve(listener, app, closing).await
-    }
-}
-
-/// Serves `app` until `closing` is true. Streams have to end then by themselves; other requests get a few seconds to finish.
-///
-/// # Errors
-/// When the system takes the listener away.
-pub async fn serve<L>(listener: L, app: Router, closing: watch::Receiver<bool>) -> io::Result<()>
-where
-    L: Listener,
-    L::Addr: std::fmt::Debug,
-{
-    let serving = axum::serve(listener, app).with_graceful_shutdown(closed(closing.clone()));
-    let deadline = async move {
-        closed(closing).await;
-        tokio::time::sleep(DRAIN).await;
-    };
-    tokio::select! {
-        result = async { serving.await } => result,
-        () = deadline => {
-            tracing::warn!("requests were cut off at the end");
-            Ok(())
-        }
     }
 }

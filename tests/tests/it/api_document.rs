@@ -24,6 +24,9 @@ curl --unix-socket /run/watchkeeper/runtime.sock -X PUT -H 'content-type: applic
 
 The host in the address is a placeholder. The whole description, for generators of clients, is at `GET /v1/openapi.json`. A refusal is a
 `Problem` (below) with a status of 4xx or 5xx. `watchkeeper --json` prints the same objects.
+
+The head of a request has to come within 30 s of the moment at which the client could send it, so a connection rests for 30 s at most between two requests. Of its body
+something has to come every 10 s, and all of it within 135 s; else the answer is 408. Of 256 connections the next one waits for one of them to end.
 ";
 
 const AGENT: &str = "# The HTTP API of the agent
@@ -54,7 +57,7 @@ A token does read what asking answers (cameras, pipelines, events), what the mod
 keeps, a person's too (`GET /v1/memory`). Give one only to whom you would show them.
 
 A message is worked on whether somebody follows or not, one at a time in each conversation; a client that went away comes back with the number of the
-last event that it has. A refusal is a `Problem` (below) with a status of 4xx or 5xx. The whole description, for generators of clients, is at
+last event that it has. A connection and the body of a request are waited for as those of the runtime ([api.md](api.md)). A refusal is a `Problem` (below) with a status of 4xx or 5xx. The whole description, for generators of clients, is at
 `GET /v1/openapi.json`. What cameras, pipelines and events are stands in [api.md](api.md).
 ";
 

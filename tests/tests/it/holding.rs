@@ -1,6 +1,8 @@
 //! What keeps a box alive and a person's word: the guard against crash loops, stops that hold, outages that end.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 
 use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{Bench, wait_for};
@@ -108,6 +110,87 @@ fn a_runtime_that_dies_three_times_holds_its_pipeline_until_a_person_resumes_it(
         let over = |e: &Value| text(e, "/id") == text(&event, "/id") && text(e, "/phase") == "end";
         bench.events().ok()?.into_iter().find(over)
     })?;
+    Ok(())
+}
+
+#[test]
+fn whoever_stops_in_the_middle_of_a_request_keeps_nobody_else_from_the_place() -> anyhow::Result<()>
+{
+    let bench = bench("")?;
+    let _runtime = bench.runtime()?;
+    // One half of the request that holds the one place for runs, and one half of a head.
+    let mut stalled = UnixStream::connect(bench.socket())?;
+    stalled.write_all(
+        b"POST /v1/workflows/run HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{",
+    )?;
+    let mut silent = UnixStream::connect(bench.socket())?;
+    silent.write_all(b"GET /v1/hea")?;
+    let run = json!({"workflow": {"version": "1.0", "inputs": [], "steps": [], "outputs": []}});
+    wait_for("the place to be taken", || {
+        let (status, _) = bench
+            .request("POST", "/v1/workflows/run", Some(&run))
+            .ok()?;
+        (status == 429).then_some(())
+    })?;
+    wait_for("the place to be free again", || {
+        let (status, _) = bench
+            .request("POST", "/v1/workflows/run", Some(&run))
+            .ok()?;
+        (status != 429).then_some(())
+    })?;
+    let mut said = String::new();
+    stalled.read_to_string(&mut said)?;
+    assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
+    assert!(said.contains("did not come in time"), "{said}");
+    silent.read_to_string(&mut said)?;
+    assert_eq!(
+        said.matches("HTTP/1.1").count(),
+        1,
+        "nobody answers half a head: {said}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_pipeline_that_can_not_run_is_told_and_runs_again_by_itself() -> anyhow::Result<()> {
+    let bench = bench("")?;
+    let without = fs::read_to_string(bench.config())?;
+    let source = "[sources.street]\nuri = \"demo:?seconds=600\"\npace = \"native\"\nmax_fps = 5\n";
+    fs::write(bench.config(), format!("{without}\n{source}"))?;
+    let runtime = bench.runtime()?;
+    let workflow: Value = serde_json::from_str(WORKFLOW)?;
+    for name in ["watch", "other"] {
+        let spec = json!({"id": name, "source": "street", "workflow": workflow, "model": "motion"});
+        bench.json("POST", "/v1/pipelines", Some(&spec))?;
+    }
+    runtime.stop()?;
+
+    // What they need is taken out of the file.
+    fs::write(bench.config(), &without)?;
+    let runtime = bench.runtime()?;
+    let told = |pipeline: &'static str, phase: &'static str| {
+        wait_for("what is told of the pipeline", || {
+            bench.events().ok()?.into_iter().find(|e| {
+                text(e, "/body/kind") == "pipeline_failed"
+                    && text(e, "/pipeline") == pipeline
+                    && text(e, "/phase") == phase
+            })
+        })
+    };
+    for name in ["watch", "other"] {
+        let event = told(name, "new")?;
+        assert_eq!(text(&event, "/severity"), "critical", "{event}");
+        assert_eq!(text(&event, "/source"), "street", "{event}");
+    }
+    bench.json("DELETE", "/v1/pipelines/other", None)?;
+    told("other", "end")?;
+    let source = json!({"uri": "demo:?seconds=600", "pace": "native", "max_fps": 5});
+    bench.json("PUT", "/v1/sources/street", Some(&source))?;
+    wait_for("the pipeline to run", || is_running(&bench))?;
+    // An orderly end leaves no alarm behind.
+    runtime.stop()?;
+    let _runtime = bench.runtime()?;
+    told("watch", "end")?;
     Ok(())
 }
 
