@@ -1,6 +1,7 @@
 //! When each message of a channel goes out, and how far the channel has come. Sans-IO: callers pass the time.
 //!
-//! Invariants: messages leave in the order of the journal, one parcel at a time; [`Courier::reached`] never passes an event that was neither
+//! Invariants: messages leave in the order of the journal, one parcel at a time; a parcel that was tried goes out again as it was until it is settled, and
+//! what goes out under one [key](Parcel::key) always holds the same, so that a receiver which takes each key once misses nothing; [`Courier::reached`] never passes an event that was neither
 //! delivered nor given up and counted, and never goes back; no more than [`MOST_WAITING`] events are held, however many the journal has, and no more than
 //! [`MOST_OWN`] messages of the box itself, each of which is told as settled once it was delivered or given up.
 //!
@@ -10,6 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use sha2::{Digest as _, Sha256};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
@@ -54,6 +56,31 @@ pub struct Parcel {
     pub with_picture: bool,
 }
 
+impl Parcel {
+    /// What it is known by to a receiver that takes nothing twice, when it goes out with a picture or without: the identity of the message, or of all of
+    /// them together. What holds something else is known by something else: after a restart there may be more to tell than when it was tried last.
+    #[must_use]
+    pub fn key(&self, has_picture: bool) -> String {
+        let known = match self.told.as_slice() {
+            [] => String::new(),
+            [one] => one.id.clone(),
+            [first, ..] => {
+                let ids: Vec<&str> = self.told.iter().map(|told| told.id.as_str()).collect();
+                // No identity has a line break in it.
+                let sum = Sha256::digest(ids.join("\n"));
+                let sum: String = sum.iter().take(8).map(|b| format!("{b:02x}")).collect();
+                format!("{}+{}-{sum}", first.id, self.told.len() - 1)
+            }
+        };
+        // Of one that has a picture, which may be gone or not wanted by its receiver.
+        let could_have = self.told.iter().any(|told| told.attached.is_some());
+        match could_have && !has_picture {
+            true => format!("{known}-text"),
+            false => known,
+        }
+    }
+}
+
 /// How a channel fares, since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
@@ -72,6 +99,8 @@ pub struct Courier {
     read: EventSeq,
     /// Events of the parcel that is on its way.
     on_way: usize,
+    /// Events of the parcel that was tried and is not settled; nought where none was.
+    tried: usize,
     with_picture: bool,
     /// Before this nothing goes out.
     not_before: Option<Instant>,
@@ -92,6 +121,7 @@ impl Courier {
             waiting: VecDeque::new(),
             read: reached,
             on_way: 0,
+            tried: 0,
             with_picture: true,
             not_before: None,
             backoff: Backoff::new(RETRY_FIRST, RETRY_CEILING, seed),
@@ -126,7 +156,7 @@ impl Courier {
         self.waiting.extend(told);
     }
 
-    /// Something that no record tells of is to be told behind what waits. Of one too many the least severe that is not on its way is given up and counted,
+    /// Something that no record tells of is to be told behind what waits. Of one too many the least severe that was not tried yet is given up and counted,
     /// of those the oldest.
     pub fn take_own(&mut self, told: Told, severity: Severity) {
         self.grave.insert(told.id.clone(), severity);
@@ -134,7 +164,8 @@ impl Courier {
         if self.own() <= MOST_OWN {
             return;
         }
-        let waits = self.waiting.iter().enumerate().skip(self.on_way);
+        let waits = self.waiting.iter().enumerate();
+        let waits = waits.skip(self.on_way.max(self.tried));
         let least = waits
             .filter(|(_, told)| told.seq == OWN)
             .min_by_key(|(at, told)| (self.grave.get(&told.id).copied(), *at))
@@ -191,8 +222,13 @@ impl Courier {
             }
             self.counts.given_up += 1;
             self.with_picture = true;
+            self.tried = 0;
         }
-        self.on_way = self.waiting.len().min(self.manner.together.max(1));
+        let most = match self.tried {
+            0 => self.manner.together.max(1),
+            tried => tried,
+        };
+        self.on_way = self.waiting.len().min(most);
         (self.on_way > 0).then(|| Parcel {
             told: self.waiting.iter().take(self.on_way).cloned().collect(),
             with_picture: self.with_picture,
@@ -222,12 +258,13 @@ impl Courier {
             }
             Again::Later(_) => {}
         }
-        self.on_way = 0;
+        self.tried = std::mem::take(&mut self.on_way);
         false
     }
 
     fn drop_parcel(&mut self) -> u64 {
         let number = std::mem::take(&mut self.on_way);
+        self.tried = 0;
         for _ in 0..number {
             if let Some(told) = self.waiting.pop_front() {
                 self.settle(told);
@@ -252,9 +289,12 @@ impl Courier {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
     use watchkeeper_contract::time::TimeQuality;
 
+    use super::super::message::Attached;
     use super::*;
 
     const HOUR_MS: i64 = 3_600_000;
@@ -433,6 +473,123 @@ mod tests {
         c.delivered(Instant::now());
         assert_eq!(c.take_settled(), ["a"]);
         assert_eq!(seqs(c.parcel(wall(0))), [501]);
+    }
+
+    #[test]
+    fn what_was_tried_goes_out_again_as_it_was_and_what_came_since_behind_it() {
+        let mut c = courier(3);
+        let now = Instant::now();
+        c.take(EventSeq(11), Some(told(11, 0)));
+        let first = c.parcel(wall(0)).map(|p| p.key(false));
+        assert!(!c.failed(now, &Fault::later("no answer")));
+        c.take(EventSeq(12), Some(told(12, 0)));
+        c.take_own(own("a"), Severity::Warning);
+        let again = c.parcel(wall(0));
+        assert_eq!(again.as_ref().map(|p| p.key(false)), first);
+        assert_eq!(seqs(again), [11]);
+        c.delivered(now);
+        let rest = c.parcel(wall(0));
+        assert_ne!(rest.as_ref().map(|p| p.key(false)), first);
+        assert_eq!(seqs(rest), [12, OWN.0]);
+    }
+
+    #[test]
+    fn what_holds_something_else_is_known_by_something_else() {
+        let picture = |told: Told| Told {
+            attached: Some(Attached {
+                name: "picture",
+                id: "p".to_owned(),
+            }),
+            ..told
+        };
+        let parcel = |told: &[Told]| Parcel {
+            told: told.to_vec(),
+            with_picture: true,
+        };
+        let (one, two, three) = (told(1, 0), told(2, 0), told(3, 0));
+        let keys = [
+            parcel(&[one.clone()]).key(false),
+            parcel(&[two.clone()]).key(false),
+            parcel(&[one.clone(), two.clone()]).key(false),
+            parcel(&[two.clone(), one.clone()]).key(false),
+            parcel(&[one.clone(), three.clone()]).key(false),
+            parcel(&[one.clone(), two, three.clone()]).key(false),
+            parcel(&[picture(three.clone())]).key(true),
+            parcel(&[picture(three)]).key(false),
+        ];
+        let different: BTreeSet<&String> = keys.iter().collect();
+        assert_eq!(different.len(), keys.len(), "{keys:?}");
+        assert_eq!(keys[0], one.id, "one message is known by its own identity");
+    }
+
+    /// A receiver that takes each key once, and refuses another body under a key that it knows.
+    #[derive(Default)]
+    struct Strict {
+        taken: BTreeMap<String, Vec<u64>>,
+    }
+
+    impl Strict {
+        fn hear(&mut self, parcel: &Parcel) -> bool {
+            let body = seqs(Some(parcel.clone()));
+            *self.taken.entry(parcel.key(false)).or_insert(body.clone()) == body
+        }
+    }
+
+    #[derive(Debug, Clone)]
+    enum Try {
+        Read,
+        Told,
+        /// It was taken, and the answer got lost.
+        Unanswered,
+        /// It did not arrive.
+        Lost,
+        /// The agent ends, and begins behind its mark.
+        Restart,
+    }
+
+    proptest! {
+        #[test]
+        fn a_receiver_that_takes_nothing_twice_hears_of_every_event(
+            tries in proptest::collection::vec(
+                prop_oneof![
+                    Just(Try::Read), Just(Try::Told), Just(Try::Unanswered), Just(Try::Lost), Just(Try::Restart),
+                ],
+                0..120,
+            ),
+            together in 1_usize..5,
+        ) {
+            let mut c = courier(together);
+            let (now, mut strict, mut next) = (Instant::now(), Strict::default(), 11);
+            for one in tries.into_iter().chain(std::iter::repeat_n(Try::Told, 130)) {
+                match one {
+                    Try::Read if c.wants_more() => {
+                        c.take(EventSeq(next), Some(told(next, 0)));
+                        next += 1;
+                    }
+                    Try::Restart => {
+                        let reached = c.reached();
+                        c = Courier::new(c.manner, reached, 7);
+                        for seq in reached.0 + 1..next {
+                            c.take(EventSeq(seq), Some(told(seq, 0)));
+                        }
+                    }
+                    Try::Told | Try::Unanswered => if let Some(parcel) = c.parcel(wall(0)) {
+                        prop_assert!(strict.hear(&parcel), "another body under {}", parcel.key(false));
+                        match one {
+                            Try::Told => c.delivered(now),
+                            _ => prop_assert!(!c.failed(now, &Fault::later("no answer"))),
+                        }
+                    },
+                    Try::Lost => if c.parcel(wall(0)).is_some() {
+                        prop_assert!(!c.failed(now, &Fault::later("no route")));
+                    },
+                    Try::Read => {}
+                }
+            }
+            let heard: BTreeSet<u64> = strict.taken.into_values().flatten().collect();
+            let all: BTreeSet<u64> = (11..next).collect();
+            prop_assert_eq!(heard, all);
+        }
     }
 
     #[derive(Debug, Clone)]

@@ -437,6 +437,7 @@ impl Post {
         attached: Option<(&'static str, Vec<u8>)>,
     ) -> Result<(), Fault> {
         let kind = self.channel.kind;
+        let key = parcel.key(attached.is_some());
         let (url, performer) = self.way()?;
         let call = HttpCall {
             url: url.to_string(),
@@ -446,9 +447,7 @@ impl Post {
             body: message::body(kind, &parcel.told, attached),
             timeout_s: REQUEST_S,
         };
-        // One that is told with others is known by the first of them: they are told together again, unless more has happened.
-        let id = parcel.told.first().map_or("", |told| told.id.as_str());
-        performer.request(id, &call).await
+        performer.request(&key, &call).await
     }
 
     /// Where to, read anew each time: an address that was exchanged counts at once.
