@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Client, LlmError};
 use crate::ask::Ask;
 use crate::budget::Economy;
-use crate::catalogue::{Model, Tier};
+use crate::catalogue::{Model, ThinkingStyle, Tier};
 use crate::client::transport::{Attempt, Spent};
 use crate::conversation::Conversation;
 use crate::estimate;
@@ -232,11 +232,16 @@ impl Job {
                 } else {
                     usage.input
                 };
-                known(Usage {
+                let (usage, cost) = known(Usage {
                     input,
                     output,
                     ..usage
-                })
+                });
+                // What a model thinks is paid for and need not be shown: of an answer that broke off nobody knows how much of it there was.
+                match self.model.thinking {
+                    ThinkingStyle::None => (usage, cost),
+                    ThinkingStyle::Adaptive | ThinkingStyle::Budget => (usage, cost.max(worst)),
+                }
             }
             Spent::Unknown => (Usage::default(), worst),
         }
