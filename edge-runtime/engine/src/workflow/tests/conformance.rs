@@ -16,9 +16,13 @@ use super::super::{
 use super::{FixedBoxes, data, read};
 
 /// Agreement below which the suite fails: raise it with every block that lands.
-const VERDICTS_AT_LEAST: usize = 146;
+const VERDICTS_AT_LEAST: usize = 149;
 /// Definitions with blocks in Python, of a cloud, or too large for a box.
 const FOREIGN: usize = 35;
+/// Definitions with blocks that have no implementation here.
+const MISSING: usize = 0;
+/// Definitions of which outputs are known and whose blocks are not all here.
+const OUTPUTS_BEYOND: usize = 0;
 /// Agreement on outputs below which the suite fails.
 const OUTPUTS_AT_LEAST: usize = 33;
 
@@ -177,13 +181,14 @@ fn verdicts_agree_with_the_peers_compiler() {
     let verdicts = read(&folder.join("peer_verdicts.json"));
     let tiers = tiers(&folder);
     let mut table = Table::default();
-    let (mut agreed, mut foreign, mut differences) = (0, 0, Vec::new());
+    let (mut agreed, mut foreign, mut missing, mut differences) = (0, 0, 0, Vec::new());
     for (name, verdict) in verdicts.as_object().unwrap() {
         let definition = read(&folder.join(format!("definitions/{name}.json")));
         let tier = tiers.get(name).map_or("", String::as_str);
         let beyond = Beyond::of(&definition);
         if !beyond.is_none() {
             foreign += usize::from(beyond.foreign);
+            missing += usize::from(!beyond.foreign);
             table.beyond(tier, &beyond);
             continue;
         }
@@ -208,6 +213,14 @@ fn verdicts_agree_with_the_peers_compiler() {
     assert_eq!(
         foreign, FOREIGN,
         "definitions with blocks that are not for this box"
+    );
+    assert_eq!(
+        missing, MISSING,
+        "definitions with blocks that are not here yet"
+    );
+    assert_eq!(
+        agreed + foreign + missing,
+        verdicts.as_object().unwrap().len()
     );
 }
 
@@ -255,7 +268,7 @@ fn tracker_line_and_zone_agree_with_the_peer_on_fifty_boxes() {
 /// Names of what is made up anew in every run.
 const RANDOM: [&str; 2] = ["detection_id", "inference_id"];
 
-/// Removes what is random or an image, and counts numbers in thousandths.
+/// Removes what is random or an image.
 fn comparable(value: &Json) -> Json {
     match value {
         Json::Object(map) => {
@@ -282,7 +295,6 @@ fn comparable(value: &Json) -> Json {
             )
         }
         Json::Array(items) => items.iter().map(comparable).collect(),
-        Json::Number(n) => json!((n.as_f64().unwrap() * 1000.0).round()),
         other => other.clone(),
     }
 }
@@ -350,18 +362,33 @@ fn inputs(params: &Json, picture: &Arc<RgbPixels>) -> BTreeMap<String, RuntimeIn
     inputs
 }
 
-/// Whether two comparable values are the same, numbers to a thousandth.
-fn alike(ours: &Json, theirs: &Json) -> bool {
+/// Most by which a number may differ; what is over it is the noise of writing numbers in decimals.
+const NUMBERS_WITHIN: f64 = 1e-3 + 1e-12;
+
+/// Definitions of which a number may differ by more, with the reason.
+const LOOSER: &[(&str, f64, &str)] = &[(
+    "014_endpoints__WORKFLOW_WITH_CUSTOM_DATA_TO_SERIALISE",
+    2e-3,
+    "the size of one of 79 key points: sums of single precision in another order than OpenCV's, 3 parts in 100,000",
+)];
+
+fn within(name: &str) -> f64 {
+    let looser = LOOSER.iter().find(|(looser, ..)| *looser == name);
+    looser.map_or(NUMBERS_WITHIN, |(_, within, _)| *within)
+}
+
+/// Whether two comparable values are the same, numbers up to `within`.
+fn alike(ours: &Json, theirs: &Json, within: f64) -> bool {
     match (ours, theirs) {
         (Json::Number(a), Json::Number(b)) => {
             let [a, b] = [a, b].map(|n| n.as_f64().unwrap());
-            (a - b).abs() <= 1.0
+            (a - b).abs() <= within
         }
         (Json::Array(a), Json::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b, within))
         }
         (Json::Object(a), Json::Object(b)) => {
-            let same = |(key, a): (&String, &Json)| b.get(key).is_some_and(|b| alike(a, b));
+            let same = |(key, a): (&String, &Json)| b.get(key).is_some_and(|b| alike(a, b, within));
             a.len() == b.len() && a.iter().all(same)
         }
         (a, b) => a == b,
@@ -409,7 +436,12 @@ fn flatten(value: &Json, numbers: &mut Vec<f64>) {
 }
 
 /// How our outputs differ from the peer's, if they do.
-fn output_difference(definition: &Json, theirs: &Json, picture: &Arc<RgbPixels>) -> Option<String> {
+fn output_difference(
+    definition: &Json,
+    theirs: &Json,
+    picture: &Arc<RgbPixels>,
+    within: f64,
+) -> Option<String> {
     let compiled = match compile(definition, &BTreeMap::new()) {
         Ok(compiled) => compiled,
         Err(errors) => return Some(format!("{errors:?}")),
@@ -424,7 +456,7 @@ fn output_difference(definition: &Json, theirs: &Json, picture: &Arc<RgbPixels>)
     summarise(&mut ours, &theirs["output"]);
     let ours = comparable(&ours);
     let theirs = comparable(&theirs["output"]);
-    (!alike(&ours, &theirs) || !report.errors.is_empty())
+    (!alike(&ours, &theirs, within) || !report.errors.is_empty())
         .then(|| format!("{report:?}\n  {ours}\n  {theirs}"))
 }
 
@@ -436,7 +468,7 @@ fn outputs_agree_with_the_peers_engine() {
     let picture = codec::decode(&std::fs::read(folder.join("oracle_input.png")).unwrap()).unwrap();
     let outputs = read(&folder.join("peer_outputs.json"));
     let mut table = Table::default();
-    let (mut agreed, mut differences) = (0, Vec::new());
+    let (mut agreed, mut without, mut differences) = (0, 0, Vec::new());
     for (name, theirs) in outputs.as_object().unwrap() {
         let definition = read(&folder.join(format!("definitions/{name}.json")));
         if theirs["ok"] != json!(true) {
@@ -445,10 +477,11 @@ fn outputs_agree_with_the_peers_engine() {
         let tier = theirs["tier"].as_str().unwrap_or_default();
         let beyond = Beyond::of(&definition);
         if !beyond.is_none() {
+            without += 1;
             table.beyond(tier, &beyond);
             continue;
         }
-        match output_difference(&definition, theirs, &picture) {
+        match output_difference(&definition, theirs, &picture, within(name)) {
             Some(difference) if !excepted(name) => {
                 table.count(tier, 1);
                 differences.push(format!("{name}: {difference}"));
@@ -464,5 +497,9 @@ fn outputs_agree_with_the_peers_engine() {
     assert!(
         agreed >= OUTPUTS_AT_LEAST,
         "only {agreed} outputs agree, where {OUTPUTS_AT_LEAST} did before"
+    );
+    assert_eq!(
+        without, OUTPUTS_BEYOND,
+        "definitions whose blocks are not all here"
     );
 }
