@@ -160,6 +160,7 @@ impl Agent {
                     id,
                     at,
                     severity: finding.severity(),
+                    notify: Vec::new(),
                     reason,
                     camera: finding.camera().cloned(),
                     by_model: added.as_ref().map(|added| added.words.clone()),

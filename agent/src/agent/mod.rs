@@ -8,7 +8,7 @@
 //! at a time; the runtime is asked by futures that the loop polls; the broker is driven by [`Link::next`].
 //!
 //! Map: `start` opens what is needed, `status` asks the runtime how it is and `presence` tells it with the rest of the box, `shown` is what a broker may
-//! hold of each source, `commands` and `opinions` do what those cores want done, `heartbeat` has the box looked at, `standing` answers how things stand to whoever asks over the API, `report` tells the program that started the agent what became
+//! hold of each source, `commands` and `opinions` do what those cores want done, `unheard` follows the journal for opinions where there is no broker, `heartbeat` has the box looked at, `standing` answers how things stand to whoever asks over the API, `report` tells the program that started the agent what became
 //! of the events, `watchdog` feeds systemd's.
 //!
 //! What may be down, and what happens then: the runtime – the feed reconnects, a command waits as long as [`crate::runtime_client::Deadlines`] says, its health says
@@ -23,6 +23,7 @@ mod shown;
 mod standing;
 mod start;
 mod status;
+mod unheard;
 mod watchdog;
 
 use std::fmt;
@@ -49,6 +50,7 @@ pub use standing::{MqttStanding, OutboxStanding, Standing};
 pub(crate) use start::TRACE_FOLDER;
 pub use start::{ApiSetup, HeartbeatSetup, OpinionSetup, Setup, StartError};
 use status::StatusReport;
+use unheard::{Unheard, unheard};
 pub use watchdog::Watchdog;
 
 use crate::api;
@@ -111,6 +113,8 @@ pub enum AgentError {
 enum Event {
     /// The journal gave something.
     Feed(FeedItem),
+    /// The journal gave a record that no broker hears.
+    Unheard(Box<Record>),
     /// A change is on stable storage, or can't be.
     Stored(Result<Result<u64, StoreError>, JoinError>),
     /// The broker said something.
@@ -168,6 +172,8 @@ pub struct Agent {
     ring: TelemetryRing,
 
     feed: Option<EventFeed>,
+    /// The journal where there is no broker and opinions are asked for.
+    unheard: Option<Unheard>,
     feed_is_lost: bool,
     link: Option<Link>,
     /// Why there is no session, as it was told last.
@@ -309,6 +315,7 @@ impl Agent {
             answered = finished(&mut self.opining) => Event::Opinion(answered),
             beat = beaten(&mut self.heart) => Event::Beat(beat),
             item = read(&mut self.feed, wants_records) => Event::Feed(item),
+            record = unheard(&mut self.unheard, wants_records) => Event::Unheard(record),
             broken = fell_silent(&mut self.telling) => Event::Silent(broken),
             () = tokio::time::sleep_until(deadline) => Event::Timer,
         }
@@ -339,6 +346,7 @@ impl Agent {
     fn handle(&mut self, event: Event) -> Result<(), AgentError> {
         match event {
             Event::Feed(item) => self.on_feed(item)?,
+            Event::Unheard(record) => self.on_unheard(&record)?,
             Event::Stored(stored) => {
                 let batch = stored??;
                 for rider in std::mem::take(&mut self.boarded) {
@@ -701,6 +709,7 @@ impl Agent {
     async fn farewell(mut self) -> Result<(), AgentError> {
         self.is_stopping = true;
         self.feed = None;
+        self.unheard = None;
         if self.clears_at_end {
             self.retained.clear_all_but(&self.topics.state());
             self.flush_retained()?;

@@ -1,6 +1,6 @@
 //! The second opinion within the loop: hands records to the queue, has a task ask, tells what came of it.
 //!
-//! Invariant: the loop never waits for a model. What is kept of an event is stored with whatever tells of it, in one change: its record with the mark that it waits, its word
+//! Invariant: the loop never waits for a model. A broker hears each word, a channel those that change what it was told. What is kept of an event is stored with whatever tells of it, in one change: its record with the mark that it waits, its word
 //! with the mark that it has it.
 
 use std::time::Instant;
@@ -11,6 +11,7 @@ use watchkeeper_contract::event::{Event as Record, Verdict};
 use watchkeeper_contract::id::EventId;
 
 use super::{Agent, AgentError, Rider};
+use crate::channel::message::Own;
 use crate::clock::{age, wall_now};
 use crate::mqtt::payload::{MAX_PAYLOAD, opinion_draft};
 use crate::opinion::weigh::{Outcome, weigh};
@@ -114,7 +115,20 @@ impl Agent {
             });
             asker.note("opinion", particulars);
         }
-        let draft = opinion_draft(case, answer, &weighed, wall_now());
-        self.tell_outbox(outbox::Input::Own(draft))
+        let at = wall_now();
+        let draft = opinion_draft(case, answer, &weighed, at);
+        // Who was told that the box is not sure is told what became of it, not that nothing did.
+        if let (Some(telling), Outcome::Raised | Outcome::Lowered) =
+            (&self.telling, weighed.outcome)
+        {
+            let own = Own::of_opinion(case, &weighed, at, draft.payload.clone());
+            let (ops, owing) = telling.owe(own);
+            self.riders.extend(ops);
+            self.riding.push(Rider::Own(owing));
+        }
+        match self.broker {
+            Some(_) => self.tell_outbox(outbox::Input::Own(draft)),
+            None => Ok(()),
+        }
     }
 }

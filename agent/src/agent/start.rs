@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_config::{
     AgentApiConfig, ChannelConfig, Config, LlmConfig, MemoryConfig, PolicyConfig, SinksConfig,
 };
+use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{BoxId, SiteId};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{
@@ -22,13 +23,14 @@ use super::heartbeat::Heart;
 use super::report::Reports;
 use super::shown::ShownSources;
 use super::standing::Questions;
+use super::unheard::Unheard;
 use super::{Agent, Identity, LEDGER_EVERY, Watchdog};
 use crate::api;
 use crate::api::conversations::{OpensModel, Shop};
 use crate::assistant::trace::Trace;
 use crate::blueprint::Shelf;
 use crate::channel;
-use crate::clock::wall_now;
+use crate::clock::{age, wall_now};
 use crate::command::{self, CommandBoard, Refusals, Replies};
 use crate::heartbeat;
 use crate::language::{Way, catalogue};
@@ -213,6 +215,7 @@ impl Agent {
         let refusals = Refusals::restore(&*store, &folder)?;
         let (sources, taken_over) = ShownSources::restore(&*store, &folder)?;
         let asked = opinion::on_disk::restore(&*store, &folder)?;
+        let looked_at = opinion::on_disk::reached(&*store)?;
         let looked = heartbeat::on_disk::restore(&*store, &folder)?;
         // Nothing is written before all of it is known to be readable.
         for batch in ledger.rewrites.into_iter().chain(taken_over).chain(damaged) {
@@ -297,7 +300,8 @@ impl Agent {
         };
         let sinks = Performer::new(setup.sinks.clone(), Arc::clone(&store));
         let limits = opinion::queue::Limits::default();
-        let opinions = opinion::Queue::new(limits, asker.is_some(), now, asked);
+        let past = |event: &Event| age(event.at, wall);
+        let opinions = opinion::Queue::new(limits, asker.is_some(), now, asked, past);
         let cursor = outbox.cursor();
         tracing::info!(
             waiting = entries,
@@ -311,6 +315,10 @@ impl Agent {
                 tracing::warn!("no broker is configured (mqtt.host): events stay in the journal");
                 None
             }
+        };
+        let unheard = match (&setup.broker, &asker) {
+            (None, Some(_)) => Some(Unheard::new(runtime.clone(), looked_at)),
+            _ => None,
         };
         Ok(Self {
             topics,
@@ -331,6 +339,7 @@ impl Agent {
             hearing: Hearing::new(setup.flood_pause),
             ring: TelemetryRing::new(RING_CAPACITY, RING_SPACING),
             feed,
+            unheard,
             feed_is_lost: false,
             link: None,
             link_lost_by: None,

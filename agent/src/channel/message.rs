@@ -7,11 +7,13 @@ use serde_json::json;
 use watchkeeper_config::{ChannelConfig, ChannelKind};
 use watchkeeper_contract::effect::{Attachment, HttpBody};
 use watchkeeper_contract::event::{Clip, ClipState, Event, EventBody, MediaKind, Phase, Verdict};
-use watchkeeper_contract::id::{EventSeq, SourceId};
+use watchkeeper_contract::id::{ChannelId, EventSeq, SourceId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use crate::mqtt::payload::event_draft;
+use crate::opinion::Case;
+use crate::opinion::weigh::Weighed;
 use crate::wording::{cut, size};
 
 /// Largest clip that goes along, in bytes; of a larger one is told where it lies.
@@ -46,7 +48,7 @@ pub struct Attached {
     pub id: String,
 }
 
-/// Something of the box itself that the journal has no record of, such as what its heartbeat found.
+/// Something of the box itself that the journal has no record of: what its heartbeat found, or what a second opinion makes of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Own {
     /// Its identity.
@@ -55,6 +57,9 @@ pub struct Own {
     pub at: Wall,
     /// How much it matters.
     pub severity: Severity,
+    /// Channels that the rule names whose event it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notify: Vec<ChannelId>,
     /// One sentence.
     pub reason: String,
     /// The camera that it is about.
@@ -79,16 +84,52 @@ mod as_text {
     }
 }
 
-/// Whether `channel` tells something of the box itself of this weight: no rule sends it there, so it has to be grave enough.
-#[must_use]
-pub fn is_grave(channel: &ChannelConfig, severity: Severity) -> bool {
-    channel.at_least.is_some_and(|least| severity >= least)
+impl Own {
+    /// What a second opinion makes of an event that was told before: more than the box was sure of, or less.
+    #[must_use]
+    pub fn of_opinion(case: &Case, weighed: &Weighed, at: Wall, payload: Vec<u8>) -> Self {
+        let event = &case.event;
+        let verdict = match weighed.decision.verdict {
+            Verdict::Act | Verdict::Record => "good enough to stand by itself",
+            Verdict::Review => "to be looked at",
+            Verdict::Escalate => "not sure",
+            Verdict::Discard => "most likely nothing",
+        };
+        let (reason, notify) = match &event.body {
+            EventBody::Rule(rule) => (rule.reason.as_str(), rule.notify.clone()),
+            EventBody::SourceOutage { message, .. }
+            | EventBody::PipelineHeld { message }
+            | EventBody::PipelineFailed { message, .. }
+            | EventBody::StepFailing { message, .. }
+            | EventBody::Loss { message, .. } => (message.as_str(), Vec::new()),
+        };
+        Self {
+            id: format!("{}-opinion", event.id),
+            at,
+            severity: event.severity,
+            notify,
+            reason: format!(
+                "{verdict} after a second opinion ({}): {reason}",
+                weighed.decision.reason
+            ),
+            camera: event.source.clone(),
+            // What it saw, as the model says it.
+            by_model: weighed.evidence.as_ref().map(|link| link.note.clone()),
+            payload,
+        }
+    }
 }
 
-/// What `channel` of the box called `name` tells of it, if anything: no rule sends it there, so it has to be grave enough.
+/// Whether `channel` tells this of the box itself: it is grave enough for it, or the rule whose event it is about names it.
+#[must_use]
+pub fn concerns(channel: &ChannelConfig, own: &Own) -> bool {
+    own.notify.contains(&channel.id) || channel.at_least.is_some_and(|least| own.severity >= least)
+}
+
+/// What `channel` of the box called `name` tells of it, if anything.
 #[must_use]
 pub fn told_own(channel: &ChannelConfig, name: &str, own: &Own) -> Option<Told> {
-    is_grave(channel, own.severity).then(|| {
+    concerns(channel, own).then(|| {
         let mut text = format!("{}{} ({name}", weight(own.severity), plain(&own.reason));
         if let Some(camera) = &own.camera {
             text.push_str(&format!(", camera {camera}"));
@@ -423,6 +464,7 @@ mod tests {
             id: "01J".to_owned(),
             at: example_event().at,
             severity: Severity::Warning,
+            notify: Vec::new(),
             reason: "camera gate is out (refused)".to_owned(),
             camera: SourceId::new("gate").ok(),
             by_model: Some("Look at\nthe switch.".to_owned()),

@@ -130,13 +130,13 @@ impl Service {
         })
     }
 
-    /// Something of the box itself is owed by every channel for which it is grave enough: the changes that keep it, and what to
+    /// Something of the box itself is owed by every channel that it concerns: the changes that keep it, and what to
     /// [tell](Self::tell) once they are stored.
     pub fn owe(&self, own: Own) -> (Vec<Op>, Owing) {
         let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut ops, mut numbers) = (Vec::new(), Vec::new());
         for channel in &self.channels {
-            if message::is_grave(channel, own.severity) {
+            if message::concerns(channel, &own) {
                 let (number, keep) = owed.owe(&channel.id, &own);
                 ops.extend(keep);
                 numbers.push((channel.id.clone(), number));

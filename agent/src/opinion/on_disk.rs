@@ -1,5 +1,6 @@
 //! The stored form of the queue, apart from the live one.
 //!
+//! Keyspace `opinions_mark`, key: `reached`, value: the number of the last record that was looked at where no broker is told of records, as a key of a log.
 //! Keyspace `opinions`, key: the id of the event. A value is one version byte and JSON. A record that makes no sense is passed over: better an event without a second opinion
 //! than a box that does not start. One that a newer version wrote is refused and left as it is.
 
@@ -7,13 +8,15 @@ use std::ops::Bound;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_contract::id::EventId;
-use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError};
+use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError, log_key, log_seq};
 
 use super::Case;
 use super::queue::Kept;
 
 const OPINIONS: Keyspace = Keyspace::new("opinions");
+const MARK: Keyspace = Keyspace::new("opinions_mark");
+const REACHED: &[u8] = b"reached";
 const VERSION: u8 = 1;
 const PAGE: usize = 64;
 
@@ -23,6 +26,28 @@ enum Stored {
     Waiting { case: Box<Case> },
     Asked { case: Box<Case> },
     Done,
+}
+
+/// The last record that was looked at; none where none was, or what was kept of it can't be read.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn reached(store: &dyn Store) -> Result<Option<EventSeq>, StoreError> {
+    match store.get(MARK, REACHED) {
+        Ok(value) => Ok(value.as_deref().and_then(log_seq).map(EventSeq)),
+        Err(StoreError::Corrupt { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The change that notes it.
+#[must_use]
+pub fn note(reached: EventSeq) -> Op {
+    Op::Put {
+        keyspace: MARK,
+        key: REACHED.to_vec(),
+        value: log_key(reached.0).to_vec(),
+    }
 }
 
 /// The change that keeps this of an event.

@@ -8,7 +8,8 @@
 //! Invariants:
 //! - at most [`Limits::waiting`] events wait, and one is asked about at a time;
 //! - the most severe goes first, of those the one that came first; where one too many waits, the least severe is given up, of those the one that came first;
-//! - an event is asked about at most once, over restarts too: it is only asked about when "asked" is stored, and one that was is not taken again;
+//! - an event is asked about at most once, over restarts too: it is only asked about when "asked" is stored, and one that was is not taken again as long as
+//!   it is among the last [`Limits::remembered`] that were; one that goes on for longer than that many others take may be asked about once more;
 //! - every event that was taken gets exactly one [`Output::Tell`].
 //!
 //! Not here: the store, the model, the clock (callers pass `now`).
@@ -29,7 +30,7 @@ pub struct Limits {
     pub waiting: usize,
     /// Longest time for which one waits, from when it happened. What comes later is of no use to whoever was told of the event.
     pub patience: Duration,
-    /// Events that are remembered after they were asked about, so that one whose record comes again is not.
+    /// Events that are remembered after they were asked about, so that one whose record comes again is not: those of days, with the usual budget.
     pub remembered: usize,
 }
 
@@ -150,13 +151,15 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue that goes on where the store left off. Where it `is_on`, events are taken; else what waited is given up.
+    /// A queue that goes on where the store left off. Where it `is_on`, events are taken; else what waited is given up. `age` says how long ago an event
+    /// happened: one that waited while the agent was away has waited for that, too.
     #[must_use]
     pub fn new(
         limits: Limits,
         is_on: bool,
         now: Instant,
         restored: impl IntoIterator<Item = (EventId, Kept)>,
+        age: impl Fn(&Event) -> Duration,
     ) -> Self {
         let mut queue = Self {
             limits,
@@ -168,7 +171,10 @@ impl Queue {
         let mut asked = Vec::new();
         for (id, kept) in restored {
             let (case, stage) = match kept {
-                Kept::Waiting(case) => (*case, Stage::Waiting { since: now }),
+                Kept::Waiting(case) => {
+                    let since = now.checked_sub(age(&case.event)).unwrap_or(now);
+                    (*case, Stage::Waiting { since })
+                }
                 Kept::Asked(case) => {
                     asked.push(id);
                     (*case, Stage::Asked)

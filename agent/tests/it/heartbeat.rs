@@ -1,9 +1,7 @@
 //! What a foreign subscriber hears when the agent looks after its box: what deserves a word, once, with a model's words beside it or without.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use serde_json::json;
@@ -16,6 +14,7 @@ use watchkeeper_scripted_model::{Fault, Server, Step};
 use crate::support::agent::EmbeddedAgent;
 use crate::support::broker::{Memory, Mosquitto, Subscriber, mosquitto_or_skip};
 use crate::support::fake_runtime::{FakeRuntime, crossing};
+use crate::support::hook::receiver;
 use crate::support::model::{self, model};
 
 /// So often that a test sees many looks; the configuration takes nothing below a quarter of an hour.
@@ -139,46 +138,6 @@ async fn without_a_model_or_with_one_that_is_away_what_was_found_is_told_all_the
         agent.stop();
         assert!(notes(folder.path()).contains("the runtime does not answer"));
     }
-}
-
-/// A receiver of webhooks that answers every request with this status, and tells of each: its identity and its body.
-fn receiver(at: SocketAddr, status: &'static str) -> (SocketAddr, Receiver<(String, String)>) {
-    let listener = TcpListener::bind(at).expect("a port");
-    let address = listener.local_addr().expect("its address");
-    let (tell, told) = channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.expect("a connection");
-            let mut reader = BufReader::new(stream.try_clone().expect("a clone"));
-            let (mut id, mut length) = (String::new(), 0);
-            loop {
-                let mut line = String::new();
-                reader.read_line(&mut line).expect("a header");
-                let Some((name, value)) = line.trim_end().split_once(": ") else {
-                    match line.trim_end() {
-                        "" => break,
-                        _ => continue,
-                    }
-                };
-                match name.to_ascii_lowercase().as_str() {
-                    "idempotency-key" => id = value.to_owned(),
-                    "content-length" => length = value.parse().expect("a length"),
-                    _ => {}
-                }
-            }
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).expect("a body");
-            let answer =
-                format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            stream.write_all(answer.as_bytes()).expect("an answer");
-            // A form without files: blanks are written as `+`.
-            let body = String::from_utf8_lossy(&body).replace('+', " ");
-            if tell.send((id, body)).is_err() {
-                return;
-            }
-        }
-    });
-    (address, told)
 }
 
 #[tokio::test(flavor = "multi_thread")]

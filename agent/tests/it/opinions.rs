@@ -1,19 +1,25 @@
 //! What a foreign subscriber hears of a doubtful event when a model is asked about it: its opinion, or that the local decision stands.
 
 use std::io::Cursor;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use image::{ImageFormat, RgbImage};
 use serde_json::{Value, json};
 use watchkeeper_agent::agent::OpinionSetup;
 use watchkeeper_agent::clock::wall_now;
+use watchkeeper_config::{ChannelConfig, ChannelKind, SecretSource};
 use watchkeeper_contract::event::{Asks, Decision, Event, EventBody, Media, MediaKind, Verdict};
+use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::{Gates, Severity};
 use watchkeeper_scripted_model::{Fault, Server, Step};
 
 use crate::support::agent::{AgentProcess, EmbeddedAgent};
 use crate::support::broker::{Memory, Mosquitto, PATIENCE, Subscriber, mosquitto_or_skip};
 use crate::support::fake_runtime::{FakeRuntime, crossing};
+use crate::support::hook::receiver;
 use crate::support::model::{KEY, llm, model};
 
 const OPINION: &str = "/cam/gate/opinion/crosses";
@@ -99,6 +105,123 @@ impl House {
         assert_eq!(self.runtime.calls(), Vec::<String>::new());
         assert_eq!(self.model.violations(), Vec::<String>::new());
     }
+}
+
+/// A box without a broker, whose people hear of events over a channel.
+async fn without_broker(
+    folder: &Path,
+    steps: Vec<Step>,
+) -> (
+    FakeRuntime,
+    Server,
+    EmbeddedAgent,
+    Receiver<(String, String)>,
+) {
+    let runtime = FakeRuntime::start(folder);
+    runtime.keeps_picture(picture());
+    let model = model(steps).await;
+    let (address, told) = receiver(SocketAddr::from(([127, 0, 0, 1], 0)), "200 OK");
+    let agent = EmbeddedAgent::start(folder, &runtime, 0, |setup| {
+        setup.broker = None;
+        setup.opinions = Some(OpinionSetup {
+            llm: llm(&model),
+            time: PATIENCE,
+        });
+        setup.channels = vec![ChannelConfig {
+            id: ChannelId::new("ops").expect("name"),
+            kind: ChannelKind::Webhook,
+            url: SecretSource::Value(format!("http://{address}/").into()),
+            at_least: Some(Severity::Warning),
+            ends: false,
+            pictures: false,
+        }];
+    });
+    (runtime, model, agent, told)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_broker_who_was_told_of_a_doubtful_event_is_told_what_the_opinion_makes_of_it() {
+    let folder = tempfile::tempdir().expect("dir");
+    // The second one changes nothing, so nothing is told of it.
+    let steps = vec![
+        says("confirm", 0.9),
+        says("abstain", 0.9),
+        says("abstain", 0.9),
+        says("confirm", 0.9),
+    ];
+    let (runtime, model, agent, told) = without_broker(folder.path(), steps).await;
+    // A box that is new begins at the end of the journal, which the agent has to know by then.
+    std::thread::sleep(Duration::from_secs(2));
+    let mut opinions = Vec::new();
+    for _ in 0..3 {
+        let asked = model.requests().len();
+        let event = doubtful(false);
+        let id = event.id.to_string();
+        runtime.append(event);
+        let until = Instant::now() + PATIENCE;
+        while model.requests().len() == asked && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(
+            model.requests().len() > asked,
+            "a model is asked without a broker"
+        );
+        while let Ok((key, text)) = told.recv_timeout(Duration::from_secs(3)) {
+            if key.ends_with("-opinion") {
+                assert_eq!(key, format!("{id}-opinion"));
+                assert!(
+                    text.contains("to be looked at after a second opinion"),
+                    "{text}"
+                );
+                assert!(text.contains("a person at the door"), "{text}");
+            } else {
+                assert_eq!(key, format!("{id}-new"), "{text}");
+            }
+            opinions.push(key);
+        }
+    }
+    let follow_ups = opinions
+        .iter()
+        .filter(|key| key.ends_with("-opinion"))
+        .count();
+    assert_eq!((opinions.len(), follow_ups), (5, 2), "{opinions:?}");
+    assert_eq!(model.violations(), Vec::<String>::new());
+    agent.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_broker_a_restart_asks_about_nothing_twice_and_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().expect("dir");
+    let (runtime, model, agent, told) =
+        without_broker(folder.path(), vec![says("confirm", 0.9)]).await;
+    std::thread::sleep(Duration::from_secs(2));
+    runtime.append(doubtful(false));
+    let (_, _) = told.recv_timeout(PATIENCE).expect("the event");
+    let (key, _) = told.recv_timeout(PATIENCE).expect("its opinion");
+    assert!(key.ends_with("-opinion"), "{key}");
+    agent.stop();
+    // While it is away, something happens.
+    runtime.append(doubtful(false));
+    let second = self::model(vec![says("confirm", 0.9)]).await;
+    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |setup| {
+        setup.broker = None;
+        setup.opinions = Some(OpinionSetup {
+            llm: llm(&second),
+            time: PATIENCE,
+        });
+    });
+    let until = Instant::now() + PATIENCE;
+    while second.requests().is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(
+        second.requests().len(),
+        1,
+        "the one that happened meanwhile"
+    );
+    assert_eq!(model.requests().len(), 1);
+    agent.stop();
 }
 
 /// An event that the box is unsure of, with a picture.

@@ -174,7 +174,7 @@ pub const SECTIONS: &[Section] = &[
         effect: "One for each channel by which people are told of events; rules name it in `notify` (docs/rules.md), and so do requests in plain \
                  words (\"… and tell #NAME\"). The agent follows the journal for each channel by itself, so it needs no broker, a channel that \
                  does not answer holds up no other, and what happened while it was away is told when it is back, for `sinks.give_up_after_s`; \
-                 after a crash something may be told twice, with the same `Idempotency-Key`. Told are events that begin (at most one message \
+                 after a crash something may be told twice, with the same `Idempotency-Key` where it is told with the same others. Told are events that begin (at most one message \
                  every two seconds; what happens faster is told together) and where the address leads needs no permission in `sinks.hosts`. A \
                  new channel begins with the events after its first start. Exactly one of the keys that begin with `url` says where it is.",
     },
@@ -719,8 +719,9 @@ pub const KEYS: &[Key] = &[
         Kind::Switch,
         Some("false"),
         "",
-        "Sends the picture of an event whose decision is `escalate` to the model, and tells its opinion over MQTT (docs/mqtt.md). \
-         It may only raise what the event is taken for, unless the rule says `second_opinion_may_lower` (docs/rules.md). Needs `mqtt.host`. \
+        "Sends the picture of an event whose decision is `escalate` to the model, and tells its opinion over MQTT (docs/mqtt.md); channels that told of the event \
+         tell when it is taken for more or for less. \
+         It may only raise what the event is taken for, unless the rule says `second_opinion_may_lower` (docs/rules.md). \
          Pictures of your cameras leave the box with this without anybody asking; without it only those that a request of `ask` or `chat` is about.",
     ),
     key(

@@ -58,7 +58,7 @@ impl Shell {
     fn new(limits: Limits) -> Self {
         let now = Instant::now();
         Self {
-            queue: Queue::new(limits, true, now, []),
+            queue: Queue::new(limits, true, now, [], |_| Duration::ZERO),
             limits,
             now,
             disk: BTreeMap::new(),
@@ -139,9 +139,14 @@ impl Shell {
 
     /// kill -9 and a start.
     fn crash(&mut self) {
+        self.away(Duration::ZERO);
+    }
+
+    /// The same, when all that is on the disk happened `time` ago.
+    fn away(&mut self, time: Duration) {
         self.pending.clear();
         self.asking = None;
-        self.queue = Queue::new(self.limits, true, self.now, self.disk.clone());
+        self.queue = Queue::new(self.limits, true, self.now, self.disk.clone(), |_| time);
         self.drain();
         let unread = self.journal[self.cursor..].to_vec();
         for (n, event) in unread.into_iter().enumerate() {
@@ -262,7 +267,7 @@ fn an_event_that_the_box_has_settled_meanwhile_is_not_asked_about_any_more() {
 
 #[test]
 fn what_the_box_thinks_by_the_time_of_the_answer_is_what_the_answer_is_put_to() {
-    let mut queue = Queue::new(LIMITS, true, Instant::now(), []);
+    let mut queue = Queue::new(LIMITS, true, Instant::now(), [], |_| Duration::ZERO);
     let now = Instant::now();
     queue.handle(now, fresh(warning(1)));
     for version in [1, 2] {
@@ -310,6 +315,29 @@ fn what_comes_late_has_waited_already() {
 }
 
 #[test]
+fn what_waited_while_the_agent_was_away_has_waited_for_that_too() {
+    let mut shell = Shell::new(LIMITS);
+    shell.record(warning(9));
+    shell.record(warning(1));
+    shell.commit();
+    shell.commit();
+    assert_eq!(shell.asking, Some(warning(9).id));
+    shell.away(LIMITS.patience);
+    shell.settle();
+    assert_eq!(shell.asked, [warning(9).id]);
+    assert_eq!(shell.why(warning(1).id), "it waited for too long");
+    // One that was away for less goes on waiting, for what is left.
+    let mut shell = Shell::new(LIMITS);
+    shell.record(warning(9));
+    shell.record(warning(1));
+    shell.commit();
+    shell.commit();
+    shell.away(LIMITS.patience / 2);
+    shell.settle();
+    assert_eq!(shell.asked, [warning(9).id, warning(1).id]);
+}
+
+#[test]
 fn one_that_was_asked_about_when_the_agent_died_is_not_asked_about_again_and_says_so() {
     let mut shell = Shell::new(LIMITS);
     shell.record(warning(1));
@@ -329,7 +357,9 @@ fn one_that_was_asked_about_when_the_agent_died_is_not_asked_about_again_and_say
 fn what_waited_when_they_were_turned_off_is_given_up_and_nothing_new_is_taken() {
     let kept = Kept::Waiting(Box::new(Case::of(&warning(1))));
     let now = Instant::now();
-    let mut queue = Queue::new(LIMITS, false, now, [(warning(1).id, kept)]);
+    let mut queue = Queue::new(LIMITS, false, now, [(warning(1).id, kept)], |_| {
+        Duration::ZERO
+    });
     queue.handle(now, fresh(warning(2)));
     let outputs: Vec<_> = std::iter::from_fn(|| queue.poll()).collect();
     let [

@@ -3,4 +3,5 @@
 pub(crate) mod agent;
 pub(crate) mod broker;
 pub(crate) mod fake_runtime;
+pub(crate) mod hook;
 pub(crate) mod model;
