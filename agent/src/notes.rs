@@ -190,6 +190,19 @@ impl Notes {
         self.0.embedder.get().map(|(_, vectors)| vectors)
     }
 
+    /// What makes their vectors, in a sentence, without loading it.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match (self.vectors(), folder(&self.0.config)) {
+            (Some(vectors), _) => vectors.sentence(),
+            (None, None) => Vectors::Hashed.sentence(),
+            (None, Some(folder)) => format!(
+                "the model of sentences in {} is loaded when notes are looked for the first time; until then they are found by their words",
+                folder.display()
+            ),
+        }
+    }
+
     /// How many wait for their vectors; none where nobody knows without waiting.
     #[must_use]
     pub fn waiting(&self) -> Option<usize> {

@@ -24,12 +24,12 @@ pub fn report(folder: &Path) -> anyhow::Result<Report> {
     Ok(ledger.report(Instant::now(), wall_now()))
 }
 
-/// Sees that every request that the model noted is in the ledger, in the same order and no other: at the model's own figure where it was answered, and at no
+/// Sees that every request that a model of this provider noted is in the ledger, in the same order and no other: at the model's own figure where it was answered, and at no
 /// less than its prompt where the answer was lost on the way.
 ///
 /// # Errors
 /// With what does not agree.
-pub fn balance(report: &Report, requests: &[Value]) -> anyhow::Result<()> {
+pub fn balance(report: &Report, provider: &str, requests: &[Value]) -> anyhow::Result<()> {
     let (booked, made) = (report.calls.len(), requests.len());
     ensure!(
         booked == made,
@@ -38,8 +38,8 @@ pub fn balance(report: &Report, requests: &[Value]) -> anyhow::Result<()> {
     let catalogue = Catalogue::built_in()?;
     let mut sum = Money::ZERO;
     for (call, request) in report.calls.iter().zip(requests) {
-        let charged = usage(&request["usage"]);
-        let prices = catalogue.model("claude", &call.model)?.prices;
+        let charged = usage(provider, &request["usage"]);
+        let prices = catalogue.model(provider, &call.model)?.prices;
         sum += call.cost;
         let is_fair = match call.outcome {
             Outcome::Answered => call.usage == charged && call.cost == prices.cost(&charged),
@@ -62,17 +62,40 @@ pub fn balance(report: &Report, requests: &[Value]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the model charged, in our words.
-/// What a model noted that it charged for a request.
+/// What a model of this provider noted that it charged for a request, in our words. Each provider counts in its own way: with the cache or beside it, with the
+/// thoughts or beside them.
 #[must_use]
-pub fn usage(charged: &Value) -> Usage {
+pub fn usage(provider: &str, charged: &Value) -> Usage {
     let tokens = |at: &str| charged.pointer(at).and_then(Value::as_u64).unwrap_or(0);
-    Usage {
-        input: tokens("/input_tokens"),
-        cache_read: tokens("/cache_read_input_tokens"),
-        cache_write: tokens("/cache_creation/ephemeral_5m_input_tokens"),
-        cache_write_long: tokens("/cache_creation/ephemeral_1h_input_tokens"),
-        output: tokens("/output_tokens"),
-        thinking: tokens("/output_tokens_details/thinking_tokens"),
+    match provider {
+        "openai" => {
+            let cached = tokens("/input_tokens_details/cached_tokens");
+            Usage {
+                input: tokens("/input_tokens") - cached,
+                cache_read: cached,
+                output: tokens("/output_tokens"),
+                thinking: tokens("/output_tokens_details/reasoning_tokens"),
+                ..Usage::default()
+            }
+        }
+        "gemini" => {
+            let cached = tokens("/cachedContentTokenCount");
+            let thinking = tokens("/thoughtsTokenCount");
+            Usage {
+                input: tokens("/promptTokenCount") - cached,
+                cache_read: cached,
+                output: tokens("/candidatesTokenCount") + thinking,
+                thinking,
+                ..Usage::default()
+            }
+        }
+        _ => Usage {
+            input: tokens("/input_tokens"),
+            cache_read: tokens("/cache_read_input_tokens"),
+            cache_write: tokens("/cache_creation/ephemeral_5m_input_tokens"),
+            cache_write_long: tokens("/cache_creation/ephemeral_1h_input_tokens"),
+            output: tokens("/output_tokens"),
+            thinking: tokens("/output_tokens_details/thinking_tokens"),
+        },
     }
 }

@@ -24,8 +24,8 @@ pub enum Answer {
 /// What could be done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// What was understood, as a type; none where the changes were written out by somebody else and no request was read.
-    pub intent: Option<Intent>,
+    /// What was understood, in the order of the changes; empty where they were written out by somebody else and no request was read.
+    pub intents: Vec<Intent>,
     /// What would change, in order.
     pub changes: Vec<Change>,
     /// The same in plain sentences.
@@ -56,6 +56,19 @@ pub enum Change {
     },
     /// A pipeline goes on.
     Resume(PipelineId),
+}
+
+impl Change {
+    /// The pipeline that it is about.
+    #[must_use]
+    pub fn pipeline(&self) -> &PipelineId {
+        match self {
+            Self::Deploy(spec) | Self::Replace(spec) => &spec.id,
+            Self::Stop(pipeline) | Self::Pause { pipeline, .. } | Self::Resume(pipeline) => {
+                pipeline
+            }
+        }
+    }
 }
 
 /// What to look up.
@@ -127,11 +140,16 @@ impl Question {
             Missing::Picture | Missing::Meaning => return reply.to_owned(),
         };
         let reply = reply.trim();
+        if self.about == Missing::Pipeline {
+            // A name may begin with a verb, which makes no request of it.
+            return format!("{request} {reply}");
+        }
         let given = link.split(' ').next().unwrap_or("");
         let first = reply.split(' ').next().unwrap_or("").to_lowercase();
         let said =
             matches!(first.as_str(), "on" | "in" | "at" | "for" | "camera") || first == given;
-        format!("{request}, {}{reply}", if said { "" } else { link })
+        // A sentence of its own: the request may end with what it is not about.
+        format!("{request}. {}{reply}", if said { "" } else { link })
     }
 }
 

@@ -211,8 +211,9 @@ fn without(kept: &[Schedule], out: &[Schedule]) -> Option<Vec<Schedule>> {
 fn said(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
     if r.take(&[
         "outside|out of? the? our? office|business|working|opening|work hours",
-        "after hours|office-hours",
+        "after hours|office-hours|closing|close|work",
         "outside|out of? hours",
+        "when|while|whenever we|we're|the|it's? office|shop|store|business|site|building? are|is? closed|shut",
     ])
     .is_some()
     {
@@ -418,7 +419,7 @@ fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
         .ok()
 }
 
-fn later(now: &Zoned, seconds: f64) -> Option<Zoned> {
+pub(crate) fn later(now: &Zoned, seconds: f64) -> Option<Zoned> {
     let seconds = std::time::Duration::try_from_secs_f64(seconds).ok()?;
     now.checked_add(seconds).ok()
 }

@@ -65,6 +65,8 @@ pub struct WatchFor {
     pub notify: Vec<ChannelId>,
     /// The clip that each event keeps.
     pub clip: Option<ClipSpec>,
+    /// Whether a second opinion may call an event of it a false alarm.
+    pub second_opinion: bool,
     /// Ends after this many seconds.
     pub stop_after_s: Option<f64>,
 }
@@ -123,6 +125,8 @@ pub struct Edit {
     pub schedules: Vec<Schedule>,
     /// Channels by which people are told too.
     pub notify: Vec<ChannelId>,
+    /// The clip that each event keeps.
+    pub clip: Option<ClipSpec>,
 }
 
 /// Something to look up. None of it changes anything.
@@ -130,8 +134,8 @@ pub struct Edit {
 pub enum Look {
     /// The cameras.
     Cameras,
-    /// What is deployed.
-    Pipelines,
+    /// What is deployed, on one camera or on all.
+    Pipelines(Option<SourceId>),
     /// How things are, of one camera or of the box.
     Status(Option<SourceId>),
     /// What happened.

@@ -22,6 +22,7 @@ struct File {
     classes: Vec<Classes>,
     occupants: Vec<Classes>,
     words: Words,
+    spelling: Spelling,
     verbs: Verbs,
 }
 
@@ -49,6 +50,18 @@ struct Words {
     filler: BTreeSet<String>,
 }
 
+/// How words are written by those who write in a hurry.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Spelling {
+    /// What is often written for a word.
+    pub(crate) written: BTreeMap<String, String>,
+    /// Words that one slip of the pen is put right of.
+    pub(crate) right: BTreeSet<String>,
+    /// Words that are like one of those and are right as they are.
+    pub(crate) other: BTreeSet<String>,
+}
+
 /// Words that ask for something, by what they ask for.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,6 +75,18 @@ pub(crate) struct Verbs {
 }
 
 impl Verbs {
+    fn all(&self) -> [&Vec<String>; 6] {
+        let Self {
+            watch,
+            count,
+            stop,
+            pause,
+            resume,
+            change,
+        } = self;
+        [watch, count, stop, pause, resume, change]
+    }
+
     fn all_mut(&mut self) -> [&mut Vec<String>; 6] {
         let Self {
             watch,
@@ -84,6 +109,7 @@ pub(crate) struct Lexicon {
     anything: BTreeSet<String>,
     vague: BTreeSet<String>,
     filler: BTreeSet<String>,
+    pub(crate) spelling: Spelling,
     pub(crate) verbs: Verbs,
 }
 
@@ -124,6 +150,7 @@ impl Lexicon {
             anything: file.words.anything.iter().map(|w| folded(w)).collect(),
             vague: file.words.vague,
             filler: file.words.filler,
+            spelling: file.spelling,
             verbs,
         })
     }
@@ -136,6 +163,23 @@ impl Lexicon {
     /// Labels that are expected in a place of this kind.
     pub(crate) fn occupants(&self, word: &str) -> Option<&[String]> {
         self.occupants.get(word).map(Vec::as_slice)
+    }
+
+    /// Whether a word means something here, by itself or in a verb of several words.
+    pub(crate) fn has(&self, word: &str) -> bool {
+        self.class(word).is_some()
+            || self.is_filler(word)
+            || self.is_vague(word)
+            || self.is_anything(word)
+            || self.occupants.contains_key(word)
+            || self.spelling.right.contains(word)
+            || self.spelling.other.contains(word)
+            || self
+                .verbs
+                .all()
+                .into_iter()
+                .flatten()
+                .any(|verb| verb.split(' ').any(|part| part == word))
     }
 
     /// Every word for a class, for suggestions.

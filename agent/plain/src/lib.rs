@@ -2,7 +2,7 @@
 //!
 //! Owns: the language (words in `lexicon.toml`, phrases in the modules that read them), the typed [`intent`], the [`Proposal`] made of it, the
 //! templates of the commonest watches ([`templates`]), and the workflow of a watch ([`mod@watch`]), which the command line builds with
-//! too. The way is: text → tokens → requests → phrases → one [`Intent`](intent::Intent) → a [`Proposal`], something to look up, or a question.
+//! too. The way is: text → tokens → requests → phrases → [`Intent`](intent::Intent)s → one [`Proposal`], something to look up, or a question.
 //!
 //! Invariants:
 //! - nothing acts: whatever would change the box is a [`Proposal`] that somebody else confirms;
@@ -14,10 +14,13 @@
 //!
 //! Sans-IO: the time is part of the [`Scene`]. Not here: who is asked to confirm, what is looked up, how an answer is shown.
 
+mod amend;
 pub mod answer;
+mod beyond;
 mod chosen;
 mod control;
 mod data;
+mod edit;
 mod english;
 mod hours;
 pub mod intent;
@@ -32,6 +35,7 @@ mod reader;
 mod request;
 pub mod scene;
 pub mod shape;
+mod spelling;
 pub mod templates;
 mod token;
 mod tongue;

@@ -32,6 +32,11 @@ pub(crate) fn look(
         return Err(String::new());
     }
     let named = names::cameras(r, scene, lexicon);
+    if let Cameras::Unknown(written) = &named
+        && stands_before_camera(r, written)
+    {
+        return Err(names::no_such_camera(written, scene).text);
+    }
     let all = named == Cameras::All;
     let cameras = match named {
         Cameras::These(cameras) => cameras,
@@ -77,7 +82,10 @@ pub(crate) fn look(
             ));
         }
     }
-    let deployed = has(r, "running|deployed|watching|watches|watched|active|paused");
+    let deployed = has(
+        r,
+        "running|runs|deployed|watching|watches|watched|active|paused|setup|configured",
+    ) || r.find(&["set up"]).is_some();
     if range.is_some() || (past && !deployed) {
         let mentions = names::classes(r, scene, lexicon);
         let mut labels: Vec<String> = Vec::new();
@@ -112,11 +120,15 @@ pub(crate) fn look(
     }
     if topic(
         r,
-        "pipelines|pipeline|watches|watch|running|watching|watched|rules|alarms|jobs|deployed|streams|active|paused",
+        "pipelines|pipeline|watches|watch|running|runs|watching|watched|rules|alarms|jobs|deployed|streams|active|paused|set",
     ) {
         r.take_all(&["everything|anything"]);
         nothing_else(r, lexicon)?;
-        return Ok((Look::Pipelines, control::listed(scene)));
+        let text = match &camera {
+            Some(camera) => control::listed_on(scene, camera),
+            None => control::listed(scene),
+        };
+        return Ok((Look::Pipelines(camera), text));
     }
     if has(r, "cameras|camera|sources") || r.any_word(0) == "cameras" || !cameras.is_empty() {
         r.take_all(&["sources", "happening"]);
@@ -134,6 +146,16 @@ pub(crate) fn look(
         return Ok((Look::Classes, classes(scene)));
     }
     Err(String::new())
+}
+
+/// Whether this is what a camera is called, and no verb behind it: `the stockroom camera`.
+fn stands_before_camera(r: &Reader, written: &str) -> bool {
+    let count = written.split(' ').count();
+    (1..r.tokens.len()).any(|i| {
+        r.written(i..i + count) == written
+            && matches!(r.any_word(i - 1), "the" | "my" | "our" | "on" | "in" | "at")
+            && matches!(r.any_word(i + count), "camera" | "cam")
+    })
 }
 
 /// Words that ask to be shown something, and for when.

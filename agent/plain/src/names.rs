@@ -127,6 +127,12 @@ pub(crate) fn no_such_camera(written: &str, scene: &Scene) -> Need {
     Need::new(Missing::Camera, text).with(choices(scene))
 }
 
+/// The words of the cameras that are named, free as they are.
+pub(crate) fn camera_words(reader: &Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<usize> {
+    let named = (0..reader.tokens.len()).filter_map(|i| camera_names(reader, i, scene, lexicon));
+    named.flat_map(|named| named.at).collect()
+}
+
 /// Whether a camera is named anywhere.
 pub(crate) fn mentions_camera(reader: &Reader, scene: &Scene, lexicon: &Lexicon) -> bool {
     (0..reader.tokens.len()).any(|i| camera_names(reader, i, scene, lexicon).is_some())
@@ -321,7 +327,8 @@ fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> O
 }
 
 /// What is said behind a class that is left out, and before it.
-const NO_MATTER: [&str; 4] = [
+const NO_MATTER: [&str; 5] = [
+    "is|are fine|ok|okay|allowed|welcome|harmless|alright",
     "don't|doesn't|dont|aren't|isn't interest|interesting|matter|count|concern|bother|relevant me|us?",
     "do|does|are|is|should|shall not interest|interesting|matter|count|concern|bother|relevant me|us?",
     "can|may be ignored",

@@ -5,7 +5,8 @@
 
 use crate::lexicon::Lexicon;
 use crate::names;
-use crate::reader::Reader;
+use crate::reader::{Reader, left_over};
+use crate::request::{one_way, quietly};
 use crate::scene::Scene;
 use crate::token::{Kind, Token};
 
@@ -124,10 +125,17 @@ fn of_a_watch(reader: &Reader, start: usize) -> Option<Asks> {
         return Some(Asks::Change);
     }
     let to_a_watch = || {
-        let found = reader.find(&["to the|my|our|this"])?;
+        let found = reader.find(&["to|for|of|on|with the|my|our|this"])?;
         (found.at.end..reader.tokens.len()).find(|i| reader.fits(WATCHES, *i).is_some())
     };
-    if reader.fits("add", start).is_some() && to_a_watch().is_some() {
+    let adds = reader.fits("add", start).is_some()
+        || reader
+            .fits(
+                "keep|save|record|store|include a|an|the? <d>? clip|clips|video|recording",
+                start,
+            )
+            .is_some();
+    if adds && to_a_watch().is_some() {
         return Some(Asks::Change);
     }
     let should = reader.find(&[&format!("{WATCHES} should|shall|must|has|needs to?")]);
@@ -135,7 +143,34 @@ fn of_a_watch(reader: &Reader, start: usize) -> Option<Asks> {
     if should.is_some_and(|found| found.at.start < 6) && !asked {
         return Some(Asks::Change);
     }
-    let turns = reader.fits("turn|switch|shut", start).is_some();
+    // `too jumpy, make it 45 seconds`
+    let makes = reader.find(&["make|set|change it|that"]);
+    let said = reader.find(&[WATCHES]);
+    if let (Some(makes), Some(said)) = (makes, said)
+        && said.at.start < makes.at.start
+        && said.at.start <= start + 3
+        && !asked
+    {
+        return Some(Asks::Change);
+    }
+    let turns = reader.fits("turn|switch|shut|put|set", start).is_some();
+    let on_again = reader.find(&["back on", "on again"]).is_some();
+    let ends_on = (reader.tokens.iter().rev())
+        .find(|t| t.is_word() && !POLITE.contains(&t.text.as_str()))
+        .is_some_and(|t| t.text == "on");
+    if (turns && (on_again || ends_on))
+        || reader
+            .find(&[
+                &format!("{WATCHES} back on"),
+                &format!("{WATCHES} on again"),
+            ])
+            .is_some()
+    {
+        return Some(Asks::Resume);
+    }
+    if reader.fits("shut", start).is_some() && reader.find(&["up"]).is_some() {
+        return Some(Asks::Pause);
+    }
     if (turns && reader.find(&["off"]).is_some())
         || reader.find(&[&format!("{WATCHES} off")]).is_some()
     {
@@ -160,7 +195,11 @@ fn is_note(reader: &Reader) -> bool {
                 "- > message|msg|still|clip|picture|snapshot",
                 "= message|msg",
                 "at? most|max|maximum one|1 message|alert per|every|each <u>",
-                "save|record|keep|store a|an|the? <d> long? clip|video|recording",
+                "save|record|keep|store a|an|the? <d>? long? clip|video|recording",
+                "only|just keep|save|store|take a|the? still|picture|snapshot|photo|stills|pictures|snapshots",
+                "arrival|arrivals|departure|departures :",
+                "- > #",
+                "-|–|! urgent|critical|emergency",
             ])
             .is_some()
 }
@@ -172,7 +211,10 @@ pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Ve
     for piece in pieces(tokens, scene, lexicon) {
         let asks = match of_a_pipeline(&piece, scene) {
             true => Asks::Change,
-            false => asks(&piece, lexicon),
+            // `I don't want to be told` is how it is to be watched for, and no request.
+            false if is_quietly(&piece, lexicon) => Asks::Nothing,
+            false if !found.is_empty() && leaves_out(&piece, scene, lexicon) => Asks::Nothing,
+            false => asks(&without_cameras(&piece, scene, lexicon), lexicon),
         };
         let heading = piece.last().is_some_and(|t| t.text == ":");
         match (asks, found.last_mut()) {
@@ -208,6 +250,35 @@ pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Ve
     found
 }
 
+/// Whether a clause only says what of the request before it does not count: `not lorries`, `I don't care about those coming in`.
+fn leaves_out(piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
+    let mut reader = Reader::new(piece.to_vec());
+    let way = one_way(&mut reader);
+    let classes = names::classes(&mut reader, scene, lexicon);
+    let only_left_out = classes.iter().all(|m| m.stand == names::Stand::Excluded);
+    let none = reader.find(&["not|don't|dont"]).is_none();
+    (way || !classes.is_empty()) && only_left_out && none && left_over(&reader, lexicon).is_empty()
+}
+
+/// A clause whose cameras are only cameras: one called `Watch tower` asks for nothing.
+fn without_cameras(piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> Vec<Token> {
+    let mut reader = Reader::new(piece.to_vec());
+    if let names::Cameras::These(_) = names::cameras(&mut reader, scene, lexicon) {
+        let named = reader.tokens.iter_mut().zip(&reader.used);
+        // The little words before it are still those of the sentence.
+        let little = ["the", "on", "at", "my", "our", "from", "in"];
+        let names = named.filter(|(t, used)| **used && !little.contains(&t.text.as_str()));
+        names.for_each(|(token, _)| token.text = "camera".to_owned());
+    }
+    reader.tokens
+}
+
+/// Whether a clause says that nobody is to be told, and nothing else.
+fn is_quietly(piece: &[Token], lexicon: &Lexicon) -> bool {
+    let mut reader = Reader::new(piece.to_vec());
+    quietly(&mut reader) && left_over(&reader, lexicon).is_empty()
+}
+
 /// Whether a clause says how a pipeline that it names should be: `yard-people should tell #security`.
 fn of_a_pipeline(piece: &[Token], scene: &Scene) -> bool {
     let mut reader = Reader::new(piece.to_vec());
@@ -219,9 +290,10 @@ fn of_a_pipeline(piece: &[Token], scene: &Scene) -> bool {
     })
 }
 
-/// Whether a note sets a watch that there is: `Yard watch: confidence 0.7`.
+/// Whether a note sets a watch that there is: `Yard watch: confidence 0.7`, `Yard watch: only dogs`.
 fn sets_a_watch(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
-    let Some(colon) = tokens.iter().position(|t| t.text == ":") else {
+    let ends = |t: &Token| matches!(t.text.as_str(), ":" | "-" | "–");
+    let Some(colon) = tokens.iter().position(ends) else {
         return false;
     };
     let (head, rest) = tokens.split_at(colon);
@@ -235,7 +307,18 @@ fn sets_a_watch(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     let setting = rest
         .find(&["confidence|threshold|cooldown|cool-down|score"])
         .is_some();
-    is_watch && runs && setting && !names::mentions_class(&rest, scene, lexicon)
+    let sets = setting && !names::mentions_class(&rest, scene, lexicon);
+    // With a verb of its own, or where it happens, it is a watch: `Yard watch: tell me about dogs`.
+    let verbs = lexicon.verbs.watch.iter().chain(&lexicon.verbs.count);
+    let mut verbs = verbs.filter(|verb| rest.find(&[verb]).is_some());
+    let only = rest
+        .find(&["only|just|also|add|no|not|without|except"])
+        .is_some();
+    let limits = only
+        && names::mentions_class(&rest, scene, lexicon)
+        && verbs.next().is_none()
+        && rest.find(&["when|if|whenever|=|>"]).is_none();
+    is_watch && runs && (sets || limits)
 }
 
 /// Whether a clause that asks to watch only adds to the watch before it.
@@ -352,6 +435,13 @@ pub(crate) fn asks(piece: &[Token], lexicon: &Lexicon) -> Asks {
     let when = reader.fits("when was|were|did|has|is|are", start).is_some();
     let many = reader.fits("how many", start).is_some();
     let asked = piece.last().is_some_and(|t| t.text == "?");
+    let who = matches!(
+        lead,
+        "anything" | "something" | "anyone" | "anybody" | "someone" | "somebody"
+    );
+    if asked && who && start == 0 {
+        return Asks::Look;
+    }
     if QUESTIONS.contains(&lead)
         || (when && asked_when(&reader, start))
         || (many && asked)

@@ -416,6 +416,8 @@ pub(crate) fn way(r: &mut Reader) -> Option<Way> {
                 "and? those|them|these|ones? that|who|which? go|goes|drive|drives|come|comes? in? the? other|opposite way|direction",
                 "in the other|opposite way|direction",
                 "back and forth",
+                "going|coming? both ways|directions",
+                "both ways",
             ],
             Way::Any,
         ),

@@ -2,13 +2,13 @@
 //!
 //! Invariant: what is proposed compiles, and says in its sentences whatever it holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::rule::{
-    Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity,
+    ClipSpec, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity,
 };
 
 use crate::answer::{Change, Missing, Proposal};
@@ -24,11 +24,46 @@ use crate::watch::{self, NamedCount, TRACKED, Watch};
 const DETECTION: &str = "object_detection_model";
 
 /// Makes a proposal of an intent that acts.
-pub(crate) fn propose(intent: Intent, scene: &Scene, notes: Notes) -> Result<Proposal, Need> {
+pub(crate) fn propose(intents: Vec<Intent>, scene: &Scene, notes: Notes) -> Result<Proposal, Need> {
     let mut assumed = notes.assumed;
-    let (changes, understood) = match &intent {
+    let (mut changes, mut understood) = (Vec::new(), Vec::new());
+    for intent in &intents {
+        let (more, text) = changes_of(intent, scene, &mut assumed)?;
+        changes.extend(more);
+        understood.push(text);
+    }
+    let mut touched = BTreeSet::new();
+    if let Some(twice) = changes
+        .iter()
+        .map(Change::pipeline)
+        .find(|id| !touched.insert(*id))
+    {
+        return Err(Need::new(
+            Missing::Meaning,
+            format!("That is more than one change of {twice}. Please say them one at a time."),
+        ));
+    }
+    let mut told = BTreeSet::new();
+    assumed.retain(|sentence| told.insert(sentence.clone()));
+    Ok(Proposal {
+        changes,
+        understood: understood.join(" "),
+        intents,
+        assumed,
+        not_possible: notes.not_possible,
+        not_understood: notes.not_understood,
+    })
+}
+
+/// What an intent changes, in order, and the sentence about it.
+fn changes_of(
+    intent: &Intent,
+    scene: &Scene,
+    assumed: &mut Vec<String>,
+) -> Result<(Vec<Change>, String), Need> {
+    Ok(match intent {
         Intent::Watch(watches) => deploy(watches, scene)?,
-        Intent::Change(edit) => replace(edit, scene, &mut assumed)?,
+        Intent::Change(edit) => replace(edit, scene, assumed)?,
         Intent::Stop(ids) => (
             ids.iter().cloned().map(Change::Stop).collect(),
             control("Stop", ids, scene),
@@ -52,15 +87,6 @@ pub(crate) fn propose(intent: Intent, scene: &Scene, notes: Notes) -> Result<Pro
             (pipelines.iter().map(pause).collect(), text)
         }
         Intent::Look(_) => (Vec::new(), String::new()),
-    };
-    assumed.dedup();
-    Ok(Proposal {
-        intent: Some(intent),
-        changes,
-        understood,
-        assumed,
-        not_possible: notes.not_possible,
-        not_understood: notes.not_understood,
     })
 }
 
@@ -259,9 +285,11 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
                 confidence: None,
                 schedule,
                 cooldown_s: watch.cooldown_s,
+                // `at most once an hour` is about messages, not about each one that comes.
+                shared_cooldown: watch.cooldown_s > 0.0,
                 severity: watch.severity,
                 gates: Gates::default(),
-                second_opinion_may_lower: false,
+                second_opinion_may_lower: watch.second_opinion,
                 notify: watch.notify.clone(),
                 clip: watch.clip,
             });
@@ -331,18 +359,18 @@ fn sentence(watch: &WatchFor) -> String {
     }
     text.push_str(&hours(&watch.schedules));
     if watch.cooldown_s > 0.0 {
-        text.push_str(&format!(", then quiet for {}", seconds(watch.cooldown_s)));
+        let quiet = seconds(watch.cooldown_s);
+        text.push_str(&format!(", then quiet for {quiet} whoever comes"));
     }
     if let Some(clip) = watch.clip {
-        text.push_str(&format!(
-            ", with a clip from {} before to {} after it began",
-            seconds(clip.before_s),
-            seconds(clip.after_s)
-        ));
+        text.push_str(&format!(", {}", with_clip(clip)));
     }
     if !watch.notify.is_empty() {
         let channels: Vec<String> = watch.notify.iter().map(|c| format!("#{c}")).collect();
         text.push_str(&format!(", told to {}", channels.join(" and ")));
+    }
+    if watch.second_opinion {
+        text.push_str(", with a second opinion of what is not sure");
     }
     if let Some(end) = watch.stop_after_s {
         text.push_str(&format!(", for the next {}", seconds(end)));
@@ -355,6 +383,14 @@ fn sentence(watch: &WatchFor) -> String {
     }
     text.push('.');
     text
+}
+
+fn with_clip(clip: ClipSpec) -> String {
+    format!(
+        "with a clip from {} before to {} after it began",
+        seconds(clip.before_s),
+        seconds(clip.after_s)
+    )
 }
 
 fn crossing(direction: CrossDirection) -> &'static str {
@@ -441,11 +477,12 @@ fn replace(
     let about_rules = edit.cooldown_s.is_some()
         || edit.stays_s.is_some()
         || !edit.schedules.is_empty()
-        || !edit.notify.is_empty();
+        || !edit.notify.is_empty()
+        || edit.clip.is_some();
     let rules = spec.rules.get_or_insert_with(Vec::new);
     if about_rules && rules.is_empty() {
         let text = format!(
-            "{} has no rules of its own, so there is no duration, cool-down, schedule or channel to change. Set a new watch instead.",
+            "{} has no rules of its own, so there is no duration, cool-down, schedule, channel or clip to change. Set a new watch instead.",
             edit.pipeline
         );
         return Err(Need::new(Missing::Meaning, text));
@@ -461,7 +498,9 @@ fn replace(
         }
         if let Some(cooldown) = edit.cooldown_s {
             rule.cooldown_s = cooldown;
+            rule.shared_cooldown = cooldown > 0.0;
         }
+        rule.clip = edit.clip.or(rule.clip);
         if let [one] = edit.schedules.as_slice() {
             rule.schedule = Some(one.clone());
         }
@@ -492,6 +531,7 @@ fn replace(
         let channels: Vec<String> = edit.notify.iter().map(|c| format!("#{c}")).collect();
         said.push(format!("told to {}", channels.join(" and ")));
     }
+    said.extend(edit.clip.map(|clip| with_clip(clip)));
     assumed.push("Everything else stays as it is.".to_owned());
     let text = format!(
         "Change {} on {}: {}.",

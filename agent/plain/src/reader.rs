@@ -222,9 +222,10 @@ impl Reader {
             "midnight" => return Some((0.0, at + 1)),
             _ => {}
         }
-        let (minutes, end, whole) = match self.tokens.get(at)?.kind {
-            Kind::Clock(minutes) => (f64::from(minutes), at + 1, true),
-            _ => {
+        let (minutes, end, whole) = match (self.tokens.get(at)?.kind, self.spoken(at)) {
+            (Kind::Clock(minutes), _) => (f64::from(minutes), at + 1, true),
+            (_, Some((minutes, end))) => (minutes, end, true),
+            (_, None) => {
                 let (hour, end) = self.bare_hour(at)?;
                 (hour, end, false)
             }
@@ -241,6 +242,47 @@ impl Reader {
                 None => whole.then_some((minutes, end)),
             },
         }
+    }
+
+    /// `half past seven`, `half seven` (which is the same), `quarter to six`, `ten past nine`, `seven thirty`.
+    fn spoken(&self, at: usize) -> Option<(f64, usize)> {
+        let hour = |i: usize| self.bare_hour(i);
+        let past = |i: usize| match self.word(i) {
+            "past" | "after" => Some(1.0),
+            "to" | "before" => Some(-1.0),
+            _ => None,
+        };
+        if self.word(at) == "half" {
+            let skip = at + 1 + usize::from(self.word(at + 1) == "past");
+            let (hour, end) = hour(skip)?;
+            return unit(self.word(end)).is_none().then_some((hour + 30.0, end));
+        }
+        let quarter = at + usize::from(self.word(at) == "a");
+        let (minutes, end) = match self.word(quarter) {
+            "quarter" => (15.0, quarter + 1),
+            _ => {
+                let (n, end) = self.number(at)?;
+                let end = end + usize::from(matches!(self.word(end), "minutes" | "min"));
+                (n, end)
+            }
+        };
+        if let Some(sign) = past(end).filter(|_| [5.0, 10.0, 15.0, 20.0, 25.0].contains(&minutes)) {
+            // `from 10 to 6` are two hours; only a quarter of one is no hour itself.
+            if minutes <= 24.0
+                && self.word(quarter) != "quarter"
+                && !matches!(self.word(end), "past")
+            {
+                return None;
+            }
+            let (hour, end) = hour(end + 1)?;
+            return Some(((hour + sign * minutes + 1440.0) % 1440.0, end));
+        }
+        // `seven thirty`: both in words.
+        let (first, end) = hour(at)?;
+        let in_words = |i: usize| self.tokens.get(i).is_some_and(|t| t.kind == Kind::Word);
+        let (more, end) = self.number(end).filter(|_| in_words(at) && in_words(end))?;
+        let fits = (10.0..60.0).contains(&more) && unit(self.word(end)).is_none();
+        fits.then_some((first + more, end))
     }
 
     /// `in the evening` and `at night` behind an hour that is written as on a clock face.
@@ -352,6 +394,11 @@ mod tests {
             ("12am", 0.0),
             ("12pm", 720.0),
             ("eight o'clock", 480.0),
+            ("half seven in the evening", 1170.0),
+            ("half past 7", 450.0),
+            ("quarter to six", 345.0),
+            ("ten past nine", 550.0),
+            ("six thirty pm", 1110.0),
             ("midnight", 0.0),
         ] {
             assert_eq!(held(text, "<t>"), Some(vec![minutes]), "{text}");

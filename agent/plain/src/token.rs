@@ -53,7 +53,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
         } else if c.is_ascii_digit() {
             number_len(&chars, at)
         } else if c.is_alphabetic() {
-            word_len(&chars, at)
+            half_of_day_len(&chars, at).unwrap_or_else(|| word_len(&chars, at))
         } else {
             1
         };
@@ -66,6 +66,9 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
 
 fn token(written: String) -> Token {
     let mut text = written.to_lowercase().replace('’', "'");
+    if matches!(text.as_str(), "a.m" | "a.m." | "p.m" | "p.m.") {
+        text.retain(|c| c != '.');
+    }
     let first = text.chars().next().unwrap_or(' ');
     let kind = if first.is_ascii_digit() {
         match clock(&text) {
@@ -104,18 +107,47 @@ fn number_len(chars: &[char], at: usize) -> usize {
     }
 }
 
+/// `10 p.m.`: no sentence ends in it.
+fn half_of_day_len(chars: &[char], at: usize) -> Option<usize> {
+    let letter = |i: usize, of: &[char]| {
+        let c = chars.get(at + i).map(char::to_ascii_lowercase);
+        c.is_some_and(|c| of.contains(&c))
+    };
+    let fits = letter(0, &['a', 'p']) && letter(1, &['.']) && letter(2, &['m']);
+    let goes_on = |i: usize| chars.get(at + i).is_some_and(|c| c.is_alphanumeric());
+    match fits && !goes_on(3) {
+        // The last dot is the sentence's where nothing follows it.
+        true if letter(3, &['.']) && chars.len() > at + 4 => Some(4),
+        true => Some(3),
+        false => None,
+    }
+}
+
 fn word_len(chars: &[char], at: usize) -> usize {
     let mut len = 0;
     while let Some(c) = chars.get(at + len) {
-        let inside = matches!(c, '-' | '_' | '\'' | '’')
-            && chars.get(at + len + 1).is_some_and(|n| n.is_alphanumeric());
+        let joins = matches!(c, '-' | '_' | '\'' | '’');
+        let inside = joins && chars.get(at + len + 1).is_some_and(|n| n.is_alphanumeric());
         if !c.is_alphanumeric() && !inside {
             break;
+        }
+        // `Mon-Fri` and `10pm-6am` are from one to the other.
+        if *c == '-' {
+            let before: String = chars.iter().skip(at).take(len).collect();
+            if ENDS_A_SPAN.contains(&before.to_lowercase().as_str()) {
+                break;
+            }
         }
         len += 1;
     }
     len
 }
+
+/// What stands before a hyphen that means `to`.
+const ENDS_A_SPAN: [&str; 20] = [
+    "am", "pm", "noon", "midnight", "midday", "mon", "tue", "tues", "wed", "thu", "thur", "thurs",
+    "fri", "sat", "sun", "monday", "friday", "saturday", "sunday", "weekdays",
+];
 
 fn clock(text: &str) -> Option<u16> {
     let (h, m) = text.split_once(':')?;
@@ -187,6 +219,27 @@ mod tests {
         assert_eq!(
             texts("over 5. Then 6.5."),
             ["over", "5", ".", "then", "6.5", "."]
+        );
+    }
+
+    #[test]
+    fn a_hyphen_between_times_or_days_is_from_one_to_the_other() {
+        assert_eq!(
+            texts("Mon-Fri 10pm-6am, 8:30am-5pm hi-vis"),
+            [
+                "mon", "-", "fri", "10", "pm", "-", "6", "am", ",", "8:30", "am", "-", "5", "pm",
+                "hi-vis"
+            ]
+        );
+    }
+
+    #[test]
+    fn half_days_with_dots_end_no_sentence() {
+        assert_eq!(
+            texts("from 10 p.m. to 6 a.m. on P.M. 5 p.m."),
+            [
+                "from", "10", "pm", "to", "6", "am", "on", "pm", "5", "pm", "."
+            ]
         );
     }
 

@@ -1,11 +1,14 @@
 //! The way from a text to an answer.
 //!
-//! Invariant: requests of different kinds in one text are not done in part; the person is asked to say them one at a time.
+//! Invariant: several requests in one text are one proposal or none; a question among them is asked to be said by itself.
 
+use crate::amend;
 use crate::answer::{Answer, Looked, Missing, Question, Unknown};
+use crate::beyond;
 use crate::chosen::{self, Chosen};
 use crate::control;
 use crate::data::DataError;
+use crate::edit;
 use crate::intent::{Intent, Look};
 use crate::lexicon::Lexicon;
 use crate::look;
@@ -15,8 +18,9 @@ use crate::propose::propose;
 use crate::reader::{Reader, left_over};
 use crate::request;
 use crate::scene::Scene;
+use crate::spelling::{self, Slip};
 use crate::templates::Templates;
-use crate::token::{MAX_CHARS, tokens};
+use crate::token::{MAX_CHARS, Token, tokens};
 use crate::tongue;
 
 /// A text that is too long to be read.
@@ -57,26 +61,71 @@ impl Plain {
     /// # Errors
     /// [`TooLong`] when the text has more than [`MAX_CHARS`] characters; it isn't read then.
     pub fn understand(&self, text: &str, scene: &Scene) -> Result<Answer, TooLong> {
-        let found = text.chars().count();
-        if found > MAX_CHARS {
-            return Err(TooLong { found });
+        self.corrected(text, &[], scene)
+    }
+
+    /// Understands a request together with what was said to the proposal that came of it, in the order in which it was said.
+    ///
+    /// # Errors
+    /// [`TooLong`] when one of the texts has more than [`MAX_CHARS`] characters; none is read then.
+    pub fn corrected(
+        &self,
+        text: &str,
+        corrections: &[String],
+        scene: &Scene,
+    ) -> Result<Answer, TooLong> {
+        for text in std::iter::once(text).chain(corrections.iter().map(String::as_str)) {
+            let found = text.chars().count();
+            if found > MAX_CHARS {
+                return Err(TooLong { found });
+            }
         }
-        let tokens = tokens(text);
-        if tongue::is_german(&tokens) {
+        let written = tokens(text);
+        if tongue::is_german(&written) {
             return Ok(unknown(Vec::new(), tongue::ONLY_ENGLISH.to_owned()));
         }
+        let (tokens, notes) = self.put_right(text, scene);
         // A template is a request in plain words, which is read like any other.
-        match chosen::chosen(&tokens, text, scene, &self.lexicon, &self.templates) {
-            Some(Chosen::Request(request)) => Ok(self.read(&request, scene)),
-            Some(Chosen::Ask(question)) => Ok(Answer::Ask(question)),
-            None => Ok(self.read(text, scene)),
+        Ok(
+            match chosen::chosen(&tokens, text, scene, &self.lexicon, &self.templates) {
+                Some(Chosen::Request(request)) => {
+                    let (tokens, notes) = self.put_right(&request, scene);
+                    self.read(&request, &tokens, corrections, scene, notes)
+                }
+                Some(Chosen::Ask(question)) => Answer::Ask(question),
+                None => self.read(text, &tokens, corrections, scene, notes),
+            },
+        )
+    }
+
+    /// Whether a text says how something that was proposed should be, and is no request of its own.
+    #[must_use]
+    pub fn is_correction(&self, text: &str, scene: &Scene) -> bool {
+        if text.chars().count() > MAX_CHARS {
+            return false;
         }
+        let (tokens, _) = self.put_right(text, scene);
+        amend::is_correction(&tokens, scene, &self.lexicon)
+    }
+
+    /// The tokens of a text without slips of the pen, and what is told of them.
+    fn put_right(&self, text: &str, scene: &Scene) -> (Vec<Token>, Notes) {
+        let mut tokens = tokens(text);
+        let slips = spelling::put_right(&mut tokens, scene, &self.lexicon);
+        let mut notes = Notes::default();
+        notes.assumed.extend(slips.iter().map(Slip::told));
+        (tokens, notes)
     }
 
     /// Reads a request in plain words.
-    fn read(&self, text: &str, scene: &Scene) -> Answer {
-        let tokens = tokens(text);
-        let requests = pieces::requests(&tokens, scene, &self.lexicon);
+    fn read(
+        &self,
+        text: &str,
+        tokens: &[Token],
+        corrections: &[String],
+        scene: &Scene,
+        mut notes: Notes,
+    ) -> Answer {
         let ask = |need: Need| {
             Answer::Ask(Question {
                 about: need.about,
@@ -85,71 +134,89 @@ impl Plain {
                 request: text.trim().to_owned(),
             })
         };
+        let requests = pieces::requests(tokens, scene, &self.lexicon);
         let Some(first) = requests.first() else {
             return unknown(Vec::new(), String::new());
         };
-        let kinds = requests.iter().map(|r| r.asks).collect::<Vec<_>>();
-        // `don't change anything, what is running?`
-        let harmless = |r: &Request| {
-            let reader = Reader::new(r.tokens.clone());
-            r.asks == Asks::Look
-                || (r.asks == Asks::Not
-                    && reader
-                        .find(&["don't|dont|not|never stop|change|pause|touch|delete|do|start any|anything|nothing|it|them?"])
-                        .is_some())
-        };
-        if kinds.contains(&Asks::Not)
-            && requests.iter().all(harmless)
-            && let Some(looks) = requests.iter().find(|r| r.asks == Asks::Look)
-        {
-            return self.look(looks, scene);
+        let reader = Reader::new(tokens.to_vec());
+        let has = |asks: Asks| requests.iter().any(|r| r.asks == asks);
+        if let Some((words, why)) = beyond::beyond(&reader, has(Asks::Look), scene, &self.lexicon) {
+            return unknown(vec![words], why.to_owned());
         }
-        if kinds.contains(&Asks::Not) {
+        if has(Asks::Not) {
+            // `don't change anything, what is running?`
+            let looks = requests.iter().find(|r| r.asks == Asks::Look);
+            if let Some(looks) = looks.filter(|_| requests.iter().all(is_harmless)) {
+                return self.look(looks, scene, notes);
+            }
             return ask(Need::new(
                 Missing::Meaning,
                 "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".",
             ));
         }
-        let mixed = kinds.iter().any(|k| *k != first.asks);
-        let one_watch = requests.len() > 1 && first.asks != Asks::Watch && first.asks != Asks::Look;
-        if mixed || one_watch {
-            return ask(Need::new(
-                Missing::Meaning,
-                "That is more than one request. Please say them one at a time.",
-            ));
+        if first.asks == Asks::Nothing {
+            let reader = Reader::new(first.tokens.clone());
+            return unknown(left_over(&reader, &self.lexicon), String::new());
         }
-        let mut notes = Notes::default();
-        let intent = match first.asks {
-            Asks::Nothing | Asks::Not => {
-                let reader = Reader::new(first.tokens.clone());
-                return unknown(left_over(&reader, &self.lexicon), String::new());
+        if has(Asks::Look) {
+            if requests.iter().any(|r| r.asks != Asks::Look) {
+                return ask(Need::new(
+                    Missing::Meaning,
+                    "That is a question and a request. Please say them one at a time.",
+                ));
             }
-            Asks::Look => return self.look(first, scene),
-            Asks::Watch => self.watches(&requests, scene, &mut notes),
-            Asks::Change => control::change(
-                Reader::new(first.tokens.clone()),
-                scene,
-                &self.lexicon,
-                &mut notes,
-            ),
-            asks => control::control(
-                Reader::new(first.tokens.clone()),
-                asks,
-                scene,
-                &self.lexicon,
-                &mut notes,
-            ),
-        };
-        match intent.and_then(|intent| propose(intent, scene, notes)) {
+            return self.look(first, scene, notes);
+        }
+        let understood = self.acts(&requests, scene, &mut notes);
+        let corrected = understood.and_then(|intents| {
+            corrections.iter().try_fold(intents, |intents, said| {
+                let (tokens, slips) = self.put_right(said, scene);
+                notes.assumed.extend(slips.assumed);
+                amend::amend(intents, tokens, scene, &self.lexicon, &mut notes)
+            })
+        });
+        match corrected.and_then(|intents| propose(intents, scene, notes)) {
             Ok(proposal) => Answer::Propose(Box::new(proposal)),
             Err(need) if !need.not_read.is_empty() => unknown(need.not_read, need.text),
             Err(need) => ask(need),
         }
     }
 
-    fn watches(
+    /// What requests that act come to, in the order in which they were said. All that is to be watched is one intent.
+    fn acts(
         &self,
         requests: &[Request],
+        scene: &Scene,
+        notes: &mut Notes,
+    ) -> Result<Vec<Intent>, Need> {
+        let mut intents = Vec::new();
+        for request in requests {
+            let reader = Reader::new(request.tokens.clone());
+            let lexicon = &self.lexicon;
+            intents.push(match request.asks {
+                Asks::Watch => continue,
+                Asks::Change => edit::change(reader, scene, lexicon, notes)?,
+                asks => control::control(reader, asks, scene, lexicon, notes)?,
+            });
+        }
+        let (watches, others): (Vec<_>, Vec<_>) =
+            requests.iter().partition(|r| r.asks == Asks::Watch);
+        if !watches.is_empty() {
+            let before = requests
+                .iter()
+                .take_while(|r| r.asks != Asks::Watch)
+                .count();
+            intents.insert(
+                before.min(others.len()),
+                self.watches(&watches, scene, notes)?,
+            );
+        }
+        Ok(intents)
+    }
+
+    fn watches(
+        &self,
+        requests: &[&Request],
         scene: &Scene,
         notes: &mut Notes,
     ) -> Result<Intent, Need> {
@@ -170,9 +237,8 @@ impl Plain {
         Ok(Intent::Watch(watches))
     }
 
-    fn look(&self, request: &Request, scene: &Scene) -> Answer {
+    fn look(&self, request: &Request, scene: &Scene, mut notes: Notes) -> Answer {
         let mut reader = Reader::new(request.tokens.clone());
-        let mut notes = Notes::default();
         match look::look(&mut reader, scene, &self.lexicon, &mut notes) {
             Ok((look, text)) => {
                 let text = match look {
@@ -191,6 +257,16 @@ impl Plain {
             Err(text) => unknown(left_over(&reader, &self.lexicon), text),
         }
     }
+}
+
+/// Whether a request changes nothing: it looks, or says only that nothing is to be changed.
+fn is_harmless(request: &Request) -> bool {
+    let reader = Reader::new(request.tokens.clone());
+    request.asks == Asks::Look
+        || (request.asks == Asks::Not
+            && reader
+                .find(&["don't|dont|not|never stop|change|pause|touch|delete|do|start any|anything|nothing|it|them?"])
+                .is_some())
 }
 
 fn unknown(not_understood: Vec<String>, text: String) -> Answer {

@@ -142,6 +142,11 @@ const TIMES: &[&str] = &[
     "after",
 ];
 
+/// Whether a word changes what is meant, whatever stands beside it.
+pub(crate) fn is_weighty(word: &str) -> bool {
+    WEIGHTY.contains(&word) || is_time(word)
+}
+
 /// Whether a word is about time, and no place or thing.
 pub(crate) fn is_time(word: &str) -> bool {
     TIMES.contains(&word)

@@ -125,6 +125,8 @@ pub struct Message {
     pub text: String,
     /// Whether a model works on them without asking the rules.
     pub think: bool,
+    /// The blueprint by which it does; absent: that of the set-up.
+    pub blueprint: Option<String>,
     /// Pictures that they are about, each with its name.
     pub images: Vec<(String, Bytes)>,
     /// The offer that they are a yes or a no to and to no other; absent: whatever waits.
@@ -138,6 +140,7 @@ impl Message {
         Self {
             text: word.to_owned(),
             think: false,
+            blueprint: None,
             images: Vec::new(),
             about: Some(id.to_owned()),
         }
@@ -424,7 +427,7 @@ impl Conversations {
         let (inbox, messages) = mpsc::channel(1);
         let waits = kept.as_ref().map_or(Waits::Nothing, |kept| Waits::Yes {
             proposal: Some(kept.id.clone()),
-            request: kept.shown.request.clone(),
+            request: kept.shown.words(),
         });
         let handle = Arc::new(Handle {
             id: id.clone(),
@@ -623,7 +626,11 @@ async fn understand(
         assist.attach(&name, picture)?;
     }
     let understood = if message.think {
-        assist.short(Slash::Think(message.text)).await
+        let command = Slash::Think {
+            blueprint: message.blueprint,
+            text: message.text,
+        };
+        assist.short(command).await
     } else {
         assist.take(&message.text).await
     };
@@ -645,7 +652,7 @@ fn waits(assist: &Assist) -> Waits {
     match (conversation.shown(), conversation.question()) {
         (Some(shown), _) => Waits::Yes {
             proposal: assist.kept().map(str::to_owned),
-            request: shown.request.clone(),
+            request: shown.words(),
         },
         (None, Some(question)) => Waits::Answer {
             question: question.text.clone(),

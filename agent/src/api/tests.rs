@@ -40,6 +40,7 @@ fn words(text: &str) -> Message {
     Message {
         text: text.to_owned(),
         think: false,
+        blueprint: None,
         images: Vec::new(),
         about: None,
     }
@@ -148,6 +149,7 @@ async fn an_offer_opens_its_conversation_again_for_those_who_may_answer_it_and_a
     let here = here(Bounds::default());
     let shown = Shown {
         request: "count cars".to_owned(),
+        corrections: Vec::new(),
         at: jiff::Timestamp::now(),
         mark: "m".to_owned(),
         made: None,

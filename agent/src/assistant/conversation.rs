@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! Nothing ──a request──────► Yes(shown) ──yes──► the same mark comes of it now: Apply, then Nothing
-//!    │                                           another: Anew, then Yes(shown)
+//!    │                          │                another: Anew, then Yes(shown)
+//!    │                          └──a correction──► Yes(another), shown as any other
 //!    └──something missing──► Answer(question) ──a few words──► the request and the words, heard as one
 //! ```
 //!
@@ -16,7 +17,7 @@
 //! - on a yes the request is understood again, in what runs now and at the time when it was said; what a model proposed is compared with what
 //!   runs now as it was proposed. Where another offer comes of it, that one is shown and nothing is applied;
 //! - an offer waits for one yes, not longer than [`PATIENCE_S`], and is put aside by whatever is said next
-//!   that is neither a look-up nor a note.
+//!   that is neither a look-up nor a note. What corrects it (`make it 30 seconds`) puts another in its place; it is never about what runs.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,7 @@ use watchkeeper_plain::answer::{Looked, Unknown};
 use watchkeeper_plain::{Answer, Missing, Plain, Question, TooLong};
 
 use super::made::Made;
-use super::offer::Offer;
+use super::offer::{Offer, said};
 use super::policy::Permit;
 use super::situation::Situation;
 use super::tried::Tried;
@@ -58,6 +59,9 @@ const NO: [&str; 8] = [
     "don't",
 ];
 
+/// Most corrections of one offer.
+const MAX_CORRECTIONS: usize = 20;
+
 /// Words by which somebody speaks of what they want, and not of what is so.
 const WISHES: [&str; 10] = [
     "i", "we", "me", "us", "want", "prefer", "like", "always", "never", "please",
@@ -68,6 +72,9 @@ const WISHES: [&str; 10] = [
 pub struct Shown {
     /// The person's words.
     pub request: String,
+    /// What was said to the proposal of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corrections: Vec<String>,
     /// When they were said, to the nanosecond: times in [`Offer::mark`] are reckoned from it.
     pub at: Timestamp,
     /// [`Offer::mark`] of what was shown.
@@ -86,6 +93,7 @@ impl Shown {
     pub fn of(offer: &Offer) -> Self {
         Self {
             request: offer.request.clone(),
+            corrections: offer.corrections.clone(),
             at: offer.at.timestamp(),
             mark: offer.mark(),
             made: offer.made.clone(),
@@ -100,14 +108,21 @@ impl Shown {
         if let Some(made) = &self.made {
             return Some(Offer::of_model(&self.request, &at, made.clone(), here));
         }
-        match plain.understand(&self.request, &here.scene(&at)) {
+        match plain.corrected(&self.request, &self.corrections, &here.scene(&at)) {
             Ok(Answer::Propose(proposal)) => {
                 let mut offer = Offer::new(&self.request, &at, *proposal, here);
+                offer.corrections.clone_from(&self.corrections);
                 offer.tried.clone_from(&self.tried);
                 Some(offer)
             }
             Ok(Answer::Ask(_) | Answer::Look(_) | Answer::Unknown(_)) | Err(_) => None,
         }
+    }
+
+    /// All that was said of it, in one line.
+    #[must_use]
+    pub fn words(&self) -> String {
+        said(&self.request, &self.corrections)
     }
 
     /// Until when a yes counts.
@@ -267,7 +282,45 @@ impl Conversation {
         }
         match self.waits.clone() {
             Waits::Answer(question) => self.hear_answer(question, text, plain, here),
+            Waits::Yes(shown) if is_corrected(&shown, text, plain, here) => {
+                self.hear_correction(shown, text, plain, here)
+            }
             Waits::Nothing | Waits::Yes(_) => self.hear_request(text, plain, here),
+        }
+    }
+
+    /// A correction of what was shown: the whole is understood again, at the time when the request was said.
+    fn hear_correction(
+        &mut self,
+        shown: Shown,
+        text: &str,
+        plain: &Plain,
+        here: &Situation,
+    ) -> Reply {
+        let at = shown.at.to_zoned(here.now.time_zone().clone());
+        let Shown {
+            request,
+            mut corrections,
+            ..
+        } = shown;
+        corrections.push(text.to_owned());
+        match plain.corrected(&request, &corrections, &here.scene(&at)) {
+            Ok(Answer::Propose(proposal)) => {
+                let mut offer = Offer::new(&request, &at, *proposal, here);
+                offer.corrections = corrections;
+                self.show(offer)
+            }
+            // An answer would be one to the request without its corrections: it is said again.
+            Ok(Answer::Ask(mut question)) => {
+                let unseen = here.unseen();
+                if !here.looked && !unseen.is_empty() {
+                    return Reply::See(unseen);
+                }
+                self.waits = Waits::Nothing;
+                question.about = Missing::Meaning;
+                Reply::Ask(question)
+            }
+            other => self.answered(&request, other, here),
         }
     }
 
@@ -285,7 +338,16 @@ impl Conversation {
                 other => other,
             };
         }
-        match self.hear_request(&shown.request, plain, here) {
+        let scene = here.scene(&here.now);
+        let reply = match plain.corrected(&shown.request, &shown.corrections, &scene) {
+            Ok(Answer::Propose(proposal)) => {
+                let mut offer = Offer::new(&shown.request, &here.now, *proposal, here);
+                offer.corrections.clone_from(&shown.corrections);
+                self.show(offer)
+            }
+            other => self.answered(&shown.request, other, here),
+        };
+        match reply {
             Reply::Offer(offer) => Reply::Anew(offer),
             other => other,
         }
@@ -301,10 +363,15 @@ impl Conversation {
     ) -> Reply {
         let scene = here.scene(&here.now);
         let alone = plain.understand(text, &scene);
-        if let Ok(Answer::Propose(_) | Answer::Look(_)) = alone {
+        let whole = question.answered(text);
+        // One of the answers that were named is an answer, whatever it would mean by itself.
+        let is_choice = question
+            .choices
+            .iter()
+            .any(|choice| says(text, &[&choice.to_lowercase()]));
+        if let (Ok(Answer::Propose(_) | Answer::Look(_)), false) = (&alone, is_choice) {
             return self.answered(text, alone, here);
         }
-        let whole = question.answered(text);
         match plain.understand(&whole, &scene) {
             Err(too_long) => {
                 self.waits = Waits::Answer(question);
@@ -370,6 +437,14 @@ impl Conversation {
             }
         }
     }
+}
+
+/// Whether a text corrects what was shown. What a model proposed is corrected by whoever made it.
+fn is_corrected(shown: &Shown, text: &str, plain: &Plain, here: &Situation) -> bool {
+    shown.made.is_none()
+        && shown.is_fresh(here.now.timestamp())
+        && shown.corrections.len() < MAX_CORRECTIONS
+        && plain.is_correction(text, &here.scene(&here.now))
 }
 
 /// The words behind `remember` or `note:`, and whether they say what somebody wants or what is so.

@@ -107,7 +107,7 @@ impl Made {
     #[must_use]
     pub fn proposal(&self) -> Proposal {
         Proposal {
-            intent: None,
+            intents: Vec::new(),
             changes: self.changes.iter().map(MadeChange::change).collect(),
             understood: self.says.clone(),
             assumed: self.assumed.clone(),

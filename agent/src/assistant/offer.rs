@@ -22,6 +22,8 @@ use crate::wording::quoted;
 pub struct Offer {
     /// The person's words.
     pub request: String,
+    /// What was said to the proposal of them, such as `make it 30 seconds`.
+    pub corrections: Vec<String>,
     /// When they were said.
     pub at: Zoned,
     /// What was made of them.
@@ -36,6 +38,16 @@ pub struct Offer {
     pub tried: Vec<Tried>,
     /// What the pipelines that it is about are now.
     before: Vec<PipelineSpec>,
+}
+
+/// A request and what was said to its proposal, in one line.
+pub(super) fn said(request: &str, corrections: &[String]) -> String {
+    let mut all = request.to_owned();
+    for correction in corrections {
+        all.push_str(" – ");
+        all.push_str(correction);
+    }
+    all
 }
 
 impl Offer {
@@ -53,6 +65,7 @@ impl Offer {
             .map(|status| status.spec.clone());
         Self {
             request: request.to_owned(),
+            corrections: Vec::new(),
             at: at.clone(),
             checks: specs(&proposal)
                 .map(|spec| check(spec, situation))
@@ -73,6 +86,12 @@ impl Offer {
             made: Some(made),
             ..offer
         }
+    }
+
+    /// All that was said of it, in one line.
+    #[must_use]
+    pub fn words(&self) -> String {
+        said(&self.request, &self.corrections)
     }
 
     /// Why it can't be confirmed; `None`: it can.
@@ -123,7 +142,7 @@ impl Offer {
         let changes: Vec<ChangeView<'_>> =
             self.proposal.changes.iter().map(ChangeView::of).collect();
         let mut view = json!({
-            "request": self.request,
+            "request": self.words(),
             "understood": self.proposal.understood,
             "assumed": self.proposal.assumed,
             "not_possible": self.doubts().collect::<Vec<_>>(),

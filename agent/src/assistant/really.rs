@@ -222,10 +222,10 @@ fn rule(rule: &RuleSpec) -> String {
             format!("told to {}", channels.join(" and "))
         }
     });
-    let for_each = if is_about_tracks(&rule.when) {
-        " for each object"
-    } else {
-        ""
+    let for_each = match (is_about_tracks(&rule.when), rule.shared_cooldown) {
+        (true, true) => " for all objects together",
+        (true, false) => " for each object",
+        (false, _) => "",
     };
     add(match rule.cooldown_s {
         seconds if seconds > 0.0 => format!("then quiet for {seconds} s{for_each}"),
@@ -512,6 +512,9 @@ mod tests {
         let count = json!({"kind": "count", "detections": TRACKED, "bound": {"over": 2}});
         let count = told(&count, &json!({"cooldown_s": 60}));
         assert!(count.ends_with("then quiet for 60 s"), "{count}");
+        let shared = told(&when, &json!({"cooldown_s": 60, "shared_cooldown": true}));
+        let wanted = "then quiet for 60 s for all objects together";
+        assert!(shared.ends_with(wanted), "{shared}");
     }
 
     #[test]

@@ -22,7 +22,12 @@ pub enum Slash {
     /// The latest entries of the trace, so many.
     Trace(usize),
     /// A request that goes to the model, whatever the rules make of it.
-    Think(String),
+    Think {
+        /// The blueprint that it works by; absent: that of the set-up.
+        blueprint: Option<String>,
+        /// The words.
+        text: String,
+    },
     /// A picture that the next request is about.
     Image(String),
     /// What can be said.
@@ -50,8 +55,8 @@ pub const ALL: [(&str, &str, &str); 14] = [
     ("/memory", "WORDS", "notes that have to do with these words"),
     (
         "/think",
-        "TEXT",
-        "lets the model of language look and propose, without the rules",
+        "[@NAME] TEXT",
+        "lets the model of language look and propose, without the rules; by the blueprint of that name",
     ),
     ("/image", "FILE", "a picture that your next words are about"),
     ("/plan", "", "what waits for your yes, no or answer"),
@@ -109,7 +114,7 @@ pub fn parse(line: &str) -> Option<Slash> {
             "/think takes what is to be set up, such as /think count the people at the desk"
                 .to_owned(),
         ),
-        "/think" => Slash::Think(rest.to_owned()),
+        "/think" => think(rest),
         "/image" if rest.is_empty() => {
             Slash::Wrong("/image takes a file, such as /image dock.jpg".to_owned())
         }
@@ -134,6 +139,27 @@ pub fn parse(line: &str) -> Option<Slash> {
             })
         }
     })
+}
+
+/// `@archive what came yesterday`: a blueprint, and the words for it.
+fn think(rest: &str) -> Slash {
+    let Some(named) = rest.strip_prefix('@') else {
+        return Slash::Think {
+            blueprint: None,
+            text: rest.to_owned(),
+        };
+    };
+    match named.split_once(char::is_whitespace) {
+        Some((name, text)) if !name.is_empty() => Slash::Think {
+            blueprint: Some(name.to_owned()),
+            text: text.trim().to_owned(),
+        },
+        _ => Slash::Wrong(
+            "/think @NAME takes what is to be done after the name, such as /think @archive what came yesterday; \
+             `watchkeeper blueprints list` has the names"
+                .to_owned(),
+        ),
+    }
 }
 
 /// The list of commands, one a line.
@@ -173,6 +199,7 @@ mod tests {
             let line = match takes {
                 "" => name.to_owned(),
                 "[COUNT]" => format!("{name} 5"),
+                "[@NAME] TEXT" => format!("{name} @archive gate"),
                 _ => format!("{name} gate"),
             };
             assert!(
@@ -181,6 +208,22 @@ mod tests {
             );
             assert!(help().contains(name));
         }
+    }
+
+    #[test]
+    fn a_model_may_be_given_the_blueprint_it_works_by() {
+        let think = |blueprint: Option<&str>, text: &str| {
+            let blueprint = blueprint.map(str::to_owned);
+            let text = text.to_owned();
+            Some(Slash::Think { blueprint, text })
+        };
+        assert_eq!(parse("/think count them"), think(None, "count them"));
+        assert_eq!(
+            parse("/think @archive  what came yesterday?"),
+            think(Some("archive"), "what came yesterday?")
+        );
+        assert!(wrong("/think @archive").contains("after the name"));
+        assert!(wrong("/think @ what").contains("blueprints list"));
     }
 
     #[test]

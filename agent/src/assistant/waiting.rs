@@ -305,6 +305,7 @@ mod tests {
     fn shown(request: &str) -> Shown {
         Shown {
             request: request.to_owned(),
+            corrections: Vec::new(),
             at: NOW,
             mark: "m".to_owned(),
             made: None,

@@ -53,15 +53,20 @@ impl Assist {
         let out = Arc::clone(&self.parts.out);
         match command {
             Slash::Say(text) => return Ok(Came::of(self.hear(&text).await?)),
-            Slash::Think(text) => return Ok(Came::of(self.think(&text, None).await?)),
+            Slash::Think { blueprint, text } => {
+                return Ok(Came::of(self.think(&text, blueprint.as_deref()).await?));
+            }
             Slash::Status => {
                 let here = self.situation().await?;
                 self.look(&looked(Look::Status(None)), &here).await?;
+                if let Ok(notes) = self.notes() {
+                    out.tell(Told::Note(&notes.told()));
+                }
             }
             Slash::Streams => {
                 let here = self.situation().await?;
                 self.look(&looked(Look::Cameras), &here).await?;
-                self.look(&looked(Look::Pipelines), &here).await?;
+                self.look(&looked(Look::Pipelines(None)), &here).await?;
             }
             Slash::Events(count) => self.latest_events(count).await?,
             Slash::Memory(words) => {
@@ -70,7 +75,7 @@ impl Assist {
             }
             Slash::Plan => {
                 let text = match (self.conversation.shown(), self.conversation.question()) {
-                    (Some(shown), _) => format!("Waits for your yes or no: {}", shown.request),
+                    (Some(shown), _) => format!("Waits for your yes or no: {}", shown.words()),
                     (None, Some(question)) => format!("Waits for your answer: {}", question.text),
                     (None, None) => "Nothing waits.".to_owned(),
                 };

@@ -29,6 +29,10 @@ pub struct RuleSpec {
     /// condition is about tracks). What was held back is counted in the next event.
     #[serde(default)]
     pub cooldown_s: f64,
+    /// Whether the cool-down is one for all of them, also where the condition is about tracks: at most one event in `cooldown_s`,
+    /// whoever comes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared_cooldown: bool,
     /// How much it matters.
     #[serde(default)]
     pub severity: Severity,

@@ -439,11 +439,8 @@ fn reply(spoken: &Spoken) -> Said {
             "events" => said.push(format!("{} events", object["number"])),
             "pipelines" | "status" | "cameras" => {
                 for list in ["pipelines", "sources"] {
-                    let ids = object[list].as_array().into_iter().flatten();
-                    said.extend(
-                        ids.filter_map(|p| p["spec"]["id"].as_str())
-                            .map(str::to_owned),
-                    );
+                    let rows = object[list].as_array().into_iter().flatten();
+                    said.extend(rows.map(shown_row));
                 }
             }
             "done" => {
@@ -470,6 +467,19 @@ fn reply(spoken: &Spoken) -> Said {
         text: said.join("\n"),
         asks,
     }
+}
+
+/// A camera or a pipeline as a person has it before their eyes: what it is called, where it is, and how it is.
+fn shown_row(row: &Value) -> String {
+    let spec = &row["spec"];
+    let cells = [
+        &spec["id"],
+        &spec["name"],
+        &spec["source"],
+        &row["state"]["state"],
+    ];
+    let cells: Vec<&str> = cells.into_iter().filter_map(|cell| cell.as_str()).collect();
+    cells.join(" ")
 }
 
 /// What was spent, as the trace has it.

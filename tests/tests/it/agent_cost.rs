@@ -145,7 +145,7 @@ impl Paid {
         let catalogue = Catalogue::built_in()?;
         let mut paid = Self::default();
         for request in requests {
-            let charged = usage(&request["usage"]);
+            let charged = usage("claude", &request["usage"]);
             let model = request["body"]["model"].as_str().context("a model")?;
             paid.calls += 1;
             paid.usage = paid.usage.plus(&charged);

@@ -1,6 +1,9 @@
 //! Everything that can go wrong with a call of a model, in a set-up (streamed, with tools) and in a second opinion (whole, without), by the real programs: no tool
 //! runs twice, every attempt is in the books and in the trace, what can't be mended is one sentence, and the box goes on by itself.
 //!
+//! All of it goes over Claude's protocol; over those of the other providers what is a word of the wire: what a provider refuses with, how its stream breaks off, how
+//! it says that it has nothing to say.
+//!
 //! What is waited for how long between two attempts is `watchkeeper-llm`'s own matter (its suite `faults`, with a clock of its own).
 
 use anyhow::{Context as _, ensure};
@@ -124,10 +127,52 @@ fn count(trace: &[Value], what: &str) -> usize {
 fn whatever_goes_wrong_in_a_set_up_no_tool_runs_twice_and_the_rules_go_on() -> anyhow::Result<()> {
     let house = Bench::new(&format!("[sources.test]\nuri = {DEMO:?}\n"))?;
     let _runtime = house.runtime()?;
-    rows::each(table(), |row| in_a_set_up(&house, &row))
+    rows::each(table(), |row| in_a_set_up(&house, "claude", &row))
 }
 
-fn in_a_set_up(house: &Bench, row: &Row) -> anyhow::Result<()> {
+#[test]
+fn whatever_goes_wrong_over_the_protocol_of_another_provider_no_tool_runs_twice_and_the_books_balance()
+-> anyhow::Result<()> {
+    let house = Bench::new(&format!("[sources.test]\nuri = {DEMO:?}\n"))?;
+    let _runtime = house.runtime()?;
+    rows::each(others(), |(provider, row)| {
+        in_a_set_up(&house, provider, &row)
+    })
+}
+
+/// The providers but Claude, each with the faults that its protocol has words of its own for.
+fn others() -> Vec<(String, (&'static str, Row))> {
+    let of_the_wire = [
+        "429 with retry-after",
+        "529, three times",
+        "529, as often as it is asked",
+        "a reset after the headers",
+        "a stall",
+        "an error within the input of a tool",
+        "no message_stop",
+        "arguments that are no JSON",
+        "a refusal",
+        "max_tokens within a call",
+        "events that nobody knows",
+    ];
+    // Where calls come whole, none is cut off; a model of one's own refuses in words like any others.
+    let has = |provider: &str, name: &str| match provider {
+        "gemini" => name != "max_tokens within a call",
+        "local" => !matches!(name, "max_tokens within a call" | "a refusal"),
+        _ => true,
+    };
+    let of = |provider: &'static str| {
+        let rows = table().into_iter();
+        rows.filter(move |(name, _)| of_the_wire.contains(&name.as_str()) && has(provider, name))
+            .map(move |(name, row)| (format!("{provider}: {name}"), (provider, row)))
+    };
+    ["openai", "gemini", "local"]
+        .into_iter()
+        .flat_map(of)
+        .collect()
+}
+
+fn in_a_set_up(house: &Bench, provider: &'static str, row: &Row) -> anyhow::Result<()> {
     // One tool whose effect is a file, and one whose use the runtime sees.
     let works = || {
         calls(&[
@@ -154,7 +199,8 @@ fn in_a_set_up(house: &Bench, row: &Row) -> anyhow::Result<()> {
         Some("refusal") => vec![not_reworded(), answers("No.")],
         _ => vec![not_reworded(), noted()],
     };
-    let site = Site::beside(house, SOON, &[steps, later.clone()].concat())?;
+    let steps = [steps, later.clone()].concat();
+    let site = Site::beside_with(provider, house, SOON, &steps)?;
     let words = "Merk dir mal, wo die Tür ist";
     match row.comes {
         Comes::Harmless | Comes::Mended => {
@@ -197,7 +243,7 @@ fn in_a_set_up(house: &Bench, row: &Row) -> anyhow::Result<()> {
         once_each(&site, made + later.len())?;
     }
     let report = books::report(&site.bench.path("home/watchkeeper/llm"))?;
-    books::balance(&report, &site.model.requests()?)?;
+    books::balance(&report, provider, &site.model.requests()?)?;
     site.model.kept_its_contract()
 }
 
@@ -252,10 +298,25 @@ fn whatever_goes_wrong_with_a_second_opinion_the_event_is_told_and_says_what_bec
     let rule = json!({"name": "somebody", "severity": "warning", "second_opinion_may_lower": true});
     let events = doubtful(&house, &[rule])?;
     let event = events.first().context("an event")?;
-    rows::each(table(), |row| in_a_second_opinion(&house, event, &row))
+    let claude = table()
+        .into_iter()
+        .map(|(name, row)| (name, ("claude", row)));
+    // Whole answers differ less than streams: of the others what a provider refuses with, and an answer that is cut off.
+    let whole = ["529, three times", "no message_stop", "a refusal"];
+    let others = others()
+        .into_iter()
+        .filter(|(name, _)| whole.iter().any(|of| name.ends_with(of)));
+    rows::each(claude.chain(others).collect(), |(provider, row)| {
+        in_a_second_opinion(&house, event, provider, &row)
+    })
 }
 
-fn in_a_second_opinion(house: &Bench, event: &Value, row: &Row) -> anyhow::Result<()> {
+fn in_a_second_opinion(
+    house: &Bench,
+    event: &Value,
+    provider: &'static str,
+    row: &Row,
+) -> anyhow::Result<()> {
     let refutes = || {
         says(&json!({
             "verdict": "refute", "confidence": 1.0, "seen": "a shadow", "text_seen": "", "injection_suspected": false,
@@ -270,7 +331,7 @@ fn in_a_second_opinion(house: &Bench, event: &Value, row: &Row) -> anyhow::Resul
     if matches!(row.comes, Comes::Mended) {
         steps.push(refutes());
     }
-    let site = Site::beside(house, "", &steps)?;
+    let site = Site::beside_with(provider, house, "", &steps)?;
     let broker = Mosquitto::start(&site.bench.path("broker"))?;
     let subscriber = broker.subscribe("#")?;
     site.bench.configure(&format!(
@@ -351,6 +412,6 @@ fn in_a_second_opinion(house: &Bench, event: &Value, row: &Row) -> anyhow::Resul
         "{trace:#?}"
     );
     let report = books::report(&site.bench.path("state/agent"))?;
-    books::balance(&report, &made)?;
+    books::balance(&report, provider, &made)?;
     site.model.kept_its_contract()
 }

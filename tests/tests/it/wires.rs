@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use watchkeeper_tests::broker::Mosquitto;
 use watchkeeper_tests::daemons::{Bench, wait_up_to};
 use watchkeeper_tests::person::ask_json;
-use watchkeeper_tests::rows;
 use watchkeeper_tests::scene::{LONG, doubtful};
 use watchkeeper_tests::scripted_model::{answers, says, thinks};
 use watchkeeper_tests::site::{DEMO, Site, last, middle, preview, propose, validate};
+use watchkeeper_tests::{books, rows};
 
 /// The providers of the model file, but for Claude, which every other suite speaks to; and the path that each is asked at.
 const PROVIDERS: [(&str, &str); 3] = [
@@ -69,6 +69,11 @@ fn set_up(house: &Bench, provider: &'static str, path: &str) -> anyhow::Result<(
     ensure!(asked[1]["body"].to_string().contains("image/jpeg"));
     let cost = last(&objects, "note")?["message"].to_string();
     ensure!(cost.contains("5 calls of the model"), "{cost}");
+    let report = books::report(&site.bench.path("home/watchkeeper/llm"))?;
+    books::balance(&report, provider, &asked)?;
+    // Each of them answers from its cache what it was told before, which is not counted twice.
+    let read: u64 = report.calls.iter().map(|call| call.usage.cache_read).sum();
+    ensure!((read > 0) == (provider != "local"), "{report:?}");
     site.model.kept_its_contract()
 }
 
@@ -111,6 +116,8 @@ fn a_doubtful_event_gets_its_second_opinion_over_the_protocol_of_every_provider(
             request["body"].to_string().contains("image/jpeg"),
             "no picture"
         );
+        let report = books::report(&site.bench.path("state/agent"))?;
+        books::balance(&report, provider, &asked)?;
         site.model.kept_its_contract()
     })
 }

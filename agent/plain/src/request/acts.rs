@@ -7,16 +7,19 @@ use watchkeeper_contract::rule::ClipSpec;
 use super::amounts::seconds;
 use crate::answer::Missing;
 use crate::lexicon::Lexicon;
+use crate::names;
 use crate::need::{Need, Notes};
 use crate::reader::Reader;
+use crate::scene::Scene;
 
 /// Whether a verb of watching and one of counting stood there; all of them are used.
-pub(super) fn verbs(r: &mut Reader, lexicon: &Lexicon) -> (bool, bool) {
-    // `at the counter` is a place.
-    let places: Vec<usize> = (1..r.tokens.len())
-        .filter(|i| {
-            r.word(*i) == "counter" && matches!(r.any_word(*i - 1), "the" | "our" | "my" | "at")
-        })
+pub(super) fn verbs(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> (bool, bool) {
+    // `at the counter` is a place, and `Watch tower` a camera where there is one.
+    let counters = (1..r.tokens.len()).filter(|i| {
+        r.word(*i) == "counter" && matches!(r.any_word(*i - 1), "the" | "our" | "my" | "at")
+    });
+    let places: Vec<usize> = counters
+        .chain(names::camera_words(r, scene, lexicon))
         .collect();
     set(r, &places, true);
     let mut take = |verbs: &[String]| {
@@ -45,24 +48,83 @@ fn set(r: &mut Reader, places: &[usize], used: bool) {
 
 /// What is wanted of an event.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Wishes {
+pub(crate) struct Wishes {
     /// Whether anything was wanted, be it only the picture that is kept anyway.
-    pub(super) any: bool,
+    pub(crate) any: bool,
     /// The clip that is to be kept.
-    pub(super) clip: Option<ClipSpec>,
+    pub(crate) clip: Option<ClipSpec>,
+    /// Whether nobody is to be told of it.
+    pub(crate) quiet: bool,
+    /// Whether a larger model is to look at what is not sure.
+    pub(crate) second_opinion: bool,
 }
 
+/// Nobody is to be told: what a person says of that.
+const QUIETLY: [&str; 6] = [
+    "and|but? i|we? don't|dont want|need any? to? be? notified|told|alerted|informed|messaged|notifications|messages|alerts|notification",
+    "and|but? i|we? do not want|need any? to? be? notified|told|alerted|informed|messaged|notifications|messages|alerts|notification",
+    "and|but? don't|dont notify|tell|alert|message|inform|bother me|us|anyone|anybody about? it?",
+    "and|but? do not notify|tell|alert|message|inform|bother me|us|anyone|anybody about? it?",
+    "and|but|with? no|without message|messages|notification|notifications|alert|alerts|alarms|telling|notifying|alerting me|us|anyone? please?",
+    "silently|quietly",
+];
+
+/// Takes what says that nobody is to be told, and whether anything did. What goes on (`no alerts at night`) says something else.
+pub(crate) fn quietly(r: &mut Reader) -> bool {
+    let mut any = false;
+    for at in 0..r.tokens.len() {
+        let fits = QUIETLY.iter().filter_map(|pattern| r.fits(pattern, at));
+        let Some(found) = fits.max_by_key(|found| found.at.len()) else {
+            continue;
+        };
+        let next = r.any_word(found.at.end);
+        if matches!(
+            next,
+            "" | "." | "," | ";" | "!" | "\n" | ")" | "and" | "but" | "just" | "only"
+        ) {
+            r.mark(found.at);
+            any = true;
+        }
+    }
+    any
+}
+
+/// A larger model is to look: what a person says of that.
+const SECOND_OPINION: [&str; 3] = [
+    "but|and? let|have|ask|use the|a|an? large|larger|big|bigger|smart|smarter|language|ai|vision|cloud? model|ai|llm to|for? check|look|decide|confirm|verify|judge|double-check \
+     at? it|the|that? picture|image|photo|still|event? first|before? if|when|where|whenever? you|it|it's|you're|there? are|is? unsure|uncertain|doubtful|not|doubt? sure|certain?",
+    "but|and? with|get|ask|want? for? a? second opinion for|of|on|about|if|when|where|in? the|any|all|you|it|it's? are|is|not? unsure|uncertain|unclear|doubtful|doubt|sure|not? \
+     sure|cases|ones|events|detections?",
+    "double-check|verify|confirm uncertain|doubtful|unsure|unclear ones|cases|events|detections? with|by? the|a? large|larger|big|bigger|language|ai|vision? model|ai|llm?",
+];
+
 /// What is wanted of an event. A picture is kept anyway.
-pub(super) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> {
+pub(crate) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> {
     let clip = clip(r, notes)?;
     let still = r.take_all(&[
+        "and? only|just? save|take|keep|store|log a|the|one? still|snapshot|photo|stills|snapshots|picture|pictures|image of|from it|that|them|this? too?",
         "save|take|keep|store|with|plus|and a|the still|snapshot|photo|stills|snapshots|picture",
         "save|take|keep|store|with|plus|and still|snapshot|stills|snapshots",
         "snapshot|snapshots|stills",
     ]);
+    let quiet = quietly(r);
+    let second_opinion = r.take_all(&SECOND_OPINION);
+    if quiet {
+        notes.assumed.push(
+            "Nobody is told over a channel: each event is kept with its picture, and published over MQTT as any other.".to_owned(),
+        );
+    }
+    if second_opinion {
+        notes.assumed.push(
+            "A larger model is asked about what is not sure where the configuration has one (llm.second_opinion); until it answers, and without one, the box's own decision holds."
+                .to_owned(),
+        );
+    }
     Ok(Wishes {
         any: clip.is_some() || still,
         clip,
+        quiet,
+        second_opinion,
     })
 }
 
@@ -152,6 +214,40 @@ fn clip(r: &mut Reader, notes: &mut Notes) -> Result<Option<ClipSpec>, Need> {
     Ok(Some(clip))
 }
 
+/// The words that leave one way out, hidden from the other phrases, and whether it is that in: `but not when they come in`.
+fn left_out(r: &mut Reader) -> Option<(Vec<usize>, bool)> {
+    const NOT: &str = "but|and? not when|if|whenever|for|on|the? they|he|she|it|people|somebody|someone|anyone|those? who|that? are?";
+    const GO: &str =
+        "come|comes|coming|came|go|goes|going|walk|walks|walking|drive|drives|driving|get|gets";
+    const NO_CARE: &str = "but|and? i|we? don't|dont care|bother|worry|mind about? the|any|if|when? ones|those|people|they|it? that|who|which? are?";
+    let ways = [
+        (format!("{NO_CARE} {GO} back? in|into|inside again?"), true),
+        (format!("{NO_CARE} {GO} out|away again?"), false),
+        (format!("{NOT} {GO} back? in|into|inside again?"), true),
+        (format!("{NOT} {GO} back again?"), true),
+        (
+            format!(
+                "{NOT} enter|enters|entering|arrive|arrives|arriving|return|returns|returning again?"
+            ),
+            true,
+        ),
+        (format!("{NOT} {GO} out|away again?"), false),
+        (
+            format!("{NOT} leave|leaves|leaving|exit|exits|exiting again?"),
+            false,
+        ),
+    ];
+    ways.iter().find_map(|(pattern, comes_in)| {
+        let found = r.take(&[pattern.as_str()])?;
+        Some((found.at.collect(), *comes_in))
+    })
+}
+
+/// Takes what says which way does not count, and whether anything did.
+pub(crate) fn one_way(r: &mut Reader) -> bool {
+    left_out(r).is_some()
+}
+
 /// What happens, by the words for it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Acts {
@@ -191,6 +287,7 @@ pub(crate) const CROSSINGS: [&str; 5] = ["zebra", "pedestrian", "level", "railwa
 pub(super) fn acts(r: &mut Reader) -> Acts {
     const GO: &str = "comes|come|coming|came|goes|go|going|walks|walk|walking|gets|get|drives|drive|driving|steps|step|runs|run|running|moves|move|climbs|climb|breaks|break|passes|rides";
     let go = |ends: &str| format!("{GO} {ends}");
+    let left_out = left_out(r);
     // A zebra crossing is a place.
     let places: Vec<usize> = (1..r.tokens.len())
         .filter(|i| r.word(*i) == "crossing" && CROSSINGS.contains(&r.any_word(*i - 1)))
@@ -211,22 +308,31 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
     set(r, &places, false);
     let leaves = r.take_all(&[
         "has|have left",
-        "leave|leaves|leaving|exit|exits|exiting|depart|departs|departing",
+        "leave|leaves|leaving|exit|exits|exiting|depart|departs|departing|departure|departures",
         &go("out|away of?"),
     ]);
     let enters = r.take_all(&[
-        "enter|enters|entering|entered|arrive|arrives|arriving|intrudes|trespasses",
+        "enter|enters|entering|entered|arrive|arrives|arriving|arrived|arrival|arrivals|intrudes|trespasses|comes|coming home",
+        "enter|enters|entering|entered|arrive|arrives|arriving|arrived|arrival|arrivals|intrudes|trespasses",
+        "pulls|pull|pulling|turns|turn|turning|rolls|drives|drive up|in|into",
         &go("in|into|inside|onto"),
     ]);
     let people = r
         .find(&["loiter|loiters|loitering|queue|queues|queueing|queuing|lingers|lingering"])
         .is_some();
-    let parks = r.find(&["park|parks|parked"]).is_some();
+    let parks = r
+        .find(&[
+            "park|parks|parked",
+            "keeps|keep|is|are|starts|been|someone|somebody|anyone parking",
+            "parking in|on|at|there|here",
+        ])
+        .is_some();
     let stays = r.take_all(&[
         "blocked|blocks|blocking|obstructed|obstructs by?",
         "wait|waits|waiting|stay|stays|staying|stand|stands|standing|linger|lingers|lingering around?",
         "loiter|loiters|loitering|remain|remains|remaining|hangs|hang|hanging around|about?",
-        "park|parks|parked|sit|sits|sitting|dwell|dwells|spend|spends|stop|stops|stopped|lies|lying|queues|queue|queueing|queuing of?",
+        "keeps|keep parking",
+        "park|parks|parked|parking|sit|sits|sitting|dwell|dwells|spend|spends|stop|stops|stopped|lies|lying|queues|queue|queueing|queuing of?",
     ]);
     let empty =
         r.take_all(&["becomes|is|gets? free|empty|vacant|unoccupied|unattended|unmanned|deserted"]);
@@ -234,8 +340,15 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
     let seen = r.take_all(&[
         "appear|appears|appearing|shows|show up?",
         "passes|passing by?",
+        "come|comes|came|coming by|along|past|over|near|close?",
+        "gets|get|getting near|close",
         "see|sees|seen|spotted|spot|present|visible|detected|moves|move|moving|seeing|happens",
     ]);
+    // `when they leave, but not when they come in`: the other way is no part of it anyway.
+    if let Some((at, comes_in)) = left_out {
+        let other = if comes_in { leaves } else { enters };
+        set(r, &at, other && !both_ways);
+    }
     Acts {
         both_ways,
         seen,

@@ -16,9 +16,10 @@ mod spot;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::{CountBound, CrossDirection, Severity};
 
+pub(crate) use acts::{one_way, quietly, wishes};
 pub(crate) use amounts::{confidence, seconds};
 pub(crate) use channels::channels;
-pub(crate) use spot::slug;
+pub(crate) use spot::{direction, geometry as drawn, named_place, slug, whole_picture};
 
 use crate::answer::Missing;
 use crate::hours;
@@ -30,13 +31,10 @@ use crate::place::{self, Said, Way};
 use crate::reader::{Reader, left_over};
 use crate::scene::{Scene, Shape, quoted};
 use crate::weighty;
-use acts::{acts, verbs, wishes};
+use acts::{acts, verbs};
 use amounts::{bound, cooldown, spans};
 use objects::objects;
-use spot::{
-    LINE_REMEDY, direction, geometry, mark_words, named_place, unknown_place, where_is,
-    whole_picture,
-};
+use spot::{LINE_REMEDY, geometry, mark_words, unknown_place, where_is};
 
 /// Seconds for which too few have to be seen, where nobody says how long. A detector misses somebody for some frames, and somebody walks behind somebody
 /// else: an event of that is none. Longer than the two seconds for which a tracker waits for whom it has lost.
@@ -65,13 +63,25 @@ pub(crate) fn watch(
     } else {
         Severity::Info
     };
+    // `stop the hall watch; instead tell me …`
+    if r.word(0) == "instead" {
+        r.mark(0..1);
+    }
+    // `keep a head count`
+    let heads = r
+        .find(&["head count|counts", "headcount|head-count"])
+        .is_some();
     let wished = wishes(&mut r, notes)?;
     let (notify, is_sent) = channels(&mut r, scene, notes);
+    let severity = match wished.quiet {
+        true => Severity::Info,
+        false => severity,
+    };
     // `at most one alert every hour`: the verb of it asks for nothing more.
     let cooldown_s = cooldown(&mut r);
-    let (told, counted) = verbs(&mut r, lexicon);
+    let (told, counted) = verbs(&mut r, scene, lexicon);
     // It was asked to watch, whoever took the verb.
-    let told = told || wished.any || is_sent || !counted;
+    let told = told || wished.any || wished.quiet || is_sent || !counted;
     from_one_to_another(&r, scene, lexicon)?;
     let cameras = cameras_of(&mut r, scene, lexicon, before, notes)?;
     beside_used(
@@ -103,7 +113,8 @@ pub(crate) fn watch(
     let bound = bound(&mut r, scene, lexicon)?;
     let mentions = names::classes(&mut r, scene, lexicon);
     relation::refuse(&r, &mentions)?;
-    let acts = acts(&mut r);
+    let mut acts = acts(&mut r);
+    acts.people |= heads;
     cannot_be_seen(&mut r, &mentions, notes)?;
     let unknown_place = unknown_place(&r, &heading, lexicon);
     let (model, objects, none) = objects(
@@ -266,6 +277,8 @@ pub(crate) fn watch(
         severity,
         notify: notify.clone(),
         clip: wished.clip,
+        // What is critical is never lowered.
+        second_opinion: wished.second_opinion && severity != Severity::Critical,
         stop_after_s: spans.stop_after_s,
     };
     Ok(cameras.into_iter().map(watch).collect())

@@ -28,6 +28,7 @@ pub(super) fn objects(
         ));
     };
     let mentions = missing_equipment(r, mentions, scene)?;
+    let mentions = narrowed(r, who_parks(mentions, acts, lexicon));
     let none = mentions.iter().any(|m| {
         m.stand == Stand::None
             || matches!(
@@ -50,13 +51,12 @@ pub(super) fn objects(
     if wanted.is_empty() && excluded.is_empty() {
         let usual = (0..r.tokens.len()).find_map(|i| lexicon.occupants(r.any_word(i)));
         let person = ["person".to_owned()];
-        // Who loiters and who queues is a person.
-        let usual = if acts.people {
-            Some(&person[..])
-        } else {
-            usual
+        // Who loiters and who queues is a person; so is whoever is in a place of which nothing is known.
+        let labels = match usual {
+            Some(usual) if !acts.people => usual,
+            _ => &person[..],
         };
-        if let (Some(labels), true) = (usual, acts.empty || acts.occupied || acts.people) {
+        if acts.empty || acts.occupied || acts.people {
             let known = |m: &&Model| labels.iter().any(|l| m.labels.contains(l));
             let model = scene.models.iter().find(known).unwrap_or(first);
             let labels: Vec<String> = labels
@@ -225,6 +225,38 @@ fn missing_equipment(
     }
     r.take_all(&REQUIRED);
     Ok(turned)
+}
+
+/// Who parks is a vehicle: `somebody parks in the bay`. Where one is named it is that one.
+fn who_parks(mut mentions: Vec<Mention>, acts: &Acts, lexicon: &Lexicon) -> Vec<Mention> {
+    let vehicles = lexicon.class("vehicle").unwrap_or_default();
+    if !acts.parks {
+        return mentions;
+    }
+    let drives = |m: &Mention| m.labels.iter().any(|l| vehicles.contains(l));
+    let is_person = |m: &Mention| m.stand == Stand::Wanted && m.labels.as_slice() == ["person"];
+    if mentions.iter().any(drives) {
+        mentions.retain(|m| !is_person(m));
+    } else {
+        for mention in mentions.iter_mut().filter(|m| is_person(m)) {
+            mention.labels = vehicles.to_vec();
+            mention.said = "vehicle".to_owned();
+        }
+    }
+    mentions
+}
+
+/// `vehicles, cars only`: what is said to be the only one narrows what has it among others.
+fn narrowed(r: &Reader, mentions: Vec<Mention>) -> Vec<Mention> {
+    let only = |m: &&Mention| m.stand == Stand::Wanted && r.any_word(m.at.end) == "only";
+    let all: Vec<Mention> = mentions.iter().filter(only).cloned().collect();
+    let has_it = |m: &Mention| {
+        m.stand == Stand::Wanted
+            && all.iter().any(|o| {
+                o.labels.len() < m.labels.len() && o.labels.iter().all(|l| m.labels.contains(l))
+            })
+    };
+    mentions.iter().filter(|m| !has_it(m)).cloned().collect()
 }
 
 /// A word that stands beside a class as if it were one: `a dog or a forklift`.

@@ -21,7 +21,7 @@ const PLACE_REMEDY: &str = "Say it as a part of the picture (\"the left half\", 
 pub(super) const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line at 40%\" or \"line from 10%,50% to 90%,50%\".";
 
 /// The part of the picture that the request draws. `None`: it draws none.
-pub(super) fn geometry(
+pub(crate) fn geometry(
     r: &mut Reader,
     cameras: &[&Camera],
     notes: &mut Notes,
@@ -199,7 +199,7 @@ pub(super) fn where_is(written: &str, cameras: &[&Camera], acts: &Acts, scene: &
 }
 
 /// The direction of a crossing, of which a line knows in and out.
-pub(super) fn direction(
+pub(crate) fn direction(
     way: Option<Way>,
     (a, b): ([f64; 2], [f64; 2]),
     notes: &mut Notes,
@@ -236,7 +236,7 @@ pub(super) fn direction(
     })
 }
 
-pub(super) fn whole_picture() -> Said {
+pub(crate) fn whole_picture() -> Said {
     Said {
         shape: Shape::Zone(vec![[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]),
         text: "the whole picture".to_owned(),
@@ -244,7 +244,7 @@ pub(super) fn whole_picture() -> Said {
     }
 }
 
-pub(super) fn named_place(said: Said, is_line: bool) -> NamedPlace {
+pub(crate) fn named_place(said: Said, is_line: bool) -> NamedPlace {
     let fallback = if is_line { "line" } else { "zone" };
     NamedPlace {
         name: said

@@ -1,8 +1,10 @@
 //! The language from outside: what is understood, what is asked, what is proposed, and that it runs.
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+mod corrections;
 mod language;
 mod mishearing;
+mod owners;
 mod runs;
 mod safety;
 mod support;

@@ -443,7 +443,6 @@ fn what_stays_as_it_is_may_be_said() {
     for text in [
         "Stop the gate watch but not the dock watch",
         "Turn the gate watch off at night",
-        "Gate watch off; instead notify for cars on camera yard.",
         "Pause the gate watch from 10 to 12",
     ] {
         assert!(

@@ -50,7 +50,7 @@ impl Proposal {
             id: kept.id.clone(),
             conversation: by.conversation.clone(),
             channel: by.channel,
-            request: kept.shown.request.clone(),
+            request: kept.shown.words(),
             model: kept.shown.made.as_ref().map(|made| made.model.clone()),
             at: kept.shown.at,
             until: kept.shown.until(),

@@ -46,6 +46,8 @@ pub(super) struct Words {
     /// Has the model of language work on it without asking the rules.
     #[serde(default)]
     think: bool,
+    /// Name of the blueprint by which the model works on it, which is then not asked of the rules either.
+    blueprint: Option<String>,
     /// Pictures that it is about, at most four. A model of language looks at them, so one has to be configured.
     #[serde(default)]
     images: Vec<Image>,
@@ -123,7 +125,8 @@ impl Words {
         }
         Ok(Message {
             text: text.to_owned(),
-            think: self.think,
+            think: self.think || self.blueprint.is_some(),
+            blueprint: self.blueprint.clone(),
             images,
             about: None,
         })

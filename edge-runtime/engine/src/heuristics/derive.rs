@@ -55,6 +55,7 @@ fn rule(name: String, when: Condition) -> RuleSpec {
         confidence: None,
         schedule: None,
         cooldown_s: 0.0,
+        shared_cooldown: false,
         severity: Severity::Info,
         gates: Gates::default(),
         second_opinion_may_lower: false,

@@ -98,6 +98,7 @@ pub(super) struct Desk {
     notify: Vec<ChannelId>,
     clip: Option<ClipSpec>,
     cooldown_s: f64,
+    shared_cooldown: bool,
     awake: Option<Awake>,
     /// When the latest event began, by track or for the whole rule.
     began: BTreeMap<Option<TrackId>, f64>,
@@ -115,6 +116,7 @@ impl Desk {
             notify: spec.notify.clone(),
             clip: spec.clip,
             cooldown_s: spec.cooldown_s,
+            shared_cooldown: spec.shared_cooldown,
             awake,
             began: BTreeMap::new(),
             held_back: 0,
@@ -139,6 +141,11 @@ impl Desk {
         decision
     }
 
+    /// For whom an event of this track makes it quiet: for itself, or for all of them.
+    fn quiet_for(&self, key: Option<TrackId>) -> Option<TrackId> {
+        key.filter(|_| !self.shared_cooldown)
+    }
+
     /// Whether a candidate may begin now. `settled`: there will be no better evidence soon.
     fn admit(
         &self,
@@ -161,7 +168,7 @@ impl Desk {
         let cooling = self.severity != Severity::Critical
             && self
                 .began
-                .get(&key)
+                .get(&self.quiet_for(key))
                 .is_some_and(|t| scene.clock - t < self.cooldown_s);
         if cooling {
             Err(Held::Cooling)
@@ -206,6 +213,7 @@ impl Desk {
         chain: &[Link],
     ) -> Open {
         if self.cooldown_s > 0.0 {
+            let key = self.quiet_for(key);
             let full = self.began.len() >= MAX_COOLDOWNS && !self.began.contains_key(&key);
             if full {
                 let oldest = self

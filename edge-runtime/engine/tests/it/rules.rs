@@ -56,6 +56,7 @@ fn rule(when: Condition) -> RuleSpec {
         confidence: None,
         schedule: None,
         cooldown_s: 0.0,
+        shared_cooldown: false,
         severity: Severity::Info,
         gates: Gates::default(),
         second_opinion_may_lower: false,
@@ -574,6 +575,33 @@ fn the_cool_down_of_one_track_does_not_silence_another() {
     b.stand(3.0, 1);
     b.stand(3.0, 2);
     assert_eq!(b.phases().len(), 4);
+}
+
+#[test]
+fn a_shared_cool_down_of_one_track_silences_the_others() {
+    let mut b = Bench::new(&[RuleSpec {
+        cooldown_s: 100.0,
+        shared_cooldown: true,
+        ..rule(enters())
+    }]);
+    b.stand(3.0, 1);
+    b.stand(3.0, 2);
+    b.stand(3.0, 3);
+    assert_eq!(b.phases(), [Phase::New, Phase::End]);
+}
+
+#[test]
+fn who_still_stands_there_when_a_shared_cool_down_is_over_is_told_then() {
+    let mut b = Bench::new(&[RuleSpec {
+        cooldown_s: 10.0,
+        shared_cooldown: true,
+        ..rule(appears())
+    }]);
+    b.stand(3.0, 1);
+    b.stand(12.0, 2);
+    let new = b.changes.iter().filter(|c| c.phase == Phase::New);
+    let held: Vec<u32> = new.map(|c| c.event.held_back).collect();
+    assert_eq!(held, [0, 0]);
 }
 
 #[test]

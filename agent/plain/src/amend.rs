@@ -1,0 +1,397 @@
+//! What is said to a proposal that waits: `make it 30 seconds`, `no, for cars`, `only at night`.
+//!
+//! Invariants: a correction changes what was proposed and never what runs; one of which a word is not understood corrects nothing; what it does not name
+//! stays as it was proposed.
+
+use watchkeeper_contract::rule::{CountBound, Severity};
+
+use crate::answer::Missing;
+use crate::edit::{self, Wanted, wanted};
+use crate::hours;
+use crate::intent::{Edit, Intent, NamedPlace, WatchFor, What};
+use crate::lexicon::Lexicon;
+use crate::names::{self, Cameras, Mention, Stand};
+use crate::need::{Need, Notes};
+use crate::pieces::{self, Asks};
+use crate::place::{self, Way};
+use crate::reader::{Reader, left_over};
+use crate::request::{direction, drawn, named_place, whole_picture};
+use crate::scene::{Scene, Shape};
+use crate::token::Token;
+use crate::weighty;
+
+/// What says only that something is corrected.
+const LEADS: [&str; 7] = [
+    "yes|yeah|ok|okay|sorry|wait|hmm|actually|well|oh",
+    "make|set|change|turn|update|adjust it|that|this to|into?",
+    "it|that|this should|shall|must|needs? be|to?",
+    "i meant|mean|said",
+    "rather|instead",
+    "make|set|change|use|take|give",
+    "limit|restrict|keep it|that|this? to?",
+];
+/// What a change of a pipeline is about.
+const OF_A_PIPELINE: &str =
+    "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring|existing|running";
+/// What is done about an event besides.
+const BESIDES: &str = "clip|clips|video|recording|#|channel|slack|email|e-mail|sms|text";
+
+/// Whether a text says how something that was proposed should be, and is no request of its own.
+pub(crate) fn is_correction(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
+    let requests = pieces::requests(tokens, scene, lexicon);
+    let corrects = |tokens: &[Token], asks: Asks| {
+        let r = Reader::new(tokens.to_vec());
+        let of_a_pipeline = r.find(&[OF_A_PIPELINE]).is_some()
+            || !names::pipelines(&mut r.clone(), scene).is_empty();
+        match asks {
+            Asks::Nothing => true,
+            Asks::Not | Asks::Change => {
+                !of_a_pipeline && !names::mentions_camera(&r, scene, lexicon)
+            }
+            Asks::Watch => {
+                r.find(&[BESIDES]).is_some()
+                    && r.find(&["when|if|whenever"]).is_none()
+                    && !names::mentions_class(&r, scene, lexicon)
+            }
+            Asks::Stop | Asks::Pause | Asks::Resume | Asks::Look => false,
+        }
+    };
+    !requests.is_empty() && requests.iter().all(|r| corrects(&r.tokens, r.asks))
+}
+
+/// What was proposed, as it is after the correction.
+pub(crate) fn amend(
+    mut intents: Vec<Intent>,
+    tokens: Vec<Token>,
+    scene: &Scene,
+    lexicon: &Lexicon,
+    notes: &mut Notes,
+) -> Result<Vec<Intent>, Need> {
+    let mut r = Reader::new(tokens);
+    let is_one = intents.len() == 1;
+    let target = intents.iter_mut().find(|intent| match intent {
+        Intent::Watch(_) => true,
+        Intent::Change(_) | Intent::Pause { .. } => is_one,
+        Intent::Stop(_) | Intent::Resume(_) | Intent::Look(_) => false,
+    });
+    match target {
+        Some(Intent::Watch(watches)) => of_watches(&mut r, watches, scene, lexicon, notes)?,
+        Some(Intent::Change(before)) => of_edit(&mut r, before, scene, lexicon, notes)?,
+        Some(Intent::Pause { until, .. }) => {
+            // `make it an hour`
+            let minutes = hours::until(&mut r, &scene.now, &mut notes.assumed).or_else(|| {
+                let found = r.take(&["<u>"])?;
+                hours::later(&scene.now, found.value(0))
+            });
+            *until = Some(minutes.ok_or_else(|| not_read(&r))?);
+        }
+        _ => return Err(not_read(&r)),
+    }
+    LEADS.iter().for_each(|lead| {
+        r.take_all(&[lead]);
+    });
+    // `no, for cars` turns down what was proposed; `no more than five` says something of what is wanted.
+    let first = Reader::new(r.tokens.get(..2).unwrap_or_default().to_vec());
+    const GOES_ON: &str = ",|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry";
+    if first.find(&[&format!("no|nope|nah {GOES_ON}")]).is_some() {
+        r.mark(0..1);
+    }
+    weighty::refuse(&r)?;
+    match left_over(&r, lexicon).is_empty() {
+        true => Ok(intents),
+        false => Err(not_read(&r)),
+    }
+}
+
+fn not_read(r: &Reader) -> Need {
+    let words = r.written(0..r.tokens.len());
+    Need::not_read(
+        "I did not understand how the proposal should be different, so it is put aside. Say the whole request again, or one thing of it: other classes (\"only cars\"), a time \
+         (\"make it 30 seconds\"), hours, a confidence, a cool-down, a camera, a place, a channel or a clip.",
+        vec![words],
+    )
+}
+
+/// A correction of a change: what it names takes the place of what was named before.
+fn of_edit(
+    r: &mut Reader,
+    edit: &mut Edit,
+    scene: &Scene,
+    lexicon: &Lexicon,
+    notes: &mut Notes,
+) -> Result<(), Need> {
+    let mut said = wanted(r, scene, lexicon, notes)?;
+    bare_time(r, &mut said);
+    if said.is_nothing() {
+        return Err(not_read(r));
+    }
+    let known: Vec<String> = scene.models.iter().flat_map(|m| m.labels.clone()).collect();
+    let now = edit.objects.as_ref().map(|o| o.labels.clone());
+    let objects = edit::classes(&said, now, &known, edit.pipeline.as_str())?;
+    if objects.is_some() {
+        edit.objects = objects;
+    }
+    edit.confidence = said.confidence.or(edit.confidence);
+    match (said.stays_s, edit.stays_s, edit.cooldown_s) {
+        (Some(seconds), None, Some(_)) if said.cooldown_s.is_none() => {
+            edit.cooldown_s = Some(seconds);
+        }
+        (stays, before, _) => edit.stays_s = stays.or(before),
+    }
+    edit.cooldown_s = said.cooldown_s.or(edit.cooldown_s);
+    if !said.schedules.is_empty() {
+        edit.schedules = said.schedules;
+    }
+    if !said.notify.is_empty() {
+        edit.notify = said.notify;
+    }
+    edit.clip = said.clip.or(edit.clip);
+    Ok(())
+}
+
+/// `make it 30 seconds`: a time that nothing stands with.
+fn bare_time(r: &mut Reader, said: &mut Wanted) {
+    if said.stays_s.is_none() {
+        said.stays_s = r.take(&["<d>"]).map(|found| found.value(0));
+    }
+}
+
+/// A correction of what is to be watched. Where several are proposed it is about each of them.
+fn of_watches(
+    r: &mut Reader,
+    watches: &mut [WatchFor],
+    scene: &Scene,
+    lexicon: &Lexicon,
+    notes: &mut Notes,
+) -> Result<(), Need> {
+    let cameras = names::cameras(r, scene, lexicon);
+    let on: Vec<_> = scene
+        .cameras
+        .iter()
+        .filter(|c| watches.iter().any(|w| w.camera == c.id))
+        .collect();
+    let named = names::known_place(r, &on).map(|(_, place)| place.clone());
+    let severity = r
+        .take(&["as? a? critical|urgent|warning|info|warn"])
+        .map(|found| match r.written(found.at).to_lowercase() {
+            said if said.contains("critical") || said.contains("urgent") => Severity::Critical,
+            said if said.contains("info") => Severity::Info,
+            _ => Severity::Warning,
+        });
+    let way = place::way(r);
+    let stop_after = r.take(&["for|during the? next <u>"]).map(|f| f.value(0));
+    let mut said = wanted(r, scene, lexicon, notes)?;
+    bare_time(r, &mut said);
+    let shape = match named {
+        Some(known) => Some(place::Said {
+            text: format!("the place {}", crate::scene::quoted(&known.name)),
+            name: Some(known.name),
+            shape: known.shape,
+        }),
+        None => drawn(r, &on, notes)?,
+    };
+    let number = r
+        .take(&[
+            "at? least|over|more? than? <n>",
+            "fewer|less|under than? <n>",
+            "<n>",
+        ])
+        .map(|found| (r.written(found.at.clone()).to_lowercase(), found.value(0)));
+    let place = shape.map(|said| {
+        let is_line = matches!(said.shape, Shape::Line(..));
+        named_place(said, is_line)
+    });
+    let another = match &cameras {
+        Cameras::None => None,
+        Cameras::These(ids) => match (ids.as_slice(), &*watches) {
+            ([id], [watch]) if watch.place.is_none() || place.is_some() => Some(id.clone()),
+            _ => return Err(not_read(r)),
+        },
+        Cameras::All => return Err(not_read(r)),
+        Cameras::Unknown(written) => return Err(names::no_such_camera(written, scene)),
+    };
+    let nothing = said.is_nothing()
+        && another.is_none()
+        && place.is_none()
+        && way.is_none()
+        && severity.is_none()
+        && stop_after.is_none()
+        && number.is_none();
+    if nothing {
+        return Err(not_read(r));
+    }
+    for watch in watches {
+        if let Some(camera) = &another {
+            watch.camera = camera.clone();
+        }
+        if let Some(severity) = severity {
+            watch.severity = severity;
+        }
+        other_classes(watch, &said.mentions, said.adds, scene)?;
+        if let Some(place) = &place {
+            in_place(watch, place).ok_or_else(|| not_read(r))?;
+        }
+        if let Some((words, number)) = &number {
+            *count_of(watch).ok_or_else(|| not_read(r))? =
+                bound(words, *number).ok_or_else(|| not_read(r))?;
+        }
+        if let Some(way) = way {
+            which_way(watch, way, notes).ok_or_else(|| not_read(r))??;
+        }
+        if let Some(seconds) = said.stays_s {
+            how_long(watch, seconds, notes).ok_or_else(|| not_read(r))?;
+        }
+        watch.confidence = said.confidence.or(watch.confidence);
+        watch.cooldown_s = said.cooldown_s.unwrap_or(watch.cooldown_s);
+        if !said.schedules.is_empty() {
+            watch.schedules.clone_from(&said.schedules);
+        }
+        if !said.notify.is_empty() {
+            watch.notify.clone_from(&said.notify);
+        }
+        watch.clip = said.clip.or(watch.clip);
+        watch.stop_after_s = stop_after.or(watch.stop_after_s);
+    }
+    Ok(())
+}
+
+/// Other classes, of the same model or of one that knows all of them.
+fn other_classes(
+    watch: &mut WatchFor,
+    mentions: &[Mention],
+    adds: bool,
+    scene: &Scene,
+) -> Result<(), Need> {
+    if mentions.is_empty() {
+        return Ok(());
+    }
+    let wanted = Wanted {
+        mentions: mentions.to_vec(),
+        adds,
+        ..Wanted::default()
+    };
+    let now = (!watch.objects.labels.is_empty()).then(|| watch.objects.labels.clone());
+    let own = scene.models.iter().filter(|m| m.name == watch.model);
+    let others = scene.models.iter().filter(|m| m.name != watch.model);
+    let mut refused = None;
+    for model in own.chain(others) {
+        // Whatever moves is no class: it can be said, and takes the classes away.
+        if mentions
+            .iter()
+            .all(|m| m.labels.is_empty() && m.stand == Stand::Wanted)
+        {
+            watch.objects = crate::intent::Objects {
+                labels: Vec::new(),
+                said: "anything".to_owned(),
+            };
+            return Ok(());
+        }
+        let fits = |labels: &[String]| labels.iter().all(|l| model.labels.contains(l));
+        match edit::classes(&wanted, now.clone(), &model.labels, &watch.model) {
+            Ok(Some(objects)) if fits(&objects.labels) => {
+                watch.objects = objects;
+                watch.model.clone_from(&model.name);
+                return Ok(());
+            }
+            Ok(_) => {}
+            Err(need) => refused = refused.or(Some(need)),
+        }
+    }
+    Err(refused.unwrap_or_else(|| {
+        Need::new(
+            Missing::Class,
+            "No single model knows all of these. Which classes shall it watch for?",
+        )
+    }))
+}
+
+/// Another place: a line takes the place of a line, an area that of an area or of the whole picture.
+fn in_place(watch: &mut WatchFor, place: &NamedPlace) -> Option<()> {
+    let is_line = matches!(place.shape, Shape::Line(..));
+    let crosses = watch
+        .conditions
+        .iter()
+        .any(|what| matches!(what, What::Crosses(_)));
+    if is_line != crosses && !(watch.conditions.is_empty() && watch.counts) {
+        return None;
+    }
+    for what in &mut watch.conditions {
+        if *what == What::Appears {
+            *what = What::Enters;
+        }
+    }
+    watch.place = Some(place.clone());
+    Some(())
+}
+
+fn count_of(watch: &mut WatchFor) -> Option<&mut CountBound> {
+    watch.conditions.iter_mut().find_map(|what| match what {
+        What::Count(bound, _) => Some(bound),
+        _ => None,
+    })
+}
+
+fn bound(words: &str, number: f64) -> Option<CountBound> {
+    if number.fract() != 0.0 || !(0.0..=1e6).contains(&number) {
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number up to a million"
+    )]
+    let number = number as u32;
+    Some(match words {
+        w if w.starts_with("fewer") || w.starts_with("less") || w.starts_with("under") => {
+            CountBound::Under(number)
+        }
+        w if w.starts_with("over") || w.starts_with("more") => CountBound::Over(number),
+        _ => CountBound::Over(number.checked_sub(1)?),
+    })
+}
+
+/// Another way over the line.
+fn which_way(watch: &mut WatchFor, way: Way, notes: &mut Notes) -> Option<Result<(), Need>> {
+    let line = match watch.place.as_ref()?.shape {
+        Shape::Line(a, b) => (a, b),
+        Shape::Zone(_) => return None,
+    };
+    let mut crosses = watch.conditions.iter_mut().filter_map(|what| match what {
+        What::Crosses(direction) => Some(direction),
+        _ => None,
+    });
+    let before = crosses.next()?;
+    Some(direction(Some(way), line, notes).map(|found| *before = found))
+}
+
+/// Another time: that for which it has to be so, else the time of quiet where one was said.
+fn how_long(watch: &mut WatchFor, seconds: f64, notes: &mut Notes) -> Option<()> {
+    let mut held = watch.conditions.iter_mut().filter_map(|what| match what {
+        What::Stays(for_s) | What::Count(_, for_s) => Some(for_s),
+        _ => None,
+    });
+    if let Some(for_s) = held.next() {
+        *for_s = seconds;
+        return Some(());
+    }
+    if watch.cooldown_s > 0.0 {
+        watch.cooldown_s = seconds;
+        return Some(());
+    }
+    // Who enters or is seen and has to do so for a time is somebody who stays.
+    let comes = |what: &What| matches!(what, What::Enters | What::Appears);
+    let [what] = watch.conditions.as_mut_slice() else {
+        return None;
+    };
+    if !comes(what) {
+        return None;
+    }
+    *what = What::Stays(seconds);
+    if watch.place.is_none() {
+        watch.place = Some(named_place(whole_picture(), false));
+        notes
+            .assumed
+            .push("No place was said: the whole picture.".to_owned());
+    }
+    Some(())
+}

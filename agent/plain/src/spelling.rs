@@ -1,0 +1,195 @@
+//! Slips of the pen: words that mean nothing here and are one slip away from one that does.
+//!
+//! Owns: which slips are put right. Invariants: a word that means something here, or that is part of a name of this box, is never touched; a word is put
+//! right only where a single word fits it, and whoever wrote it is told ([`Slip::told`]). So a wrong guess is seen before anybody says yes to it.
+
+use crate::lexicon::{Lexicon, folded};
+use crate::scene::{Scene, quoted};
+use crate::token::{Kind, Token, number_word};
+use crate::weighty;
+
+/// Shortest word of which a letter may be missing.
+const SHORT: usize = 5;
+/// Shortest word that may have a letter too many.
+const MIDDLE: usize = 6;
+/// Shortest word of which a letter may be another one.
+const LONG: usize = 7;
+
+/// A word that was put right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Slip {
+    written: String,
+    right: String,
+}
+
+impl Slip {
+    /// The sentence about it.
+    pub(crate) fn told(&self) -> String {
+        format!(
+            "I read {} as {}.",
+            quoted(&self.written),
+            quoted(&self.right)
+        )
+    }
+}
+
+/// Puts slips right. The tokens say afterwards what was meant.
+pub(crate) fn put_right(tokens: &mut Vec<Token>, scene: &Scene, lexicon: &Lexicon) -> Vec<Slip> {
+    let names = names(scene);
+    let mut slips = Vec::new();
+    let mut at = 0;
+    while at < tokens.len() {
+        let right = tokens
+            .get(at)
+            .filter(|token| token.kind == Kind::Word)
+            .and_then(|token| meant(&token.text, &names, lexicon));
+        let Some(right) = right else {
+            at += 1;
+            continue;
+        };
+        let meant = crate::token::tokens(&right);
+        let count = meant.len();
+        let replaced: Vec<Token> = tokens.splice(at..=at, meant).collect();
+        let written = replaced.into_iter().map(|t| t.written).collect();
+        // Nobody has to be told that `pls` is please.
+        if count == 1 && !lexicon.is_filler(&right) {
+            slips.push(Slip { written, right });
+        }
+        at += count;
+    }
+    slips
+}
+
+/// Every word of a name on this box.
+fn names(scene: &Scene) -> Vec<String> {
+    let cameras = scene.cameras.iter().flat_map(|camera| {
+        let places = camera.places.iter().map(|place| place.name.as_str());
+        [camera.id.as_str(), camera.name.as_str()]
+            .into_iter()
+            .chain(places)
+    });
+    let pipelines = scene
+        .pipelines
+        .iter()
+        .flat_map(|p| [p.spec.id.as_str(), p.name.as_str()]);
+    let channels = scene.channels.iter().map(|channel| channel.as_str());
+    let labels = scene
+        .models
+        .iter()
+        .flat_map(|m| &m.labels)
+        .map(String::as_str);
+    let all = cameras.chain(pipelines).chain(channels).chain(labels);
+    all.flat_map(|name| {
+        let words = folded(name);
+        words.split(' ').map(str::to_owned).collect::<Vec<_>>()
+    })
+    .collect()
+}
+
+/// The word that was meant by one that means nothing.
+fn meant(word: &str, names: &[String], lexicon: &Lexicon) -> Option<String> {
+    if names.iter().any(|name| name == word) {
+        return None;
+    }
+    if let Some(right) = lexicon.spelling.written.get(word) {
+        return Some(right.clone());
+    }
+    let is_known = lexicon.has(word) || weighty::is_weighty(word) || number_word(word).is_some();
+    if is_known || !word.chars().all(char::is_alphabetic) {
+        return None;
+    }
+    // `enter` is no slip of `enters`.
+    let is_form = |r: &str| r.strip_suffix('s') == Some(word) || word.strip_suffix('s') == Some(r);
+    let letters = word.chars().count();
+    let all_right = lexicon.spelling.right.iter();
+    let all_right = all_right.filter(|r| r.len().abs_diff(letters) <= 1);
+    let right = all_right.filter(|r| is_slip(word, r, LONG) && !is_form(r));
+    // A name is anything at all: only what can hardly be another word counts for one.
+    let names = names.iter().filter(|name| {
+        name.chars().count() >= SHORT
+            && name.chars().all(char::is_alphabetic)
+            && is_slip(word, name, usize::MAX)
+            && !is_form(name)
+    });
+    let mut all: Vec<&String> = right.chain(names).collect();
+    all.sort_unstable();
+    all.dedup();
+    match all.as_slice() {
+        [only] => Some((*only).clone()),
+        _ => None,
+    }
+}
+
+/// Whether one slip makes `written` of `right`. `another`: shortest word of which a letter may be another one or too many.
+fn is_slip(written: &str, right: &str, another: usize) -> bool {
+    let (w, r): (Vec<char>, Vec<char>) = (written.chars().collect(), right.chars().collect());
+    let same_start = w.iter().zip(&r).take_while(|(a, b)| a == b).count();
+    let rest = |chars: &[char], skip: usize| chars.get(same_start + skip..).map(<[char]>::to_vec);
+    let (rest_w, rest_r) = (rest(&w, 0), rest(&r, 0));
+    if w.len() == r.len() {
+        // Two letters in each other's place.
+        let swapped = rest_w.as_deref().is_some_and(|rest| match rest {
+            [a, b, end @ ..] => rest_r.as_deref().is_some_and(|right| match right {
+                [c, d, right_end @ ..] => a == d && b == c && end == right_end,
+                _ => false,
+            }),
+            _ => false,
+        });
+        let one_else = same_start > 0 && rest(&w, 1) == rest(&r, 1);
+        return (swapped && w.len() > 3) || (one_else && w.len() >= another);
+    }
+    if same_start == 0 {
+        return false;
+    }
+    if w.len() + 1 == r.len() {
+        // A name may be any word: of a short one a letter less is another.
+        let least = if another == usize::MAX {
+            SHORT + 1
+        } else {
+            SHORT
+        };
+        return r.len() >= least && rest_w == rest(&r, 1);
+    }
+    if w.len() != r.len() + 1 || w.len() <= SHORT || rest(&w, 1) != rest_r {
+        return false;
+    }
+    let doubled = w.get(same_start) == w.get(same_start - 1);
+    doubled || (w.len() > MIDDLE && another != usize::MAX)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slip_is_one_letter_moved_missing_doubled_or_another() {
+        for (written, right) in [
+            ("wehn", "when"),
+            ("preson", "person"),
+            ("somone", "someone"),
+            ("notifiy", "notify"),
+            ("garagge", "garage"),
+            ("somebady", "somebody"),
+            ("untill", "until"),
+            ("truk", "truck"),
+        ] {
+            assert!(is_slip(written, right, LONG), "{written}");
+        }
+    }
+
+    #[test]
+    fn another_word_is_no_slip() {
+        for (written, right) in [
+            ("court", "count"),
+            ("hatch", "watch"),
+            ("hall", "half"),
+            ("center", "enter"),
+            ("trunk", "truck"),
+            ("mooring", "morning"),
+            ("person", "person"),
+        ] {
+            assert!(!is_slip(written, right, LONG), "{written}");
+        }
+    }
+}

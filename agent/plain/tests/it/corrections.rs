@@ -1,0 +1,127 @@
+//! What is said to a proposal that waits.
+
+use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec};
+use watchkeeper_plain::answer::Answer;
+use watchkeeper_plain::{Plain, Scene};
+
+use crate::support::{scene, specs, with_pipelines};
+
+fn corrected(text: &str, corrections: &[&str], scene: &Scene) -> Answer {
+    let corrections: Vec<String> = corrections.iter().map(|c| (*c).to_owned()).collect();
+    let plain = Plain::new().unwrap();
+    for correction in &corrections {
+        assert!(plain.is_correction(correction, scene), "{correction}");
+    }
+    plain.corrected(text, &corrections, scene).unwrap()
+}
+
+fn proposed(text: &str, corrections: &[&str]) -> watchkeeper_plain::Proposal {
+    match corrected(text, corrections, &scene()) {
+        Answer::Propose(proposal) => *proposal,
+        other => panic!("{text} {corrections:?}: {other:#?}"),
+    }
+}
+
+fn rule(text: &str, corrections: &[&str]) -> RuleSpec {
+    let rules = specs(&proposed(text, corrections)).remove(0).rules;
+    rules.unwrap().remove(0)
+}
+
+const WAITS: &str = "Tell me when somebody waits in the left half on camera gate for 2 minutes";
+
+#[test]
+fn a_time_takes_the_place_of_the_time_that_was_proposed() {
+    for correction in [
+        "make it 30 seconds",
+        "no, 30 seconds",
+        "30 seconds please",
+        "set it to 30 s",
+    ] {
+        let Condition::Stays { for_s, .. } = rule(WAITS, &[correction]).when else {
+            panic!("{correction}");
+        };
+        assert_eq!(for_s, 30.0, "{correction}");
+    }
+}
+
+#[test]
+fn classes_take_the_place_of_the_classes_that_were_proposed_or_are_added() {
+    let classes = |correction: &str| {
+        specs(&proposed(WAITS, &[correction])).remove(0).workflow["steps"][0]["class_filter"]
+            .clone()
+    };
+    assert_eq!(classes("no, for cars"), serde_json::json!(["car"]));
+    assert_eq!(classes("only dogs"), serde_json::json!(["dog"]));
+    assert_eq!(classes("dogs too"), serde_json::json!(["person", "dog"]));
+}
+
+#[test]
+fn whatever_else_was_said_stays_and_corrections_follow_each_other() {
+    let text =
+        "Warn me when there are more than 3 people on camera gate at night, at most once an hour";
+    let corrections = [
+        "make it 5",
+        "only on weekdays",
+        "and keep a clip of 10 seconds",
+    ];
+    let rule = rule(text, &corrections);
+    assert!(
+        matches!(
+            rule.when,
+            Condition::Count {
+                bound: CountBound::Over(4),
+                ..
+            }
+        ),
+        "{:?}",
+        rule.when
+    );
+    assert_eq!(rule.schedule.unwrap().days.len(), 5);
+    assert_eq!((rule.cooldown_s, rule.shared_cooldown), (3600.0, true));
+    let clip = ClipSpec {
+        before_s: 5.0,
+        after_s: 5.0,
+    };
+    assert_eq!(rule.clip, Some(clip));
+}
+
+#[test]
+fn another_camera_takes_the_place_of_the_camera() {
+    let text = "Tell me when a person is seen on camera gate";
+    let on = specs(&proposed(text, &["no, on the yard camera"]))
+        .remove(0)
+        .source;
+    assert_eq!(on.as_str(), "yard");
+}
+
+#[test]
+fn a_correction_that_is_not_understood_in_full_corrects_nothing() {
+    for correction in [
+        "make it faster",
+        "no more than 5",
+        "only cars that are red",
+        "not unless it rains",
+        "30 seconds and a cup of tea",
+    ] {
+        let answer = corrected(WAITS, &[correction], &scene());
+        assert!(
+            !matches!(answer, Answer::Propose(_)),
+            "{correction}: {answer:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_request_of_its_own_and_one_about_what_runs_correct_nothing() {
+    let scene = with_pipelines(&["gate"]);
+    let plain = Plain::new().unwrap();
+    for text in [
+        "tell me about dogs at the dock",
+        "stop the gate alarm",
+        "change the gate alarm to only dogs",
+        "what is running?",
+        "pause everything",
+    ] {
+        assert!(!plain.is_correction(text, &scene), "{text}");
+    }
+}

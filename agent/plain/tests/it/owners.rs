@@ -1,0 +1,375 @@
+//! Requests as the owners of sites say and type them: short, in a hurry, with slips of the pen, British and American.
+
+use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec, Severity};
+use watchkeeper_plain::answer::{Answer, Change, Missing, Proposal};
+use watchkeeper_plain::intent::Look;
+
+use crate::support::{
+    ask, deployed, proposal, proposal_in, question, scene, specs, with_pipelines,
+};
+
+fn rule(text: &str) -> RuleSpec {
+    deployed(text).rules.unwrap().remove(0)
+}
+
+fn hours(text: &str) -> String {
+    let schedule = rule(text).schedule.unwrap();
+    let days: Vec<String> = schedule.days.iter().map(|d| format!("{d:?}")).collect();
+    format!("{} {}-{}", days.join(","), schedule.from, schedule.to)
+}
+
+fn classes(proposal: &Proposal) -> serde_json::Value {
+    specs(proposal)[0].workflow["steps"][0]["class_filter"].clone()
+}
+
+#[test]
+fn slips_of_the_pen_are_put_right_and_told() {
+    for (text, told) in [
+        (
+            "tell me wehn a preson is at the gate",
+            "\"preson\" as \"person\"",
+        ),
+        (
+            "notifiy me if somone enters the gate",
+            "\"somone\" as \"someone\"",
+        ),
+        (
+            "alert me if a vehical is seen on the gate camera",
+            "\"vehical\" as \"vehicle\"",
+        ),
+        ("warn me about peple at the gate", "\"peple\" as \"people\""),
+    ] {
+        let proposal = proposal(text);
+        assert_eq!(specs(&proposal)[0].source.as_str(), "gate", "{text}");
+        assert!(
+            proposal.assumed.iter().any(|s| s.contains(told)),
+            "{text}: {:?}",
+            proposal.assumed
+        );
+        assert_eq!(proposal.not_understood, [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn a_slip_of_a_name_of_the_box_is_put_right_too() {
+    let misspelt = proposal("tell me about cars at the laoding dock");
+    assert_eq!(specs(&misspelt)[0].source.as_str(), "dock");
+}
+
+#[test]
+fn a_name_is_never_put_right() {
+    let mut scene = scene();
+    scene.cameras[1].name = "Trucj".to_owned();
+    let proposal = proposal_in("tell me about people on the trucj camera", &scene);
+    assert_eq!(specs(&proposal)[0].source.as_str(), "gate");
+    assert!(!proposal.assumed.iter().any(|s| s.starts_with("I read")));
+}
+
+#[test]
+fn times_are_said_in_many_ways() {
+    for (said, wanted) in [
+        ("Mon-Fri 10pm-6am", "Mon,Tue,Wed,Thu,Fri 22:00-06:00"),
+        ("from 10 p.m. to 6 a.m.", " 22:00-06:00"),
+        (
+            "between half seven in the evening and six in the morning",
+            " 19:30-06:00",
+        ),
+        ("from half past 9 pm until quarter to six", " 21:30-05:45"),
+        ("weekends 8am-8pm", "Sat,Sun 08:00-20:00"),
+    ] {
+        let text = format!("Tell me when a person is seen on camera gate, {said}");
+        assert_eq!(hours(&text), wanted, "{text}");
+        assert_eq!(proposal(&text).not_understood, [""; 0], "{text}");
+    }
+    let after = deployed("Alert me about people at the gate after hours")
+        .rules
+        .unwrap();
+    assert_eq!(after.len(), 2);
+}
+
+#[test]
+fn at_most_one_message_is_at_most_one_whoever_comes() {
+    for text in [
+        "Tell me about cars at the gate, but not more often than every five minutes.",
+        "Cars at the gate: max one message per 5 min.",
+        "tell me about cars at the gate, once every 5 minutes at most",
+    ] {
+        let rule = rule(text);
+        assert_eq!(
+            (rule.cooldown_s, rule.shared_cooldown),
+            (300.0, true),
+            "{text}"
+        );
+    }
+    let rule = rule("tell me about cars at the gate");
+    assert!(!rule.shared_cooldown);
+}
+
+#[test]
+fn nobody_is_told_where_nobody_wants_to_be() {
+    for text in [
+        "Save a snapshot whenever a truck arrives at the gate; I don't want to be notified.",
+        "Truck arrival at the gate: only keep a still, no messages.",
+        "keep a picture of every truck on the gate camera, no notifications",
+    ] {
+        let proposal = proposal(text);
+        assert_eq!(classes(&proposal), serde_json::json!(["truck"]), "{text}");
+        let rule = specs(&proposal)[0].rules.clone().unwrap().remove(0);
+        assert_eq!(
+            (rule.severity, rule.notify.len()),
+            (Severity::Info, 0),
+            "{text}"
+        );
+        assert!(
+            proposal
+                .assumed
+                .iter()
+                .any(|s| s.starts_with("Nobody is told")),
+            "{text}"
+        );
+    }
+    // Only then is nothing else meant.
+    let night = ask(
+        "tell me about cars at the gate but no alerts at night",
+        &scene(),
+    );
+    if let Answer::Propose(proposal) = &night {
+        assert!(
+            !proposal
+                .assumed
+                .iter()
+                .any(|s| s.starts_with("Nobody is told"))
+        );
+    }
+}
+
+#[test]
+fn a_second_opinion_is_asked_for_in_words() {
+    for text in [
+        "Tell me when a person is at the gate, but let the large model check the picture first if you are unsure.",
+        "Gate person alert with a second opinion for uncertain cases.",
+    ] {
+        let proposal = proposal(text);
+        let rule = specs(&proposal)[0].rules.clone().unwrap().remove(0);
+        assert!(rule.second_opinion_may_lower, "{text}");
+        assert_eq!(proposal.not_understood, [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn a_place_that_is_empty_needs_no_class() {
+    for (text, wanted) in [
+        ("tell me when the street is empty for 10 minutes", "person"),
+        (
+            "let me know when the canteen is empty for ten minutes",
+            "person",
+        ),
+    ] {
+        let text = format!("{text}, in the whole picture of the gate camera");
+        let proposal = proposal(&text);
+        assert!(classes(&proposal).to_string().contains(wanted), "{text}");
+        let told = proposal
+            .assumed
+            .iter()
+            .any(|s| s.starts_with("Who or what was not said"));
+        assert!(told, "{text}: {:?}", proposal.assumed);
+        let Condition::Count {
+            bound: CountBound::Under(1),
+            for_s,
+            ..
+        } = rule(&text).when
+        else {
+            panic!("{text}");
+        };
+        assert_eq!(for_s, 600.0);
+    }
+}
+
+#[test]
+fn the_way_that_is_left_out_is_no_way_of_the_request() {
+    let text = "Tell me when someone goes out through the glass door, from left to right, but not when they come in, in vertical line at 60% on camera gate";
+    let proposal = proposal(text);
+    let rule = specs(&proposal)[0].rules.clone().unwrap().remove(0);
+    assert!(matches!(rule.when, Condition::Crosses { .. }), "{rule:?}");
+    assert_eq!(proposal.not_understood, [""; 0]);
+}
+
+#[test]
+fn heads_are_people() {
+    for text in [
+        "Gate: keep a running head count.",
+        "headcount at the gate please",
+    ] {
+        let spec = deployed(text);
+        assert_eq!(
+            spec.workflow["steps"][0]["class_filter"],
+            serde_json::json!(["person"]),
+            "{text}"
+        );
+        assert_eq!(spec.rules.unwrap().len(), 0, "{text}");
+    }
+}
+
+#[test]
+fn what_is_stopped_and_what_is_watched_for_instead_are_one_proposal() {
+    let scene = with_pipelines(&["gate"]);
+    for text in [
+        "Stop the gate alarm and tell me when a car is in the yard.",
+        "Gate alarm off; instead notify for cars in the yard.",
+    ] {
+        let proposal = proposal_in(text, &scene);
+        let [Change::Stop(stopped), Change::Deploy(spec)] = &proposal.changes[..] else {
+            panic!("{text}: {:#?}", proposal.changes);
+        };
+        assert!(stopped.as_str().starts_with("gate"), "{text}");
+        assert_eq!(spec.source.as_str(), "yard", "{text}");
+    }
+    // Two changes of one are none.
+    let twice = ask(
+        "Stop the gate alarm and pause the gate alarm for an hour",
+        &scene,
+    );
+    assert!(matches!(twice, Answer::Ask(_)), "{twice:#?}");
+}
+
+#[test]
+fn a_note_about_a_watch_that_runs_changes_it() {
+    let scene = with_pipelines(&["gate"]);
+    let proposal = proposal_in("Gate alarm: only dogs.", &scene);
+    assert!(
+        matches!(&proposal.changes[..], [Change::Replace(_)]),
+        "{:#?}",
+        proposal.changes
+    );
+    assert_eq!(classes(&proposal), serde_json::json!(["dog"]));
+    let another = proposal_in("Gate alarm: tell me when a dog appears.", &scene);
+    assert!(matches!(&another.changes[..], [Change::Deploy(_)]));
+}
+
+#[test]
+fn a_change_in_plain_words_adds_a_clip() {
+    let scene = with_pipelines(&["gate"]);
+    for text in [
+        "change the gate alarm to also keep a clip of 20 seconds",
+        "the gate alarm should also save a clip of 20 seconds",
+        "add a clip of 20 seconds to the gate alarm",
+        "also keep a 20 second clip for the gate alarm",
+    ] {
+        let proposal = proposal_in(text, &scene);
+        let rules = specs(&proposal)[0].rules.clone().unwrap();
+        let clip = ClipSpec {
+            before_s: 5.0,
+            after_s: 15.0,
+        };
+        assert!(
+            rules.iter().all(|r| r.clip == Some(clip)),
+            "{text}: {rules:?}"
+        );
+        assert!(proposal.understood.contains("with a clip"), "{text}");
+        assert_eq!(proposal.not_understood, [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn a_time_in_a_name_is_none_of_the_request() {
+    let mut scene = with_pipelines(&["gate", "yard"]);
+    scene.pipelines[0].name = "Night patrol".to_owned();
+    for text in [
+        "Pause the night patrol until 8 tomorrow morning.",
+        "Mute the night patrol until 8 tomorrow morning.",
+    ] {
+        let proposal = proposal_in(text, &scene);
+        let [
+            Change::Pause {
+                pipeline,
+                until: Some(until),
+            },
+        ] = &proposal.changes[..]
+        else {
+            panic!("{text}: {:#?}", proposal.changes);
+        };
+        assert_eq!(*pipeline, scene.pipelines[0].spec.id, "{text}");
+        assert_eq!(until.hour(), 8, "{text}");
+    }
+}
+
+#[test]
+fn what_one_camera_watches_is_that_of_this_camera() {
+    let scene = with_pipelines(&["gate", "yard"]);
+    for text in [
+        "What is the gate camera watching?",
+        "Which watch runs at the gate?",
+    ] {
+        let Answer::Look(looked) = ask(text, &scene) else {
+            panic!("{text}");
+        };
+        assert!(
+            matches!(&looked.look, Look::Pipelines(Some(camera)) if camera.as_str() == "gate"),
+            "{text}: {looked:?}"
+        );
+        assert!(!looked.text.contains("yard"), "{}", looked.text);
+    }
+}
+
+#[test]
+fn what_can_never_be_had_is_said_so() {
+    for (text, part) in [
+        (
+            "Tell me what the people at the gate are talking about.",
+            "cannot hear",
+        ),
+        ("Record the conversations at the gate.", "cannot hear"),
+        (
+            "Read the number plates of cars at the gate and log them.",
+            "cannot read",
+        ),
+        ("Licence plate log at the gate.", "cannot read"),
+        (
+            "alert me when you recognise the man at the gate",
+            "do not identify",
+        ),
+    ] {
+        let Answer::Unknown(unknown) = ask(text, &scene()) else {
+            panic!("{text}: {:#?}", ask(text, &scene()));
+        };
+        assert!(unknown.text.contains(part), "{text}: {}", unknown.text);
+    }
+}
+
+#[test]
+fn a_camera_that_is_called_like_a_verb_is_a_camera() {
+    let mut scene = scene();
+    scene.cameras[1].name = "Watch tower".to_owned();
+    let asked = match ask("tell me about cars", &scene) {
+        Answer::Ask(question) => question,
+        other => panic!("{other:#?}"),
+    };
+    assert_eq!(asked.about, Missing::Camera);
+    let proposal = proposal_in(&asked.answered("the watch tower camera"), &scene);
+    assert_eq!(specs(&proposal)[0].source.as_str(), "gate");
+}
+
+#[test]
+fn a_pipeline_that_is_called_like_a_verb_is_an_answer() {
+    let mut scene = with_pipelines(&["gate", "yard"]);
+    scene.pipelines[1].name = "Watch".to_owned();
+    let Answer::Ask(asked) = ask("pause it for an hour", &scene) else {
+        panic!("no question");
+    };
+    let proposal = proposal_in(&asked.answered("watch"), &scene);
+    assert!(
+        matches!(&proposal.changes[..], [Change::Pause { pipeline, .. }] if *pipeline == scene.pipelines[1].spec.id),
+        "{:#?}",
+        proposal.changes
+    );
+}
+
+#[test]
+fn both_ways_over_a_line_are_no_way_of_their_own() {
+    let spec = deployed("Count cars both ways over the vertical line at 50% on camera gate");
+    assert_eq!(spec.rules.unwrap().len(), 0);
+    question(
+        "Tell me when a car goes upwards on camera gate",
+        Missing::Line,
+    );
+}
