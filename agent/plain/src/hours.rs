@@ -498,8 +498,12 @@ pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Op
     if let Some(found) = r.take(&["in|during|within|over|for? the? last|past <u>", "<d> ago"]) {
         return Some((stamp(earlier(now, found.value(0))), None));
     }
-    if r.take(&["last night", "overnight", "during|in the night"])
-        .is_some()
+    if r.take(&[
+        "of|in|during? the? last|past night",
+        "overnight",
+        "during|in the night",
+    ])
+    .is_some()
     {
         assumed.push("The night is taken as 22:00 to 06:00.".to_owned());
         return Some((

@@ -12,7 +12,7 @@ use crate::lexicon::{LONGEST, Lexicon, folded, singulars};
 use crate::need::Need;
 use crate::reader::Reader;
 use crate::scene::{Camera, Place, Scene, nearest, quoted};
-use crate::token::number_word;
+use crate::token::{Kind, number_word};
 
 impl Reader {
     /// Where a folded name that begins here ends, if it does.
@@ -295,7 +295,9 @@ pub(crate) struct Mention {
 fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> Option<Mention> {
     for len in (1..=LONGEST).rev() {
         let words: Vec<&str> = (at..at + len).map(|i| reader.word(i)).collect();
-        if words.contains(&"") {
+        // A mark is no part of a name, though names are compared without.
+        let is_mark = |i: usize| reader.tokens.get(i).is_some_and(|t| t.kind == Kind::Mark);
+        if words.contains(&"") || is_mark(at) || is_mark(at + len - 1) {
             continue;
         }
         let text = folded(&words.join(" "));
@@ -318,12 +320,20 @@ fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> O
         }
         return Some(Mention {
             at: at..at + len,
-            said: reader.written(at..at + len),
+            said: without_s(&reader.written(at..at + len)),
             labels: if anything { Vec::new() } else { own },
             stand: stand(reader, at..at + len),
         });
     }
     None
+}
+
+/// `anyone's in the yard`: what is said of somebody is about anyone.
+fn without_s(written: &str) -> String {
+    let ends = ["'s", "’s"]
+        .iter()
+        .find_map(|end| written.strip_suffix(end));
+    ends.unwrap_or(written).to_owned()
 }
 
 /// What is said behind a class that is left out, and before it.

@@ -199,6 +199,8 @@ fn is_note(reader: &Reader) -> bool {
                 "only|just keep|save|store|take a|the? still|picture|snapshot|photo|stills|pictures|snapshots",
                 "arrival|arrivals|departure|departures :",
                 "- > #",
+                "clip|clips|still|stills|snapshot|snapshots|picture|pictures|photo|photos to #",
+                ",|> message|msg|ping .|!?",
                 "-|–|! urgent|critical|emergency",
             ])
             .is_some()
@@ -228,6 +230,15 @@ pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Ve
             }
             _ => {
                 let mut tokens = std::mem::take(&mut pending);
+                let acts_on_one =
+                    matches!(asks, Asks::Change | Asks::Stop | Asks::Pause | Asks::Resume);
+                // `Till alarm: change the time to 45 s`
+                if acts_on_one
+                    && found.last().is_some_and(|l| is_heading(l, scene, lexicon))
+                    && let Some(heading) = found.pop()
+                {
+                    tokens.extend(heading.tokens);
+                }
                 tokens.extend(piece);
                 found.push(Request { asks, tokens });
             }
@@ -271,6 +282,15 @@ fn without_cameras(piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> Vec<Tok
         names.for_each(|(token, _)| token.text = "camera".to_owned());
     }
     reader.tokens
+}
+
+/// Whether a request is the heading of a note about a watch, and no more.
+fn is_heading(request: &Request, scene: &Scene, lexicon: &Lexicon) -> bool {
+    let reader = Reader::new(request.tokens.clone());
+    request.asks == Asks::Watch
+        && request.tokens.last().is_some_and(|t| t.text == ":")
+        && reader.find(&[WATCHES]).is_some()
+        && !names::mentions_class(&reader, scene, lexicon)
 }
 
 /// Whether a clause says that nobody is to be told, and nothing else.
@@ -434,6 +454,12 @@ pub(crate) fn asks(piece: &[Token], lexicon: &Lexicon) -> Asks {
     let lead = reader.word(start);
     let when = reader.fits("when was|were|did|has|is|are", start).is_some();
     let many = reader.fits("how many", start).is_some();
+    if reader
+        .fits("number of alerts|alarms|events|warnings|incidents", start)
+        .is_some()
+    {
+        return Asks::Look;
+    }
     let asked = piece.last().is_some_and(|t| t.text == "?");
     let who = matches!(
         lead,

@@ -64,7 +64,7 @@ pub(super) fn objects(
                 .filter(|l| model.labels.contains(l))
                 .cloned()
                 .collect();
-            let said = labels.join(", ");
+            let said = labels.join(" or ");
             notes.assumed.push(format!(
                 "Who or what was not said: {}.",
                 if said.is_empty() { "anything" } else { &said }

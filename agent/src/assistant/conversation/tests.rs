@@ -156,7 +156,7 @@ fn a_no_and_a_yes_with_more_behind_it_change_nothing() {
         let reply = hear(&mut talk, text, &here);
         assert!(!matches!(reply, Reply::Apply(_)), "{text}");
         assert!(
-            !matches!(hear(&mut talk, "yes", &here), Reply::Apply(offer) if offer.request == COUNT),
+            !matches!(hear(&mut talk, "yes", &here), Reply::Apply(offer) if offer.words() == COUNT),
             "{text}"
         );
     }
@@ -259,6 +259,86 @@ fn a_question_that_somebody_does_not_answer_is_left_for_the_next_request() {
     hear(&mut talk, "tell me when a person appears", &here);
     assert_eq!(hear(&mut talk, "never mind", &here), Reply::Dropped);
     assert_eq!(talk, Conversation::default());
+}
+
+#[test]
+fn a_correction_is_shown_anew_and_a_yes_is_to_what_it_says() {
+    let here = watched();
+    let mut talk = Conversation::default();
+    let waits = "tell me when a person waits in the left half on camera dock for 2 minutes";
+    let first = offer(hear(&mut talk, waits, &here));
+    let second = offer(hear(&mut talk, "make it 30 seconds", &here));
+    assert_ne!(first.mark(), second.mark());
+    let third = offer(hear(&mut talk, "no, for cars", &here));
+    assert_eq!(
+        third.words(),
+        format!("{waits} – make it 30 seconds – no, for cars")
+    );
+    let [Change::Deploy(spec)] = &third.proposal.changes[..] else {
+        panic!("{:#?}", third.proposal.changes);
+    };
+    assert!(spec.workflow.to_string().contains("\"car\""));
+    let applied = applied(hear(&mut talk, "yes", &here));
+    assert_eq!(applied.mark(), third.mark());
+    assert_eq!(hear(&mut talk, "yes", &here), Reply::NothingWaits);
+}
+
+#[test]
+fn a_correction_that_is_not_understood_leaves_nothing_that_a_yes_could_do_and_touches_nothing_that_runs()
+ {
+    let here = watched();
+    for correction in [
+        "make it faster",
+        "change the colour",
+        "no more than 5 of them",
+        "only when it rains",
+    ] {
+        let mut talk = Conversation::default();
+        offer(hear(&mut talk, "count cars on camera dock", &here));
+        let reply = hear(&mut talk, correction, &here);
+        assert!(
+            !matches!(reply, Reply::Offer(_) | Reply::Apply(_)),
+            "{correction}: {reply:#?}"
+        );
+        assert!(talk.shown().is_none(), "{correction}");
+    }
+}
+
+#[test]
+fn what_was_corrected_is_kept_for_a_yes_in_another_process() {
+    let here = situation();
+    let mut talk = Conversation::default();
+    offer(hear(&mut talk, COUNT, &here));
+    let shown = offer(hear(&mut talk, "only at night", &here));
+    let kept = serde_json::to_string(talk.shown().unwrap()).unwrap();
+    let mut other = Conversation::with(serde_json::from_str(&kept).unwrap());
+    let applied = applied(hear(&mut other, "yes", &here));
+    assert_eq!(applied.mark(), shown.mark());
+    // What has changed meanwhile is shown with its corrections.
+    let mut late = Conversation::with(serde_json::from_str(&kept).unwrap());
+    let Reply::Anew(anew) = hear(&mut late, "yes", &after(&applied, here)) else {
+        panic!("not shown anew");
+    };
+    assert_eq!(anew.corrections, ["only at night"]);
+}
+
+#[test]
+fn one_of_the_answers_that_were_named_is_an_answer_whatever_it_means_by_itself() {
+    let mut here = watched();
+    let mut other = here.pipelines[0].spec.clone();
+    other.id = "cameras".parse().unwrap();
+    here.pipelines.push(status(&other));
+    let mut talk = Conversation::default();
+    let Reply::Ask(asked) = hear(&mut talk, "pause it for an hour", &here) else {
+        panic!("no question");
+    };
+    assert!(asked.choices.contains(&"cameras".to_owned()));
+    let paused = offer(hear(&mut talk, "cameras", &here));
+    assert!(
+        matches!(&paused.proposal.changes[..], [Change::Pause { pipeline, .. }] if pipeline.as_str() == "cameras"),
+        "{:#?}",
+        paused.proposal.changes
+    );
 }
 
 #[test]
@@ -430,6 +510,8 @@ fn text() -> impl Strategy<Value = String> {
         "list cameras",
         "what happened last night",
         "remember that I like dogs",
+        "make it 30 seconds",
+        "no, for cars",
         "yes",
         "OK",
         "no",
