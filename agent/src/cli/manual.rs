@@ -150,12 +150,13 @@ watch, count, line, zone, stay, hours, cool-down, confidence, change, stop, paus
 - What is to be done without asking stands in `[agent.policy]` ([configuration.md](configuration.md)), for `ask` and `chat` apart, such as `chat = [\"pause\", \"resume\"]`; nothing is, where nothing stands there.
   The proposal is shown all the same, then `Confirmed by agent.policy.chat: pause.` (in JSON `confirmed`), then what was done. It counts only for your own words, as a whole, about one pipeline and with
   nothing to mind; whatever a model of language had a word in waits for a yes.
+- What you say to a proposal that waits corrects it (`make it 30 seconds`, `no, for cars`, `only at night`), in the chat and over the agent's API: it is shown anew. What runs is not meant by it; a correction of which a word is not understood puts the proposal aside.
 - What is missing is asked for. The chat waits for the answer; `ask` says it, with what could be answered, and ends with code 2. So does whatever was not understood.
 - Zones and lines of pipelines that run are places with a name: a zone `loading_bay` on camera `dock` is \"the loading bay\". Two of the same name and different shape are not.
 - A camera of which no picture was seen yet is opened for a moment where a request needs the size of its picture.
 - What the rules do not understand goes to the model of language, where `[llm]` names one. First a small one puts it into words that the rules read; that is taken where nothing is left out.
   Else that call says by which blueprint ([blueprints.md](blueprints.md)) a model works on it with tools: a question is answered by one that can only look; to set something up a larger one looks at the
-  cameras, writes a workflow, sees it drawn on the real picture, tries it on moving ones and proposes it. `ask --think`, and `/think` in the chat, go there at once, `ask --blueprint NAME` to the one that you name; `--image FILE` and `/image FILE` give it a picture. What it does is shown while it works, with what it cost at the end.
+  cameras, writes a workflow, sees it drawn on the real picture, tries it on moving ones and proposes it. `ask --think`, and `/think` in the chat, go there at once, `ask --blueprint NAME` and `/think @NAME` to the one that you name; `--image FILE` and `/image FILE` give it a picture. What it does is shown while it works, with what it cost at the end.
 - A model changes nothing. Its proposal is shown with its own sentence, with what the definition *really* is (made by the box), with the preview, what the dry run gave and the difference to
   what runs; it waits for the same yes, and `--yes` does not take it. Whatever keeps the model away is one sentence, and the rules go on. A command that was ended in the middle goes on
   where it was when the same words are said within an hour; nothing is done twice.
@@ -166,7 +167,7 @@ watch, count, line, zone, stay, hours, cool-down, confidence, change, stop, paus
 
 In the chat a line that ends in `\\` goes on in the next one, the tabulator completes commands and names, and the arrows go through what was typed before:
 
-    /status   /streams   /stop PIPELINE   /pause PIPELINE   /resume PIPELINE   /events [COUNT]   /memory WORDS   /think TEXT   /image FILE   /plan   /cost   /trace [COUNT]   /help   /quit
+    /status   /streams   /stop PIPELINE   /pause PIPELINE   /resume PIPELINE   /events [COUNT]   /memory WORDS   /think [@NAME] TEXT   /image FILE   /plan   /cost   /trace [COUNT]   /help   /quit
 
 With `--json` the chat reads a line and prints objects with a `type`: `proposal`, `confirmed` (with the key in `by`), `done`, `dropped`, `question`, `answer`, `cameras`, `pipelines`, `status`, `events`, `notes`, `remembered`,
 `costs` (of `/cost`: spent and limit, the days, the calls; those of `ask` and `chat` are your own, the agent's are at `GET /v1/cost` of its API), `trace` (an entry of `/trace`),
