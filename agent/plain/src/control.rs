@@ -16,7 +16,7 @@ use crate::scene::{Deployed, Scene, quoted};
 use crate::weighty;
 
 /// Words that mean a pipeline and say nothing else.
-pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|alerting|notifications|streams|stream|rules|rule|cameras|jobs|everything|counting|recording|it|that|detection";
+pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|alerting|notifications|streams|stream|rules|rule|cameras|jobs|everything|counting|counter|counters|recording|it|that|detection";
 
 /// Understands a request to stop, pause or resume.
 pub(crate) fn control(
@@ -41,10 +41,12 @@ pub(crate) fn control(
     r.take_all(&[
         "turn|switch|shut|put",
         "back on|off",
+        "on hold",
         "on|off again",
         OTHERS[0],
         OTHERS[1],
     ]);
+    r.take_all(&["old|current|existing"]);
     let spared = spared(&mut r, scene, lexicon);
     // A name may have a time in it: `the night patrol`.
     let named = names::pipelines(&mut r, scene);

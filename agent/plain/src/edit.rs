@@ -120,8 +120,7 @@ pub(crate) fn classes(
     }
     let is_wanted = |m: &&Mention| m.stand == Stand::Wanted && !m.labels.is_empty();
     // Of a watch that there is `no cats` says what it is not to watch for.
-    let is_out =
-        |m: &&Mention| matches!(m.stand, Stand::Excluded | Stand::None) && !m.labels.is_empty();
+    let is_out = |m: &&Mention| m.stand != Stand::Wanted && !m.labels.is_empty();
     let named: Vec<&Mention> = wanted.mentions.iter().filter(is_wanted).collect();
     let left_out: Vec<&Mention> = wanted.mentions.iter().filter(is_out).collect();
     let unclear = wanted

@@ -98,9 +98,11 @@ fn left_out(r: &Reader) -> Option<LeftOut> {
     (0..r.tokens.len()).find_map(|at| {
         let (mut times, bare) = match (r.word(at), r.word(at + 1)) {
             ("except" | "excluding" | "not" | "never", _) => (at + 1, false),
-            ("but", "not" | "never") | ("other", "than") | ("apart" | "aside", "from") => {
-                (at + 2, false)
-            }
+            ("but", "not" | "never")
+            | ("other", "than")
+            | ("apart" | "aside", "from")
+            | ("outside", "of") => (at + 2, false),
+            ("outside", _) => (at + 1, false),
             ("but", _) => (at + 1, true),
             _ => return None,
         };
@@ -120,7 +122,11 @@ fn left_out(r: &Reader) -> Option<LeftOut> {
             "office" | "business" | "working" | "opening" | "work" => {
                 matches!(r.word(times + 1), "hours" | "days")
             }
-            word => weekday(word).is_some() || r.fits("<t>", times).is_some(),
+            word => {
+                weekday(word).is_some()
+                    || r.fits("<t>", times).is_some()
+                    || r.fits("<h> -|–|to|until <h>", times).is_some()
+            }
         };
         // `but on weekends` keeps them, `all days but monday` does not.
         let fits = is_time && (!bare || (times == begin && weekday(r.word(times)).is_some()));
@@ -465,6 +471,7 @@ pub(crate) fn until(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> O
     }) {
         let (from, to, day) = day;
         r.mark(from..to + 1);
+        r.take(&["morning"]);
         let minutes = match r.take(&["at? <h>"]) {
             Some(found) => found.value(0),
             None => {
@@ -534,7 +541,15 @@ pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Op
         "from <h> to|until|till|- <h>",
         "<t> to|- <t>",
     ]) {
-        return night(found.value(0), found.value(1));
+        let later = r
+            .take(&["this|in|yesterday? the? afternoon|evening"])
+            .is_some();
+        r.take(&["this|in|yesterday? the? morning"]);
+        let at = |minutes: f64| match later && minutes < 720.0 {
+            true => minutes + 720.0,
+            false => minutes,
+        };
+        return night(at(found.value(0)), at(found.value(1)));
     }
     if let Some(found) = r.take(&["since|after|from at? <h>"]) {
         return Some((stamp(at(now, date, found.value(0))), None));

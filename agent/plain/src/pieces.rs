@@ -153,6 +153,27 @@ fn of_a_watch(reader: &Reader, start: usize) -> Option<Asks> {
     {
         return Some(Asks::Change);
     }
+    let set = [
+        "watch|alarm|pipeline without|except|excluding|ignoring|minus".to_owned(),
+        format!("{WATCHES} {SETTINGS}"),
+        "send|post|forward|route the|all? alerts|alarms|events|notifications|warnings to"
+            .to_owned(),
+    ];
+    let set = set.iter().any(|pattern| {
+        reader
+            .find(&[pattern])
+            .is_some_and(|found| found.at.start <= start + 3)
+    });
+    let sends = reader.fits("send|post|forward|route", start).is_some()
+        && reader
+            .find(&["alerts|alarms|events|notifications|warnings to"])
+            .is_some();
+    if (set || sends) && !asked {
+        return Some(Asks::Change);
+    }
+    if reader.fits("put", start).is_some() && reader.find(&["on hold"]).is_some() {
+        return Some(Asks::Pause);
+    }
     let turns = reader.fits("turn|switch|shut|put|set", start).is_some();
     let on_again = reader.find(&["back on", "on again"]).is_some();
     let ends_on = (reader.tokens.iter().rev())
@@ -201,6 +222,9 @@ fn is_note(reader: &Reader) -> bool {
                 "- > #",
                 "clip|clips|still|stills|snapshot|snapshots|picture|pictures|photo|photos to #",
                 ",|> message|msg|ping .|!?",
+                "still|picture|snapshot|photo only",
+                "at? most|max|maximum hourly",
+                "> <d>",
                 "-|–|! urgent|critical|emergency",
             ])
             .is_some()
@@ -331,11 +355,10 @@ fn sets_a_watch(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     // With a verb of its own, or where it happens, it is a watch: `Yard watch: tell me about dogs`.
     let verbs = lexicon.verbs.watch.iter().chain(&lexicon.verbs.count);
     let mut verbs = verbs.filter(|verb| rest.find(&[verb]).is_some());
-    let only = rest
-        .find(&["only|just|also|add|no|not|without|except"])
-        .is_some();
-    let limits = only
-        && names::mentions_class(&rest, scene, lexicon)
+    let only = rest.find(&["only|just|also|add"]).is_some();
+    let leaves_out = rest.find(&["no|not|without|except"]).is_some()
+        && names::mentions_class(&rest, scene, lexicon);
+    let limits = (only || leaves_out)
         && verbs.next().is_none()
         && rest.find(&["when|if|whenever|=|>"]).is_none();
     is_watch && runs && (sets || limits)
@@ -465,7 +488,14 @@ pub(crate) fn asks(piece: &[Token], lexicon: &Lexicon) -> Asks {
         lead,
         "anything" | "something" | "anyone" | "anybody" | "someone" | "somebody"
     );
-    if asked && who && start == 0 {
+    let past = [
+        "yesterday|ago|earlier",
+        "last|past night|hour|week|minutes|hours",
+    ];
+    let state = ["camera|cam ok|okay|working|online|alive|up"];
+    if asked
+        && ((who && start == 0) || reader.find(&past).is_some() || reader.find(&state).is_some())
+    {
         return Asks::Look;
     }
     if QUESTIONS.contains(&lead)

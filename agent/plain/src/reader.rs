@@ -198,6 +198,14 @@ impl Reader {
                 let skip = usize::from(matches!(self.word(at + 1), "a" | "an"));
                 (0.5, at + 1 + skip)
             }
+            "a" | "an" if self.word(at + 1) == "quarter" => {
+                let skip = usize::from(self.word(at + 2) == "of");
+                let article = at + 2 + skip;
+                (
+                    0.25,
+                    article + usize::from(matches!(self.word(article), "a" | "an")),
+                )
+            }
             "a" | "an" => match self.word(at + 1) {
                 "few" => return None,
                 "couple" => (2.0, at + 2 + usize::from(self.word(at + 2) == "of")),
@@ -210,6 +218,8 @@ impl Reader {
         if self.word(end) == "second" && self.any_word(end + 1) == "opinion" {
             return None;
         }
+        // `5+ min`
+        let end = end + usize::from(self.word(end) == "+");
         let seconds = unit(self.word(end))?;
         Some((count * seconds, end + 1))
     }
@@ -374,6 +384,8 @@ mod tests {
             ("two minutes", 120.0),
             ("90s", 90.0),
             ("half an hour", 1800.0),
+            ("a quarter of an hour", 900.0),
+            ("5+ min", 300.0),
             ("an hour and a half", 5400.0),
             ("1 hour and 30 min", 5400.0),
             ("1.5 h", 5400.0),

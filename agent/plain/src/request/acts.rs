@@ -332,6 +332,9 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
         "wait|waits|waiting|stay|stays|staying|stand|stands|standing|linger|lingers|lingering around?",
         "loiter|loiters|loitering|remain|remains|remaining|hangs|hang|hanging around|about?",
         "keeps|keep parking",
+        "left alone|unattended|behind|lying|standing|there",
+        "left by|on|at|in|outside|for",
+        "abandoned|dumped",
         "park|parks|parked|parking|sit|sits|sitting|dwell|dwells|spend|spends|stop|stops|stopped|lies|lying|queues|queue|queueing|queuing of?",
     ]);
     let empty =

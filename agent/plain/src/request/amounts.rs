@@ -32,7 +32,28 @@ pub(super) fn cooldown(r: &mut Reader) -> f64 {
         "not|don't|no? again for|within|before <d>",
         "once an|a? <u>",
     ];
-    r.take(&COOLDOWN).map_or(0.0, |found| found.value(0))
+    if let Some(found) = r.take(&COOLDOWN) {
+        return found.value(0);
+    }
+    if r.take(&[
+        "at? most|max|maximum once|one? hourly",
+        "at? most|max|maximum hourly",
+    ])
+    .is_some()
+    {
+        return 3600.0;
+    }
+    // `only the first person each hour`
+    let first = r.find(&["first"]);
+    let each = r.find(&["each|every|per <u>"]);
+    match (first, each) {
+        (Some(first), Some(each)) if (first.at.end..first.at.end + 4).contains(&each.at.start) => {
+            r.mark(first.at);
+            r.mark(each.at.clone());
+            each.value(0)
+        }
+        _ => 0.0,
+    }
 }
 
 pub(super) fn spans(r: &mut Reader, notes: &mut Notes) -> Spans {
@@ -53,6 +74,7 @@ pub(super) fn spans(r: &mut Reader, notes: &mut Notes) -> Spans {
         "for? at|more|over|longer|exceeding|exceeds|beyond least|than? <d>",
         "for|since|after|within|during|lasting a|full? <d>",
         "<d> or more|longer",
+        "<d> +",
         "> <d>",
         "<d>",
     ]);
@@ -220,6 +242,7 @@ pub(super) fn bound(
             &[
                 "at least <n>",
                 "<n> or more",
+                "<n> + or? more?",
                 "minimum of? <n>",
                 "reaches|reach|hits <n>",
             ],

@@ -67,6 +67,21 @@ pub(crate) fn watch(
     if r.word(0) == "instead" {
         r.mark(0..1);
     }
+    // `the second a lorry turns up` is no place and no time.
+    const SOON: &str =
+        "the second|moment|minute|instant a|an|any|someone|somebody|anyone|anybody|it|they|people";
+    while let Some(found) = r.find(&[SOON]) {
+        r.mark(found.at.start..found.at.start + 2);
+    }
+    let abandoned: Vec<usize> = (0..r.tokens.len())
+        .filter(|i| {
+            matches!(r.word(*i), "unattended" | "abandoned")
+                && names::class_begins(&r, i + 1, scene, lexicon)
+        })
+        .collect();
+    for at in &abandoned {
+        r.mark(*at..at + 1);
+    }
     // `keep a head count`
     let heads = r
         .find(&["head count|counts", "headcount|head-count"])
@@ -115,6 +130,11 @@ pub(crate) fn watch(
     relation::refuse(&r, &mentions)?;
     let mut acts = acts(&mut r);
     acts.people |= heads;
+    acts.stays |= !abandoned.is_empty();
+    if counted && !told && acts.enters && acts.leaves {
+        // Who comes in and who goes out is counted where they do.
+        (acts.crosses, acts.both_ways) = (true, true);
+    }
     cannot_be_seen(&mut r, &mentions, notes)?;
     let unknown_place = unknown_place(&r, &heading, lexicon);
     let (model, objects, none) = objects(

@@ -88,6 +88,11 @@ pub(super) fn objects(
             ),
         });
     }
+    if both(r, &wanted) {
+        notes
+            .assumed
+            .push("Either of them counts, not only both together.".to_owned());
+    }
     let said: Vec<String> = wanted.iter().map(|m| m.said.to_lowercase()).collect();
     let mut said = dedup(said).join(" or ");
     if first.labels.is_empty() && scene.models.len() == 1 {
@@ -225,6 +230,20 @@ fn missing_equipment(
     }
     r.take_all(&REQUIRED);
     Ok(turned)
+}
+
+/// Whether one thing and another are named as if it took both: `a person and a dog`.
+fn both(r: &Reader, wanted: &[&Mention]) -> bool {
+    let one = |i: usize| matches!(r.any_word(i), "a" | "an");
+    wanted.windows(2).any(|pair| match pair {
+        [a, b] => {
+            a.at.start.checked_sub(1).is_some_and(one)
+                && r.any_word(a.at.end) == "and"
+                && one(a.at.end + 1)
+                && b.at.start == a.at.end + 2
+        }
+        _ => false,
+    })
 }
 
 /// Who parks is a vehicle: `somebody parks in the bay`. Where one is named it is that one.

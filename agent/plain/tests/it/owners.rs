@@ -373,3 +373,137 @@ fn both_ways_over_a_line_are_no_way_of_their_own() {
         Missing::Line,
     );
 }
+
+#[test]
+fn notes_and_clumsy_sentences_are_proposed_as_they_were_meant() {
+    for (text, understood) in [
+        (
+            "gimme a shout if anybody hangs about in the left half of the gate camera for more than 2 mins",
+            "when anybody is in the left half of the picture for 2 minutes",
+        ),
+        (
+            "bicycle in the left half of the gate camera > 15 min",
+            "when bicycle is in the left half of the picture for 15 minutes",
+        ),
+        (
+            "alert on bikes left in the left half of the gate camera longer than a quarter of an hour",
+            "when bikes are in the left half of the picture for 15 minutes",
+        ),
+        (
+            "unattended bag at the gate >10min",
+            "when bag is in the whole picture for 10 minutes",
+        ),
+        (
+            "2+ trucks at the gate: message",
+            "when at least 2 trucks are",
+        ),
+        (
+            "only notify me about the first person each hour at the gate",
+            "then quiet for 1 hour",
+        ),
+        ("gate people, at most hourly", "then quiet for 1 hour"),
+        (
+            "let me know the second a lorry turns up at the gate",
+            "when lorry is seen",
+        ),
+        (
+            "gate occupancy (people), live",
+            "count people in the picture",
+        ),
+        (
+            "motorbike at the gate: 20 s clip to #security",
+            "with a clip from 5 seconds before",
+        ),
+        ("child at the gate - URGENT", "as critical"),
+        (
+            "tell me when a bus or a coach comes. not cars. not lorries. gate camera",
+            "when bus or coach but not car or truck is seen",
+        ),
+        (
+            "On the gate camera warn me about dogs. Cats are fine.",
+            "when dogs but not cat",
+        ),
+        (
+            "somebody keeps parking here, tell me if a car's at the gate over 3 minutes",
+            "when car is in the whole picture for 3 minutes",
+        ),
+        (
+            "tally vehicles crossing the vertical center line, both ways - cars only, at the gate",
+            "count cars that cross",
+        ),
+    ] {
+        let said = proposal(text).understood;
+        assert!(said.contains(understood), "{text}: {said}");
+    }
+}
+
+#[test]
+fn who_parks_is_a_vehicle_whoever_it_is_said_of() {
+    let proposal = proposal("tell me when somebody parks at the gate for more than 3 minutes");
+    assert!(classes(&proposal).to_string().contains("car"));
+    assert!(!classes(&proposal).to_string().contains("person"));
+}
+
+#[test]
+fn a_watch_that_there_is_is_changed_put_on_hold_and_set_back_on_in_many_words() {
+    let scene = with_pipelines(&["gate", "yard"]);
+    let gate = scene.pipelines[0].spec.id.clone();
+    for (text, kind) in [
+        (
+            "the gate alarm is too jumpy, make it 0.7 confidence",
+            "change",
+        ),
+        ("gate alarm: change the confidence to 0.7", "change"),
+        ("gate alarm confidence 0.7", "change"),
+        ("gate alarm without people", "change"),
+        ("gate alarm - no cars please", "change"),
+        ("gate alarm: only 21:00-05:00", "change"),
+        ("send gate alerts to #security", "change"),
+        ("put the gate alarm on hold till monday morning", "pause"),
+        ("shut the gate camera up till noon tomorrow", "pause"),
+        ("turn the gate alarm back on", "resume"),
+        ("gate alarm on again please", "resume"),
+        ("kill all the alerts except the yard one", "stop"),
+        ("turn everything off but the yard alarm", "stop"),
+        ("delete the old gate counter", "stop"),
+    ] {
+        let proposal = proposal_in(text, &scene);
+        let [change] = &proposal.changes[..] else {
+            panic!("{text}: {:#?}", proposal.changes);
+        };
+        assert_eq!(*change.pipeline(), gate, "{text}");
+        let found = match change {
+            Change::Deploy(_) => "deploy",
+            Change::Replace(_) => "change",
+            Change::Stop(_) => "stop",
+            Change::Pause { .. } => "pause",
+            Change::Resume(_) => "resume",
+        };
+        assert_eq!(found, kind, "{text}");
+    }
+}
+
+#[test]
+fn questions_are_known_by_their_mark_and_by_the_past() {
+    let scene = with_pipelines(&["gate"]);
+    for text in [
+        "anything happen at the gate last night?",
+        "people at the gate yesterday evening?",
+        "Number of alarms of the past night, please.",
+    ] {
+        assert!(
+            matches!(ask(text, &scene), Answer::Look(looked) if matches!(looked.look, Look::Events(_))),
+            "{text}: {:#?}",
+            ask(text, &scene)
+        );
+    }
+    let Answer::Look(looked) = ask("gate cam ok?", &scene) else {
+        panic!("no look-up");
+    };
+    assert!(matches!(looked.look, Look::Status(Some(_))), "{looked:?}");
+    let unknown = ask("what went on on the stockroom camera overnight", &scene);
+    assert!(
+        matches!(&unknown, Answer::Unknown(unknown) if unknown.text.contains("no camera \"stockroom\"")),
+        "{unknown:#?}"
+    );
+}

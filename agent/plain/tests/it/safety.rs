@@ -7,7 +7,7 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_plain::answer::Answer;
 use watchkeeper_plain::{MAX_CHARS, Plain, Scene};
 
-use crate::support::{ask, camera, proposal, scene, with_pipelines};
+use crate::support::{PLAIN, ask, camera, proposal, scene, with_pipelines};
 
 /// Words of the language without a verb that asks for something.
 const WORDS: [&str; 58] = [
@@ -132,6 +132,22 @@ static RUNNING: LazyLock<Scene> = LazyLock::new(|| with_pipelines(&["gate", "doc
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn any_correction_gets_an_answer_and_is_never_about_what_runs(
+        words in prop::collection::vec(prop::sample::select(WORDS.to_vec()), 0..8),
+        lead in prop::sample::select(vec!["make it", "no,", "only", "change it to", "not", ""]),
+    ) {
+        let said = format!("{lead} {}", words.join(" "));
+        let request = "tell me when a person waits in the left half on camera dock for 2 minutes";
+        let plain = &*PLAIN;
+        if plain.is_correction(&said, &RUNNING)
+            && let Ok(Answer::Propose(proposal)) = plain.corrected(request, &[said], &RUNNING)
+        {
+            let is_new = |c: &watchkeeper_plain::Change| matches!(c, watchkeeper_plain::Change::Deploy(_));
+            prop_assert!(proposal.changes.iter().all(is_new));
+        }
+    }
 
     #[test]
     fn any_text_gets_an_answer(text in ".{0,200}") {

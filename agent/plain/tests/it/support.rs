@@ -70,7 +70,7 @@ pub(crate) fn with_pipelines(cameras: &[&str]) -> Scene {
 }
 
 /// Made once: reading the words costs more than a request.
-static PLAIN: LazyLock<Plain> = LazyLock::new(|| Plain::new().unwrap());
+pub(crate) static PLAIN: LazyLock<Plain> = LazyLock::new(|| Plain::new().unwrap());
 
 pub(crate) fn ask(text: &str, scene: &Scene) -> Answer {
     PLAIN.understand(text, scene).unwrap()
