@@ -80,6 +80,7 @@ pub(crate) fn wanted(
         "<d> or longer|more?",
     ]);
     let mut score = confidence(r, notes)?;
+    let schedules = hours::schedules(r, &mut notes.assumed);
     if score.is_none() {
         // Where something is set, a bare share can mean nothing else.
         score = r
@@ -90,7 +91,6 @@ pub(crate) fn wanted(
     if score.is_some() {
         r.take_all(&["confidence|threshold|score|certainty|minimum"]);
     }
-    let schedules = hours::schedules(r, &mut notes.assumed);
     let mentions = names::classes(r, scene, lexicon);
     let adds = r.take_all(&[
         "add|also|too|additionally|include|includes|including",
@@ -213,12 +213,15 @@ pub(crate) fn change(
     r.take_all(&[
         THINGS,
         "less|more|too? nervous|sensitive|noisy|jumpy|twitchy|touchy",
-        "instead",
         "existing|current",
         "apply|applies|use|used",
         "look|looks for",
         "run|runs|stay|stays|fire|fires|notify|tell|tells|watches|keep|keeps|record|records|save|saves",
     ]);
+    // `instead of the other` would have to take something away.
+    if r.find(&["instead of"]).is_none() {
+        r.take_all(&["instead"]);
+    }
     let used = target
         .spec
         .model

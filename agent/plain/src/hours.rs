@@ -229,6 +229,14 @@ fn said(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
             span(&[5, 6], 480.0, 480.0),
         ];
     }
+    // `during opening hours, 9 to 17`
+    if let Some(found) = r.take(&[
+        "during|in|within? the? our? office|business|working|opening|work hours ,|(|:|of? from? <h> to|-|–|until|till <h> )?",
+    ]) {
+        let (from, to) = ends(r, &found, assumed);
+        let days = days(r);
+        return vec![span(&days, from, to)];
+    }
     if r.take(&["during|in|within? the? our? office|business|working|opening|work hours"])
         .is_some()
     {
@@ -236,6 +244,13 @@ fn said(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
         return vec![span(&[0, 1, 2, 3, 4], 480.0, 1080.0)];
     }
     let days = days(r);
+    // Behind days two bare numbers are hours: `Mon-Fri 7-19`.
+    if !days.is_empty()
+        && let Some(found) = r.take(&["<h> -|– <h>"])
+    {
+        let (from, to) = ends(r, &found, assumed);
+        return vec![span(&days, from, to)];
+    }
     match hours(r, assumed) {
         Some((from, to)) => vec![span(&days, from, to)],
         None if days.is_empty() => Vec::new(),
@@ -369,7 +384,7 @@ fn hours(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64)> {
 
 /// From when to when, where both ends were said.
 fn bare_or_marked(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64)> {
-    const SPANS: [&str; 8] = [
+    const SPANS: [&str; 9] = [
         "( <h> -|–|to|until <h> )",
         "between <t> and|- <h>",
         "from? <t> to|until|till|-|– <t>",
@@ -378,6 +393,7 @@ fn bare_or_marked(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64
         "between <h> and <h> o'clock|hours|h",
         "from <h> to|until|till|-|– <h> o'clock|hours|h",
         "from <h> until|till <h>",
+        "<h> -|– <h> h|hours|o'clock",
     ];
     if let Some(found) = r.take(&SPANS) {
         return Some(ends(r, &found, assumed));
@@ -402,6 +418,19 @@ fn bare_or_marked(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64
 /// The two ends that were said. `from 9 to 5` ends in the afternoon: nobody means the night by it.
 fn ends(r: &Reader, found: &Found, assumed: &mut Vec<String>) -> (f64, f64) {
     let (from, to) = (found.value(0), found.value(1));
+    // `8-10pm` is in the evening at both ends.
+    let halves = (found.at.clone()).filter(|i| matches!(r.any_word(*i), "am" | "pm"));
+    let one_pm = halves.count() == 1
+        && found
+            .at
+            .end
+            .checked_sub(1)
+            .is_some_and(|i| r.any_word(i) == "pm");
+    if one_pm && from < 720.0 && from + 720.0 < to {
+        let later = from + 720.0;
+        assumed.push(format!("The beginning is taken as {}.", clock(later)));
+        return (later, to);
+    }
     let last = found.at.end.checked_sub(1).and_then(|i| r.tokens.get(i));
     let bare =
         last.is_some_and(|t| matches!(t.kind, Kind::Number(_)) || number_word(&t.text).is_some());
@@ -540,7 +569,9 @@ pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Op
         "between <h> and|- <h>",
         "from <h> to|until|till|- <h>",
         "<t> to|- <t>",
+        "<h> to|-|– <t>",
     ]) {
+        let (begin, end) = ends(r, &found, assumed);
         let later = r
             .take(&["this|in|yesterday? the? afternoon|evening"])
             .is_some();
@@ -549,7 +580,7 @@ pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Op
             true => minutes + 720.0,
             false => minutes,
         };
-        return night(at(found.value(0)), at(found.value(1)));
+        return night(at(begin), at(end));
     }
     if let Some(found) = r.take(&["since|after|from at? <h>"]) {
         return Some((stamp(at(now, date, found.value(0))), None));

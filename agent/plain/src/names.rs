@@ -292,6 +292,12 @@ pub(crate) struct Mention {
     pub(crate) stand: Stand,
 }
 
+/// Words that make a place of the class before them.
+const PLACES: [&str; 21] = [
+    "area", "zone", "lane", "path", "walkway", "entrance", "exit", "door", "park", "lot", "bay",
+    "bays", "room", "rack", "station", "shelter", "shed", "stable", "wash", "corridor", "ramp",
+];
+
 fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> Option<Mention> {
     for len in (1..=LONGEST).rev() {
         let words: Vec<&str> = (at..at + len).map(|i| reader.word(i)).collect();
@@ -314,8 +320,10 @@ fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> O
         if own.is_empty() && !anything {
             continue;
         }
-        // A zebra crossing is a place.
-        if text == "zebra" && reader.any_word(at + len) == "crossing" {
+        // A zebra crossing is a place, and so is the pedestrian area.
+        let next = reader.word(at + len);
+        let crossing = next == "crossing" && matches!(text.as_str(), "zebra" | "pedestrian");
+        if crossing || PLACES.contains(&next) {
             continue;
         }
         return Some(Mention {

@@ -182,8 +182,8 @@ fn of_a_watch(reader: &Reader, start: usize) -> Option<Asks> {
     if (turns && (on_again || ends_on))
         || reader
             .find(&[
-                &format!("{WATCHES} back on"),
-                &format!("{WATCHES} on again"),
+                &format!("{WATCHES}|camera|cam back on"),
+                &format!("{WATCHES}|camera|cam on again"),
             ])
             .is_some()
     {
@@ -193,7 +193,9 @@ fn of_a_watch(reader: &Reader, start: usize) -> Option<Asks> {
         return Some(Asks::Pause);
     }
     if (turns && reader.find(&["off"]).is_some())
-        || reader.find(&[&format!("{WATCHES} off")]).is_some()
+        || reader
+            .find(&[&format!("{WATCHES}|camera|cam off")])
+            .is_some()
     {
         return Some(match reader.find(&["off for|until"]) {
             Some(_) => Asks::Pause,
@@ -223,6 +225,7 @@ fn is_note(reader: &Reader) -> bool {
                 "clip|clips|still|stills|snapshot|snapshots|picture|pictures|photo|photos to #",
                 ",|> message|msg|ping .|!?",
                 "still|picture|snapshot|photo only",
+                "still|picture|snapshot|photo to the? journal|log|archive|history",
                 "at? most|max|maximum hourly",
                 "> <d>",
                 "-|–|! urgent|critical|emergency",
@@ -488,6 +491,9 @@ pub(crate) fn asks(piece: &[Token], lexicon: &Lexicon) -> Asks {
         lead,
         "anything" | "something" | "anyone" | "anybody" | "someone" | "somebody"
     );
+    if asked && reader.find(&["number of"]).is_some() {
+        return Asks::Look;
+    }
     let past = [
         "yesterday|ago|earlier",
         "last|past night|hour|week|minutes|hours",

@@ -468,11 +468,19 @@ pub(crate) fn way(r: &mut Reader) -> Option<Way> {
             Way::Along([0.0, -1.0]),
         ),
         (
-            &["inwards|inward|inbound|incoming", "direction in"],
+            &[
+                "inwards|inward|inbound|incoming",
+                "direction in",
+                "from? the? outside to the? inside",
+            ],
             Way::In,
         ),
         (
-            &["outwards|outward|outbound|outgoing", "direction out"],
+            &[
+                "outwards|outward|outbound|outgoing",
+                "direction out",
+                "from? the? inside to the? outside",
+            ],
             Way::Out,
         ),
     ];

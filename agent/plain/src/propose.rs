@@ -531,7 +531,7 @@ fn replace(
         let channels: Vec<String> = edit.notify.iter().map(|c| format!("#{c}")).collect();
         said.push(format!("told to {}", channels.join(" and ")));
     }
-    said.extend(edit.clip.map(|clip| with_clip(clip)));
+    said.extend(edit.clip.map(with_clip));
     assumed.push("Everything else stays as it is.".to_owned());
     let text = format!(
         "Change {} on {}: {}.",

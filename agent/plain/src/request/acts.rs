@@ -90,7 +90,8 @@ pub(crate) fn quietly(r: &mut Reader) -> bool {
 }
 
 /// A larger model is to look: what a person says of that.
-const SECOND_OPINION: [&str; 3] = [
+const SECOND_OPINION: [&str; 4] = [
+    "if|when? unsure|uncertain|doubtful|unclear|doubt -|=|:|,? >? a? second opinion",
     "but|and? let|have|ask|use the|a|an? large|larger|big|bigger|smart|smarter|language|ai|vision|cloud? model|ai|llm to|for? check|look|decide|confirm|verify|judge|double-check \
      at? it|the|that? picture|image|photo|still|event? first|before? if|when|where|whenever? you|it|it's|you're|there? are|is? unsure|uncertain|doubtful|not|doubt? sure|certain?",
     "but|and? with|get|ask|want? for? a? second opinion for|of|on|about|if|when|where|in? the|any|all|you|it|it's? are|is|not? unsure|uncertain|unclear|doubtful|doubt|sure|not? \
@@ -101,6 +102,10 @@ const SECOND_OPINION: [&str; 3] = [
 /// What is wanted of an event. A picture is kept anyway.
 pub(crate) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> {
     let clip = clip(r, notes)?;
+    let kept = r.take_all(&[
+        "and? keep|save|log|store|put it|them|that|one in|to|into the? journal|log|history|archive",
+        "save|take|keep|store|with|plus|and? a|the? snapshot|still|picture|photo to|in|into the? journal|log|history|archive",
+    ]);
     let still = r.take_all(&[
         "and? only|just? save|take|keep|store|log a|the|one? still|snapshot|photo|stills|snapshots|picture|pictures|image of|from it|that|them|this? too?",
         "save|take|keep|store|with|plus|and a|the still|snapshot|photo|stills|snapshots|picture",
@@ -121,7 +126,7 @@ pub(crate) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> 
         );
     }
     Ok(Wishes {
-        any: clip.is_some() || still,
+        any: clip.is_some() || still || kept,
         clip,
         quiet,
         second_opinion,
@@ -312,8 +317,8 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
         &go("out|away of?"),
     ]);
     let enters = r.take_all(&[
-        "enter|enters|entering|entered|arrive|arrives|arriving|arrived|arrival|arrivals|intrudes|trespasses|comes|coming home",
-        "enter|enters|entering|entered|arrive|arrives|arriving|arrived|arrival|arrivals|intrudes|trespasses",
+        "enter|enters|entering|entered|arrive|arrives|arriving|arrived|arrival|arrivals|entry|intrudes|trespasses|comes|coming home",
+        "enter|enters|entering|entered|arrive|arrives|arriving|arrived|arrival|arrivals|entry|intrudes|trespasses",
         "pulls|pull|pulling|turns|turn|turning|rolls|drives|drive up|in|into",
         &go("in|into|inside|onto"),
     ]);

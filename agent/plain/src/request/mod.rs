@@ -84,7 +84,7 @@ pub(crate) fn watch(
     }
     // `keep a head count`
     let heads = r
-        .find(&["head count|counts", "headcount|head-count"])
+        .find(&["head count|counts", "headcount|head-count|crowd|crowds"])
         .is_some();
     let wished = wishes(&mut r, notes)?;
     let (notify, is_sent) = channels(&mut r, scene, notes);
