@@ -209,11 +209,11 @@ impl Assist {
         if !attached.is_empty() {
             // No rule reads a picture.
             self.language()?;
-            by_model = self.ask_model(text, attached.clone(), &mut here).await?;
+            by_model = self.ask_model(text, attached, &mut here).await?;
             if by_model.is_none() {
-                // What the rules make of the words alone is not what was asked.
-                self.attached = attached;
-                let sentence = "the pictures that came with it were not looked at; say it again when the model answers, or without them";
+                // What the rules make of the words alone is not what was asked. The pictures go with their words: kept, they would come with every later
+                // text, and no rule would be heard any more.
+                let sentence = "the pictures that came with it were not looked at and are put away; give them again when the model answers, or say it without them";
                 return Err(Failure::new(Exit::Failed, sentence));
             }
         }
@@ -233,12 +233,17 @@ impl Assist {
         if is_lost && !self.by_model {
             // While the model thinks nothing waits: whoever breaks it off is not left with an offer that they had spoken against.
             let asked = std::mem::take(&mut self.conversation);
-            match self.ask_model(text, Vec::new(), &mut here).await? {
-                Some(by_model) => {
+            match self.ask_model(text, Vec::new(), &mut here).await {
+                Ok(Some(by_model)) => {
                     self.by_model = true;
                     reply = by_model;
                 }
-                None => self.conversation = asked,
+                Ok(None) => self.conversation = asked,
+                Err(failure) => {
+                    // Nobody broke it off: what waited before waits on.
+                    self.conversation = before;
+                    return Err(failure);
+                }
             }
         }
         if self.by_model {
