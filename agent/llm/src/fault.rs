@@ -158,7 +158,7 @@ impl FaultKind {
             ),
             Self::Server => (
                 "the provider failed",
-                "try again in a few minutes; its status page says more",
+                "try again in a few minutes; if it stays so, check that `llm.base_url` is the provider's, and its status page",
                 Again::Later,
                 Blame::Fails,
             ),

@@ -33,7 +33,7 @@ pub enum KeyError {
     /// Nowhere.
     #[error(
         "there is no key for the model provider {provider}; put it into the credential {credential} \
-         (`systemd-creds encrypt`, `LoadCredential={credential}:FILE`) or name a file with it in the configuration"
+         (`systemd-creds encrypt`, `LoadCredential={credential}:FILE`) or name a file with it in `llm.key_file`"
     )]
     None {
         /// The provider.

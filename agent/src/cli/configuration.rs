@@ -9,8 +9,8 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use url::Url;
 use watchkeeper_config::{
-    AgentApiConfig, Backend, BrokerLayers, Config, ConfigError, LlmConfig, LoadRequest, MqttConfig,
-    Origin, SecretSource, SinksConfig, load, redact,
+    AgentApiConfig, Backend, BrokerLayers, ChannelConfig, ChannelKind, Config, ConfigError,
+    LlmConfig, LoadRequest, MqttConfig, Origin, SecretSource, SinksConfig, load, redact,
 };
 
 use super::args::{ConfigAction, Global};
@@ -182,6 +182,9 @@ fn shown(config: &Config) -> Value {
         },
     });
     shown["agent"]["api"] = api_section(&config.agent_api);
+    for channel in &config.channels {
+        shown["channels"][channel.id.as_str()] = channel_section(channel);
+    }
     for (channel, kinds) in config.policy.lists() {
         if !kinds.is_empty() {
             let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
@@ -266,6 +269,25 @@ fn api_section(api: &AgentApiConfig) -> Value {
             SecretSource::Value(_) | SecretSource::Variable(_) => {}
         }
     }
+    section
+}
+
+/// One section of `[channels]`; it names where the address is, which is a secret.
+fn channel_section(channel: &ChannelConfig) -> Value {
+    let mut section = json!({
+        "kind": match channel.kind {
+            ChannelKind::Webhook => "webhook",
+            ChannelKind::Slack => "slack",
+        },
+        "ends": channel.ends, "pictures": channel.pictures,
+    });
+    match &channel.url {
+        SecretSource::Value(_) => section["url"] = json!(redact::MASK),
+        SecretSource::File(file) => section["url_file"] = json!(absolute(file)),
+        SecretSource::Credential(name) => section["url_credential"] = json!(name),
+        SecretSource::Variable(name) => section["url_variable"] = json!(name),
+    }
+    set(&mut section, "at_least", channel.at_least);
     section
 }
 
@@ -375,7 +397,7 @@ mod tests {
     fn what_is_shown_holds_no_secret_and_loads_again() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("wk.toml");
-        let text = "[agent.heartbeat]\nminutes = 20\n[agent.memory]\nmodel = \"/srv/sentences\"\n[mqtt]\nhost = \"b\"\nusername = \"u\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n[sources.yard]\nuri = \"http://cam/mjpg?user=me&pwd=hunter2\"\n[models]\nmirror = \"https://mirror/?token=hunter2\"\n[sinks]\nhosts = [\"hooks.example.org:8443\"]\nfolders = [\"/srv/out\"]\nsecrets = { A = { value = \"hunter2\" }, B = { file = \"b.txt\" } }\n";
+        let text = "[agent.heartbeat]\nminutes = 20\n[agent.memory]\nmodel = \"/srv/sentences\"\n[mqtt]\nhost = \"b\"\nusername = \"u\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n[sources.yard]\nuri = \"http://cam/mjpg?user=me&pwd=hunter2\"\n[models]\nmirror = \"https://mirror/?token=hunter2\"\n[sinks]\nhosts = [\"hooks.example.org:8443\"]\nfolders = [\"/srv/out\"]\nsecrets = { A = { value = \"hunter2\" }, B = { file = \"b.txt\" } }\n[channels.office]\nurl_variable = \"HOOK\"\nat_least = \"warning\"\n[channels.phone]\nkind = \"slack\"\nurl_file = \"/run/hook\"\n[agent.tools]\nremote = [\"read\"]\n";
         std::fs::write(&file, text).unwrap();
         let request = LoadRequest {
             file: Some(file.clone()),
@@ -395,5 +417,11 @@ mod tests {
         assert_eq!(again.memory.model, Some("/srv/sentences".into()));
         assert_eq!(again.sinks.hosts.len(), 1);
         assert_eq!(again.sinks.secrets.len(), 2);
+        let [office, phone] = again.channels.as_slice() else {
+            panic!("{:?}", again.channels);
+        };
+        assert!(office.at_least.is_some() && matches!(office.url, SecretSource::Variable(_)));
+        assert_eq!(phone.kind, ChannelKind::Slack);
+        assert_eq!(again.policy.tools.lists().count(), 1);
     }
 }

@@ -17,6 +17,7 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_engine::workflow::codec;
 use watchkeeper_llm::Client;
 use watchkeeper_plain::Plain;
+use watchkeeper_plain::intent::Look;
 
 use super::by_model::at_fault;
 use super::secrets::without_secrets;
@@ -427,7 +428,7 @@ impl Assist {
             Reply::Apply(offer) => self.note("confirmed", || offer.view()),
             Reply::Ask(question) => self.note("question", || json!({"text": question.text})),
             Reply::Look(looked) => {
-                self.note("look_up", || json!({"text": format!("{:?}", looked.look)}));
+                self.note("look_up", || json!({"text": looked_up(&looked.look)}));
             }
             Reply::Unknown(unknown) => {
                 self.note(
@@ -491,5 +492,18 @@ impl Assist {
 async fn look_at(client: RuntimeClient, camera: SourceId) {
     if let Err(error) = client.source_frame(&camera).await {
         tracing::debug!(%camera, %error, "no picture came");
+    }
+}
+
+/// What a person asked to see, for the trace.
+const fn looked_up(look: &Look) -> &'static str {
+    match look {
+        Look::Cameras => "the cameras",
+        Look::Pipelines(_) => "what runs",
+        Look::Status(_) => "how things are",
+        Look::Events(_) => "what happened",
+        Look::Classes => "the classes",
+        Look::Templates => "the templates",
+        Look::Help => "what can be said",
     }
 }

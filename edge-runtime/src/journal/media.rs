@@ -107,7 +107,7 @@ pub enum MediaError {
     },
     /// What was written is no clip of ours.
     #[error(
-        "a clip of {bytes} bytes is not kept, {most} are the most; raise media.max_bytes or shorten the clip"
+        "a clip of {bytes} bytes is not kept, {most} are the most; raise runtime.media_bytes or shorten the clip"
     )]
     TooLarge {
         /// Its size.

@@ -32,7 +32,7 @@ fn table() -> Vec<(String, Wrong)> {
             "no key",
             &[
                 "there is no key for the model provider claude",
-                "name a file with it in the configuration",
+                "name a file with it in `llm.key_file`",
             ],
             |model| Ok(section(model.base_url(), "")),
         ),

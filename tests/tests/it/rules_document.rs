@@ -336,7 +336,7 @@ the clip begins later. At most 20 MiB more wait for each clip while it is writte
 (`left_out`); a recording waits. Nothing is kept in memory where no rule asks for clips, and what was seen before a pause is no part of a clip after it.
 Events that follow each other closely share a clip, as long as it has all that each asks for and is no longer than two minutes; at most four clips of a pipeline are
 written at the same time. A clip ends early when its pipeline is paused or ends, when a camera shows nothing for ten seconds longer than it should have, at 32 MiB, and on a full disk: then it is
-kept with what it has, and the next event begins one of its own. It lies beside the pictures, and goes as they do, the oldest first (`media.max_bytes`). Over a channel it follows its event as a message of its own: attached where the
+kept with what it has, and the next event begins one of its own. It lies beside the pictures, and goes as they do, the oldest first (`runtime.media_bytes`). Over a channel it follows its event as a message of its own: attached where the
 channel sends pictures and it has at most 8 MiB, else by its id.
 ",
     );

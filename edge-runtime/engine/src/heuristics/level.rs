@@ -200,16 +200,15 @@ impl Level {
                 };
                 (
                     "count",
-                    format!("{number} {} in {selector}, {bound}", teller.things()),
+                    format!("{number} {}{}, {bound}", teller.things(), place(selector)),
                 )
             }
             Question::Value { test } => {
+                let value = value(selector);
                 let said = match test {
-                    ValueTest::Is(b) => format!("{selector} is {b}"),
-                    ValueTest::Over(b) => format!("{selector} is {number}, over the bound of {b}"),
-                    ValueTest::Under(b) => {
-                        format!("{selector} is {number}, under the bound of {b}")
-                    }
+                    ValueTest::Is(b) => format!("{value} is {b}"),
+                    ValueTest::Over(b) => format!("{value} is {number}, over the bound of {b}"),
+                    ValueTest::Under(b) => format!("{value} is {number}, under the bound of {b}"),
                 };
                 ("value", said)
             }
@@ -229,6 +228,29 @@ impl Level {
             .reduce(f64::max)
             .filter(|s| s.is_finite());
         event
+    }
+}
+
+/// The step and the output of a selector.
+fn parts(selector: &str) -> Option<(&str, &str)> {
+    selector.strip_prefix("$steps.")?.split_once('.')
+}
+
+/// Where things are counted, for a person: nothing where it is the whole picture.
+fn place(selector: &str) -> String {
+    match parts(selector) {
+        Some((_, "tracked_detections")) => String::new(),
+        Some((zone, "timed_detections")) => format!(" in {zone}"),
+        Some((step, output)) => format!(" among the {output} of {step}"),
+        None => format!(" in {selector}"),
+    }
+}
+
+/// A value, for a person.
+fn value(selector: &str) -> String {
+    match parts(selector) {
+        Some((step, output)) => format!("the {output} of {step}"),
+        None => selector.to_owned(),
     }
 }
 
