@@ -1,0 +1,175 @@
+//! The shape of a manifest: its tables and keys, of which an unknown one is refused.
+//!
+//! Invariant: nothing here says which values may be; that is the business of [`super::check`].
+
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawManifest {
+    pub(super) name: String,
+    pub(super) task: String,
+    pub(super) summary: Option<String>,
+    pub(super) confidence: Option<f32>,
+    pub(super) labels: Option<RawLabels>,
+    #[serde(default)]
+    pub(super) stands_for: Vec<String>,
+    pub(super) licence: Option<RawLicence>,
+    pub(super) origin: Option<RawOrigin>,
+    #[serde(default)]
+    pub(super) file: Vec<RawFile>,
+    pub(super) input: RawInput,
+    pub(super) decode: RawDecode,
+    pub(super) nms: Option<RawNms>,
+    pub(super) text: Option<RawText>,
+    pub(super) lines: Option<RawLines>,
+    pub(super) masks: Option<RawMasks>,
+    pub(super) faces: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPart {
+    pub(super) file: String,
+    pub(super) sha256: Option<String>,
+    pub(super) bytes: Option<u64>,
+    pub(super) url: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawText {
+    pub(super) file: String,
+    pub(super) sha256: Option<String>,
+    pub(super) bytes: Option<u64>,
+    pub(super) url: Option<String>,
+    #[serde(default)]
+    pub(super) inputs: Vec<String>,
+    pub(super) output: Option<String>,
+    pub(super) context: u32,
+    pub(super) fill: Option<String>,
+    pub(super) vocabulary: RawPart,
+    pub(super) tokens: Option<u16>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLines {
+    pub(super) file: String,
+    pub(super) sha256: Option<String>,
+    pub(super) bytes: Option<u64>,
+    pub(super) url: Option<String>,
+    pub(super) output: Option<String>,
+    pub(super) threshold: f32,
+    pub(super) confidence: f32,
+    pub(super) unclip: f32,
+    pub(super) widest: Option<u32>,
+    pub(super) input: RawInput,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawMasks {
+    pub(super) file: String,
+    pub(super) sha256: Option<String>,
+    pub(super) bytes: Option<u64>,
+    pub(super) url: Option<String>,
+    #[serde(default)]
+    pub(super) outputs: Vec<String>,
+    pub(super) cover: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "labels must be the name of a shared list or a list of names"
+)]
+pub(super) enum RawLabels {
+    Shared(String),
+    Inline(Vec<String>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawLicence {
+    pub(super) spdx: String,
+    pub(super) url: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawOrigin {
+    pub(super) project: String,
+    pub(super) url: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFile {
+    pub(super) url: Option<String>,
+    pub(super) sha256: Option<String>,
+    pub(super) bytes: Option<u64>,
+    pub(super) note: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawInput {
+    pub(super) width: u32,
+    pub(super) height: u32,
+    pub(super) layout: String,
+    pub(super) colour: String,
+    pub(super) dtype: String,
+    #[serde(default = "one")]
+    pub(super) scale: f32,
+    #[serde(default)]
+    pub(super) mean: [f32; 3],
+    #[serde(default = "ones")]
+    pub(super) std: [f32; 3],
+    pub(super) fit: String,
+    pub(super) placement: Option<String>,
+    pub(super) pad: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawDecode {
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) outputs: Vec<String>,
+    pub(super) strides: Option<Vec<u32>>,
+    pub(super) reg_max: Option<u32>,
+    pub(super) cell: Option<String>,
+    pub(super) has_objectness: Option<bool>,
+    pub(super) sigmoid: Option<bool>,
+    pub(super) scores: Option<String>,
+    pub(super) coefficients: Option<u32>,
+    pub(super) keypoints: Option<RawLabels>,
+    pub(super) has_visibility: Option<bool>,
+    pub(super) characters: Option<String>,
+    pub(super) blank: Option<String>,
+    pub(super) widest: Option<u32>,
+    pub(super) bins: Option<u32>,
+    pub(super) degrees_per_bin: Option<f32>,
+    pub(super) has_features: Option<bool>,
+    pub(super) threshold: Option<f32>,
+    pub(super) deviation: Option<f32>,
+    pub(super) frames: Option<u32>,
+    pub(super) fps: Option<f32>,
+    pub(super) order: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawNms {
+    pub(super) iou: f32,
+    pub(super) class_agnostic: bool,
+}
+
+fn one() -> f32 {
+    1.0
+}
+
+fn ones() -> [f32; 3] {
+    [1.0; 3]
+}
