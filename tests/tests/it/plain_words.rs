@@ -246,7 +246,16 @@ fn the_chat_asks_back_waits_for_the_yes_and_goes_on_after_a_failure() -> anyhow:
     )?;
     assert_eq!(
         types(&said),
-        ["proposal", "done", "note", "remembered", "notes", "status"],
+        [
+            "proposal",
+            "done",
+            "note",
+            "remembered",
+            "notes",
+            "status",
+            // What makes the vectors of the notes.
+            "note"
+        ],
         "{said:#?}"
     );
     assert!(
