@@ -265,7 +265,7 @@ fn a_question_that_somebody_does_not_answer_is_left_for_the_next_request() {
 fn a_correction_is_shown_anew_and_a_yes_is_to_what_it_says() {
     let here = watched();
     let mut talk = Conversation::default();
-    let waits = "tell me when a person waits in the left half on camera dock for 2 minutes";
+    let waits = "tell me when a person waits in the left half on camera gate for 2 minutes";
     let first = offer(hear(&mut talk, waits, &here));
     let second = offer(hear(&mut talk, "make it 30 seconds", &here));
     assert_ne!(first.mark(), second.mark());
