@@ -177,7 +177,7 @@ mod tests {
         let [watch, stop] = made.really().try_into().unwrap();
         for part in [
             "gate-door on camera gate",
-            "detect (roboflow_object_detection_model, model yolox-nano, only person, confidence 0.1 or more)",
+            "detect (roboflow_object_detection_model, model yolox-nano, only person, confidence 0.1 or more",
             "line door from 320,0 to 320,360",
             "then quiet for 30 s for each object",
             "in: person crosses door either way, severity info",

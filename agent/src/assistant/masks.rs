@@ -40,9 +40,10 @@ fn with(definition: &Value, mask: &mut dyn FnMut(&str) -> String) -> Value {
 fn plain(value: &Value, mask: &mut dyn FnMut(&str) -> String) -> Value {
     match value {
         Value::String(text) if is_shown(text) => value.clone(),
-        Value::String(text) => match redact::said(text) {
-            Some(shown) => replaced(text, &shown, mask),
-            None => value.clone(),
+        Value::String(text) => match (structured(text), redact::said(text)) {
+            (Some(inside), _) => Value::from(with(&inside, mask).to_string()),
+            (None, Some(shown)) => replaced(text, &shown, mask),
+            (None, None) => value.clone(),
         },
         Value::Array(items) => items.iter().map(|item| plain(item, mask)).collect(),
         Value::Object(fields) => {
@@ -77,6 +78,14 @@ fn sent(name: &str, value: &Value, mask: &mut dyn FnMut(&str) -> String) -> Valu
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
+}
+
+/// What a text says that is JSON itself, such as the arguments of a tool: secrets in it are known by the names that they have there.
+#[must_use]
+pub fn structured(text: &str) -> Option<Value> {
+    let text = text.trim_start();
+    let is_it = text.starts_with(['{', '[']);
+    is_it.then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 /// What was shown with [`MASK`], with the mask that is wanted instead.

@@ -562,10 +562,8 @@ mod tests {
             watch.contains("wait13 (continue_if, stop_delay 14)"),
             "{watch}"
         );
-        assert!(
-            hook.starts_with("p sends: hook (webhook_sink): url \"https://hooks.example/***\""),
-            "{hook}"
-        );
+        assert!(hook.starts_with("p sends: hook (webhook_sink): "), "{hook}");
+        assert!(hook.contains("url \"https://hooks.example/***\""), "{hook}");
         assert!(
             hook.contains("$steps.vault.hook") && hook.contains(&text),
             "{hook}"

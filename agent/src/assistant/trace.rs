@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use watchkeeper_config::redact::{self, Redactor};
 
-use super::masks::hidden as definition;
+use super::masks::{hidden as definition, structured};
 use super::waiting::make_private;
 use crate::setter::gate::Channel;
 
@@ -84,7 +84,7 @@ impl Trace {
         }
         let mut file = self.open(NAME)?;
         // A line that a power cut left unfinished ends here, and costs no other.
-        if !ends_a_line(&path, size)? {
+        if !ends_a_line(&path)? {
             file.write_all(b"\n")?;
         }
         file.write_all(line.as_bytes())
@@ -136,18 +136,14 @@ impl Trace {
     }
 }
 
-/// Whether nothing or the end of a line is the last of a file of so many bytes.
-fn ends_a_line(path: &Path, size: u64) -> io::Result<bool> {
-    if size == 0 {
+/// Whether the end of a line, or nothing, is the last of a file.
+fn ends_a_line(path: &Path) -> io::Result<bool> {
+    let file = File::open(path)?;
+    let Some(end) = file.metadata()?.len().checked_sub(1) else {
         return Ok(true);
-    }
+    };
     let mut last = [0];
-    match File::open(path) {
-        Ok(file) => file.read_exact_at(&mut last, size - 1)?,
-        // A new file was begun.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(error),
-    }
+    file.read_exact_at(&mut last, end)?;
     Ok(last == *b"\n")
 }
 
@@ -179,13 +175,6 @@ pub fn without_secrets(text: &str) -> String {
         Some(inside) => hidden(None, &definition(&inside)).to_string(),
         None => Redactor::default().text(text),
     }
-}
-
-/// What a text says that is JSON itself, such as the arguments of a tool: secrets in it are known by the names that they have there.
-fn structured(text: &str) -> Option<Value> {
-    let text = text.trim_start();
-    let is_it = text.starts_with(['{', '[']);
-    is_it.then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 #[cfg(test)]
