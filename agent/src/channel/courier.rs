@@ -508,8 +508,8 @@ mod tests {
         };
         let (one, two, three) = (told(1, 0), told(2, 0), told(3, 0));
         let keys = [
-            parcel(&[one.clone()]).key(false),
-            parcel(&[two.clone()]).key(false),
+            parcel(std::slice::from_ref(&one)).key(false),
+            parcel(std::slice::from_ref(&two)).key(false),
             parcel(&[one.clone(), two.clone()]).key(false),
             parcel(&[two.clone(), one.clone()]).key(false),
             parcel(&[one.clone(), three.clone()]).key(false),
