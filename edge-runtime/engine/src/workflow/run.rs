@@ -2,7 +2,7 @@
 //!
 //! Owns the state of one instance of a workflow. Invariant: a step that fails, or whose inputs are missing, leaves its
 //! outputs missing and nothing else changes; the next frame starts from the same plan with the blocks' own state. A block that panics is a step
-//! that fails, and is made anew from the definition.
+//! that fails, and is made anew from the definition; one that always does is run seldom.
 //!
 //! Memory is used again. Outputs of the last frame stay in their slots until their step runs again. [`Execution::release`]
 //! first drops, from the last step backwards, those that another slot or a caller also holds; a step then finds its own
@@ -68,6 +68,8 @@ pub struct Execution {
     pub(super) memory: Memory,
     /// Those of each step.
     bundles: Vec<Bundles>,
+    /// Those of each step.
+    panics: Vec<Panics>,
     /// What the last report says was skipped.
     skipped: Arc<Vec<Arc<str>>>,
 }
@@ -119,6 +121,39 @@ fn instance(step: &PlanStep) -> Box<dyn Instance> {
 /// Characters of what a panic said that a step's message repeats: some repeat whatever they were about.
 const MOST_SAID: usize = 200;
 
+/// Panics of a block in a row after which it rests: one that always panics must not fill the log thirty times a second.
+const MOST_IN_A_ROW: u32 = 3;
+/// Longest of its rests is two to the power of this, in seconds.
+const LONGEST_REST: u32 = 6;
+
+/// The panics of a step's block.
+#[derive(Debug, Default)]
+struct Panics {
+    /// Since it last came to an end.
+    in_a_row: u32,
+    /// Until then it is not run, and fails with the message of the last one.
+    rests_until: Duration,
+    message: String,
+}
+
+impl Panics {
+    /// Notes one more: the message of the step that fails by it.
+    fn note(&mut self, now: Duration, panic: &(dyn Any + Send)) -> String {
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        self.message = fault(panic);
+        if let Some(over @ 1..) = self.in_a_row.checked_sub(MOST_IN_A_ROW) {
+            let rest = Duration::from_secs(1 << over.min(LONGEST_REST));
+            self.rests_until = now.saturating_add(rest);
+            self.message.push_str(&format!(
+                "; it broke {} times in a row, so it rests for {} s",
+                self.in_a_row,
+                rest.as_secs()
+            ));
+        }
+        self.message.clone()
+    }
+}
+
 /// The message of a step whose block panicked.
 fn fault(panic: &(dyn Any + Send)) -> String {
     let said = panic
@@ -154,11 +189,13 @@ impl Execution {
             now: Duration::ZERO,
         };
         let bundles = plan.steps.iter().map(|s| Bundles::of(s.bundles)).collect();
+        let panics = plan.steps.iter().map(|_| Panics::default()).collect();
         Self {
             plan,
             blocks,
             memory,
             bundles,
+            panics,
             skipped: Arc::default(),
         }
     }
@@ -329,7 +366,8 @@ impl Execution {
         self.memory.now = now;
         let plan = Arc::clone(&self.plan);
         let blocks = self.blocks.iter_mut().zip(&mut self.bundles);
-        for (step, (block, bundles)) in plan.steps.iter().zip(blocks) {
+        let blocks = blocks.zip(&mut self.panics);
+        for (step, ((block, bundles), panics)) in plan.steps.iter().zip(blocks) {
             let before = errors.len();
             let mut visit = Visit {
                 plan: &plan,
@@ -337,6 +375,7 @@ impl Execution {
                 block,
                 memory: &mut self.memory,
                 bundles,
+                panics,
                 now,
                 host,
                 failures: &mut errors,
@@ -572,6 +611,7 @@ struct Visit<'a> {
     block: &'a mut Box<dyn Instance>,
     memory: &'a mut Memory,
     bundles: &'a mut Bundles,
+    panics: &'a mut Panics,
     now: Duration,
     host: &'a mut dyn Host,
     failures: &'a mut Vec<StepFailure>,
@@ -819,11 +859,20 @@ impl Visit<'_> {
         // they are in a slot, the shared ones are put in whole, and identities only count on. A host is told at the begin of each frame
         // what it is about, and what it keeps of models' answers holds for the picture that they were given for.
         let block = &mut *self.block;
-        let ran = catch_unwind(AssertUnwindSafe(|| block.run(&mut call)));
-        let result = ran.unwrap_or_else(|panic| {
-            *block = instance(self.step);
-            Err(fault(&*panic))
-        });
+        let result = if self.now < self.panics.rests_until {
+            Err(self.panics.message.clone())
+        } else {
+            match catch_unwind(AssertUnwindSafe(|| block.run(&mut call))) {
+                Ok(result) => {
+                    self.panics.in_a_row = 0;
+                    result
+                }
+                Err(panic) => {
+                    *block = instance(self.step);
+                    Err(self.panics.note(self.now, &*panic))
+                }
+            }
+        };
         memory.spare.clear();
         match result {
             Ok(()) => true,

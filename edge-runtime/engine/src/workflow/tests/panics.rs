@@ -137,6 +137,34 @@ fn a_model_that_panics_fails_its_step_in_those_frames_and_no_others() {
     }
 }
 
+/// A host whose model always breaks, and how often it was asked.
+struct Hopeless(u64);
+
+impl Host for Hopeless {
+    fn detect(&mut self, _: &DetectRequest<'_>) -> Result<Detections, String> {
+        self.0 += 1;
+        panic!("the library broke over it")
+    }
+}
+
+#[test]
+fn one_that_always_panics_fails_in_every_frame_is_run_seldom_and_works_again_after_its_rest() {
+    let mut run = instance();
+    let mut hopeless = Hopeless(0);
+    let mut last = String::new();
+    for number in 1..900_u64 {
+        let now = Duration::from_millis(33 * number);
+        let report = run.run(frame(number, [640, 480]), &[], now, &mut hopeless);
+        assert_eq!(report.errors.len(), 1, "frame {number}");
+        last.clone_from(&report.errors[0].message);
+    }
+    // Four at once, then after rests of 2, 4 and 8 seconds.
+    assert_eq!(hopeless.0, 7, "{last}");
+    assert!(last.contains("rests for 16 s"), "{last}");
+    let after = walk(&mut run, 1400..1401);
+    assert_eq!(after.errors, []);
+}
+
 #[test]
 fn a_panic_says_no_more_than_a_sentence() {
     struct Talkative;
