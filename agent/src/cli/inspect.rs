@@ -286,7 +286,11 @@ fn as_written(field: &str, rules: Option<&[usize]>) -> String {
 
 fn told(error: &SpecError) -> ConfigError {
     let SpecError::Rule(rule) = error else {
-        return ConfigError::new("", error.to_string(), Origin::Default);
+        let mut told = ConfigError::new("", error.to_string(), Origin::Default);
+        if let SpecError::Parameter { value, .. } = error {
+            told.found.clone_from(value);
+        }
+        return told;
     };
     let mut told = ConfigError::new("", rule.message.clone(), Origin::Default);
     told.found = Some(rule.value.clone());

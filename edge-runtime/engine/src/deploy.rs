@@ -16,7 +16,7 @@ pub use self::fit::{Fit, ModelFacts, Unfit, fit};
 use crate::heuristics::{
     Need, NeedKind, RuleError, RuleSet, SelectorKind, StepFacts, WorkflowFacts, derive,
 };
-use crate::workflow::{self, BOXES, Compiled, Kind, KindSet, SlotId};
+use crate::workflow::{self, BOXES, Compiled, Kind, KindSet, Misfit, SlotId};
 
 /// A pipeline that can run.
 #[derive(Debug)]
@@ -49,6 +49,16 @@ pub enum SpecError {
     /// The workflow does not compile.
     #[error("the workflow does not compile: {}{}", .0.message, place(.0))]
     Workflow(Box<WorkflowError>),
+    /// The workflow compiles, but no step could use a value that the specification gives it.
+    #[error("{}", .error.message)]
+    Parameter {
+        /// Path of the value, such as `parameters.confidence`.
+        field: String,
+        /// What was found there; absent where a value is missing.
+        value: Option<String>,
+        /// The same as the engine tells it.
+        error: Box<WorkflowError>,
+    },
     /// The workflow compiles, but it waits for something that a camera does not give.
     #[error(
         "workflow input {0:?} (WorkflowBatchInput) can't be supplied by a camera, so no step behind it would ever run; \
@@ -85,6 +95,7 @@ impl SpecError {
     pub fn field(&self) -> &str {
         match self {
             Self::Workflow(_) | Self::Unsupplied(_) => "workflow",
+            Self::Parameter { field, .. } => field,
             Self::ModelUnused(_) => "model",
             Self::Rule(error) => &error.field,
             Self::Unfit(error) => error.field,
@@ -101,7 +112,8 @@ impl SpecError {
         let allowed = match self {
             Self::Workflow(error) => error.allowed.as_slice(),
             Self::Rule(error) => error.allowed.as_slice(),
-            Self::Unsupplied(_)
+            Self::Parameter { .. }
+            | Self::Unsupplied(_)
             | Self::ModelUnused(_)
             | Self::Unfit(_)
             | Self::Detect { .. }
@@ -137,6 +149,7 @@ pub fn plan(spec: &PipelineSpec) -> Result<Plan, Vec<SpecError>> {
             return Err(errors);
         }
     };
+    errors.extend(compiled.misfits(&spec.parameters).into_iter().map(misfit));
     errors.extend(
         compiled
             .batch_inputs()
@@ -159,6 +172,14 @@ pub fn plan(spec: &PipelineSpec) -> Result<Plan, Vec<SpecError>> {
             errors.extend(wrong.into_iter().map(Box::new).map(SpecError::Rule));
             Err(errors)
         }
+    }
+}
+
+fn misfit(found: Misfit) -> SpecError {
+    SpecError::Parameter {
+        field: format!("parameters.{}", found.input),
+        value: found.value.map(|value| value.to_string()),
+        error: Box::new(found.error),
     }
 }
 
@@ -382,6 +403,57 @@ mod tests {
         assert!(
             said[0].contains("\"predictions\"") && said[0].contains("camera"),
             "{said:?}"
+        );
+    }
+
+    #[test]
+    fn a_parameter_that_its_property_could_not_have_is_refused_with_field_value_and_remedy() {
+        let mut workflow = workflow(&[]);
+        workflow["inputs"] = json!([{"type": "WorkflowImage", "name": "image"},
+            {"type": "WorkflowParameter", "name": "conf", "default_value": 0.4},
+            {"type": "WorkflowParameter", "name": "model"},
+            {"type": "WorkflowParameter", "name": "unused"}]);
+        workflow["steps"][0]["confidence"] = json!("$inputs.conf");
+        workflow["steps"][0]["model_id"] = json!("$inputs.model");
+        let told = |parameters: Value| {
+            let spec = spec(workflow.clone(), json!({"parameters": parameters}));
+            match plan(&spec).map_err(|errors| errors.into_iter().next()) {
+                Ok(_) => None,
+                Err(Some(SpecError::Parameter {
+                    field,
+                    value,
+                    error,
+                })) => {
+                    assert_eq!(error.class, "RuntimeInputError");
+                    Some((field, value, error.message))
+                }
+                Err(other) => panic!("{other:?}"),
+            }
+        };
+        for good in [json!(0.5), json!("0.5"), json!(1)] {
+            assert_eq!(told(json!({"model": "motion", "conf": good})), None);
+        }
+        assert_eq!(told(json!({"model": "motion"})), None);
+        for (wrong, remedy) in [
+            (json!(7), "from 0 to 1"),
+            (json!("high"), "has to be a number"),
+            (json!(null), "has to be a number"),
+        ] {
+            let (field, value, message) =
+                told(json!({"model": "motion", "conf": wrong.clone()})).unwrap();
+            assert_eq!(field, "parameters.conf");
+            assert_eq!(value, Some(wrong.to_string()));
+            assert!(
+                message.starts_with("input conf, which is confidence of step detect, ")
+                    && message.contains(remedy),
+                "{message}"
+            );
+        }
+        let (field, value, message) = told(json!({})).unwrap();
+        assert_eq!((field.as_str(), value), ("parameters.model", None));
+        assert!(
+            message.contains("model_id of step detect, has no value; give it one"),
+            "{message}"
         );
     }
 

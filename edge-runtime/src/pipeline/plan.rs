@@ -30,7 +30,9 @@ pub(super) fn problem(errors: Vec<SpecError>) -> Problem {
         n => format!("; and {} more", n - 1),
     };
     let code = match first {
-        SpecError::Workflow(_) | SpecError::Unsupplied(_) => ProblemCode::InvalidWorkflow,
+        SpecError::Workflow(_) | SpecError::Parameter { .. } | SpecError::Unsupplied(_) => {
+            ProblemCode::InvalidWorkflow
+        }
         SpecError::ModelUnused(_) | SpecError::Unfit(_) => ProblemCode::Model,
         SpecError::Rule(_) | SpecError::Detect { .. } | SpecError::StopAfter(_) => {
             ProblemCode::InvalidRequest
@@ -40,6 +42,7 @@ pub(super) fn problem(errors: Vec<SpecError>) -> Problem {
     problem.field = Some(first.field().to_owned());
     match first {
         SpecError::Workflow(_) => {}
+        SpecError::Parameter { value, .. } => problem.value.clone_from(value),
         SpecError::Unsupplied(name) | SpecError::ModelUnused(name) => {
             problem.value = Some(name.clone());
         }
@@ -55,7 +58,7 @@ pub(super) fn problem(errors: Vec<SpecError>) -> Problem {
     problem.workflow_errors = errors
         .into_iter()
         .filter_map(|error| match error {
-            SpecError::Workflow(error) => Some(*error),
+            SpecError::Workflow(error) | SpecError::Parameter { error, .. } => Some(*error),
             SpecError::Unsupplied(_)
             | SpecError::ModelUnused(_)
             | SpecError::Rule(_)

@@ -71,6 +71,7 @@ pub use json::Pictures;
 pub use kinds::{Kind, KindSet};
 pub use outlets::{is_sink, masked};
 pub use plan::{Compiled, Overlay, SlotId};
+pub use read::Misfit;
 pub use run::{Execution, RunReport, RuntimeInput, StepFailure};
 pub use selector::Selector;
 pub use state::{Anew, MOST_BYTES as MOST_STATE_BYTES, Restored, Saved, StateError};

@@ -19,7 +19,8 @@ use super::error::{ErrorClass, Problem, nearest};
 use super::image::{ImageValue, Packed, VideoMeta};
 use super::json::RLE;
 use super::kinds::{Kind, KindSet};
-use super::plan::{Compiled, PlanInput, Source};
+use super::manifest::{Property, Shape};
+use super::plan::{Compiled, PlanInput, PlanStep, Source};
 use super::run::RuntimeInput;
 use super::step::takes;
 use super::value::{Array, Value, moment};
@@ -60,8 +61,8 @@ impl Compiled {
         let mut inputs = BTreeMap::new();
         for (name, json) in given {
             let input = self.plan.inputs.iter().find(|i| *i.name == **name);
-            if let Some(input) = input {
-                self.check_parameter(input, json)?;
+            if let Some(error) = input.and_then(|input| self.misfit(input, json)) {
+                return Err(error);
             }
             let read = match input {
                 // The run itself says which inputs there are.
@@ -111,32 +112,91 @@ impl Compiled {
             .collect()
     }
 
-    /// Refuses the value of a parameter that a property which takes it could not have in a definition.
-    fn check_parameter(&self, input: &PlanInput, json: &Json) -> Result<(), WorkflowError> {
-        if !matches!(input.what, InputType::Parameter { .. }) {
-            return Ok(());
-        }
-        for step in &self.plan.steps {
-            for (property, source) in step.manifest.properties.iter().zip(&step.args) {
-                let is_it = matches!(source, Source::Slot(slot)
-                    if self.plan.inputs.get(*slot).is_some_and(|i| i.name == input.name));
-                if !is_it {
-                    continue;
-                }
-                takes(property, json).map_err(|why| {
-                    let (input, name, step) = (&input.name, property.name, &step.name);
-                    Problem::new(
-                        ErrorClass::RuntimeInputError,
-                        format!("input {input}, which is {name} of step {step}, {why}"),
-                    )
-                    .step(&**step)
-                    .property(name)
-                    .done()
-                })?;
-            }
-        }
-        Ok(())
+    /// What keeps these values of parameters from ever being used: each that a property which takes it could not have in a definition, and each text
+    /// that a step needs and neither they nor the definition say. For whoever gives parameters once and for all; in a run the next values may be right.
+    #[must_use]
+    pub fn misfits(&self, given: &BTreeMap<String, Json>) -> Vec<Misfit> {
+        let parameters = self.plan.inputs.iter();
+        let parameters = parameters.filter(|i| matches!(i.what, InputType::Parameter { .. }));
+        let wrong = parameters.filter_map(|input| {
+            let value = given.get(&*input.name);
+            let error = match value {
+                Some(value) => self.misfit(input, value),
+                None if input.value.is_null() => self.lacking(input),
+                None => None,
+            }?;
+            Some(Misfit {
+                input: input.name.to_string(),
+                value: value.cloned(),
+                error,
+            })
+        });
+        wrong.collect()
     }
+
+    /// Why a property that takes this parameter could not have the value in a definition.
+    fn misfit(&self, input: &PlanInput, json: &Json) -> Option<WorkflowError> {
+        self.taking(input).find_map(|(step, property)| {
+            let why = takes(property, json).err()?;
+            let place = as_property(input, step, property);
+            Some(refused(step, property, format!("{place}, {why}")))
+        })
+    }
+
+    /// Why a parameter must not be nothing.
+    fn lacking(&self, input: &PlanInput) -> Option<WorkflowError> {
+        let mut taking = self.taking(input);
+        let is_text = |p: &Property| matches!(p.shape, Shape::Text) && !p.nullable;
+        let (step, property) = taking.find(|(_, property)| is_text(property))?;
+        let place = as_property(input, step, property);
+        let remedy = "give it one, or a default_value in the definition";
+        Some(refused(
+            step,
+            property,
+            format!("{place}, has no value; {remedy}"),
+        ))
+    }
+
+    /// The properties that take the value of an input as it is.
+    fn taking<'a>(
+        &'a self,
+        input: &'a PlanInput,
+    ) -> impl Iterator<Item = (&'a PlanStep, &'static Property)> {
+        let is_parameter = matches!(input.what, InputType::Parameter { .. });
+        let steps = self.plan.steps.iter().filter(move |_| is_parameter);
+        steps.flat_map(move |step| {
+            let properties = step.manifest.properties.iter().zip(&step.args);
+            let those = properties.filter(move |(_, source)| {
+                matches!(source, Source::Slot(slot)
+                    if self.plan.inputs.get(*slot).is_some_and(|i| i.name == input.name))
+            });
+            those.map(move |(property, _)| (step, property))
+        })
+    }
+}
+
+/// A parameter that can't do what it is given for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Misfit {
+    /// Name of the input.
+    pub input: String,
+    /// What was given, if anything was.
+    pub value: Option<Json>,
+    /// `RuntimeInputError`, with the step and the property that take it.
+    pub error: WorkflowError,
+}
+
+/// An input by what it is to a step.
+pub(super) fn as_property(input: &PlanInput, step: &PlanStep, property: &Property) -> String {
+    format!(
+        "input {}, which is {} of step {}",
+        input.name, property.name, step.name
+    )
+}
+
+fn refused(step: &PlanStep, property: &Property, message: String) -> WorkflowError {
+    let problem = Problem::new(ErrorClass::RuntimeInputError, message);
+    problem.step(&*step.name).property(property.name).done()
 }
 
 fn batch(
