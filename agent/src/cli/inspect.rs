@@ -314,9 +314,19 @@ mod tests {
             "detections": "$steps.tracker.tracked_detections", "line_segment": [[0, 5], [9, 5]]}],
         "outputs": [{"type": "JsonField", "name": "in", "selector": "$steps.road.count_in"}]}"#;
 
+    /// A workflow with a zone `hall` and two parameters.
+    const HALL: &str = r#"{"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"},
+            {"type": "WorkflowParameter", "name": "conf"}, {"type": "WorkflowParameter", "name": "zone"}], "steps": [
+        {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image", "model_id": "motion",
+            "confidence": "$inputs.conf"},
+        {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.detect.predictions"},
+        {"type": "roboflow_core/time_in_zone@v3", "name": "hall", "image": "$inputs.image",
+            "detections": "$steps.tracker.tracked_detections", "zone": "$inputs.zone"}], "outputs": []}"#;
+
     fn checked(text: &str) -> Report {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("road.json"), ROAD).unwrap();
+        std::fs::write(dir.path().join("hall.json"), HALL).unwrap();
         std::fs::write(dir.path().join("wk.toml"), text).unwrap();
         let request = LoadRequest {
             file: Some(dir.path().join("wk.toml")),
@@ -443,6 +453,30 @@ mod tests {
         assert_eq!(
             told(&report.warnings),
             [("pipelines.p.rules[0].classes[0]", Some(9))]
+        );
+    }
+
+    #[test]
+    fn a_parameter_that_no_step_can_use_is_wrong_and_a_zone_without_corners_is_noted() {
+        let with = |parameters: &str| {
+            checked(&format!(
+                "[sources.s]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"s\"\nworkflow = \"hall.json\"\nparameters = {{ {parameters} }}\n"
+            ))
+        };
+        let wrong = with("conf = 7, zone = []");
+        let [error] = wrong.warnings.as_slice() else {
+            panic!("{:?}", wrong.warnings);
+        };
+        assert_eq!(error.key, "pipelines.p.parameters.conf");
+        assert_eq!(error.found.as_deref(), Some("7"));
+        assert!(error.to_string().contains("from 0 to 1"), "{error}");
+        let empty = with("conf = 0.5, zone = []");
+        assert_eq!(told(&empty.warnings), []);
+        assert!(
+            empty.notes.len() == 1
+                && empty.notes[0].contains("zone of step hall has fewer than three corners"),
+            "{:?}",
+            empty.notes
         );
     }
 

@@ -187,6 +187,8 @@ pub enum WarningKind {
     NotRecording,
     /// A step sends a password over a network without TLS.
     LoginInClear,
+    /// A zone without an inside: fewer than three different corners, or no more than a pixel.
+    EmptyZone,
 }
 
 /// What a pipeline has seen so far.

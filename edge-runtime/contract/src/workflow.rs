@@ -20,12 +20,13 @@ pub struct ValidateReport {
     pub steps: BTreeMap<String, StepDims>,
     /// Dimensionality and kinds of every output, when it compiles.
     pub outputs: BTreeMap<String, OutputInfo>,
-    /// What it says without effect, when it compiles.
+    /// What it says without effect, or to no purpose, when it compiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<WorkflowWarning>,
 }
 
-/// A property of a step that its block doesn't have: the step runs as if it weren't there.
+/// A property of a step that can't do what was meant: one that its block doesn't have, so that the step runs as if it weren't there, or a zone in
+/// which nobody can be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkflowWarning {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::json;
-use watchkeeper_engine::workflow::compile;
+use watchkeeper_engine::workflow::{Overlay, compile};
 
 use super::super::drawn::drawn;
 use super::super::facts::Fact;
@@ -60,7 +60,16 @@ async fn preview(given: Given<'_>) -> Result<Outcome, String> {
         .ok_or("no picture of this camera was seen yet")?;
     let shows = drawn(definition, &compiled);
     let looked = hands.look(&shows, &file).await?;
-    let found = judge(&compiled.overlays(), size, &looked.seen);
+    let overlays = compiled.overlays();
+    let mut found = judge(&overlays, size, &looked.seen);
+    // What has too few corners can't be drawn, and so is not among them.
+    let is_drawn = |step: &str| {
+        let mut all = overlays.iter();
+        all.any(|o| matches!(o, Overlay::Zone { name, .. } if name == step))
+    };
+    let empty = compiled.empty_zones().into_iter();
+    let undrawn = empty.filter(|zone| !is_drawn(&zone.step));
+    found.wrong.extend(undrawn.map(|zone| zone.message));
     let picture = looked.picture.unwrap_or(file);
     let kept = hands.keep(&draft, &camera, &picture);
     let shown = hands.show(picture).await?;

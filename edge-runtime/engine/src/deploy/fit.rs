@@ -109,6 +109,11 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
         errors: Vec::new(),
         warnings: logins_in_clear(&spec.workflow),
     };
+    let empty = plan.compiled.empty_zones().into_iter();
+    fit.warnings.extend(empty.map(|zone| PipelineWarning {
+        kind: WarningKind::EmptyZone,
+        message: zone.message,
+    }));
     let mut labels: Vec<String> = Vec::new();
     let (mut all_known, mut knows_classes) = (true, false);
     for step in plan.compiled.detections() {
@@ -433,6 +438,36 @@ mod tests {
             judge(first("net"), &[fixed, inner("motion")], &[], None)
                 .errors
                 .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_zone_in_which_nobody_can_be_is_a_warning_also_where_a_parameter_brings_it() {
+        let workflow = json!({"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"},
+                {"type": "WorkflowParameter", "name": "corners", "default_value": [[0, 0], [90, 0], [90, 90]]}],
+            "steps": [first("motion"),
+                {"type": "roboflow_core/byte_tracker@v3", "name": "track", "image": "$inputs.image",
+                    "detections": "$steps.first.predictions"},
+                {"type": "roboflow_core/time_in_zone@v3", "name": "hall", "image": "$inputs.image",
+                    "detections": "$steps.track.tracked_detections", "zone": "$inputs.corners"}],
+            "outputs": []});
+        let told = |parameters: Value| {
+            let spec =
+                json!({"id": "p", "source": "s", "workflow": workflow, "parameters": parameters});
+            let spec: PipelineSpec = serde_json::from_value(spec).unwrap();
+            let plan = super::super::plan(&spec).unwrap();
+            fit(&spec, &plan, &models()).warnings
+        };
+        assert_eq!(told(json!({})), []);
+        let warnings = told(json!({"corners": [[0.1, 0.1], [0.9, 0.1], [0.9, 0.9]]}));
+        let [warning] = warnings.as_slice() else {
+            panic!("{warnings:?}");
+        };
+        assert_eq!(warning.kind, WarningKind::EmptyZone);
+        assert!(
+            warning.message.contains("step hall")
+                && warning.message.contains("not shares of it from 0 to 1"),
+            "{warning:?}"
         );
     }
 

@@ -46,6 +46,7 @@ mod types;
 mod uql;
 mod value;
 mod vlm;
+mod zones;
 
 #[cfg(test)]
 mod tests;
@@ -54,7 +55,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 use watchkeeper_contract::workflow::{
-    OutputInfo, OutputKinds, StepDims, ValidateReport, WorkflowError,
+    OutputInfo, OutputKinds, StepDims, ValidateReport, WorkflowError, WorkflowWarning,
 };
 
 pub use block::{
@@ -76,6 +77,7 @@ pub use run::{Execution, RunReport, RuntimeInput, StepFailure};
 pub use selector::Selector;
 pub use state::{Anew, MOST_BYTES as MOST_STATE_BYTES, Restored, Saved, StateError};
 pub use value::{Array, Value};
+pub use zones::EmptyZone;
 
 /// Says everything that is wrong with a definition, or the depth and kinds of everything in it.
 #[must_use]
@@ -102,15 +104,24 @@ pub fn validate(definition: &Json) -> ValidateReport {
             (step.name.clone(), dims)
         })
         .collect();
-    let warnings = checked.steps.iter().flat_map(|s| s.warnings()).collect();
+    let mut warnings: Vec<_> = checked.steps.iter().flat_map(|s| s.warnings()).collect();
     match plan::plan(checked, &BTreeMap::new()) {
-        Ok(compiled) => ValidateReport {
-            ok: true,
-            errors: Vec::new(),
-            steps,
-            outputs: compiled.output_infos(),
-            warnings,
-        },
+        Ok(compiled) => {
+            let empty = compiled.empty_zones().into_iter();
+            warnings.extend(empty.map(|zone| WorkflowWarning {
+                step: zone.step,
+                property: zones::PROPERTY.to_owned(),
+                message: zone.message,
+                nearest: None,
+            }));
+            ValidateReport {
+                ok: true,
+                errors: Vec::new(),
+                steps,
+                outputs: compiled.output_infos(),
+                warnings,
+            }
+        }
         Err(errors) => ValidateReport {
             ok: false,
             errors,

@@ -491,7 +491,7 @@ impl Compiled {
         }
     }
 
-    fn steps_of(&self, role: Role) -> impl Iterator<Item = &PlanStep> {
+    pub(super) fn steps_of(&self, role: Role) -> impl Iterator<Item = &PlanStep> {
         self.steps_where(move |other| other == role)
     }
 

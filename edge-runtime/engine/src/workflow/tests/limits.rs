@@ -185,6 +185,16 @@ fn a_zone_without_corners_or_with_two_is_refused_with_the_step() {
     for corners in [json!([]), json!([[0, 0], [5, 5]])] {
         let definition = following(vec![zone(corners.clone())], vec![]);
         let report = validate(&definition);
+        let warned: Vec<_> = report
+            .warnings
+            .iter()
+            .map(|w| (&*w.step, &*w.property))
+            .collect();
+        assert_eq!(
+            (report.ok, warned),
+            (true, vec![("zone", "zone")]),
+            "{corners}"
+        );
         let refused = report.errors.first().map(|e| e.step.clone());
         let failed = || {
             let mut run = compiled(&definition).instantiate();
