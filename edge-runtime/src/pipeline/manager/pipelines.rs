@@ -148,11 +148,11 @@ impl Manager {
         self.release(&spec.id);
         if !exists {
             // Under the lock, so that there are never more than the most.
-            return self.run(spec, prepared);
+            return self.run(spec, prepared, None);
         }
         drop(change);
         self.end(&spec.id);
-        self.run(spec, prepared)
+        self.run(spec, prepared, None)
     }
 
     /// Whether there is a pipeline of this name already; a refusal where there is none and no place for one.
@@ -192,11 +192,18 @@ impl Manager {
         drop(old);
     }
 
-    /// Starts what was prepared and lists it, also when it does not start: it is stored, so it is there.
-    fn run(&self, spec: PipelineSpec, prepared: Prepared) -> Result<PipelineStatus, Problem> {
+    /// Starts what was prepared and lists it, also when it does not start: it is stored, so it is there. Without something `kept` it counts from nought.
+    fn run(
+        &self,
+        spec: PipelineSpec,
+        prepared: Prepared,
+        kept: Option<Kept>,
+    ) -> Result<PipelineStatus, Problem> {
         let id = spec.id.clone();
-        self.parts.states.forget(&id);
-        let (deployed, answer) = match self.start(spec.clone(), prepared, None) {
+        if kept.is_none() {
+            self.parts.states.forget(&id);
+        }
+        let (deployed, answer) = match self.start(spec.clone(), prepared, kept) {
             Ok(worker) => {
                 let status = self.told(worker.status());
                 (Deployed::Running(Arc::new(worker)), Ok(status))
@@ -257,7 +264,7 @@ impl Manager {
         }
     }
 
-    /// Takes frames again. What was stopped, is held, can't run, has failed or has ended is begun anew.
+    /// Takes frames again. What was stopped, can't run, has failed or has ended is begun anew; what is held goes on where it stood.
     ///
     /// # Errors
     /// [`Problem`] when there is no such pipeline or it can't run.
@@ -281,7 +288,14 @@ impl Manager {
         let worker = match deployed {
             Deployed::Running(worker) if paused || !worker.is_over() => worker,
             Deployed::Idle { .. } if paused => deployed.worker()?,
-            Deployed::Running(_) | Deployed::Idle { .. } => return self.begin_anew(spec),
+            // It never ran in this process: what the one before left is its own still.
+            Deployed::Idle {
+                why: Idle::Held(_), ..
+            } => {
+                let kept = self.kept(&spec);
+                return self.begin_anew(spec, kept);
+            }
+            Deployed::Running(_) | Deployed::Idle { .. } => return self.begin_anew(spec, None),
         };
         let change = self.changes.lock();
         if let Some(until) = pause {
@@ -300,14 +314,18 @@ impl Manager {
         }
         if worker.is_over() {
             // It came to its end meanwhile.
-            return self.begin_anew(spec);
+            return self.begin_anew(spec, None);
         }
         self.watched_now(id);
         Ok(self.told(worker.status()))
     }
 
-    /// Runs a pipeline in the place of the one of its name, which is over or never ran.
-    fn begin_anew(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
+    /// Runs a pipeline in the place of the one of its name, which is over or never ran; it goes on with what was `kept`.
+    fn begin_anew(
+        &self,
+        spec: PipelineSpec,
+        kept: Option<Kept>,
+    ) -> Result<PipelineStatus, Problem> {
         // A model may take minutes to load, which only changes of this pipeline wait for.
         let prepared = self.prepare(&spec)?;
         let change = self.changes.lock();
@@ -316,9 +334,11 @@ impl Manager {
         self.keep(&spec)?;
         self.release(&spec.id);
         drop(change);
-        // The last events of one that is over may not be durable yet.
-        self.end(&spec.id);
-        self.run(spec, prepared)
+        if kept.is_none() {
+            // The last events of one that is over may not be durable yet.
+            self.end(&spec.id);
+        }
+        self.run(spec, prepared, kept)
     }
 
     /// Begins anew what could not run or has failed, because something changed that it needs. What goes on failing is listed with the reason.
@@ -345,7 +365,7 @@ impl Manager {
             spec.paused = worker.rests();
         }
         let begun = match self.prepare(&spec) {
-            Ok(prepared) => self.run(spec, prepared).map(drop),
+            Ok(prepared) => self.run(spec, prepared, None).map(drop),
             Err(problem) => {
                 self.list(id, Deployed::broken(spec, &problem));
                 Err(problem)
@@ -418,12 +438,16 @@ impl Manager {
     /// A pipeline that goes on where the last process stood with it.
     pub(super) fn build(&self, spec: &PipelineSpec) -> Result<Worker, Problem> {
         let prepared = self.prepare(spec)?;
+        self.start(spec.clone(), prepared, self.kept(spec))
+    }
+
+    /// What an earlier process left of a pipeline that has not run in this one.
+    fn kept(&self, spec: &PipelineSpec) -> Option<Kept> {
         let loaded = self.parts.states.load(&spec.id, &spec.source);
-        let kept = loaded.unwrap_or_else(|why| {
+        loaded.unwrap_or_else(|why| {
             tracing::warn!(pipeline = %spec.id, why, "what it remembered can't be used: it counts from nought");
             None
-        });
-        self.start(spec.clone(), prepared, kept)
+        })
     }
 
     /// Refuses rules that name a channel which nobody knows. Only where somebody deploys: a channel that is taken out of the configuration

@@ -9,6 +9,7 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::source::{LossCause, SourceSpec};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{Batch, MemoryStore, Op, OpenOutcome, Store};
+use watchkeeper_vision::frame::{FrameId, Picture};
 
 use super::*;
 use crate::capture::notices::{Noticed, SourceNotice};
@@ -17,12 +18,15 @@ use crate::clock;
 use crate::effects;
 use crate::journal::Limits;
 use crate::journal::media::{MediaLimits, MediaStore};
+use crate::pipeline::detectors::Detectors;
+use crate::pipeline::host::DetectHost;
 use crate::pipeline::outage::{BoxRecord, Notice};
 use crate::pipeline::recorder::QUEUE;
 use crate::pipeline::recorder::tests::BeforeWrites;
 use crate::pipeline::recordings;
 use crate::pipeline::room::Room;
-use crate::pipeline::states::States;
+use crate::pipeline::run::{Memory, Run};
+use crate::pipeline::states::{PipelineMemory, States};
 use crate::pipeline::worker::new_id;
 
 /// How long the end of a pipeline is waited for here.
@@ -268,6 +272,50 @@ fn failures(manager: &Manager) -> Vec<(Phase, String)> {
             _ => None,
         })
         .collect()
+}
+
+#[test]
+fn a_pipeline_that_was_held_goes_on_counting_and_one_that_was_stopped_begins_at_nought() {
+    for (why, events) in [
+        (Idle::Held("it crashed".to_owned()), 7),
+        (Idle::Stopped("a person did it".to_owned()), 0),
+    ] {
+        let state = tempfile::tempdir().unwrap();
+        let deployed = watching("motion");
+        let before = States::spawn(state.path()).unwrap();
+        let memory = PipelineMemory {
+            counting_since: None,
+            events: 7,
+            run: kept_by(&deployed),
+        };
+        before.keeper(&deployed.id, &deployed.source).keep(memory);
+        before.end(Duration::from_secs(60));
+        let manager = manager(state.path());
+        manager
+            .put_source(spec("gate", "demo:?seconds=600"))
+            .unwrap();
+        let idle = Deployed::idle(deployed.clone(), why, clock::wall());
+        manager.pipelines.lock().insert(deployed.id.clone(), idle);
+        let status = manager.resume(&deployed.id).unwrap();
+        assert_eq!(status.results.events, events);
+        manager.shut_down(Instant::now() + Duration::from_secs(30));
+    }
+}
+
+/// What a run of this pipeline remembers after a frame of a camera.
+fn kept_by(spec: &PipelineSpec) -> Memory {
+    let plan = crate::pipeline::plan::plan(spec).unwrap();
+    let host = DetectHost::new(Detectors::default(), 0);
+    let mut run = Run::new(plan, host, spec);
+    let seen = FrameId {
+        source: spec.source.clone(),
+        seq: 1,
+    };
+    let picture = Picture::rgb(64, 48, vec![0; 64 * 48 * 3]);
+    let mut frame = Frame::still(seen, Instant::now(), clock::wall(), picture);
+    frame.recorded = false;
+    run.process(&frame, clock::local(frame.wall), &mut new_id);
+    run.save().unwrap()
 }
 
 #[test]
