@@ -195,8 +195,21 @@ pub(super) async fn pipelines(
         }
     };
     out.end_live_line();
-    out.both(&changed, || now(&changed));
+    out.both(&changed, || in_words(&changed));
     Ok(())
+}
+
+/// What a pipeline is after a change of it, and what works in another way than it may be meant: a line each.
+fn in_words(changed: &PipelineStatus) -> String {
+    std::iter::once(now(changed))
+        .chain(warned(changed))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn warned(status: &PipelineStatus) -> impl Iterator<Item = String> {
+    let warnings = status.warnings.iter();
+    warnings.map(|warning| format!("warning: {}", warning.message))
 }
 
 /// What a pipeline is after a change of it, as a sentence.
@@ -441,9 +454,7 @@ fn show_pipeline(status: &PipelineStatus, out: &Output) {
         out.line("");
         out.table(&["stage", "ms a frame"], stages);
     }
-    for warning in &status.warnings {
-        out.line(format!("warning: {}", warning.message));
-    }
+    warned(status).for_each(|line| out.line(line));
     if results.unwatched > 0 {
         out.line(format!(
             "rules had no place for another track {} times: they watch as many as they can",
@@ -472,6 +483,28 @@ fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_pipeline_warns_of_is_told_to_people_when_it_is_deployed() {
+        let status: PipelineStatus = serde_json::from_value(json!({
+            "spec": {"id": "gate", "source": "yard", "workflow": {}},
+            "state": {"state": "running"},
+            "since": {"unix_ms": 0, "quality": "synced"},
+            "rules": [],
+            "warnings": [{"kind": "class_filter", "message": "class_filter names \"persn\""}],
+            "results": watchkeeper_contract::pipeline::PipelineResults::default(),
+        }))
+        .unwrap_or_else(|e| panic!("{e}"));
+        let told = in_words(&status);
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "pipeline gate is running",
+                "warning: class_filter names \"persn\""
+            ]
+        );
+    }
 
     #[test]
     fn what_is_there_is_found_however_its_address_is_written_and_a_relative_file_must_be_there() {
