@@ -19,6 +19,7 @@ use watchkeeper_vision::geometry::{Anchor, BBox};
 use watchkeeper_vision::mask::Bitmap;
 
 use super::image::{ImageValue, RgbPixels};
+use super::plan::{PlanInput, PlanStep, Source};
 use super::stateful::Memory;
 use super::value::{Array, Value};
 
@@ -421,6 +422,10 @@ impl Setup<'_> {
 pub(crate) struct Call<'a> {
     /// Name of the step.
     pub(crate) step: &'a str,
+    /// The step in the plan, for what a message says about its properties.
+    pub(crate) plan_step: &'a PlanStep,
+    /// Inputs of the workflow, each at the number of its slot, for the same.
+    pub(crate) inputs: &'a [PlanInput],
     /// Monotonic time.
     pub(crate) now: Duration,
     /// Values of the properties, in the order of the manifest.
@@ -542,6 +547,26 @@ impl<'a> Call<'a> {
         self.args.get(index).unwrap_or(NULL)
     }
 
+    /// That property `index` is not what is `expected`: which one it is, and what can be done where an input of the workflow is meant to bring it.
+    fn unfit(&self, index: usize, expected: &str) -> String {
+        let found = self.arg(index);
+        let what = found.what();
+        let property = self.plan_step.manifest.properties.get(index);
+        let name = property.map_or("a property", |p| p.name);
+        let told = format!("{name}: {expected} expected, got {what}");
+        match self.plan_step.args.get(index) {
+            Some(Source::Slot(slot)) => match self.inputs.get(*slot) {
+                Some(input) if found.is_null() => format!(
+                    "{told}; give input {} a value, or a default_value in the definition",
+                    input.name
+                ),
+                Some(input) => format!("{told}; input {} brings it", input.name),
+                None => told,
+            },
+            _ => told,
+        }
+    }
+
     /// Property `index` as detections.
     ///
     /// # Errors
@@ -549,7 +574,7 @@ impl<'a> Call<'a> {
     pub(crate) fn detections(&self, index: usize) -> Result<&'a Arc<Detections>, String> {
         match self.arg(index) {
             Value::Detections(d) => Ok(d),
-            other => Err(format!("detections expected, got {}", other.what())),
+            _ => Err(self.unfit(index, "detections")),
         }
     }
 
@@ -560,7 +585,7 @@ impl<'a> Call<'a> {
     pub(crate) fn image(&self, index: usize) -> Result<&'a Arc<ImageValue>, String> {
         match self.arg(index) {
             Value::Image(image) => Ok(image),
-            other => Err(format!("an image expected, got {}", other.what())),
+            _ => Err(self.unfit(index, "an image")),
         }
     }
 
@@ -571,9 +596,7 @@ impl<'a> Call<'a> {
     pub(crate) fn number(&self, index: usize, default: f64) -> Result<f64, String> {
         match self.arg(index) {
             Value::Null => Ok(default),
-            v => v
-                .as_f64()
-                .ok_or_else(|| format!("a number expected, got {}", v.what())),
+            v => v.as_f64().ok_or_else(|| self.unfit(index, "a number")),
         }
     }
 
@@ -597,7 +620,7 @@ impl<'a> Call<'a> {
             Value::Null => Ok(default),
             v => v
                 .as_i64()
-                .ok_or_else(|| format!("a whole number expected, got {}", v.what())),
+                .ok_or_else(|| self.unfit(index, "a whole number")),
         }
     }
 
@@ -609,7 +632,7 @@ impl<'a> Call<'a> {
         match self.arg(index) {
             Value::Null => Ok(default),
             Value::Bool(b) => Ok(*b),
-            v => Err(format!("a boolean expected, got {}", v.what())),
+            _ => Err(self.unfit(index, "a boolean")),
         }
     }
 
@@ -618,9 +641,8 @@ impl<'a> Call<'a> {
     /// # Errors
     /// Where it is something else.
     pub(crate) fn text(&self, index: usize) -> Result<&'a str, String> {
-        let v = self.arg(index);
-        v.as_str()
-            .ok_or_else(|| format!("a string expected, got {}", v.what()))
+        let text = self.arg(index).as_str();
+        text.ok_or_else(|| self.unfit(index, "a string"))
     }
 
     /// Property `index` as the name of an anchor; `None` where it is null.

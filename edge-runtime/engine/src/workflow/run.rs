@@ -843,6 +843,8 @@ impl Visit<'_> {
         let memory = &mut *self.memory;
         let mut call = Call {
             step: &self.step.name,
+            plan_step: self.step,
+            inputs: &self.plan.inputs,
             now: self.now,
             args: &memory.args,
             out: &mut memory.out,

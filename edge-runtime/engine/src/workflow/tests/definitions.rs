@@ -787,6 +787,30 @@ fn a_parameter_has_to_be_what_the_property_it_stands_for_takes() {
 }
 
 #[test]
+fn a_value_that_a_step_can_not_use_is_told_with_its_property_and_where_it_came_from() {
+    let told = |default: Json| {
+        let mut definition = compiled(&workflow(
+            json!([{"type": "WorkflowImage", "name": "image"}, {"type": "WorkflowParameter", "name": "which", "default_value": default}]),
+            json!([{"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "$inputs.which"}]),
+            json!([]),
+        ))
+        .instantiate();
+        let image = frame(1, [64, 48]);
+        let report = definition.run(image, &[], Duration::ZERO, &mut FixedBoxes::three());
+        report.errors.into_iter().map(|e| e.message).next()
+    };
+    assert_eq!(told(json!("x")), None);
+    let nothing = told(json!(null)).unwrap_or_default();
+    assert!(
+        nothing.starts_with("model_id: a string expected, got nothing")
+            && nothing.contains("give input which a value, or a default_value"),
+        "{nothing}"
+    );
+    let number = told(json!(3)).unwrap_or_default();
+    assert!(number.contains("input which brings it"), "{number}");
+}
+
+#[test]
 fn a_name_that_is_no_input_is_told_with_the_one_that_was_meant() {
     let definition = compiled(&workflow(
         json!([{"type": "WorkflowParameter", "name": "confidence"}]),
