@@ -9,7 +9,7 @@ use std::process::Command as Process;
 use watchkeeper_config::bounded;
 use watchkeeper_contract::workflow::{BlockDetails, ValidateReport, WorkflowError};
 use watchkeeper_engine::workflow::replay::{self, Recording};
-use watchkeeper_engine::workflow::{catalogue, compile, details, validate, why_not};
+use watchkeeper_engine::workflow::{catalogue, compile, details, nearest_block, validate, why_not};
 
 use super::args::Global;
 use super::exit::{Exit, Failure};
@@ -183,31 +183,6 @@ fn no_definition(message: String) -> ValidateReport {
     }
 }
 
-/// Likeness (Jaro and Winkler's, 0 to 1) from which a name may have been meant.
-const LIKE: f64 = 0.85;
-
-/// The block whose type is most like `wanted`, by its own name where no namespace was written; of equals the latest.
-fn nearest(wanted: &str) -> Option<String> {
-    // The namespace would make every block of it look alike.
-    let own_name = |r#type: &str| r#type.rsplit('/').next().unwrap_or_default().to_owned();
-    let wanted = own_name(wanted);
-    catalogue()
-        .into_iter()
-        .map(|block| {
-            let shown = own_name(&block.r#type);
-            let bare = shown.split('@').next().unwrap_or_default();
-            let likeness = if wanted.contains('@') {
-                strsim::jaro_winkler(&wanted, &shown)
-            } else {
-                strsim::jaro_winkler(&wanted, bare)
-            };
-            (likeness, block.r#type)
-        })
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(likeness, _)| *likeness >= LIKE)
-        .map(|(_, name)| name)
-}
-
 /// The block of this type; a type without a version means its latest.
 fn find(wanted: &str) -> Option<BlockDetails> {
     details(wanted).or_else(|| {
@@ -253,7 +228,7 @@ pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
             );
             return Err(Failure::input(sentence));
         }
-        let nearest = nearest(wanted)
+        let nearest = nearest_block(wanted)
             .map(|name| format!("; did you mean {name}?"))
             .unwrap_or_default();
         return Err(Failure::input(format!("no block {wanted:?}{nearest}")));
@@ -330,23 +305,6 @@ mod tests {
             told.contains("because it asks a vision-language model"),
             "{told}"
         );
-    }
-
-    #[test]
-    fn a_block_is_suggested_by_its_own_name_and_in_its_latest_version() {
-        let meant = |wanted| nearest(wanted).unwrap_or_default();
-        assert_eq!(meant("byte_tracker"), "roboflow_core/byte_tracker@v3");
-        assert_eq!(meant("line_countr@v1"), "roboflow_core/line_counter@v1");
-        assert_eq!(
-            meant("roboflow_core/continue_iff@v1"),
-            "roboflow_core/continue_if@v1"
-        );
-    }
-
-    #[test]
-    fn a_name_that_is_like_no_block_is_not_guessed_at() {
-        assert_eq!(nearest("coffee_machine"), None);
-        assert_eq!(nearest("roboflow_core/zzz@v1"), None);
     }
 
     #[test]

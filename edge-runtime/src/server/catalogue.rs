@@ -151,7 +151,12 @@ fn no_block(block_type: &str) -> String {
                 why.reason
             )
         }
-        None => format!("there is no block {block_type:?}; GET /v1/blocks lists them"),
+        None => {
+            let meant = workflow::nearest_block(block_type)
+                .map(|n| format!("; did you mean {n}?"))
+                .unwrap_or_default();
+            format!("there is no block {block_type:?}{meant}; GET /v1/blocks lists them")
+        }
     }
 }
 

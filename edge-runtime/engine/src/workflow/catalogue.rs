@@ -33,6 +33,32 @@ pub fn details(r#type: &str) -> Option<BlockDetails> {
     })
 }
 
+/// Likeness (Jaro and Winkler's, 0 to 1) from which a name may have been meant.
+const LIKE: f64 = 0.85;
+
+/// The block whose type is most like `wanted`, by its own name where no namespace or no version was written; of equals the latest.
+#[must_use]
+pub fn nearest_block(wanted: &str) -> Option<String> {
+    // The namespace would make every block of it look alike.
+    let own_name = |r#type: &str| r#type.rsplit('/').next().unwrap_or_default().to_owned();
+    // No type is longer, and likeness takes time by the square of the length.
+    let wanted: String = own_name(wanted).chars().take(200).collect();
+    blocks::all()
+        .map(|block| {
+            let shown = own_name(block.name);
+            let bare = shown.split('@').next().unwrap_or_default();
+            let likeness = if wanted.contains('@') {
+                strsim::jaro_winkler(&wanted, &shown)
+            } else {
+                strsim::jaro_winkler(&wanted, bare)
+            };
+            (likeness, block.name)
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(likeness, _)| *likeness >= LIKE)
+        .map(|(_, name)| name.to_owned())
+}
+
 /// A family of the language that is not on this box.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotHere {

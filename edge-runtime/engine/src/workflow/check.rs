@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value as Json;
 
 use super::blocks;
+use super::catalogue::nearest_block;
 use super::definition::{self, Definition, Input, OutputDef, StepDef};
 use super::error::{ErrorClass, Problem, Problems};
 use super::inner;
@@ -113,11 +114,18 @@ fn no_block(step: &StepDef, own_blocks: &[String]) -> Problem {
             .nearest_of(r#type, blocks::all().map(|m| m.name)),
         }
     } else {
-        let known = types::all().iter().flat_map(|k| k.aliases.iter().copied());
-        Problem::syntax(format!(
+        let problem = Problem::syntax(format!(
             "step {name} is of type {type:?}, which is no block here; `watchkeeper blocks` lists them"
-        ))
-        .nearest_of(r#type, blocks::all().map(|m| m.name).chain(known))
+        ));
+        // Without a namespace it is like the own name of a block, and like no type as a whole.
+        let by_own_name = (!r#type.contains('/')).then(|| nearest_block(r#type));
+        match by_own_name.flatten() {
+            Some(nearest) => problem.nearest_is(nearest),
+            None => {
+                let known = types::all().iter().flat_map(|k| k.aliases.iter().copied());
+                problem.nearest_of(r#type, blocks::all().map(|m| m.name).chain(known))
+            }
+        }
     };
     problem.step(&**name).property("type")
 }

@@ -62,7 +62,9 @@ pub use block::{
     Anomaly, ClassScore, DetectRequest, Features, Gaze, Host, Layer, PromptedMask, RunWanted, Task,
     Writing,
 };
-pub use catalogue::{NotHere, State, catalogue, details, families, missing, not_here, why_not};
+pub use catalogue::{
+    NotHere, State, catalogue, details, families, missing, nearest_block, not_here, why_not,
+};
 pub use definition::ENGINE_VERSION;
 pub use error::ErrorClass;
 pub(crate) use facts::BOXES;

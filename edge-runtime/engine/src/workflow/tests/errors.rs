@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use watchkeeper_contract::workflow::WorkflowError;
 
-use super::super::validate;
+use super::super::{nearest_block, validate};
 
 /// A good definition, changed by `change`, and what is wrong with it then.
 fn errors(change: impl FnOnce(&mut Json)) -> Vec<WorkflowError> {
@@ -44,6 +44,23 @@ fn expect(found: Vec<WorkflowError>, class: &str, step: &str, property: &str, ne
 }
 
 #[test]
+fn a_block_is_suggested_by_its_own_name_and_in_its_latest_version() {
+    let meant = |wanted| nearest_block(wanted).unwrap_or_default();
+    assert_eq!(meant("byte_tracker"), "roboflow_core/byte_tracker@v3");
+    assert_eq!(meant("line_countr@v1"), "roboflow_core/line_counter@v1");
+    assert_eq!(
+        meant("roboflow_core/continue_iff@v1"),
+        "roboflow_core/continue_if@v1"
+    );
+}
+
+#[test]
+fn a_name_that_is_like_no_block_is_not_guessed_at() {
+    assert_eq!(nearest_block("coffee_machine"), None);
+    assert_eq!(nearest_block("roboflow_core/zzz@v1"), None);
+}
+
+#[test]
 fn a_misspelt_block_gets_the_nearest_one() {
     expect(
         errors(|d| d["steps"][1]["type"] = json!("roboflow_core/byte_traker@v3")),
@@ -52,6 +69,23 @@ fn a_misspelt_block_gets_the_nearest_one() {
         "type",
         "roboflow_core/byte_tracker@v3",
     );
+}
+
+#[test]
+fn a_block_without_its_namespace_gets_the_one_of_that_name() {
+    for (written, meant) in [
+        ("byte_tracker", "roboflow_core/byte_tracker@v3"),
+        ("line_counter", "roboflow_core/line_counter@v2"),
+        ("line_countr@v1", "roboflow_core/line_counter@v1"),
+    ] {
+        expect(
+            errors(|d| d["steps"][1]["type"] = json!(written)),
+            "WorkflowSyntaxError",
+            "tracker",
+            "type",
+            meant,
+        );
+    }
 }
 
 #[test]
