@@ -4,7 +4,7 @@
 //! said when the last part is up; the watchdog is fed only after a turn that took the locks everybody takes; stopping ends pipelines before the
 //! recorder, and the recorder before the journal.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -36,6 +36,7 @@ use crate::pipeline::states::States;
 use crate::pipeline::worker::{STOPPING, new_id};
 use crate::server::metrics::Metrics;
 use crate::server::{self, Server};
+use crate::still;
 use crate::stop::Stop;
 
 /// Ends that are appended with one sync.
@@ -123,14 +124,14 @@ fn settle(
 }
 
 /// Prints the GStreamer elements that are missing, as JSON.
-#[expect(clippy::print_stdout, reason = "this is the answer to a flag")]
 #[must_use]
 pub fn check_media() -> ExitCode {
-    match serde_json::to_string(&capture::check::missing_elements()) {
-        Ok(json) => {
-            println!("{json}");
-            ExitCode::SUCCESS
-        }
+    let missing = serde_json::to_string(&capture::check::missing_elements());
+    let told = missing
+        .map_err(io::Error::from)
+        .and_then(|json| still::put(&mut io::stdout(), &json));
+    match told {
+        Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }

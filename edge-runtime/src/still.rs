@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -94,41 +96,65 @@ pub struct Outcome {
     pub rows: Vec<Json>,
     /// Steps that failed.
     pub failures: Vec<StepFailure>,
-    /// What was given and had no effect, each as a sentence.
-    pub ignored: Vec<String>,
+    /// What was given and had no effect, or can't do what was meant, each as a sentence.
+    pub notes: Vec<String>,
 }
 
 /// Runs and prints; the exit code is 2 for a request that is wrong and 1 where a step failed.
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "this is the answer to a command"
-)]
 #[must_use]
 pub fn main(request: &Request, config: &Config) -> ExitCode {
-    match run(request, config) {
+    let (mut out, mut aside) = (io::stdout(), io::stderr());
+    match answer(run(request, config), request.json, &mut out, &mut aside) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            // Nothing can be told to anybody when standard error is gone.
+            put(&mut aside, &format_args!("can't write the answer: {error}")).ok();
+            ExitCode::from(UNWRITTEN)
+        }
+    }
+}
+
+/// Exit code where the answer could not be written.
+const UNWRITTEN: u8 = 3;
+
+/// Writes what came of a run; answers the exit code.
+fn answer(
+    ran: Result<Outcome, StillError>,
+    errors_as_json: bool,
+    out: &mut dyn Write,
+    aside: &mut dyn Write,
+) -> io::Result<u8> {
+    match ran {
         Ok(outcome) => {
-            println!("{}", Json::Array(outcome.rows));
-            for ignored in &outcome.ignored {
-                eprintln!("note: {ignored}");
+            put(out, &Json::Array(outcome.rows))?;
+            for note in &outcome.notes {
+                put(aside, &format_args!("note: {note}"))?;
             }
-            for failure in &outcome.failures {
-                eprintln!("step {} failed: {}", failure.step, failure.message);
+            for StepFailure { step, message, .. } in &outcome.failures {
+                put(aside, &format_args!("step {step} failed: {message}"))?;
             }
-            ExitCode::from(u8::from(!outcome.failures.is_empty()))
+            Ok(u8::from(!outcome.failures.is_empty()))
         }
         Err(error) => {
-            eprintln!("{error}");
+            put(aside, &error)?;
             if let StillError::NotRun(NotRun::Workflow(errors)) = &error {
-                if request.json {
-                    println!("{}", json!({"ok": false, "errors": errors}));
+                if errors_as_json {
+                    put(out, &json!({"ok": false, "errors": errors}))?;
                 }
                 for error in errors {
-                    eprintln!("  {}", error.message);
+                    put(aside, &format_args!("  {}", error.message))?;
                 }
             }
-            ExitCode::from(2)
+            Ok(2)
         }
+    }
+}
+
+/// Writes a line. A reader that went away (`| head`) has read enough, which is no failure.
+pub(crate) fn put(out: &mut dyn Write, line: &dyn Display) -> io::Result<()> {
+    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
     }
 }
 
@@ -187,13 +213,13 @@ impl Still<'_> {
             workflow::compile(self.definition, &BTreeMap::new()).map_err(NotRun::Workflow)?;
         let refuse = |error| NotRun::Workflow(vec![error]);
         let mut params = Cow::Borrowed(self.params);
-        let mut ignored = Vec::new();
+        let mut notes = Vec::new();
         if self.ignores_strangers {
             for (name, nearest) in compiled.strangers(self.params.keys()) {
                 let meant = nearest
                     .map(|n| format!("; did you mean {n}?"))
                     .unwrap_or_default();
-                ignored.push(format!(
+                notes.push(format!(
                     "the workflow has no input {name}, its value is left out{meant}"
                 ));
                 params.to_mut().remove(name);
@@ -236,7 +262,7 @@ impl Still<'_> {
         Ok(Outcome {
             rows: execution.rows_json(Pictures::Jpeg),
             failures: report.errors,
-            ignored,
+            notes,
         })
     }
 }
@@ -460,7 +486,44 @@ fn frame(rgb: &RgbPixels) -> Frame {
 mod tests {
     use serde_json::json;
 
-    use super::{StillError, parameters};
+    use std::io::{self, Write};
+
+    use super::{Outcome, StillError, answer, parameters};
+
+    /// A reader that went away, or a disk that is full.
+    struct Refusing(io::ErrorKind);
+
+    impl Write for Refusing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(self.0.into())
+        }
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_no_failure_and_a_full_disk_is() {
+        let ran = || {
+            Ok(Outcome {
+                rows: vec![json!({"a": 1})],
+                failures: Vec::new(),
+                notes: vec!["seen".to_owned()],
+            })
+        };
+        let mut aside = Vec::new();
+        let mut gone = Refusing(io::ErrorKind::BrokenPipe);
+        let code = answer(ran(), false, &mut gone, &mut aside);
+        assert!(matches!(code, Ok(0)), "{code:?}");
+        assert_eq!(String::from_utf8_lossy(&aside), "note: seen\n");
+        let mut full = Refusing(io::ErrorKind::StorageFull);
+        assert!(answer(ran(), false, &mut full, &mut Vec::new()).is_err());
+        let mut out = Vec::new();
+        let code = answer(ran(), false, &mut out, &mut gone);
+        assert!(matches!(code, Ok(0)), "{code:?}");
+        assert_eq!(String::from_utf8_lossy(&out), "[{\"a\":1}]\n");
+    }
 
     #[test]
     fn a_parameter_is_json_or_text() {
