@@ -163,7 +163,11 @@ pub(crate) fn put(out: &mut dyn Write, line: &dyn Display) -> io::Result<()> {
 /// # Errors
 /// [`StillError`] where nothing could be run.
 pub fn run(request: &Request, config: &Config) -> Result<Outcome, StillError> {
-    let text = read(&request.file)?;
+    let text =
+        bounded::read_up_to(&request.file, bounded::MAX_BYTES).map_err(|e| StillError::File {
+            file: request.file.clone(),
+            message: e.to_string(),
+        })?;
     let definition: Json =
         serde_json::from_slice(bounded::without_mark(&text)).map_err(|e| StillError::File {
             file: request.file.clone(),

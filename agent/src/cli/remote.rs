@@ -2,12 +2,14 @@
 
 use serde_json::json;
 use watchkeeper_config::address::Address;
+use watchkeeper_config::bounded;
 use watchkeeper_contract::health::{Health, HealthState};
 use watchkeeper_contract::id::{DisplayName, PipelineId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 use watchkeeper_contract::source::{
     Blindness, Pace, RtspTransport, SourceSpec, SourceState, SourceStatus,
 };
+use watchkeeper_http::MAX_DEFINITION_BODY;
 
 use super::args::{FrameArgs, MediaArgs, PipelineAction, SnapshotArgs, SourceAction};
 use super::events::local_time;
@@ -178,9 +180,10 @@ pub(super) async fn pipelines(
             return Ok(());
         }
         PipelineAction::Create { file } => {
-            let text = std::fs::read_to_string(&file)
+            let most = MAX_DEFINITION_BODY as u64;
+            let text = bounded::read_up_to(&file, most)
                 .map_err(|e| Failure::input(format!("can't read {}: {e}", file.display())))?;
-            let spec: PipelineSpec = serde_json::from_str(&text)
+            let spec: PipelineSpec = serde_json::from_slice(bounded::without_mark(&text))
                 .map_err(|e| Failure::input(format!("{} is no pipeline: {e}", file.display())))?;
             out.busy(format!("deploying {}", spec.id));
             client.put_pipeline(&spec).await?

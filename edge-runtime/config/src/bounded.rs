@@ -5,7 +5,7 @@ use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
 /// Largest file, in bytes: far beyond any configuration or workflow.
-const MAX_BYTES: u64 = 4 << 20;
+pub const MAX_BYTES: u64 = 4 << 20;
 
 /// What some editors put before text in UTF-8, which is no part of it.
 const MARK: &[u8] = b"\xef\xbb\xbf";

@@ -35,6 +35,14 @@ pub fn json(body: Body) -> Result<Value, Refusal> {
     json_up_to(body, crate::MAX_BODY)
 }
 
+/// Reads a JSON body that holds a definition of a workflow, of at most [`MAX_DEFINITION_BODY`](crate::MAX_DEFINITION_BODY) bytes.
+///
+/// # Errors
+/// As [`json`].
+pub fn with_definition(body: Body) -> Result<Value, Refusal> {
+    json_up_to(body, crate::MAX_DEFINITION_BODY)
+}
+
 /// Reads a JSON body of a route that takes `most` bytes.
 ///
 /// # Errors

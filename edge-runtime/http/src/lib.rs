@@ -15,17 +15,22 @@ pub mod body;
 pub mod deadlines;
 pub mod openapi;
 pub mod refusal;
+mod rest;
 pub mod serving;
 pub mod socket;
 pub mod stream;
 
 use tokio::sync::watch;
+use watchkeeper_config::bounded;
 
 pub use refusal::Refusal;
 pub use socket::{Server, SocketError};
 
-/// Largest body of a request that brings no pictures, in bytes.
+/// Largest body of a request that brings neither pictures nor a definition of a workflow, in bytes.
 pub const MAX_BODY: usize = 1 << 20;
+
+/// Largest body that holds a definition of a workflow, in bytes: one as long as a file of it may be, and as much around it as any other request has.
+pub const MAX_DEFINITION_BODY: usize = bounded::MAX_BYTES as usize + MAX_BODY;
 
 /// Ready when the server shuts down, or is gone without having said so.
 pub async fn closed(mut closing: watch::Receiver<bool>) {

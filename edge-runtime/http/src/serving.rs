@@ -4,6 +4,7 @@
 //! [`HEAD`] is closed; the body of a request is waited for as [`crate::deadlines`] says; when the listener closes, streams have to end by
 //! themselves and other requests get [`DRAIN`] to finish.
 
+use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::StatusCode;
 use axum::serve::Listener;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -23,6 +25,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::closed;
 use crate::deadlines::{BodyDeadlines, TimedBody};
+use crate::rest::HeldBody;
 
 /// Most connections of one listener. The next one waits in the system's queue until one of them ends: more than all who may be at work, follow a stream and
 /// be sent a file, and few enough that descriptors are left for cameras and files.
@@ -119,7 +122,16 @@ async fn connection<I>(
 {
     let app = TowerToHyperService::new(app);
     let service = service_fn(move |request: Request<Incoming>| {
-        app.call(request.map(|body| TimedBody::new(body, bounds.body)))
+        let (head, body) = request.into_parts();
+        let body = HeldBody::new(TimedBody::new(body, bounds.body));
+        let answering = app.call(Request::from_parts(head, body.clone()));
+        async move {
+            let answer = answering.await?;
+            if answer.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                body.discard().await;
+            }
+            Ok::<_, Infallible>(answer)
+        }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
@@ -250,6 +262,21 @@ mod tests {
         });
         let said = rest(bench.connect(HALF_A_BODY).await).await;
         assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
+    }
+
+    #[tokio::test]
+    async fn whoever_sends_too_much_sends_it_to_the_end_and_reads_the_refusal() {
+        let bench = Bench::new(PATIENT);
+        let body = vec![b' '; 8 << 20];
+        let head = format!(
+            "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut client = bench.connect(&head).await;
+        client.write_all(&body).await.unwrap();
+        let said = rest(client).await;
+        assert!(said.starts_with("HTTP/1.1 413 "), "{said}");
+        assert!(said.contains("the body is too large"), "{said}");
     }
 
     #[tokio::test]

@@ -27,7 +27,7 @@ pub(super) async fn validate(
     State(app): State<App>,
     body: body::Body,
 ) -> Result<Json<ValidateReport>, Refusal> {
-    let definition = body::json(body)?;
+    let definition = body::with_definition(body)?;
     Ok(Json(app.ask(move |r| r.validate(&definition)).await?))
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn dry_run(
     turn: Turn,
     body: body::Body,
 ) -> Result<Json<DryRunReport>, Refusal> {
-    let wanted: DryRun = body::read(body::json(body)?)?;
+    let wanted: DryRun = body::read(body::with_definition(body)?)?;
     // Dropped with this future, as happens when the connection ends.
     let asker = Asker::default();
     let gone = Arc::clone(&asker.gone);

@@ -6,8 +6,8 @@
 //! Invariants:
 //! - every refusal, of the router's too, is a [`Problem`](watchkeeper_contract::problem::Problem) as JSON;
 //! - every route is in the OpenAPI description, because both come from the same attribute;
-//! - a client can't make the runtime hold more than one page of events, one request body of [`MAX_BODY`] bytes and
-//!   a few pieces of a file, of which [`MAX_SENT`] are sent at a time; of [`MAX_PICTURES_BODY`] for the run on pictures, of which there is one at a time;
+//! - a client can't make the runtime hold more than one page of events, one request body of [`MAX_BODY`] bytes (of [`MAX_DEFINITION_BODY`] where it holds
+//!   a definition) and a few pieces of a file, of which [`MAX_SENT`] are sent at a time; of [`MAX_PICTURES_BODY`] for the run on pictures, of which there is one at a time;
 //! - no request blocks the async threads: everything behind [`Runtime`] runs on the blocking pool, and never more than
 //!   [`MAX_AT_WORK`] of it at a time, so that the pool has room for those that keep the process alive.
 //!
@@ -32,7 +32,7 @@ use axum::extract::DefaultBodyLimit;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
-use watchkeeper_http::Refusal;
+use watchkeeper_http::{MAX_DEFINITION_BODY, Refusal};
 
 pub use file::MAX_SENT;
 pub use openapi::document;
@@ -135,14 +135,19 @@ impl App {
     }
 }
 
+/// The limit of routes whose body holds a definition of a workflow.
+fn definition() -> DefaultBodyLimit {
+    DefaultBodyLimit::max(MAX_DEFINITION_BODY)
+}
+
 fn api() -> OpenApiRouter<App> {
     let v1 = OpenApiRouter::new()
         .routes(routes!(sources::list))
         .routes(routes!(sources::get, sources::put, sources::delete))
         .routes(routes!(sources::frame))
         .routes(routes!(sources::snapshot))
-        .routes(routes!(pipelines::list, pipelines::create))
-        .routes(routes!(pipelines::get, pipelines::put, pipelines::delete))
+        .routes(routes!(pipelines::list, pipelines::create).layer(definition()))
+        .routes(routes!(pipelines::get, pipelines::put, pipelines::delete).layer(definition()))
         .routes(routes!(pipelines::pause))
         .routes(routes!(pipelines::resume))
         .routes(routes!(pipelines::results))
@@ -154,9 +159,9 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(effects::list))
         .routes(routes!(effects::get))
         .routes(routes!(effects::settle))
-        .routes(routes!(catalogue::validate))
+        .routes(routes!(catalogue::validate).layer(definition()))
         .routes(routes!(catalogue::run).layer(DefaultBodyLimit::max(MAX_PICTURES_BODY)))
-        .routes(routes!(catalogue::dry_run))
+        .routes(routes!(catalogue::dry_run).layer(definition()))
         .routes(routes!(catalogue::blocks))
         .routes(routes!(catalogue::block))
         .routes(routes!(catalogue::block_by_path))

@@ -33,7 +33,7 @@ pub(super) async fn create(
     State(app): State<App>,
     body: body::Body,
 ) -> Result<(StatusCode, Json<PipelineStatus>), Refusal> {
-    let spec: PipelineSpec = body::read(body::json(body)?)?;
+    let spec: PipelineSpec = body::read(body::with_definition(body)?)?;
     let status = app.attempt(move |r| r.create_pipeline(spec, false)).await?;
     Ok((StatusCode::CREATED, Json(status)))
 }
@@ -60,7 +60,7 @@ pub(super) async fn put(
     Named(id): Named<PipelineId>,
     body: body::Body,
 ) -> Result<Json<PipelineStatus>, Refusal> {
-    let spec: PipelineSpec = body::read_named(body::json(body)?, id.as_str())?;
+    let spec: PipelineSpec = body::read_named(body::with_definition(body)?, id.as_str())?;
     Ok(Json(
         app.attempt(move |r| r.create_pipeline(spec, true)).await?,
     ))

@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use watchkeeper_config::{HostRule, SinksConfig};
+use watchkeeper_config::{HostRule, SinksConfig, bounded};
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_contract::event::{
     Decision, EVENT_SCHEMA, Event, EventBody, Media, MediaKind, Phase, Verdict,
@@ -1053,6 +1053,31 @@ async fn more_requests_than_may_be_at_work_are_refused_also_when_clients_go_away
     }
     gate.open();
     while bench.get("/v1/sources").await.status != 200 {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_definition_may_be_as_long_as_a_file_wherever_it_is_sent() {
+    let bench = Bench::start();
+    let definition = |bytes: usize| json!({"version": "1.0", "note": "A".repeat(bytes)});
+    let all = bounded::MAX_BYTES as usize;
+    let at = [
+        ("POST", "/v1/workflows/validate"),
+        ("POST", "/v1/workflows/dry-run"),
+        ("POST", "/v1/pipelines"),
+        ("PUT", "/v1/pipelines/watch"),
+    ];
+    for (method, path) in at {
+        let send = async |bytes: usize| {
+            let workflow = definition(bytes);
+            let body = match path {
+                "/v1/workflows/validate" => workflow,
+                _ => json!({"id": "watch", "source": "gate", "workflow": workflow}),
+            };
+            bench.ask(method, path, &body.to_string()).await.status
+        };
+        assert_ne!(send(all).await, 413, "{path}");
+        assert_eq!(send(2 * all).await, 413, "{path}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use watchkeeper_config::address::Address;
+use watchkeeper_config::bounded;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::source::Pace;
 use watchkeeper_models::labels::MOVING;
@@ -130,7 +131,7 @@ fn source(text: &str) -> Result<(String, bool), Failure> {
 /// Reads a definition and checks it with the engine that would run it, so that a mistake is told before anything starts.
 fn read_workflow(path: &Path) -> Result<Value, Failure> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path)
+    let text = bounded::read(path)
         .map_err(|e| Failure::input(format!("can't read the workflow {shown}: {e}")))?;
     let definition = serde_json::from_str(&text)
         .map_err(|e| Failure::input(format!("{shown} is not JSON: {e}")))?;
