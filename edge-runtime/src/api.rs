@@ -229,6 +229,7 @@ impl Runtime for Api {
         Ok(WorkflowRunResult {
             results: outcome.rows,
             failed: failed.collect(),
+            notes: outcome.notes,
         })
     }
 

@@ -20,6 +20,7 @@ use watchkeeper_contract::effect::Effect;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_detect::{Detector, OpenError};
+use watchkeeper_engine::deploy::filters_in_vain;
 use watchkeeper_engine::workflow::{
     self, Anomaly, Array, ClassScore, Compiled, DetectRequest, Features, Gaze, Host, ImageValue,
     Layer, Packed, Pictures, PromptedMask, RgbPixels, RunWanted, RuntimeInput, StepFailure,
@@ -30,7 +31,7 @@ use watchkeeper_vision::frame::{Frame, FrameId, Picture};
 use watchkeeper_vision::geometry::BBox;
 
 use crate::clock;
-use crate::pipeline::detectors::Detectors;
+use crate::pipeline::detectors::{Detectors, facts_of};
 use crate::pipeline::host::DetectHost;
 use crate::pipeline::models::Models;
 
@@ -208,6 +209,24 @@ pub struct Still<'a> {
 }
 
 impl Still<'_> {
+    /// What filters on classes can't do with the models that are asked, the values of this run being those of its inputs.
+    fn filters_in_vain(
+        &self,
+        params: &BTreeMap<String, Json>,
+        opened: &BTreeMap<String, Box<dyn Detector>>,
+    ) -> Vec<String> {
+        let facts = opened.iter();
+        let facts = facts
+            .map(|(name, d)| (name.clone(), facts_of(d.info())))
+            .collect();
+        // Values of inputs that are no parameters are none of these.
+        let Ok(compiled) = workflow::compile_for_run(self.definition, params) else {
+            return Vec::new();
+        };
+        let warnings = filters_in_vain(&compiled, self.detector, &facts).into_iter();
+        warnings.map(|warning| warning.message).collect()
+    }
+
     /// Runs the workflow once.
     ///
     /// # Errors
@@ -247,13 +266,12 @@ impl Still<'_> {
             };
             inputs.insert(name.to_owned(), RuntimeInput::Many(images));
         }
+        let opened = detectors(&compiled, params, self.detector, models)?;
+        notes.extend(self.filters_in_vain(params, &opened));
         let is_package = self.detector.is_some_and(|d| Path::new(d).is_dir());
         let mut host = StillHost {
             inner: DetectHost::new(
-                Detectors::by_model(
-                    detectors(&compiled, params, self.detector, models)?,
-                    self.detector.map(str::to_owned),
-                ),
+                Detectors::by_model(opened, self.detector.map(str::to_owned)),
                 0,
             )
             .keeping_flat(is_package),

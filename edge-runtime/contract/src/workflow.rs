@@ -122,6 +122,9 @@ pub struct WorkflowRunResult {
     pub results: Vec<serde_json::Value>,
     /// Steps that failed; what depends on them is null in the results.
     pub failed: Vec<FailedStep>,
+    /// What can't do what was meant, such as a filter on a class that the model does not know, each as a sentence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A pipeline to be tried on moving pictures, of which nothing is kept.

@@ -12,7 +12,7 @@ use watchkeeper_contract::problem::with_allowed;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::workflow::WorkflowError;
 
-pub use self::fit::{Fit, ModelFacts, Unfit, fit};
+pub use self::fit::{Fit, ModelFacts, Unfit, filters_in_vain, fit};
 use crate::heuristics::{
     Need, NeedKind, RuleError, RuleSet, SelectorKind, StepFacts, WorkflowFacts, derive,
 };

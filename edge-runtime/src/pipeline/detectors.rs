@@ -134,7 +134,8 @@ fn not_loaded(model: &str) -> String {
     format!("model {model:?} was not loaded for this pipeline")
 }
 
-fn facts_of(info: &DetectorInfo) -> ModelFacts {
+/// What a model is, as far as a workflow has to fit it.
+pub(crate) fn facts_of(info: &DetectorInfo) -> ModelFacts {
     ModelFacts {
         labels: info.labels.iter().map(ToString::to_string).collect(),
         knows_classes: info.knows_classes,

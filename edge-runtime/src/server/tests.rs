@@ -193,6 +193,7 @@ impl Runtime for Little {
         Ok(WorkflowRunResult {
             results: vec![Value::from(run.images.len())],
             failed: Vec::new(),
+            notes: Vec::new(),
         })
     }
     /// A minute lasts until nobody waits for it, or until the test has surely failed.

@@ -241,6 +241,7 @@ impl Between {
         let result = WorkflowRunResult {
             results: execution.rows_json(Pictures::Jpeg),
             failed: failed.collect(),
+            notes: Vec::new(),
         };
         Ok(Some((200, serde_json::to_vec(&result)?)))
     }

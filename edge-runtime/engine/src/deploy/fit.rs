@@ -11,7 +11,7 @@ use watchkeeper_contract::pipeline::{PipelineSpec, PipelineWarning, WarningKind}
 use super::in_clear::logins_in_clear;
 use super::{Plan, SpecError};
 use crate::heuristics::check::{nearest, unknown_classes};
-use crate::workflow::{DetectionStep, Task};
+use crate::workflow::{Compiled, DetectionStep, Task};
 
 /// What a model is, as far as a workflow has to fit it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,8 +131,12 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
             "workflow"
         };
         fit.errors.extend(can_not(&step, name, facts, field));
-        fit.warnings.extend(filter_in_vain(&step, name, facts));
     }
+    fit.warnings.extend(filters_in_vain(
+        &plan.compiled,
+        spec.model.as_deref(),
+        models,
+    ));
     // A model that takes the place of all finds objects; these keep their own.
     for step in plan.compiled.questions() {
         let name = step.model.as_ref();
@@ -184,6 +188,21 @@ fn can_not(
         field,
         asked,
     })))
+}
+
+/// The filters on classes that can't do what was meant with `models`, of which `replacement` takes the place of every other.
+#[must_use]
+pub fn filters_in_vain(
+    compiled: &Compiled,
+    replacement: Option<&str>,
+    models: &BTreeMap<String, ModelFacts>,
+) -> Vec<PipelineWarning> {
+    let steps = compiled.detections().into_iter();
+    let told = steps.filter_map(|step| {
+        let name = replacement.or(step.model.as_deref())?;
+        filter_in_vain(&step, name, models.get(name)?)
+    });
+    told.collect()
 }
 
 /// What becomes of a filter on classes that the model does not know.

@@ -143,6 +143,24 @@ pub fn compile(
     plan::plan(check::check(definition)?, parameters)
 }
 
+/// As [`compile`], for what a run is given: values of inputs that are no parameters are passed over.
+///
+/// # Errors
+/// Everything that is wrong.
+pub fn compile_for_run(
+    definition: &Json,
+    given: &BTreeMap<String, Json>,
+) -> Result<Compiled, Vec<WorkflowError>> {
+    let checked = check::check(definition)?;
+    let parameters = checked.inputs.iter();
+    let parameters =
+        parameters.filter(|i| matches!(i.what, definition::InputType::Parameter { .. }));
+    let values = parameters
+        .filter_map(|i| Some((i.name.clone(), given.get(&i.name)?.clone())))
+        .collect();
+    plan::plan(checked, &values)
+}
+
 impl Compiled {
     /// Depth and kinds of every output.
     fn output_infos(&self) -> BTreeMap<String, OutputInfo> {
