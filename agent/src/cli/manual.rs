@@ -194,8 +194,8 @@ the line to its left hand, looking from its start to its end. A zone lists its l
 With `--workflow` the summary also has `"outputs":{NAME:…}`: the workflow's outputs at the last frame, boxes and all, pictures by their size.
 A run that fails before the first frame prints no summary; the sentence on standard error and the exit code say why.
 
-`workflow validate` prints one object (its `warnings` are what has no effect), `workflow run` one list with an object for each picture, `workflow replay` one list
-with an object for each frame.
+`workflow validate` prints one object (its `warnings` are what has no effect, or can't do what was meant), `workflow run` one list with an object for each picture, `workflow replay` one list
+with an object for each frame. [workflows.md](workflows.md#recorded-detections) says how detections are recorded.
 "#;
 
 #[cfg(test)]

@@ -140,8 +140,8 @@ pub(super) fn replay(
         serde_json::from_str(&text).map_err(|e| unread(file, &e))?;
     let recording = bounded::read_up_to(detections, MAX_RECORDING);
     let recording = recording.map_err(|e| unread(detections, &e))?;
-    let recording: Recording = serde_json::from_slice(bounded::without_mark(&recording))
-        .map_err(|e| unread(detections, &e))?;
+    let recording =
+        Recording::read(bounded::without_mark(&recording)).map_err(|e| unread(detections, &e))?;
     let sentence = || format!("{} does not compile", file.display());
     let compiled = compile(&definition, &BTreeMap::new())
         .map_err(|errors| Failure::input(sentence()).with(errors.iter().map(one_line)))?;

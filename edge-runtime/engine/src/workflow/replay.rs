@@ -1,7 +1,6 @@
 //! A workflow on recorded detections: what its tracker, its line and its zone say frame by frame.
 //!
-//! Owns the form of the recording: `{"width", "height", "fps", "class_names", "frames": [[[x1, y1, x2, y2, score,
-//! class], …], …]}`, boxes in pixels. Invariant: the same recording always gives the same answer; no clock is read.
+//! Owns the form of the recording ([`FORM`]), boxes in pixels. Invariant: the same recording always gives the same answer; no clock is read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +22,12 @@ use super::plan::{Compiled, PlanInput, SlotId};
 use super::run::{Execution, RunReport, StepFailure};
 use super::value::Value;
 
+/// How a recording is written; a box is left, top, right and bottom in pixels, its score from 0 to 1, and the place of its class in `class_names`, from 0.
+const FORM: &str = r#"{"width": 1280, "height": 720, "fps": 30, "class_names": ["person"], "frames": [[[x1, y1, x2, y2, score, class], …], …]}"#;
+
 /// Detections that were recorded, frame by frame.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(expecting = "an object with width, height, fps, class_names and frames")]
 pub struct Recording {
     width: u32,
     height: u32,
@@ -75,6 +78,54 @@ impl Host for Recorded {
 }
 
 impl Recording {
+    /// Reads a recording from JSON.
+    ///
+    /// # Errors
+    /// What is wrong with it, where, and what would be right.
+    pub fn read(json: &[u8]) -> Result<Self, String> {
+        let read: Self = serde_json::from_slice(json)
+            .map_err(|error| format!("it is no recording of detections: {error}; write {FORM}"))?;
+        match read.wrong() {
+            Some(wrong) => Err(wrong),
+            None => Ok(read),
+        }
+    }
+
+    /// The first thing that can't be what was meant.
+    fn wrong(&self) -> Option<String> {
+        for (side, pixels) in [("width", self.width), ("height", self.height)] {
+            if pixels == 0 {
+                return Some(format!("{side} is 0; give that of the pictures in pixels"));
+            }
+        }
+        let boxes = self.frames.iter().enumerate();
+        let mut boxes = boxes.flat_map(|(f, rows)| {
+            let rows = rows.iter().enumerate();
+            rows.map(move |(b, row)| (f, b, row))
+        });
+        let names = self.class_names.len();
+        boxes.find_map(|(f, b, [.., score, class])| {
+            if !(0.0..=1.0).contains(score) {
+                return Some(format!(
+                    "frames[{f}][{b}] has the score {score}; a score is from 0 to 1"
+                ));
+            }
+            if class.fract() != 0.0 || *class < 0.0 {
+                return Some(format!(
+                    "frames[{f}][{b}] has the class {class}; a class is a whole number from 0, its place in class_names"
+                ));
+            }
+            #[expect(clippy::cast_precision_loss, reason = "nobody names 2^53 classes")]
+            let is_named = names == 0 || *class < names as f64;
+            (!is_named).then(|| {
+                format!(
+                    "frames[{f}][{b}] has the class {class}, and class_names has {names}; use 0 to {}, or name more",
+                    names - 1
+                )
+            })
+        })
+    }
+
     /// The boxes of one frame; their ids are `frame-box`, both from 0.
     fn detections(&self, frame: usize) -> Detections {
         let rows = self.frames.get(frame).map(Vec::as_slice);
@@ -287,4 +338,64 @@ fn pairs(value: Option<&Value>, of: &dyn Fn(&Detection) -> Json) -> Json {
     let mut boxes: Vec<&Detection> = all.boxes.iter().collect();
     boxes.sort_by_key(|d| d.track);
     boxes.into_iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(change: impl FnOnce(&mut Json)) -> Result<usize, String> {
+        let mut recording = json!({"width": 640, "height": 480, "fps": 10.0, "class_names": ["person", "car"],
+            "frames": [[], [[0, 0, 9, 9, 0.5, 0], [0, 0, 9, 9, 1, 1]]]});
+        change(&mut recording);
+        Recording::read(recording.to_string().as_bytes()).map(|read| read.frames.len())
+    }
+
+    #[test]
+    fn a_recording_is_read_and_one_without_names_may_have_any_class() {
+        assert_eq!(read(|_| ()), Ok(2));
+        let unnamed = read(|r| {
+            r["class_names"] = json!([]);
+            r["frames"][1][0][5] = json!(40);
+        });
+        assert_eq!(unnamed, Ok(2));
+    }
+
+    #[test]
+    fn what_can_not_be_meant_is_told_with_its_place_and_the_remedy() {
+        type Change = fn(&mut Json);
+        let cases: [(Change, &str, &str); 6] = [
+            (
+                |r| r["frames"][1][0][4] = json!(3.5),
+                "frames[1][0] has the score 3.5",
+                "from 0 to 1",
+            ),
+            (
+                |r| r["frames"][1][1][5] = json!(2),
+                "frames[1][1] has the class 2",
+                "use 0 to 1",
+            ),
+            (
+                |r| r["frames"][1][1][5] = json!(-1),
+                "the class -1",
+                "a whole number from 0",
+            ),
+            (
+                |r| r["frames"][1][1][5] = json!(0.5),
+                "the class 0.5",
+                "a whole number from 0",
+            ),
+            (|r| r["width"] = json!(0), "width is 0", "in pixels"),
+            (
+                |r| *r = json!([[1, 2]]),
+                "no recording of detections",
+                "\"class_names\": [\"person\"]",
+            ),
+        ];
+        for (change, what, remedy) in cases {
+            let told = read(change).err().unwrap_or_default();
+            assert!(told.contains(what) && told.contains(remedy), "{told}");
+            assert!(!told.contains("struct"), "{told}");
+        }
+    }
 }
