@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, Zoned};
 use serde_json::json;
+use watchkeeper_contract::id::PipelineId;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use watchkeeper_plain::Change;
 
@@ -17,6 +18,19 @@ use crate::assistant::offer::Offer;
 use crate::cli::exit::Failure;
 use crate::cli::now;
 use crate::runtime_client::ClientError;
+
+/// What is to be done where a request went out and no answer came, so that nobody here knows whether it was done.
+fn unknown(error: &ClientError, pipeline: &PipelineId) -> Option<String> {
+    let is_open = matches!(
+        error,
+        ClientError::Broken { .. } | ClientError::Timeout { .. }
+    );
+    is_open.then(|| {
+        format!(
+            "it is not known whether {pipeline} was changed: `watchkeeper pipelines` shows what there is now; if it was not done, ask for it again"
+        )
+    })
+}
 
 impl Assist {
     /// Carries out an offer, one change after the other. The first that fails ends it, and what was done before is told.
@@ -36,7 +50,9 @@ impl Assist {
             match outcome {
                 Ok(sentence) => done.push(sentence),
                 Err(error) => {
+                    let unknown = unknown(&error, change.pipeline());
                     let mut failure = Failure::from(error);
+                    failure.details.extend(unknown);
                     let told = done
                         .iter()
                         .map(|sentence| format!("done before it: {sentence}"));
@@ -132,5 +148,38 @@ impl Assist {
                 "the watch runs, and was not noted down: {failure}"
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use watchkeeper_contract::problem::{Problem, ProblemCode};
+
+    use super::*;
+
+    #[test]
+    fn where_no_answer_came_it_is_said_that_nobody_knows_and_where_to_look() {
+        let request = || "POST /v1/pipelines".to_owned();
+        let broken = ClientError::Broken {
+            request: request(),
+            cause: "broken pipe".to_owned(),
+        };
+        let late = ClientError::Timeout {
+            request: request(),
+            after: Duration::from_secs(1),
+        };
+        let refusal = Problem::new(409, ProblemCode::Conflict, "there is one already");
+        let refused = ClientError::Refused(Box::new(refusal));
+        let gate = PipelineId::new("gate").unwrap_or_else(|e| panic!("{e}"));
+        for open in [broken, late] {
+            let told = unknown(&open, &gate).unwrap_or_default();
+            assert!(
+                told.contains("not known whether gate") && told.contains("`watchkeeper pipelines`"),
+                "{told}"
+            );
+        }
+        assert_eq!(unknown(&refused, &gate), None);
     }
 }
