@@ -7,8 +7,9 @@ use crate::error::StoreError;
 /// Longest key within a keyspace, in bytes.
 pub const MAX_KEY_BYTES: usize = 256;
 
-/// Largest payload of a record, in bytes. Records are meant to be a few kilobytes; pictures are files.
-pub const MAX_VALUE_BYTES: usize = 2 << 20;
+/// Largest payload of a record, in bytes. Records are meant to be a few kilobytes, and pictures are files; but a definition of a workflow, which is
+/// stored with what stands around it, may have 4 MiB.
+pub const MAX_VALUE_BYTES: usize = 6 << 20;
 
 /// A named, ordered map inside a store. The set of keyspaces is fixed in the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use watchkeeper_store::{
-    Batch, Keyspace, OpenOutcome, OpenReport, Options, SledStore, Store, StoreError, log_key,
-    log_seq,
+    Batch, Keyspace, MAX_VALUE_BYTES, OpenOutcome, OpenReport, Options, SledStore, Store,
+    StoreError, log_key, log_seq,
 };
 
 const LOG: Keyspace = Keyspace::new("log");
@@ -514,6 +514,18 @@ fn a_nearly_full_disk_refuses_puts_but_lets_room_be_made() {
         "{refused}"
     );
     assert!(store.commit(Batch::new().delete(LOG, b"a")).is_ok());
+}
+
+#[test]
+fn the_largest_record_there_may_be_comes_back_whole() {
+    let root = tempfile::tempdir().unwrap();
+    let value: Vec<u8> = (0..=u8::MAX).cycle().take(MAX_VALUE_BYTES).collect();
+    let (store, _) = open(root.path());
+    store.commit(Batch::new().put(MAP, b"a", &value)).unwrap();
+    drop(store);
+    let (store, report) = open(root.path());
+    assert!(report.outcome.is_clean());
+    assert!(everything(&store, MAP) == [(b"a".to_vec(), value)]);
 }
 
 /// Not a test by itself: the process in which [`a_disk_that_fails_while_nothing_is_written_is_found_by_the_check`]
