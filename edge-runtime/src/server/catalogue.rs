@@ -155,7 +155,7 @@ fn no_block(block_type: &str) -> String {
             let meant = workflow::nearest_block(block_type)
                 .map(|n| format!("; did you mean {n}?"))
                 .unwrap_or_default();
-            format!("there is no block {block_type:?}{meant}; GET /v1/blocks lists them")
+            format!("there is no block {block_type:?}{meant} (GET /v1/blocks lists them)")
         }
     }
 }
