@@ -189,6 +189,11 @@ pub(crate) fn listed(scene: &Scene) -> String {
     sentence(scene.pipelines.iter())
 }
 
+/// These of what runs, as a sentence.
+pub(crate) fn listed_of(pipelines: &[&Deployed]) -> String {
+    sentence(pipelines.iter().copied())
+}
+
 /// What runs on one camera, as a sentence.
 pub(crate) fn listed_on(scene: &Scene, camera: &SourceId) -> String {
     let mut on_it = scene

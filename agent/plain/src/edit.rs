@@ -1,20 +1,21 @@
 //! What is to be different about a watch that there is: which one, and what a sentence wants of it.
 //!
 //! Owns: [`Wanted`], the settings that a sentence may name, which a change of a pipeline and a correction of a proposal ([`crate::amend`]) have in common.
-//! Invariant: what was not said stays as it is.
+//! Invariants: what was not said stays as it is; a change of which a word is not understood is none.
 
-use watchkeeper_contract::id::ChannelId;
+use watchkeeper_contract::id::{ChannelId, PipelineId};
 use watchkeeper_contract::rule::{ClipSpec, Schedule};
 
 use crate::answer::Missing;
-use crate::control::{OTHERS, THINGS, ids, listed};
+use crate::control::{OTHERS, THINGS, ids, listed, listed_of};
 use crate::hours;
 use crate::intent::{Edit, Intent, Objects};
 use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
-use crate::reader::{Reader, left_over};
-use crate::request::{channels, confidence, wishes};
+use crate::place;
+use crate::reader::{Found, Reader, left_over};
+use crate::request::{channels, confidence, cooldown, wishes};
 use crate::scene::{Deployed, Scene, quoted};
 use crate::weighty;
 
@@ -62,30 +63,33 @@ pub(crate) fn wanted(
     let (notify, _) = channels(r, scene, notes);
     let only = r.find(&["only|just"]).is_some();
     let wished = wishes(r, notes)?;
-    let cooldown = r.take(&[
-        "cooldown|cool-down of|to|is? <d>",
-        "<d> cooldown|cool-down",
-        "at|no|not|max|maximum? most|more? often? than? once|one|1 alert|message|event|notification|warning? every|per|each|in|an|a <u>",
-        "once every|per|each <u>",
-        "once an|a <u>",
-        "<d> between alerts|events|messages",
-        "quiet|silent for <d>",
-    ]);
-    let stays = r.take(&[
-        "for|after at|more|longer? least|than? <d>",
-        "duration|time|delay|wait of|to|is? <d>",
-        "more|longer|over|at than|least? <d>",
-        "it|that <d>",
-        "to <d>",
-        "<d> or longer|more?",
-    ]);
+    // The name of a watch may stand between a setting and its value.
+    let cooldown_s = set_to(
+        r,
+        &["cooldown|cool-down time|period?", "cool down time|period?"],
+        "<d>",
+    )
+    .or_else(|| cooldown(r));
+    let stays_s = set_to(r, &["duration|delay|dwell time?", "time"], "<d>");
+    let stays = stays_s
+        .is_none()
+        .then(|| {
+            r.take(&[
+                "for|after at|more|longer? least|than? <d>",
+                "duration|time|delay|wait of|to|is? <d>",
+                "more|longer|over|at than|least? <d>",
+                "it|that <d>",
+                "to <d>",
+                "<d> or longer|more?",
+            ])
+        })
+        .flatten();
     let mut score = confidence(r, notes)?;
     let schedules = hours::schedules(r, &mut notes.assumed);
     if score.is_none() {
-        // Where something is set, a bare share can mean nothing else.
-        score = r
-            .take(&["at|to|is <p>", "confidence|threshold|score <p>"])
-            .map(|found| found.value(0))
+        let named = set_to(r, &["confidence|threshold|score|certainty"], "<p>");
+        score = named
+            .or_else(|| bare_share(r))
             .filter(|v| (0.0..=1.0).contains(v));
     }
     if score.is_some() {
@@ -100,11 +104,56 @@ pub(crate) fn wanted(
         mentions,
         adds,
         confidence: score,
-        cooldown_s: cooldown.map(|f| f.value(0)),
-        stays_s: stays.map(|f| f.value(0)),
+        cooldown_s,
+        stays_s: stays_s.or(stays.map(|f| f.value(0))),
         schedules,
         notify,
         clip: wished.clip,
+    })
+}
+
+/// The value of a setting that is named before it: `the cool-down of the gate watch to 5 minutes`. Between the two stand only words that are used already,
+/// or that say nothing.
+fn set_to(r: &mut Reader, names: &[&str], hole: &str) -> Option<f64> {
+    let name = r.find(names)?;
+    let value = format!("of|to|at|is|be|=|:? {hole}");
+    let says_nothing = |i: usize| {
+        r.word(i).is_empty()
+            || r.fits(THINGS, i).is_some()
+            || matches!(
+                r.word(i),
+                "of" | "for" | "on" | "the" | "my" | "our" | "should" | "shall"
+            )
+    };
+    let mut at = name.at.end;
+    while at < r.tokens.len() {
+        if let Some(found) = r.fits(&value, at) {
+            r.mark(name.at);
+            r.mark(found.at.clone());
+            return Some(found.value(0));
+        }
+        if !says_nothing(at) {
+            return None;
+        }
+        at += 1;
+    }
+    None
+}
+
+/// A share without a name, which is a confidence where something is set: `to cars at 0.6`. Where a place is named it is one of the picture, and a whole
+/// number is none.
+fn bare_share(r: &mut Reader) -> Option<f64> {
+    const PLACED: &str = "line|lines|tripwire|vertical|horizontal|zone|area|region|half|third|quarter|corner|edge|side|left|right|top|bottom|middle|centre|center|width|\
+                          height|rectangle|polygon|box|picture|image|frame";
+    if r.find(&[PLACED]).is_some() {
+        return None;
+    }
+    let found = r.find(&["at|to|is <p>"])?;
+    let last = found.at.end.checked_sub(1)?;
+    let is_share = matches!(r.any_word(last), "%" | "percent") || r.any_word(last).contains('.');
+    is_share.then(|| {
+        r.mark(found.at.clone());
+        found.value(0)
     })
 }
 
@@ -189,7 +238,10 @@ pub(crate) fn change(
     let named = names::pipelines(&mut r, scene);
     let cameras = match named.is_empty() {
         true => names::cameras(&mut r, scene, lexicon),
-        false => Cameras::None,
+        false => {
+            its_camera(&mut r, &named, scene, lexicon);
+            Cameras::None
+        }
     };
     let candidates: Vec<&Deployed> = match (&named[..], &cameras) {
         ([], Cameras::These(on)) => scene
@@ -206,8 +258,16 @@ pub(crate) fn change(
             .collect(),
     };
     let [target] = candidates.as_slice() else {
-        let text = format!("Which pipeline shall be changed? {}", listed(scene));
-        return Err(Need::new(Missing::Pipeline, text).with(ids(scene)));
+        // Of those that were meant one is asked for, else of all.
+        let (text, choices) = match candidates.as_slice() {
+            [] => (listed(scene), ids(scene)),
+            some => {
+                let ids = some.iter().map(|p| p.spec.id.to_string()).collect();
+                (listed_of(some), ids)
+            }
+        };
+        let text = format!("Which pipeline shall be changed? {text}");
+        return Err(Need::new(Missing::Pipeline, text).with(choices));
     };
     let wanted = wanted(&mut r, scene, lexicon, notes)?;
     r.take_all(&[
@@ -217,6 +277,7 @@ pub(crate) fn change(
         "apply|applies|use|used",
         "look|looks for",
         "run|runs|stay|stays|fire|fires|notify|tell|tells|watches|keep|keeps|record|records|save|saves",
+        "send|sends|post|posts|forward|forwards|route|report|reports|trigger|triggers|detect|detects",
     ]);
     // `instead of the other` would have to take something away.
     if r.find(&["instead of"]).is_none() {
@@ -235,9 +296,24 @@ pub(crate) fn change(
     let known = model.map(|m| m.labels.as_slice()).unwrap_or_default();
     let now = crate::watch::named_classes(&target.spec.workflow);
     let objects = classes(&wanted, now, known, target.spec.id.as_str())?;
-    weighty::refuse(&r)?;
-    notes.not_understood.extend(left_over(&r, lexicon));
-    if objects.is_none() && wanted.is_nothing() {
+    let mut rest = left_over(&r, lexicon);
+    let turns = weighty::left_out(&r);
+    if let Some(at) = turns.clone() {
+        let written = r.written(at);
+        // `not` carries no meaning elsewhere; here it does.
+        if !rest
+            .iter()
+            .any(|words| words.split(' ').any(|w| w == written))
+        {
+            rest.push(written);
+        }
+    }
+    if let Some(turned) = r.find(&TURNS).or_else(|| way_of(&r))
+        && objects.is_some()
+    {
+        rest.push(r.written(turned.at));
+    }
+    if turns.is_none() && objects.is_none() && wanted.is_nothing() {
         return Err(Need::new(
             Missing::Meaning,
             format!(
@@ -245,6 +321,9 @@ pub(crate) fn change(
                 target.spec.id
             ),
         ));
+    }
+    if !rest.is_empty() {
+        return Err(not_read(rest, &target.spec.id));
     }
     Ok(Intent::Change(Box::new(Edit {
         pipeline: target.spec.id.clone(),
@@ -256,4 +335,54 @@ pub(crate) fn change(
         notify: wanted.notify,
         clip: wanted.clip,
     })))
+}
+
+/// Everyday words that say nothing elsewhere, and turn a change of classes into another one: `take the cars out`, `cars, always`.
+const TURNS: [&str; 1] = [
+    "out|off|away|always|first|another|crowd|crowds|right|longer|least|most|constantly|continuously",
+];
+
+/// A way that things go, which no change of classes can limit: `only people going in`.
+fn way_of(r: &Reader) -> Option<Found> {
+    const GO: &str =
+        "come|comes|coming|go|goes|going|get|gets|getting in|into|up|over|through|from|to";
+    if let Some(found) = r.find(&[GO]) {
+        return Some(found);
+    }
+    let mut with = r.clone();
+    place::way(&mut with)?;
+    let mut said =
+        (0..r.tokens.len()).filter(|i| with.word(*i).is_empty() && !r.word(*i).is_empty());
+    let start = said.next()?;
+    Some(Found {
+        at: start..said.next_back().unwrap_or(start) + 1,
+        held: Vec::new(),
+    })
+}
+
+/// Takes the camera of the pipelines that are named, which says no more: `the gate alarm of the gate camera`. Another one stays, as no change moves a watch.
+fn its_camera(r: &mut Reader, named: &[PipelineId], scene: &Scene, lexicon: &Lexicon) {
+    let mut with = r.clone();
+    let Cameras::These(on) = names::cameras(&mut with, scene, lexicon) else {
+        return;
+    };
+    let mut watches = scene
+        .pipelines
+        .iter()
+        .filter(|p| named.contains(&p.spec.id));
+    if on.len() == 1 && watches.all(|p| on.contains(&p.spec.source)) {
+        *r = with;
+    }
+}
+
+/// Refuses a change of which words are left over: what runs is changed only as it was said, whatever the words are.
+fn not_read(rest: Vec<String>, of: &PipelineId) -> Need {
+    let words: Vec<String> = rest.iter().map(|w| quoted(w)).collect();
+    let text = format!(
+        "I did not understand {} of the change of {of}. What runs is changed only where all that was said is understood, so I offer nothing. I can change its classes (\"only \
+         cars\", \"ignore bicycles\"), the confidence, the cool-down, the duration, the hours, the channels and the clip; for another place or another event, ask for a new \
+         watch and stop this one.",
+        words.join(", ")
+    );
+    Need::not_read(text, rest)
 }

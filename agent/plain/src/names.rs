@@ -344,8 +344,51 @@ fn without_s(written: &str) -> String {
     ends.unwrap_or(written).to_owned()
 }
 
+/// Words directly before a class that leave it out.
+const EXCLUDES: [&str; 23] = [
+    "except",
+    "excepting",
+    "excluding",
+    "exclude",
+    "excludes",
+    "excluded",
+    "ignore",
+    "ignores",
+    "ignoring",
+    "ignored",
+    "disregard",
+    "disregards",
+    "disregarding",
+    "omit",
+    "omits",
+    "omitting",
+    "skip",
+    "skips",
+    "skipping",
+    "minus",
+    "besides",
+    "not",
+    "barring",
+];
+/// Words before `out` that do so together with it.
+const OUT: [&str; 10] = [
+    "leave",
+    "leaves",
+    "leaving",
+    "filter",
+    "filters",
+    "filtering",
+    "rule",
+    "rules",
+    "take",
+    "keep",
+];
+
 /// What is said behind a class that is left out, and before it.
-const NO_MATTER: [&str; 5] = [
+const NO_MATTER: [&str; 8] = [
+    "are|is|get|gets|being|to|be? be? excluded|ignored|disregarded|omitted|skipped",
+    "should|shall|must|will|may be excluded|ignored|disregarded|omitted|skipped",
+    "are|is|be? left out",
     "is|are fine|ok|okay|allowed|welcome|harmless|alright",
     "don't|doesn't|dont|aren't|isn't interest|interesting|matter|count|concern|bother|relevant me|us?",
     "do|does|are|is|should|shall not interest|interesting|matter|count|concern|bother|relevant me|us?",
@@ -398,9 +441,13 @@ fn stand(reader: &Reader, class: Range<usize>) -> Stand {
             }
             "no" => return Stand::None,
             "without" | "missing" | "lacking" | "lacks" => return Stand::Missing,
-            "except" | "excluding" | "ignore" | "ignoring" | "not" | "besides" => {
+            "out"
+                if i.checked_sub(1)
+                    .is_some_and(|b| OUT.contains(&reader.any_word(b))) =>
+            {
                 return Stand::Excluded;
             }
+            word if EXCLUDES.contains(&word) => return Stand::Excluded,
             "a" | "an" | "any" | "the" | "for" | "his" | "their" => {}
             _ => break,
         }
@@ -453,10 +500,12 @@ pub(crate) fn classes(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> 
         reader.mark(mention.at.clone());
         if mention.stand == Stand::Excluded {
             for i in start.saturating_sub(4)..start {
-                if matches!(
-                    reader.word(i),
-                    "not" | "but" | "no" | "other" | "than" | "apart" | "aside"
-                ) {
+                let word = reader.word(i);
+                let out = word == "out" || OUT.contains(&word) && reader.any_word(i + 1) == "out";
+                if out
+                    || EXCLUDES.contains(&word)
+                    || matches!(word, "but" | "no" | "other" | "than" | "apart" | "aside")
+                {
                     reader.mark(i..i + 1);
                 }
             }
@@ -465,15 +514,7 @@ pub(crate) fn classes(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> 
             if mention.stand != Stand::Wanted
                 && matches!(
                     reader.word(i),
-                    "no" | "without"
-                        | "missing"
-                        | "lacking"
-                        | "lacks"
-                        | "except"
-                        | "excluding"
-                        | "ignore"
-                        | "ignoring"
-                        | "besides"
+                    "no" | "without" | "missing" | "lacking" | "lacks"
                 )
             {
                 reader.mark(i..i + 1);

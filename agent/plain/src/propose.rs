@@ -487,6 +487,19 @@ fn replace(
         );
         return Err(Need::new(Missing::Meaning, text));
     }
+    let has_duration = |rule: &RuleSpec| {
+        matches!(
+            rule.when,
+            Condition::Stays { .. } | Condition::Count { .. } | Condition::Value { .. }
+        )
+    };
+    if edit.stays_s.is_some() && !rules.iter().any(has_duration) {
+        let text = format!(
+            "No rule of {} waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.",
+            edit.pipeline
+        );
+        return Err(Need::new(Missing::Meaning, text));
+    }
     if deployed.spec.rules.is_none() {
         spec.rules = None;
     }

@@ -18,22 +18,26 @@ pub(super) struct Spans {
     pub(super) stop_after_s: Option<f64>,
 }
 
-/// Seconds of quiet after an event; 0 where none were said.
-pub(super) fn cooldown(r: &mut Reader) -> f64 {
-    const COOLDOWN: [&str; 10] = [
-        "at|no|not|max|maximum? most|more? than? once|one|1 alert|message|event|notification|warning? every|each|per|in|an|a <u>",
+/// Seconds of quiet after an event, where they were said.
+pub(crate) fn cooldown(r: &mut Reader) -> Option<f64> {
+    const COOLDOWN: [&str; 14] = [
+        "at|no|not|max|maximum? most|more? often? than? once|one|1 alert|message|event|notification|warning? every|each|per|in|an|a <u>",
         "no|not more often|frequently than? once? every|each|per <u>",
-        "cooldown|cool-down of|is|to|:? <d>",
-        "cool down of|is|to? <d>",
-        "<d> cooldown|cool-down",
+        "at? most|max|maximum alert|alerts|message|messages|event|events? every|each|per <u>",
+        "not|no more than every|each|per <u>",
+        "cooldown|cool-down time|period? of|is|to|:|=? <d>",
+        "cool down time|period? of|is|to|:|=? <d>",
+        "<d> of? cooldown|cool-down",
+        "<d> of? cool down",
+        "wait|waits <d> between|before alerts|events|messages|warnings|notifying|alerting|telling?",
         "with? <d> between alerts|events|messages|warnings|notifications",
-        "wait <d> between|before alerts|events|messages|warnings|notifying|alerting|telling?",
-        "quiet|silent for <d>",
+        "quiet|silent time|period? for|of <d>",
         "not|don't|no? again for|within|before <d>",
+        "once every|each|per <u>",
         "once an|a? <u>",
     ];
     if let Some(found) = r.take(&COOLDOWN) {
-        return found.value(0);
+        return Some(found.value(0));
     }
     if r.take(&[
         "at? most|max|maximum once|one? hourly",
@@ -41,7 +45,7 @@ pub(super) fn cooldown(r: &mut Reader) -> f64 {
     ])
     .is_some()
     {
-        return 3600.0;
+        return Some(3600.0);
     }
     // `only the first person each hour`
     let first = r.find(&["first"]);
@@ -50,9 +54,9 @@ pub(super) fn cooldown(r: &mut Reader) -> f64 {
         (Some(first), Some(each)) if (first.at.end..first.at.end + 4).contains(&each.at.start) => {
             r.mark(first.at);
             r.mark(each.at.clone());
-            each.value(0)
+            Some(each.value(0))
         }
-        _ => 0.0,
+        _ => None,
     }
 }
 

@@ -17,7 +17,7 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::{CountBound, CrossDirection, Severity};
 
 pub(crate) use acts::{one_way, quietly, wishes};
-pub(crate) use amounts::{confidence, seconds};
+pub(crate) use amounts::{confidence, cooldown, seconds};
 pub(crate) use channels::channels;
 pub(crate) use spot::{direction, geometry as drawn, named_place, slug, whole_picture};
 
@@ -32,7 +32,7 @@ use crate::reader::{Reader, left_over};
 use crate::scene::{Scene, Shape, quoted};
 use crate::weighty;
 use acts::{acts, verbs};
-use amounts::{bound, cooldown, spans};
+use amounts::{bound, spans};
 use objects::objects;
 use spot::{LINE_REMEDY, geometry, mark_words, unknown_place, where_is};
 
@@ -93,7 +93,7 @@ pub(crate) fn watch(
         false => severity,
     };
     // `at most one alert every hour`: the verb of it asks for nothing more.
-    let cooldown_s = cooldown(&mut r);
+    let cooldown_s = cooldown(&mut r).unwrap_or(0.0);
     let (told, counted) = verbs(&mut r, scene, lexicon);
     // It was asked to watch, whoever took the verb.
     let told = told || wished.any || wished.quiet || is_sent || !counted;

@@ -1,0 +1,207 @@
+//! A change of what runs: done as it was said, or not offered.
+
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::Condition;
+use watchkeeper_plain::Scene;
+use watchkeeper_plain::answer::{Answer, Change, Missing};
+use watchkeeper_plain::scene::Deployed;
+
+use crate::support::{ask, camera, deployed, proposal_in, question_in, scene};
+
+/// A box with two watches in the yard and one in the hall.
+fn site() -> Scene {
+    let mut scene = scene();
+    scene.cameras.push(camera("hall", "Hall"));
+    for (id, text) in [
+        (
+            "yard-person-crosses",
+            "tell me when a person crosses the vertical line at 50% on camera yard",
+        ),
+        (
+            "yard-traffic",
+            "tell me when a car or a motorcycle is seen on camera yard",
+        ),
+    ] {
+        add(&mut scene, id, deployed(text));
+    }
+    let mut stays =
+        deployed("tell me when somebody stays in the left half on camera yard for 20 seconds");
+    stays.source = "hall".parse().unwrap();
+    add(&mut scene, "hall-somebody-stays", stays);
+    scene
+}
+
+fn add(scene: &mut Scene, id: &str, mut spec: PipelineSpec) {
+    spec.id = PipelineId::new(id).unwrap();
+    scene.pipelines.push(Deployed {
+        name: id.to_owned(),
+        spec,
+        paused: false,
+    });
+}
+
+fn changed(text: &str) -> PipelineSpec {
+    let proposal = proposal_in(text, &site());
+    assert_eq!(proposal.not_understood, [""; 0], "{text}");
+    match proposal.changes.as_slice() {
+        [Change::Replace(spec)] => (**spec).clone(),
+        other => panic!("{text}: {other:#?}"),
+    }
+}
+
+fn classes(spec: &PipelineSpec) -> Vec<&str> {
+    let classes = spec.workflow["steps"][0]["class_filter"]
+        .as_array()
+        .unwrap();
+    classes.iter().map(|c| c.as_str().unwrap()).collect()
+}
+
+#[test]
+fn classes_that_are_left_out_are_left_out_whatever_the_word_for_it() {
+    for leaves_out in [
+        "so that it ignores motorcycles",
+        "to exclude motorcycles",
+        "so it skips motorcycles",
+        "to disregard motorcycles",
+        "to leave out motorcycles",
+        "and filter out motorcycles",
+        "so that motorcycles are ignored",
+        "without motorcycles",
+        "to everything but not motorcycles and not people, ignoring dogs",
+    ] {
+        let spec = changed(&format!("change yard-traffic {leaves_out}"));
+        assert!(!classes(&spec).contains(&"motorcycle"), "{leaves_out}");
+        assert!(classes(&spec).contains(&"car"), "{leaves_out}");
+    }
+    // Of what it does not watch for nothing is left to be left out.
+    assert_eq!(
+        classes(&changed("change yard-person-crosses to exclude bicycles")),
+        ["person"]
+    );
+}
+
+#[test]
+fn a_cool_down_is_no_time_to_stay_wherever_the_name_of_the_watch_stands() {
+    for text in [
+        "set the cool-down of hall-somebody-stays to 5 minutes",
+        "change the cooldown of hall-somebody-stays to 5 minutes",
+        "change the cool down of hall-somebody-stays to 5 minutes",
+        "change the cool-down period for the hall watch to 5 minutes",
+        "change hall-somebody-stays: cool-down 5 minutes",
+        "change hall-somebody-stays to be quiet for 5 minutes",
+        "change hall-somebody-stays to wait 5 minutes between alerts",
+        "change hall-somebody-stays to alert at most every 5 minutes",
+        "change hall-somebody-stays to at most one message per 5 minutes",
+    ] {
+        let rule = changed(text).rules.unwrap().remove(0);
+        assert_eq!(rule.cooldown_s, 300.0, "{text}");
+        assert!(
+            matches!(rule.when, Condition::Stays { for_s, .. } if for_s == 20.0),
+            "{text}: {:?}",
+            rule.when
+        );
+    }
+    for text in [
+        "set the duration of hall-somebody-stays to 5 minutes",
+        "change the delay of the hall watch to 5 minutes",
+        "change hall-somebody-stays to 5 minutes",
+        "change hall-somebody-stays to wait 5 minutes",
+    ] {
+        let rule = changed(text).rules.unwrap().remove(0);
+        assert_eq!(rule.cooldown_s, 0.0, "{text}");
+        assert!(
+            matches!(rule.when, Condition::Stays { for_s, .. } if for_s == 300.0),
+            "{text}: {:?}",
+            rule.when
+        );
+    }
+}
+
+#[test]
+fn a_share_is_a_confidence_only_where_it_can_be_one() {
+    for text in [
+        "set the confidence of yard-traffic to 60%",
+        "change yard-traffic to a confidence of 0.6",
+        "change yard-traffic to cars and motorcycles at 0.6",
+        "change the threshold of yard-traffic to 60 percent",
+        "raise the confidence of the yard-traffic watch to 60%",
+    ] {
+        assert_eq!(
+            changed(text).workflow["steps"][0]["confidence"],
+            0.6,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_change_of_which_a_word_is_not_understood_is_not_offered_and_names_it() {
+    for (text, word) in [
+        (
+            "change yard-person-crosses to the vertical line at 30%",
+            "vertical line",
+        ),
+        (
+            "change the line of yard-person-crosses to the horizontal line at 70%",
+            "horizontal line",
+        ),
+        ("change yard-traffic to only cars in the left half", "half"),
+        ("change yard-traffic to red cars", "red"),
+        ("change yard-traffic to cars and tractors", "tractors"),
+        ("change yard-traffic so that it sheds cars", "sheds"),
+        ("change yard-traffic to take the cars out", "take"),
+        ("change yard-traffic to cars and stop at 8", "stop"),
+        (
+            "change yard-person-crosses to only people going in",
+            "going in",
+        ),
+        (
+            "change yard-person-crosses to only people from left to right",
+            "left",
+        ),
+        ("change hall-somebody-stays to minus 5 seconds", "minus"),
+        (
+            "change yard-traffic so that it does not look for cars",
+            "not",
+        ),
+        ("change hall-somebody-stays to at least 5 people", "5"),
+    ] {
+        match ask(text, &site()) {
+            Answer::Unknown(unknown) => {
+                assert!(
+                    unknown.not_understood.iter().any(|w| w.contains(word)),
+                    "{text}: {unknown:?}"
+                );
+                assert!(unknown.text.contains(word), "{text}: {}", unknown.text);
+            }
+            Answer::Ask(question) => assert!(question.about == Missing::Meaning, "{text}"),
+            other => panic!("{text}: {other:#?}"),
+        }
+    }
+}
+
+#[test]
+fn a_time_for_a_watch_that_waits_for_none_is_not_offered() {
+    let asked = question_in("change yard-traffic to 30 seconds", &site());
+    assert!(asked.text.contains("cool-down"), "{}", asked.text);
+}
+
+#[test]
+fn of_a_camera_with_several_watches_only_these_are_asked_about_and_the_answer_is_taken() {
+    let scene = site();
+    let asked = question_in("raise the confidence of the yard watch to 50%", &scene);
+    assert_eq!(asked.choices, ["yard-person-crosses", "yard-traffic"]);
+    assert!(!asked.text.contains("hall-"), "{}", asked.text);
+    let proposal = proposal_in(&asked.answered("yard-traffic"), &scene);
+    assert_eq!(proposal.not_understood, [""; 0]);
+    assert_eq!(proposal.changes[0].pipeline().as_str(), "yard-traffic");
+    // That of another camera is none of these.
+    assert!(!matches!(
+        ask(
+            "raise the confidence of the yard watch to 50% hall-somebody-stays",
+            &scene
+        ),
+        Answer::Propose(_)
+    ));
+}
