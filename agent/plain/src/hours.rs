@@ -415,31 +415,109 @@ fn bare_or_marked(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64
     None
 }
 
-/// The two ends that were said. `from 9 to 5` ends in the afternoon: nobody means the night by it.
+/// The two ends that were said. `from 9 to 5` ends in the afternoon: nobody means the night by it. Where only one end says its half of the day, the other is in
+/// that half which makes the span shorter: `6 to 8 pm` is in the evening, `9 to 5 pm` begins in the morning, and `10 to 6 at night` ends in the morning.
 fn ends(r: &Reader, found: &Found, assumed: &mut Vec<String>) -> (f64, f64) {
     let (from, to) = (found.value(0), found.value(1));
-    // `8-10pm` is in the evening at both ends.
-    let halves = (found.at.clone()).filter(|i| matches!(r.any_word(*i), "am" | "pm"));
-    let one_pm = halves.count() == 1
-        && found
-            .at
-            .end
-            .checked_sub(1)
-            .is_some_and(|i| r.any_word(i) == "pm");
-    if one_pm && from < 720.0 && from + 720.0 < to {
-        let later = from + 720.0;
-        assumed.push(format!("The beginning is taken as {}.", clock(later)));
-        return (later, to);
+    let tokens = r.tokens.get(found.at.clone()).unwrap_or_default();
+    let (half_from, half_to) = halves(&Reader::new(tokens.to_vec()));
+    let taken = match (half_from, half_to) {
+        (Half::Said | Half::Night, Half::Open) | (Half::Open, Half::Said | Half::Night) => {
+            // What is at night at one end is so at the other.
+            let open = match half_from == Half::Night || half_to == Half::Night {
+                true => Half::Night,
+                false => Half::Open,
+            };
+            let of = |minutes: f64, half: Half| match half {
+                Half::Open => candidates(minutes, open),
+                half => candidates(minutes, half),
+            };
+            shortest(of(from, half_from), of(to, half_to))
+        }
+        _ => {
+            let last = tokens.last();
+            let bare = last.is_some_and(|t| {
+                matches!(t.kind, Kind::Number(_)) || number_word(&t.text).is_some()
+            });
+            let later = bare && to < from && (300.0..=720.0).contains(&from);
+            Some((from, if later { to + 720.0 } else { to }))
+        }
+    };
+    let taken = taken.unwrap_or((from, to));
+    for (end, before, after) in [("beginning", from, taken.0), ("end", to, taken.1)] {
+        if before != after {
+            assumed.push(format!("The {end} is taken as {}.", clock(after)));
+        }
     }
-    let last = found.at.end.checked_sub(1).and_then(|i| r.tokens.get(i));
-    let bare =
-        last.is_some_and(|t| matches!(t.kind, Kind::Number(_)) || number_word(&t.text).is_some());
-    if bare && to < from && (300.0..=720.0).contains(&from) {
-        let later = to + 720.0;
-        assumed.push(format!("The end is taken as {}.", clock(later)));
-        return (from, later);
+    taken
+}
+
+/// How an end says in which half of the day it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Half {
+    /// By a word, such as `pm` or `in the morning`.
+    Said,
+    /// `at night`, which is in both.
+    Night,
+    /// By its number, as clocks of 24 hours do.
+    Full,
+    /// Not at all.
+    Open,
+}
+
+/// How the two ends of a span do.
+fn halves(span: &Reader) -> (Half, Half) {
+    let end = |from: usize| {
+        (from..span.tokens.len())
+            .find_map(|i| span.fits("<h>", i))
+            .map(|found| (half(span, &found), found.at.end))
+    };
+    let Some((first, next)) = end(0) else {
+        return (Half::Open, Half::Open);
+    };
+    (first, end(next).map_or(Half::Open, |(second, _)| second))
+}
+
+fn half(span: &Reader, found: &Found) -> Half {
+    const WORDS: [&str; 9] = [
+        "am",
+        "pm",
+        "noon",
+        "midday",
+        "midnight",
+        "morning",
+        "afternoon",
+        "evening",
+        "night",
+    ];
+    let mut words = found.at.clone().map(|i| span.any_word(i));
+    let digits = span.any_word(found.at.start);
+    match words.find(|word| WORDS.contains(word)) {
+        Some("night") => Half::Night,
+        Some(_) => Half::Said,
+        None if found.value(0) >= 780.0 || digits.starts_with('0') => Half::Full,
+        None => Half::Open,
     }
-    (from, to)
+}
+
+/// The times of day that an end may be.
+fn candidates(minutes: f64, half: Half) -> Vec<f64> {
+    let both = [minutes % 720.0, minutes % 720.0 + 720.0];
+    let at_night = |m: &f64| *m >= 1020.0 || *m <= 420.0;
+    match half {
+        Half::Said | Half::Full => vec![minutes],
+        Half::Night => both.into_iter().filter(at_night).collect(),
+        Half::Open => both.to_vec(),
+    }
+}
+
+fn shortest(from: Vec<f64>, to: Vec<f64>) -> Option<(f64, f64)> {
+    let length = |(from, to): &(f64, f64)| match (to - from).rem_euclid(1440.0) {
+        0.0 => 1440.0,
+        length => length,
+    };
+    let spans = from.iter().flat_map(|f| to.iter().map(move |t| (*f, *t)));
+    spans.min_by(|a, b| length(a).total_cmp(&length(b)))
 }
 
 fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {

@@ -175,53 +175,109 @@ impl Reader {
         unit(self.word(at)).map(|seconds| (seconds, at + 1))
     }
 
-    /// `two hours and 30 minutes`, `half an hour`, `a minute`, `1.5 h`.
+    /// `two hours and 30 minutes`, `half an hour`, `a minute`, `1.5 h`, `2 minutes and a half`.
     fn duration(&self, at: usize) -> Option<(f64, usize)> {
-        let (mut total, mut end) = self.one_duration(at)?;
-        while let Some((more, after)) = {
+        if self.is_a_share_of(at) {
+            return None;
+        }
+        let (mut total, mut end, mut per) = self.one_duration(at)?;
+        while let Some((more, after, unit)) = {
             let next = end + usize::from(self.word(end) == "and");
             self.one_duration(next)
         } {
             total += more;
-            end = after;
+            (end, per) = (after, unit);
         }
-        if self.word(end) == "and" && self.word(end + 1) == "a" && self.word(end + 2) == "half" {
-            total *= 1.5;
-            end += 3;
+        // What follows is a share of the unit before it.
+        if self.word(end) == "and"
+            && let Some((share, after)) = self.fraction(end + 1)
+            && unit(self.word(after)).is_none()
+        {
+            total += share * per;
+            end = after;
         }
         Some((total, end))
     }
 
-    fn one_duration(&self, at: usize) -> Option<(f64, usize)> {
-        let (count, end) = match self.word(at) {
-            "half" => {
-                let skip = usize::from(matches!(self.word(at + 1), "a" | "an"));
-                (0.5, at + 1 + skip)
+    /// Whether what stands before a time makes less of it than it says: `three quarters of an hour`, `minus 5 seconds`. The time alone would be another one.
+    fn is_a_share_of(&self, at: usize) -> bool {
+        let before = |back: usize| at.checked_sub(back).map_or("", |i| self.any_word(i));
+        let is_part = |word: &str| {
+            matches!(
+                word,
+                "half"
+                    | "halves"
+                    | "third"
+                    | "thirds"
+                    | "quarter"
+                    | "quarters"
+                    | "part"
+                    | "fraction"
+            )
+        };
+        match before(1) {
+            "minus" | "negative" => true,
+            "of" => is_part(before(2)),
+            // `10 - 20 seconds` is a span, and no less than nothing.
+            "-" | "–" => {
+                !matches!(before(2), ":" | ",")
+                    && at
+                        .checked_sub(2)
+                        .and_then(|i| self.tokens.get(i))
+                        .is_some_and(|t| t.kind == Kind::Word && number_word(&t.text).is_none())
             }
-            "a" | "an" if self.word(at + 1) == "quarter" => {
-                let skip = usize::from(self.word(at + 2) == "of");
-                let article = at + 2 + skip;
-                (
-                    0.25,
-                    article + usize::from(matches!(self.word(article), "a" | "an")),
-                )
-            }
+            word => is_part(word),
+        }
+    }
+
+    /// `a half`, `half`, `a quarter`, `three quarters`.
+    fn fraction(&self, at: usize) -> Option<(f64, usize)> {
+        let article = usize::from(matches!(self.word(at), "a" | "one"));
+        match self.word(at + article) {
+            "half" => Some((0.5, at + article + 1)),
+            "quarter" => Some((0.25, at + article + 1)),
+            "third" if article > 0 => Some((1.0 / 3.0, at + 2)),
+            _ => match (self.number(at), self.word(at + 1)) {
+                (Some((n, _)), "quarters") => Some((n / 4.0, at + 2)),
+                _ => None,
+            },
+        }
+    }
+
+    /// The seconds, where they end, and those of the unit.
+    fn one_duration(&self, at: usize) -> Option<(f64, usize, f64)> {
+        // `half an hour`, `a quarter of an hour`, `three quarters of an hour`
+        let share = self.fraction(at).and_then(|(share, end)| {
+            let of = end + usize::from(self.word(end) == "of");
+            let skip = of + usize::from(matches!(self.word(of), "a" | "an"));
+            Some((share, skip, unit(self.word(skip))?))
+        });
+        if let Some((share, end, unit)) = share {
+            return Some((share * unit, end + 1, unit));
+        }
+        let (mut count, mut end) = match self.word(at) {
             "a" | "an" => match self.word(at + 1) {
                 "few" => return None,
                 "couple" => (2.0, at + 2 + usize::from(self.word(at + 2) == "of")),
-                "half" => (0.5, at + 2),
                 _ => (1.0, at + 1),
             },
             _ => self.number(at)?,
         };
+        // `two and a half minutes`
+        if self.word(end) == "and"
+            && let Some((share, after)) = self.fraction(end + 1)
+            && unit(self.word(after)).is_some()
+        {
+            (count, end) = (count + share, after);
+        }
         // A second opinion is no time.
         if self.word(end) == "second" && self.any_word(end + 1) == "opinion" {
             return None;
         }
         // `5+ min`
         let end = end + usize::from(self.word(end) == "+");
-        let seconds = unit(self.word(end))?;
-        Some((count * seconds, end + 1))
+        let unit = unit(self.word(end))?;
+        Some((count * unit, end + 1, unit))
     }
 
     /// `22:00`, `10 pm`, `8 o'clock`, `noon`.
@@ -245,7 +301,9 @@ impl Reader {
             "am" => Some((am(minutes), end + 1)),
             "pm" if minutes < 720.0 => Some((minutes + 720.0, end + 1)),
             "pm" => Some((minutes, end + 1)),
-            "o'clock" | "uhr" => Some((minutes, end + 1)),
+            "o'clock" | "uhr" => self
+                .part_of_day(minutes, end + 1)
+                .or(Some((minutes, end + 1))),
             "h" if self.word(end + 1) != "and" => Some((minutes, end + 1)),
             _ => match self.part_of_day(minutes, end) {
                 Some(found) => Some(found),
@@ -385,6 +443,13 @@ mod tests {
             ("90s", 90.0),
             ("half an hour", 1800.0),
             ("a quarter of an hour", 900.0),
+            ("three quarters of an hour", 2700.0),
+            ("half a minute", 30.0),
+            ("2 minutes and a half", 150.0),
+            ("two and a half minutes", 150.0),
+            ("an hour and a quarter", 4500.0),
+            ("an hour and three quarters", 6300.0),
+            ("two hours and half an hour", 9000.0),
             ("5+ min", 300.0),
             ("an hour and a half", 5400.0),
             ("1 hour and 30 min", 5400.0),
@@ -394,7 +459,14 @@ mod tests {
             assert_eq!(held(text, "<d>"), Some(vec![seconds]), "{text}");
         }
         assert_eq!(held("every minute", "every <u>"), Some(vec![60.0]));
-        assert_eq!(held("two dogs", "<d>"), None);
+        for text in [
+            "two dogs",
+            "minus 5 seconds",
+            "two thirds of an hour",
+            "wait -5 seconds",
+        ] {
+            assert_eq!(held(text, "<d>"), None, "{text}");
+        }
     }
 
     #[test]

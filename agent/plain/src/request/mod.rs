@@ -230,6 +230,8 @@ pub(crate) fn watch(
         conditions.push(What::Count(bound, for_s));
     } else if acts.stays || (spans.hold_s.is_some() && told) {
         let Some(for_s) = spans.hold_s else {
+            // `for minus 5 seconds` is a time that is no time.
+            weighty::refuse(&r)?;
             return Err(Need::new(
                 Missing::Duration,
                 "How long shall they stay before it counts? Say for example \"two minutes\".",

@@ -134,10 +134,75 @@ fn hours_are_read_as_people_say_them() {
         ("from 9 to 5", " 09:00-17:00"),
         ("at night (22-6)", " 22:00-06:00"),
         ("from 8 at night to 5 in the morning", " 20:00-05:00"),
+        ("between 10 pm and 6", " 22:00-06:00"),
+        ("from 8 to 11 am", " 08:00-11:00"),
+        ("from 22 to 6 am", " 22:00-06:00"),
+        ("from 9 to 5 in the afternoon", " 09:00-17:00"),
+        ("from 06:00 to 8 pm", " 06:00-20:00"),
     ] {
         let text = format!("Tell me when a person is seen on camera gate {said}");
         assert_eq!(schedules(&text), [wanted], "{text}");
         assert_eq!(proposal(&text).not_understood, [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn a_half_of_the_day_that_one_end_says_is_that_of_the_other_too_and_told() {
+    for (said, wanted) in [
+        ("from 6 to 8 pm", " 18:00-20:00"),
+        ("between 6 and 8 pm", " 18:00-20:00"),
+        ("between 6 and 8 in the evening", " 18:00-20:00"),
+        ("between 6:30 and 8 o'clock in the evening", " 18:30-20:00"),
+        ("between 9 and 11 at night", " 21:00-23:00"),
+        ("between 10 and 6 at night", " 22:00-06:00"),
+        ("between 12 and 3 at night", " 00:00-03:00"),
+        ("from 10 to 6 in the morning", " 22:00-06:00"),
+        ("from 6 pm to 8", " 18:00-20:00"),
+        ("from 8 in the morning to 5", " 08:00-17:00"),
+        ("from noon to 4", " 12:00-16:00"),
+    ] {
+        let text = format!("Tell me when a person is seen on camera gate {said}");
+        assert_eq!(schedules(&text), [wanted], "{text}");
+        let proposal = proposal(&text);
+        assert_eq!(proposal.not_understood, [""; 0], "{text}");
+        assert!(
+            proposal.assumed.iter().any(|a| a.contains("is taken as")),
+            "{text}: {:?}",
+            proposal.assumed
+        );
+    }
+}
+
+#[test]
+fn shares_of_a_time_are_read_or_keep_the_request_from_being_offered() {
+    let held = |text: &str| match deployed(text).rules.unwrap()[0].when {
+        Condition::Stays { for_s, .. } => for_s,
+        ref other => panic!("{text}: {other:?}"),
+    };
+    for (said, seconds) in [
+        ("2 minutes and a half", 150.0),
+        ("two and a half minutes", 150.0),
+        ("an hour and a half", 5400.0),
+        ("an hour and a quarter", 4500.0),
+        ("a quarter of an hour", 900.0),
+        ("quarter of an hour", 900.0),
+        ("three quarters of an hour", 2700.0),
+        ("half a minute", 30.0),
+    ] {
+        let text = format!("Tell me when somebody stays on camera gate for {said}");
+        assert_eq!(held(&text), seconds, "{text}");
+        assert_eq!(proposal(&text).not_understood, [""; 0], "{text}");
+    }
+    let quiet = "Tell me when somebody stays on camera gate for a minute, then be quiet for a quarter of an hour";
+    let rule = deployed(quiet).rules.unwrap().remove(0);
+    assert_eq!(rule.cooldown_s, 900.0);
+    for said in [
+        "minus 5 seconds",
+        "two thirds of an hour",
+        "an eighth and a half",
+    ] {
+        let text = format!("Tell me when somebody stays on camera gate for {said}");
+        assert!(!is_offered(&text), "{text}");
     }
 }
 
