@@ -1,4 +1,4 @@
-//! What no request can have here, whatever it says besides: sound, who somebody is, what is written.
+//! What no request can have here, whatever it says besides: sound, who somebody is or looks like, what is written, what is to be done.
 //!
 //! Invariant: a sentence here says what can't be done and what can; a word that is a name of this box or of a class of its models is none of these.
 
@@ -20,6 +20,11 @@ const WHO: &[&str] = &[
     "recognise|recognize|identify|identifies his|her|their|the? face|faces|man|woman|person",
     "name of the man|woman|person|visitor|driver",
 ];
+const REMINDS: &[&str] = &["remind me|us to|of|at|in|on|tomorrow|later|every|again"];
+const LOOKS: &[&str] = &[
+    "red|blue|green|yellow|black|white|grey|gray|orange|brown|pink|purple|dark|light|blonde|blond? jacket|jackets|coat|coats|shirt|t-shirt|hoodie|hoodies|hood|cap|hat|hats|\
+     dress|skirt|trousers|jeans|uniform|uniforms|overalls|mask|masks|balaclava|sunglasses|glasses|sweater|jumper|beard|hair|clothes|clothing|outfit",
+];
 const WRITTEN: &[&str] = &[
     "number|licence|license|registration|car plate|plates",
     "plate|plates number|numbers|log|reader|recognition",
@@ -34,7 +39,7 @@ pub(crate) fn beyond(
     scene: &Scene,
     lexicon: &Lexicon,
 ) -> Option<(String, &'static str)> {
-    let kinds: [(&[&str], &str); 3] = [
+    let kinds: [(&[&str], &str); 5] = [
         (
             SOUND,
             "I cannot hear anything: there is no sound here, only pictures. I can tell when people, vehicles or other things are seen, enter, leave, stay, or cross a line.",
@@ -42,6 +47,14 @@ pub(crate) fn beyond(
         (
             WHO,
             "I do not identify people. I can tell when somebody is there, enters, leaves, stays, or crosses a line.",
+        ),
+        (
+            REMINDS,
+            "I do not remind anybody of what is to be done. I can tell when people, vehicles or other things are seen, enter, leave, stay, or cross a line.",
+        ),
+        (
+            LOOKS,
+            "By my own rules I cannot see what somebody wears or looks like. I can tell when somebody is there, enters, leaves, stays, or crosses a line.",
         ),
         (
             WRITTEN,
@@ -52,7 +65,7 @@ pub(crate) fn beyond(
     let mut named = r.clone();
     drop(names::pipelines(&mut named, scene));
     drop(names::cameras(&mut named, scene, lexicon));
-    let kinds = kinds.into_iter().take(if is_asked { 1 } else { 3 });
+    let kinds = kinds.into_iter().take(if is_asked { 1 } else { 5 });
     let mut found = kinds.filter_map(|(patterns, text)| {
         let found = named.find(patterns)?;
         // Where a model knows them, number plates are things like any other.

@@ -32,6 +32,7 @@ mod pieces;
 mod place;
 mod propose;
 mod reader;
+mod receiver;
 mod request;
 pub mod scene;
 pub mod shape;

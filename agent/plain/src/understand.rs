@@ -16,6 +16,7 @@ use crate::need::{Need, Notes};
 use crate::pieces::{self, Asks, Request};
 use crate::propose::propose;
 use crate::reader::{Reader, left_over};
+use crate::receiver;
 use crate::request;
 use crate::scene::Scene;
 use crate::spelling::{self, Slip};
@@ -112,6 +113,7 @@ impl Plain {
     fn put_right(&self, text: &str, scene: &Scene) -> (Vec<Token>, Notes) {
         let mut tokens = tokens(text);
         let slips = spelling::put_right(&mut tokens, scene, &self.lexicon);
+        receiver::written_as_channels(&mut tokens, scene, &self.lexicon);
         let mut notes = Notes::default();
         notes.assumed.extend(slips.iter().map(Slip::told));
         (tokens, notes)

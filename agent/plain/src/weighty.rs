@@ -82,6 +82,8 @@ const WEIGHTY: &[&str] = &[
     "forwards",
     "opposite",
     "together",
+    "same",
+    "simultaneously",
     "near",
     "nearby",
     "beside",

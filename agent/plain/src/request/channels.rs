@@ -1,7 +1,7 @@
 //! Where an event goes: the channels of the box that a request names.
 //!
-//! Invariant: only a channel that the box has is ever named, and only where a `#` or the word `channel` says that one is meant. What was asked for and
-//! can't be is noted, with what would make it possible.
+//! Invariant: only a channel that the box has is ever named, and only where a `#` or the word `channel` says that one is meant ([`crate::receiver`] writes the
+//! mark before whoever is told). What was asked for and can't be is noted, with what would make it possible.
 
 use watchkeeper_contract::id::ChannelId;
 
@@ -29,7 +29,11 @@ const IN_FRONT: [&[&str]; 4] = [
         "notification",
         "notifications",
     ],
-    &["send", "post", "report", "forward", "push", "write", "tell"],
+    &[
+        "send", "post", "report", "forward", "push", "write", "tell", "notify", "alert", "warn",
+        "inform", "message", "ping", "text", "email", "e-mail", "mail", "call", "phone", "page",
+        "ring", "sms", "buzz",
+    ],
 ];
 /// Ways on which nothing is told by their name alone.
 const BY_NAME: [&str; 3] = [
@@ -75,7 +79,7 @@ pub(crate) fn channels(r: &mut Reader, scene: &Scene, notes: &mut Notes) -> (Vec
                 true => format!(
                     "There is no channel #{written}: a section [channels.{written}] of the configuration makes one. Events are published over MQTT and kept in the journal."
                 ),
-                false => format!("There is no channel #{written}; there are {}.", known()),
+                false => format!("There is no channel #{written}, so nobody is told there; there are {}.", known()),
             });
         }
     }

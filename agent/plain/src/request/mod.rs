@@ -29,7 +29,7 @@ use crate::names::{self, Cameras, Mention};
 use crate::need::{Need, Notes};
 use crate::place::{self, Said, Way};
 use crate::reader::{Reader, left_over};
-use crate::scene::{Scene, Shape, quoted};
+use crate::scene::{Camera, Scene, Shape, quoted};
 use crate::weighty;
 use acts::{acts, verbs};
 use amounts::{bound, spans};
@@ -125,9 +125,14 @@ pub(crate) fn watch(
         }),
         None => geometry(&mut r, &known, notes)?,
     };
+    one_place(&r, place.as_ref(), &known)?;
     let bound = bound(&mut r, scene, lexicon)?;
     let mentions = names::classes(&mut r, scene, lexicon);
     relation::refuse(&r, &mentions)?;
+    if bound.is_some() {
+        // That is what a number of them says.
+        r.take_all(&["all? at the same time", "all? at once", "simultaneously"]);
+    }
     let mut acts = acts(&mut r);
     acts.people |= heads;
     acts.stays |= !abandoned.is_empty();
@@ -317,6 +322,29 @@ fn beside_used(r: &mut Reader, words: &[&str]) -> bool {
         r.mark(*i..*i + 1);
     }
     !found.is_empty()
+}
+
+/// Refuses two parts of the picture: a watch looks at one.
+fn one_place(r: &Reader, place: Option<&Said>, cameras: &[&Camera]) -> Result<(), Need> {
+    let second = |r: &Reader| geometry(&mut r.clone(), cameras, &mut Notes::default());
+    match (place, second(r)) {
+        (Some(first), Ok(Some(second)))
+            if matches!(
+                (&first.shape, &second.shape),
+                (Shape::Zone(_), Shape::Zone(_))
+            ) && first.shape != second.shape
+                && second.shape != whole_picture().shape =>
+        {
+            Err(Need::new(
+                Missing::Meaning,
+                format!(
+                    "That names two places, {} and {}, and a watch looks at one. Say them one at a time, or one that holds both.",
+                    first.text, second.text
+                ),
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Says of what is opened and closed that it can't be seen; without anything else to watch for there is nothing left of the request.

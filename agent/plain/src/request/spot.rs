@@ -72,7 +72,10 @@ pub(super) fn unknown_place(r: &Reader, heading: &[usize], lexicon: &Lexicon) ->
         let token = r.tokens.get(i).filter(|t| t.is_word());
         token.is_some_and(|_| {
             let word = r.word(i);
-            !word.is_empty() && !lexicon.is_filler(word) && !weighty::is_time(word)
+            !word.is_empty()
+                && !lexicon.is_filler(word)
+                && !weighty::is_time(word)
+                && word != "same"
         })
     };
     let vague = |i: usize| lexicon.is_vague(r.any_word(i));

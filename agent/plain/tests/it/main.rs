@@ -6,6 +6,7 @@ mod corrections;
 mod language;
 mod mishearing;
 mod owners;
+mod receivers;
 mod runs;
 mod safety;
 mod support;

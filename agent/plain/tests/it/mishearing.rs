@@ -588,3 +588,74 @@ fn something_that_happens_and_cannot_be_watched_is_not_taken_for_being_seen() {
         ["from the yard to"]
     );
 }
+
+#[test]
+fn at_the_same_time_is_what_a_number_says_and_no_place() {
+    for text in [
+        "alert me if more than 5 people are on camera gate at the same time",
+        "alert me if more than 5 people are on camera gate at once",
+    ] {
+        let rules = deployed(text).rules.unwrap();
+        assert!(
+            matches!(
+                rules[0].when,
+                Condition::Count {
+                    bound: CountBound::Over(5),
+                    ..
+                }
+            ),
+            "{text}: {:?}",
+            rules[0].when
+        );
+        assert_eq!(proposal(text).not_understood, [""; 0], "{text}");
+    }
+    assert!(!is_offered(
+        "alert me if a person is on camera gate at the same time"
+    ));
+}
+
+#[test]
+fn two_places_are_not_taken_for_the_first_of_them() {
+    let asked = question(
+        "Tell me when somebody stays in the left half or the right third on camera gate for 20 seconds",
+        Missing::Meaning,
+    );
+    assert!(asked.text.contains("the left half"), "{}", asked.text);
+    assert!(asked.text.contains("the right third"), "{}", asked.text);
+}
+
+#[test]
+fn what_somebody_looks_like_and_what_is_to_be_done_are_said_to_be_beyond() {
+    for (text, word) in [
+        (
+            "Tell me when a person in a red jacket enters the left half on camera gate",
+            "red jacket",
+        ),
+        (
+            "Alert me when someone with a black hoodie is on camera gate",
+            "black hoodie",
+        ),
+        (
+            "Remind me to lock up when a person is on camera gate",
+            "Remind me to",
+        ),
+    ] {
+        assert_eq!(not_taken(text), [word], "{text}");
+    }
+}
+
+#[test]
+fn at_most_every_so_often_is_a_time_of_quiet() {
+    for said in [
+        "at most every 2 minutes",
+        "at most once every 2 minutes",
+        "no more than every 2 minutes",
+        "at most one message per 2 minutes",
+    ] {
+        let text =
+            format!("Tell me when a person is on camera gate longer than 30 seconds, {said}");
+        let rule = deployed(&text).rules.unwrap().remove(0);
+        assert_eq!(rule.cooldown_s, 120.0, "{text}");
+        assert_eq!(proposal(&text).not_possible, [""; 0], "{text}");
+    }
+}

@@ -1,0 +1,105 @@
+//! Who is told: a channel by its bare name, and somebody who is none.
+
+use watchkeeper_plain::answer::Answer;
+use watchkeeper_plain::scene::Scene;
+
+use crate::support::{ask, camera, proposal_in, scene, specs};
+
+/// A box with a hall and the channels security and front-desk.
+fn site() -> Scene {
+    let mut scene = scene();
+    scene.cameras.push(camera("hall", "Hall"));
+    scene
+}
+
+fn told(text: &str) -> Vec<String> {
+    let proposal = proposal_in(text, &site());
+    assert_eq!(proposal.not_understood, [""; 0], "{text}");
+    assert_eq!(proposal.not_possible, [""; 0], "{text}");
+    let spec = specs(&proposal).remove(0);
+    let rule = spec.rules.unwrap().remove(0);
+    rule.notify.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_bare_name_of_a_channel_that_is_told_is_that_channel() {
+    for text in [
+        "notify security when someone enters the left half of the hall",
+        "tell security when someone enters the left half of the hall",
+        "Tell the security if someone enters the left half of the hall",
+        "message security when a car is seen in the hall",
+        "call security as soon as a person is in the hall",
+        "let security know when a car is seen in the hall",
+        "alert security at night when a person is in the hall",
+        "tell me when someone enters the left half of the hall and notify security",
+        "send it to security when someone enters the left half of the hall",
+        "when a person is seen in the hall, send a message to security",
+        "when a person is seen in the hall, tell security",
+        "tell security about people in the hall",
+    ] {
+        assert_eq!(told(text), ["security"], "{text}");
+    }
+    for text in [
+        "notify the front desk and security when someone enters the left half of the hall",
+        "tell security and the front-desk when a car is seen in the hall",
+    ] {
+        assert_eq!(told(text), ["security", "front-desk"], "{text}");
+    }
+}
+
+#[test]
+fn somebody_who_is_no_channel_is_said_to_be_none_and_is_no_place() {
+    for (text, name) in [
+        (
+            "notify the office when someone enters the left half of the hall",
+            "#office",
+        ),
+        (
+            "tell marketing when a car is seen in the hall",
+            "#marketing",
+        ),
+        (
+            "alert the night guards when a car is seen in the hall",
+            "#night guards",
+        ),
+        (
+            "notify everyone when a car is seen in the hall",
+            "#everyone",
+        ),
+    ] {
+        let proposal = proposal_in(text, &site());
+        let said = proposal.not_possible.join(" ");
+        assert!(said.contains(name), "{text}: {said}");
+        assert!(said.contains("#security, #front-desk"), "{text}: {said}");
+        assert!(!proposal.understood.contains("office"), "{text}");
+        let spec = specs(&proposal).remove(0);
+        let classes = spec.workflow["steps"][0]["class_filter"].clone();
+        let wanted = match text.contains("car") {
+            true => "car",
+            false => "person",
+        };
+        assert_eq!(classes, serde_json::json!([wanted]), "{text}");
+        assert!(spec.rules.unwrap()[0].notify.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn a_name_that_is_no_receiver_in_the_sentence_is_none() {
+    let mut scene = site();
+    scene.channels.push("gate".parse().unwrap());
+    let spec = specs(&proposal_in(
+        "alert me when a person is at the gate",
+        &scene,
+    ))
+    .remove(0);
+    assert_eq!(spec.source.as_str(), "gate");
+    assert!(spec.rules.unwrap()[0].notify.is_empty());
+    let text = "tell the gate when a person is seen in the hall";
+    let spec = specs(&proposal_in(text, &scene)).remove(0);
+    assert_eq!(spec.source.as_str(), "hall");
+    assert_eq!(spec.rules.unwrap()[0].notify[0].as_str(), "gate");
+    let spec = specs(&proposal_in("watch the gate camera for people", &scene)).remove(0);
+    assert!(spec.rules.unwrap()[0].notify.is_empty());
+    let people = "Alert people when they enter the left half of the hall";
+    assert!(matches!(ask(people, &scene), Answer::Propose(_)));
+}
