@@ -54,7 +54,7 @@ pub(crate) fn control(
         Asks::Pause => hours::until(&mut r, &scene.now, &mut notes.assumed),
         _ => None,
     };
-    let all = r.take(&["all|every of? the|my|our? cameras|pipelines|watches|streams|alerts|camera|pipeline|watch|monitoring?", "everything", "the lot"]);
+    let all = r.take(&["all|every of? the|my|our? cameras|pipelines|watches|streams|alerts|camera|pipeline|watch|monitoring?", "all|both of them", "everything", "the lot"]);
     let cameras = match named.is_empty() && spared.is_empty() {
         true => names::cameras(&mut r, scene, lexicon),
         false => Cameras::None,

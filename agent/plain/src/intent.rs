@@ -149,12 +149,16 @@ pub enum Look {
 }
 
 /// Which events.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventsWanted {
     /// On this camera; absent: on all.
     pub camera: Option<SourceId>,
+    /// Of these pipelines; empty: of all.
+    pub pipelines: Vec<PipelineId>,
     /// About these labels; empty: about all.
     pub labels: Vec<String>,
+    /// Of these kinds, by the names of their conditions (`crosses`, `enters`, …); empty: of every kind.
+    pub conditions: Vec<String>,
     /// From then on.
     pub from: Option<Timestamp>,
     /// Until before then.

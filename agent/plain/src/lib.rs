@@ -24,6 +24,7 @@ mod edit;
 mod english;
 mod hours;
 pub mod intent;
+mod kinds;
 mod lexicon;
 mod look;
 mod names;

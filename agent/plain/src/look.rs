@@ -2,9 +2,12 @@
 //!
 //! Invariant: nothing here changes anything.
 
+use watchkeeper_contract::id::PipelineId;
+
 use crate::control;
 use crate::hours::{self, Range};
 use crate::intent::{EventsWanted, Look};
+use crate::kinds;
 use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras};
 use crate::need::Notes;
@@ -27,10 +30,21 @@ pub(crate) fn look(
             ask \"help\" for more."
             .to_owned());
     }
+    if let Some(found) = r.find(&[
+        "remember|remembered|recall|memory|memories|notes|note about|of|on|for? the|my|our?",
+    ]) {
+        let about = r.written(found.at.end..r.tokens.len());
+        let about = about.trim_end_matches(['?', '.', '!', ' ']);
+        let about = if about.is_empty() { "WORDS" } else { about };
+        return Err(format!(
+            "What is kept in notes is shown by `/memory {about}` in the chat. I can show the cameras, what is watched, how many are counted and what happened; ask \"help\" for more."
+        ));
+    }
     // Why something was or was not so, and what would be: nothing that can be looked up.
     if has(r, "why|would|talking|saying|sound|hear") {
         return Err(String::new());
     }
+    let pipelines = its_pipelines(r, scene);
     let named = names::cameras(r, scene, lexicon);
     if let Cameras::Unknown(written) = &named
         && stands_before_camera(r, written)
@@ -47,11 +61,8 @@ pub(crate) fn look(
         _ => None,
     };
     let range: Option<Range> = hours::past(r, &scene.now, &mut notes.assumed);
-    let many = r.take(&["how many", "number of"]).is_some();
-    let past = has(
-        r,
-        "happened|happen|events|event|alerts|alarms|warnings|incidents|was|were|did|came|entered|crossed|left|has|have|seen",
-    );
+    let many = r.take(&["how many", "how often", "number of"]).is_some();
+    let past = has(r, HAPPENED) || has(r, WAS);
     let able = has(
         r,
         "detect|recognise|recognize|recognised|recognized|classes|class|labels|objects|things|distinguish",
@@ -87,7 +98,10 @@ pub(crate) fn look(
         "running|runs|deployed|watching|watches|watched|active|paused|setup|configured",
     ) || r.find(&["set up"]).is_some();
     if range.is_some() || (past && !deployed) {
+        let said = has(r, HAPPENED) || range.is_some();
+        let kinds = kinds::asked(r, many);
         let mentions = names::classes(r, scene, lexicon);
+        let said = said || !kinds.is_empty() || !mentions.is_empty();
         let mut labels: Vec<String> = Vec::new();
         for label in mentions.into_iter().flat_map(|m| m.labels) {
             let known = scene.models.iter().any(|m| m.labels.contains(&label));
@@ -96,20 +110,34 @@ pub(crate) fn look(
             }
         }
         r.take_all(&[
-            "happened|happen|events|event|alerts|alarms|warnings|incidents|came|entered|crossed|left|seen|went|anything",
+            "happened|happen|events|event|alerts|alarms|warnings|incidents|came|seen|passed|appeared",
+            "went|anything|counted|recorded|altogether|total",
             SHOWN,
             "last|latest|recent",
         ]);
+        // A number of something else, and a list for what is no list, are no answers.
+        if many || !said {
+            nothing_else(r, lexicon)?;
+        }
         notes.not_understood.extend(left_over(r, lexicon));
+        let watches: Vec<_> = scene
+            .pipelines
+            .iter()
+            .filter(|p| pipelines.is_empty() || pipelines.contains(&p.spec.id))
+            .filter(|p| camera.as_ref().is_none_or(|c| p.spec.source == *c))
+            .collect();
+        let (conditions, told) = kinds::counted(&kinds, &watches, &labels, many);
         let (from, to) = range.unwrap_or((None, None));
         let wanted = EventsWanted {
             camera,
+            pipelines,
             labels,
+            conditions,
             from,
             to,
             only_number: many,
         };
-        return Ok((Look::Events(wanted), String::new()));
+        return Ok((Look::Events(wanted), told.join(" ")));
     }
     let states = "status|health|online|offline|working|ok|okay|alive|fps|connected";
     if has(r, states) || many && names::mentions_class(r, scene, lexicon) || has(r, "there") {
@@ -146,6 +174,31 @@ pub(crate) fn look(
         return Ok((Look::Classes, classes(scene)));
     }
     Err(String::new())
+}
+
+/// Words for events, and for what is one.
+const HAPPENED: &str = "happened|happen|events|event|alerts|alarms|warnings|incidents|came|entered|crossed|left|seen|stayed|waited|passed|appeared|arrived|loitered";
+/// Words that say only that something is past.
+const WAS: &str = "was|were|did|has|have|had";
+
+/// The pipelines whose events are asked about; their names are used then. One that is called like a camera is that camera.
+fn its_pipelines(r: &mut Reader, scene: &Scene) -> Vec<PipelineId> {
+    if r.find(&[HAPPENED, WAS]).is_none() {
+        return Vec::new();
+    }
+    let mut with = r.clone();
+    let named = names::pipelines(&mut with, scene);
+    let is_camera = |id: &PipelineId| {
+        let pipeline = scene.pipelines.iter().find(|p| p.spec.id == *id);
+        let called = pipeline.map_or("", |p| p.name.as_str());
+        let mut cameras = scene.cameras.iter();
+        cameras.any(|c| [c.id.as_str(), &c.name].contains(&called) || c.id.as_str() == id.as_str())
+    };
+    if named.is_empty() || named.iter().any(is_camera) {
+        return Vec::new();
+    }
+    *r = with;
+    named
 }
 
 /// Whether this is what a camera is called, and no verb behind it: `the stockroom camera`.

@@ -138,12 +138,28 @@ pub(crate) fn mentions_camera(reader: &Reader, scene: &Scene, lexicon: &Lexicon)
     (0..reader.tokens.len()).any(|i| camera_names(reader, i, scene, lexicon).is_some())
 }
 
+/// All cameras, as they are said where one is asked for.
+const ALL_OF_THEM: [&str; 2] = [
+    "on camera|cameras? all|both|each|every of? the? them|these|those|cameras|one please?",
+    "on camera|cameras all|both|everywhere please?",
+];
+
 /// The cameras that a request names. Their words are used then, and those around them.
 pub(crate) fn cameras(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Cameras {
     if reader
         .take(&["on|for|at|from? all|every|each|both of? the? cameras|camera|cams"])
         .is_some()
     {
+        return Cameras::All;
+    }
+    // The answer to `on which camera?`; `on camera gate all day` is none.
+    let all = ALL_OF_THEM
+        .iter()
+        .find_map(|pattern| reader.find(&[pattern]));
+    if let Some(all) = all
+        && matches!(reader.any_word(all.at.end), "" | "." | "!" | "," | "\n")
+    {
+        reader.mark(all.at);
         return Cameras::All;
     }
     let mut found: Vec<SourceId> = Vec::new();

@@ -116,21 +116,26 @@ impl Search {
     fn is_wanted(&self, event: &Event) -> bool {
         let EventsWanted {
             camera,
+            pipelines,
             labels,
+            conditions,
             from,
             to,
             only_number: _,
         } = &self.wanted;
-        let label = match &event.body {
-            EventBody::Rule(rule) => rule.label.as_ref(),
-            _ => None,
+        let (label, condition) = match &event.body {
+            EventBody::Rule(rule) => (rule.label.as_ref(), Some(&rule.condition)),
+            _ => (None, None),
         };
+        let of_pipeline = event.pipeline.as_ref();
         let at = time(event);
         event.phase == Phase::New
             && camera
                 .as_ref()
                 .is_none_or(|c| event.source.as_ref() == Some(c))
+            && (pipelines.is_empty() || of_pipeline.is_some_and(|p| pipelines.contains(p)))
             && (labels.is_empty() || label.is_some_and(|l| labels.contains(l)))
+            && (conditions.is_empty() || condition.is_some_and(|c| conditions.contains(c)))
             && from.is_none_or(|from| at.is_some_and(|at| at >= from))
             && to.is_none_or(|to| at.is_some_and(|at| at < to))
     }
@@ -194,13 +199,7 @@ mod tests {
     }
 
     fn wanted() -> EventsWanted {
-        EventsWanted {
-            camera: None,
-            labels: Vec::new(),
-            from: None,
-            to: None,
-            only_number: false,
-        }
+        EventsWanted::default()
     }
 
     /// A journal with an event a second: cars at the gate, every third a person at the dock. Records up to `gone` were dropped.
@@ -241,12 +240,57 @@ mod tests {
             labels: vec!["person".to_owned()],
             from: Some(Timestamp::from_second(9_001).unwrap()),
             to: Some(Timestamp::from_second(9_010).unwrap()),
-            only_number: false,
+            ..wanted()
         };
         let (found, pages) = search(people, 9_600, 0);
         let seqs: Vec<u64> = found.events.iter().map(|e| e.seq.0).collect();
         assert_eq!((seqs, pages), (vec![9_003, 9_006, 9_009], 2));
         assert!(!found.cut);
+    }
+
+    #[test]
+    fn only_events_of_the_kind_and_of_the_pipeline_that_were_asked_about_count() {
+        let of = |seq: u64, pipeline: &str, condition: &str| {
+            let JournalRecord::Known(mut known) = event(seq, "dock", "person", "new") else {
+                panic!("an event is known");
+            };
+            known.pipeline = Some(pipeline.parse().unwrap());
+            if let EventBody::Rule(rule) = &mut known.body {
+                condition.clone_into(&mut rule.condition);
+            }
+            JournalRecord::Known(known)
+        };
+        let number = |wanted: EventsWanted| {
+            let mut search = Search::new(wanted, EventSeq(1), EventSeq(4));
+            search.take(vec![
+                of(1, "a", "crosses"),
+                of(2, "a", "stays"),
+                of(3, "b", "crosses"),
+                of(4, "b", "count"),
+            ]);
+            search.done().number
+        };
+        let crossings = EventsWanted {
+            conditions: vec!["crosses".to_owned()],
+            ..wanted()
+        };
+        let of_a = vec!["a".parse().unwrap()];
+        assert_eq!(number(wanted()), 4);
+        assert_eq!(number(crossings.clone()), 2);
+        assert_eq!(
+            number(EventsWanted {
+                pipelines: of_a.clone(),
+                ..crossings
+            }),
+            1
+        );
+        assert_eq!(
+            number(EventsWanted {
+                pipelines: of_a,
+                ..wanted()
+            }),
+            2
+        );
     }
 
     #[test]

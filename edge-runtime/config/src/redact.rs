@@ -118,13 +118,16 @@ pub fn json(name: Option<&str>, value: &Value) -> Value {
 }
 
 /// Words that a person says before a secret: `password: …`, "the token is …".
-const SECRET_WORDS: [&str; 17] = [
+const SECRET_WORDS: [&str; 20] = [
     "password",
     "passwd",
     "passwort",
     "kennwort",
     "passphrase",
     "passcode",
+    "pin",
+    "pincode",
+    "pin-code",
     "pwd",
     "pw",
     "token",
@@ -250,7 +253,7 @@ fn said_word(word: &str, before: Before) -> (String, Before) {
             .find(|name| !name.is_empty())
             .unwrap_or_default();
         let is_name = match sign {
-            "=" => is_secret(name),
+            "=" => is_secret(name) || is_secret_word(name),
             _ => is_secret_word(name) && !value.starts_with("//"),
         };
         if !is_name {
@@ -537,6 +540,12 @@ mod tests {
                 "the password of the gate is ***",
             ),
             ("Das Passwort ist geheim9", "Das Passwort ist ***"),
+            ("the alarm PIN is 9876.", "the alarm PIN is ***."),
+            (
+                "remember PIN 9876 for the gate",
+                "remember PIN *** for the gate",
+            ),
+            ("pin=9876", "pin=***"),
         ] {
             assert_eq!(said(words).as_deref(), Some(shown), "{words}");
             assert_eq!(said(shown), None, "{shown} is changed again");
@@ -549,6 +558,7 @@ mod tests {
             "zone desk:100,100,300,100,300,300 with confidence=0.6",
             "the bearer appears at the door, who has the key",
             "tell me when the password is shown",
+            "pin the picture of the gate to the top",
             "tell me when the key is gone after 22:00",
             "tell me when someone takes the key to gate2",
             "the secret is out, pass it on: done",

@@ -747,3 +747,25 @@ fn that_nothing_is_to_be_changed_does_not_keep_a_question_from_its_answer() {
         );
     }
 }
+
+#[test]
+fn all_of_them_answers_which_camera() {
+    for request in ["watch everything", "tell me about people"] {
+        let asked = question(request, Missing::Camera);
+        for reply in [
+            "all of them",
+            "all",
+            "all cameras",
+            "every one",
+            "everywhere",
+        ] {
+            let on: Vec<String> = specs(&proposal(&asked.answered(reply)))
+                .iter()
+                .map(|s| s.source.to_string())
+                .collect();
+            assert_eq!(on, ["dock", "gate", "yard"], "{request}: {reply}");
+        }
+    }
+    let on = deployed("tell me about people on camera gate all day").source;
+    assert_eq!(on.as_str(), "gate");
+}

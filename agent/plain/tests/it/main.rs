@@ -5,6 +5,7 @@ mod changes;
 mod corrections;
 mod language;
 mod mishearing;
+mod numbers;
 mod owners;
 mod receivers;
 mod runs;

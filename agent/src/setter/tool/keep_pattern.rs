@@ -82,8 +82,8 @@ async fn keep(given: Given<'_>) -> Result<Outcome, String> {
             .into_iter()
             .collect(),
         from: Some(here.now.timestamp() - back),
-        to: None,
         only_number: true,
+        ..EventsWanted::default()
     };
     let happened = look_back(&given.hands.client, &search).await;
     let happened = happened.map_err(|e| e.in_full())?;

@@ -37,14 +37,7 @@ pub const TOOL: Tool = Tool {
 async fn overview(given: Given<'_>) -> Result<Outcome, String> {
     let hands = given.hands;
     let here = hands.situation().await?;
-    let wanted = EventsWanted {
-        camera: None,
-        labels: Vec::new(),
-        from: None,
-        to: None,
-        only_number: false,
-    };
-    let events = look_back(&hands.client, &wanted).await;
+    let events = look_back(&hands.client, &EventsWanted::default()).await;
     let events = match &events {
         Ok(happened) => query_events::told(&happened.events, EVENTS),
         Err(error) => Value::from(error.in_full()),

@@ -63,8 +63,7 @@ async fn query(given: Given<'_>) -> Result<Outcome, String> {
             .into_iter()
             .collect(),
         from,
-        to: None,
-        only_number: false,
+        ..EventsWanted::default()
     };
     let happened = look_back(&given.hands.client, &wanted).await;
     let happened = happened.map_err(|e| e.in_full())?;

@@ -1,0 +1,210 @@
+//! Kinds of events that a question asks about: who crossed, entered, left, stayed.
+//!
+//! Owns: the words for a kind, and which kinds the watches there are tell. Invariant: a question about one kind is never answered with another one without
+//! saying so.
+
+use serde_json::Value;
+use watchkeeper_contract::rule::Condition;
+
+use crate::reader::Reader;
+use crate::scene::{Deployed, quoted};
+use crate::watch;
+
+/// A kind of event, by the name of its condition in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    Crosses,
+    Enters,
+    Leaves,
+    Stays,
+    Appears,
+}
+
+impl EventKind {
+    /// The name of its condition, as the journal has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Crosses => "crosses",
+            Self::Enters => "enters",
+            Self::Leaves => "leaves",
+            Self::Stays => "stays",
+            Self::Appears => "appears",
+        }
+    }
+
+    /// What happened, as a sentence goes on behind `something`.
+    pub(crate) fn said(self) -> &'static str {
+        match self {
+            Self::Crosses => "crossed a line",
+            Self::Enters => "entered a place",
+            Self::Leaves => "left a place",
+            Self::Stays => "stayed for the time of its rule",
+            Self::Appears => "was seen for the first time",
+        }
+    }
+}
+
+const GONE: &str = "came|come|went|go|going|walked|drove|ran|gone|coming";
+
+/// The kinds that a question names; their words are used then. That something was seen counts as one only where a number is asked for.
+pub(crate) fn asked(r: &mut Reader, number: bool) -> Vec<EventKind> {
+    let over = format!("{GONE} over|across");
+    let inside = format!("{GONE} in|into|inside");
+    let out = format!("{GONE} out|away");
+    let crosses = [
+        "cross|crosses|crossed|crossing|crossings|passed over? the|a|my? line|tripwire",
+        "cross|crosses|crossed|crossing|crossings over?",
+        "went|walked|drove over|across the|a|my? line|tripwire",
+        &over,
+    ];
+    let enters = [
+        "enter|enters|entered|entering|entries|arrive|arrived|arrivals",
+        &inside,
+    ];
+    let leaves = [
+        "leave|leaves|leaving|exit|exited|depart|departed|departures",
+        &out,
+    ];
+    const STAYS: [&str; 1] = [
+        "stay|stays|stayed|staying|wait|waits|waited|waiting|loiter|loitered|loitering|linger|lingered|stood|queued around?",
+    ];
+    const SEEN: [&str; 1] = ["appear|appears|appeared|seen|spotted|detected|see|spot|detect"];
+    let words: [(&[&str], EventKind); 5] = [
+        (&crosses, EventKind::Crosses),
+        (&enters, EventKind::Enters),
+        (&leaves, EventKind::Leaves),
+        (&STAYS, EventKind::Stays),
+        (&SEEN, EventKind::Appears),
+    ];
+    let mut found = Vec::new();
+    for (patterns, kind) in words {
+        let mut said = (kind != EventKind::Appears || number) && r.take_all(patterns);
+        let left = (0..r.tokens.len()).find(|i| is_verb_left(r, *i));
+        if let Some(at) = left.filter(|_| kind == EventKind::Leaves) {
+            r.mark(at..at + 1);
+            said = true;
+        }
+        if said {
+            found.push(kind);
+        }
+    }
+    found
+}
+
+/// Whether `left` is what somebody did, and no side.
+fn is_verb_left(r: &Reader, at: usize) -> bool {
+    let before = at.checked_sub(1).map_or("", |i| r.any_word(i));
+    r.word(at) == "left"
+        && !matches!(
+            before,
+            "from"
+                | "to"
+                | "the"
+                | "top"
+                | "bottom"
+                | "upper"
+                | "lower"
+                | "is"
+                | "are"
+                | "was"
+                | "were"
+        )
+        && !matches!(
+            r.any_word(at + 1),
+            "half" | "third" | "quarter" | "side" | "corner" | "to" | "hand" | "bay" | "part"
+        )
+}
+
+/// Whether a watch tells events of this kind about one of these labels; about any where there are none.
+pub(crate) fn tells(deployed: &Deployed, kind: EventKind, labels: &[String]) -> bool {
+    let sees = |known: &[String]| {
+        labels.is_empty() || known.is_empty() || labels.iter().any(|l| known.contains(l))
+    };
+    let seen = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
+    if !sees(&seen) {
+        return false;
+    }
+    match &deployed.spec.rules {
+        Some(rules) => rules
+            .iter()
+            .any(|rule| is_of(&rule.when, kind) && sees(&rule.classes)),
+        // What follows from the workflow.
+        None => {
+            let steps = deployed.spec.workflow["steps"].as_array();
+            let has = |part: &str| {
+                let is = |step: &Value| step["type"].as_str().is_some_and(|t| t.contains(part));
+                steps.is_some_and(|steps| steps.iter().any(is))
+            };
+            let (line, zone) = (has("line_counter"), has("time_in_zone"));
+            match kind {
+                EventKind::Crosses => line,
+                EventKind::Enters | EventKind::Stays => zone,
+                EventKind::Leaves => false,
+                EventKind::Appears => !line && !zone,
+            }
+        }
+    }
+}
+
+fn is_of(when: &Condition, kind: EventKind) -> bool {
+    matches!(
+        (when, kind),
+        (Condition::Crosses { .. }, EventKind::Crosses)
+            | (Condition::Enters { .. }, EventKind::Enters)
+            | (Condition::Leaves { .. }, EventKind::Leaves)
+            | (Condition::Stays { .. }, EventKind::Stays)
+            | (Condition::Appears { .. }, EventKind::Appears)
+    )
+}
+
+/// Which kinds are looked for where these were asked about, and what is said of that.
+pub(crate) fn counted(
+    asked: &[EventKind],
+    watches: &[&Deployed],
+    labels: &[String],
+    number: bool,
+) -> (Vec<String>, Vec<String>) {
+    let told = |kind: EventKind| watches.iter().any(|w| tells(w, kind, labels));
+    let who = match labels {
+        [] => "something".to_owned(),
+        labels => {
+            let labels: Vec<String> = labels.iter().map(|l| quoted(l)).collect();
+            labels.join(" or ")
+        }
+    };
+    let (mut kinds, mut said) = (Vec::new(), Vec::new());
+    for kind in asked {
+        let seen = EventKind::Appears;
+        match kind {
+            kind if told(*kind) => {
+                if number {
+                    said.push(format!("Each time that {who} {} counts.", kind.said()));
+                }
+                kinds.push(kind.name().to_owned());
+            }
+            // Where no place was said, whoever is seen for the first time has entered.
+            EventKind::Enters if told(seen) => {
+                said.push(format!(
+                    "No watch here tells when {who} {}; instead each time counts that it {}.",
+                    kind.said(),
+                    seen.said()
+                ));
+                kinds.push(seen.name().to_owned());
+            }
+            _ => {
+                said.push(format!(
+                    "No watch here tells now when {who} {}, so only what earlier ones told is known.",
+                    kind.said()
+                ));
+                kinds.push(kind.name().to_owned());
+            }
+        }
+    }
+    if asked.is_empty() && number && !labels.is_empty() {
+        said.push(
+            "Every event about them counts, of whatever kind; one object may have several."
+                .to_owned(),
+        );
+    }
+    (kinds, said)
+}

@@ -1,0 +1,175 @@
+//! How many of what: a number is one of what was asked about, or it is said what it is of.
+
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_plain::Scene;
+use watchkeeper_plain::answer::{Answer, Looked};
+use watchkeeper_plain::intent::{EventsWanted, Look};
+use watchkeeper_plain::scene::Deployed;
+
+use crate::support::{ask, deployed, scene};
+
+/// A yard where crossings and cars are told, and a gate where people stay.
+fn site() -> Scene {
+    let mut scene = scene();
+    for (id, text) in [
+        (
+            "yard-person-crosses",
+            "tell me when a person crosses the vertical line at 50% on camera yard",
+        ),
+        (
+            "yard-car-appears",
+            "tell me when a car is seen on camera yard",
+        ),
+        (
+            "gate-somebody-stays",
+            "tell me when somebody stays in the left half on camera gate for 20 seconds",
+        ),
+    ] {
+        let mut spec = deployed(text);
+        spec.id = PipelineId::new(id).unwrap();
+        scene.pipelines.push(Deployed {
+            name: id.to_owned(),
+            spec,
+            paused: false,
+        });
+    }
+    scene
+}
+
+fn looked(text: &str) -> Looked {
+    match ask(text, &site()) {
+        Answer::Look(looked) => looked,
+        other => panic!("{text}: {other:#?}"),
+    }
+}
+
+fn events(text: &str) -> (EventsWanted, String) {
+    let looked = looked(text);
+    assert_eq!(looked.not_understood, [""; 0], "{text}");
+    match looked.look {
+        Look::Events(wanted) => (wanted, looked.text),
+        other => panic!("{text}: {other:#?}"),
+    }
+}
+
+#[test]
+fn a_number_of_crossings_is_one_of_crossings_of_that_class_on_that_camera() {
+    for text in [
+        "how many people crossed the line in the yard since 8:40",
+        "how many people crossed in the yard today?",
+        "how often did a person cross the line in the yard today",
+        "how many people went over the line in the yard today",
+    ] {
+        let (wanted, said) = events(text);
+        assert_eq!(wanted.conditions, ["crosses"], "{text}");
+        assert_eq!(wanted.labels, ["person"], "{text}");
+        assert_eq!(wanted.camera.unwrap().as_str(), "yard", "{text}");
+        assert!(wanted.only_number, "{text}");
+        assert!(said.contains("crossed a line"), "{text}: {said}");
+    }
+}
+
+#[test]
+fn what_no_watch_tells_is_said_to_be_told_by_none() {
+    for (text, kind, part) in [
+        (
+            "how many people entered the gate today",
+            "enters",
+            "entered a place",
+        ),
+        (
+            "how many people stayed in the yard today",
+            "stays",
+            "stayed",
+        ),
+        (
+            "how many cars crossed the line in the yard today",
+            "crosses",
+            "crossed a line",
+        ),
+        (
+            "how many people left the yard yesterday",
+            "leaves",
+            "left a place",
+        ),
+    ] {
+        let (wanted, said) = events(text);
+        assert_eq!(wanted.conditions, [kind], "{text}");
+        assert!(said.contains("No watch here tells"), "{text}: {said}");
+        assert!(said.contains(part), "{text}: {said}");
+    }
+    // Where no place was said, whoever is seen first has entered, and that is told.
+    let (wanted, said) = events("how many cars entered the yard today");
+    assert_eq!(wanted.conditions, ["appears"]);
+    assert!(said.contains("for the first time"), "{said}");
+    // And what is told is not said to be missing.
+    let (wanted, said) = events("how many people stayed at the gate today");
+    assert_eq!(wanted.conditions, ["stays"]);
+    assert!(!said.contains("No watch"), "{said}");
+}
+
+#[test]
+fn a_watch_may_be_asked_about_by_its_name() {
+    for text in [
+        "how many events did yard-person-crosses have today",
+        "what happened on yard-person-crosses today",
+    ] {
+        let (wanted, _) = events(text);
+        let names: Vec<&str> = wanted.pipelines.iter().map(PipelineId::as_str).collect();
+        assert_eq!(names, ["yard-person-crosses"], "{text}");
+        assert_eq!(wanted.camera, None, "{text}");
+    }
+}
+
+#[test]
+fn a_number_of_any_kind_is_said_to_be_one() {
+    let (wanted, said) = events("how many people were in the yard yesterday");
+    assert!(wanted.conditions.is_empty());
+    assert!(said.contains("whatever kind"), "{said}");
+    let (wanted, said) = events("how many alerts were there today");
+    assert!(wanted.conditions.is_empty() && wanted.labels.is_empty());
+    assert_eq!(said, "");
+}
+
+#[test]
+fn a_number_of_something_else_is_no_answer() {
+    for (text, word) in [
+        ("what was the busiest hour", "busiest"),
+        ("how many red cars were seen in the yard today", "red"),
+        (
+            "how many people crossed the line from left to right in the yard today",
+            "left",
+        ),
+        (
+            "how many people entered the left half of the gate today",
+            "half",
+        ),
+        ("how many people crossed the bridge today", "bridge"),
+    ] {
+        match ask(text, &site()) {
+            Answer::Unknown(unknown) => {
+                assert!(unknown.text.contains(word), "{text}: {}", unknown.text);
+            }
+            other => panic!("{text}: {other:#?}"),
+        }
+    }
+}
+
+#[test]
+fn who_did_something_is_a_list_of_those_events_only() {
+    let (wanted, _) = events("who crossed the line in the yard today");
+    assert_eq!(wanted.conditions, ["crosses"]);
+    assert!(!wanted.only_number);
+    let (wanted, _) = events("what happened in the yard today");
+    assert!(wanted.conditions.is_empty());
+}
+
+#[test]
+fn what_is_kept_in_notes_is_said_to_be_asked_for_by_a_command() {
+    match ask("what do you remember about the gate?", &site()) {
+        Answer::Unknown(unknown) => {
+            assert!(unknown.text.contains("/memory gate"), "{}", unknown.text);
+        }
+        other => panic!("{other:#?}"),
+    }
+}
