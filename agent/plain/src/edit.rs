@@ -96,6 +96,13 @@ pub(crate) fn wanted(
         r.take_all(&["confidence|threshold|score|certainty|minimum"]);
     }
     let mentions = names::classes(r, scene, lexicon);
+    // `ignore cars at night` goes on with cars by day: neither classes nor hours can say that.
+    if !schedules.is_empty() && mentions.iter().any(|m| m.stand == Stand::Excluded) {
+        return Err(Need::new(
+            Missing::Meaning,
+            "A class can be left out at all hours, not at some. Say the classes and the hours one at a time, or ask for a new watch of that class with hours of its own.",
+        ));
+    }
     let adds = r.take_all(&[
         "add|also|too|additionally|include|includes|including",
         "as well",
@@ -269,6 +276,7 @@ pub(crate) fn change(
         let text = format!("Which pipeline shall be changed? {text}");
         return Err(Need::new(Missing::Pipeline, text).with(choices));
     };
+    as_it_was(&mut r);
     let wanted = wanted(&mut r, scene, lexicon, notes)?;
     r.take_all(&[
         THINGS,
@@ -358,6 +366,22 @@ fn way_of(r: &Reader) -> Option<Found> {
         at: start..said.next_back().unwrap_or(start) + 1,
         held: Vec::new(),
     })
+}
+
+/// Takes what a setting is now where what it is to be stands behind: `from 20 seconds to 40 seconds`. Hours are from one to the other.
+fn as_it_was(r: &mut Reader) {
+    for hole in ["<d>", "<p>"] {
+        let Some(both) = r.find(&[&format!("from {hole} to {hole}")]) else {
+            continue;
+        };
+        let is_share = |i: usize| r.any_word(i).contains('.') || r.any_word(i) == "%";
+        let is_setting = hole == "<d>" || both.at.clone().any(is_share);
+        if let Some(first) = r.fits(&format!("from {hole}"), both.at.start)
+            && is_setting
+        {
+            r.mark(first.at);
+        }
+    }
 }
 
 /// Takes the camera of the pipelines that are named, which says no more: `the gate alarm of the gate camera`. Another one stays, as no change moves a watch.

@@ -107,6 +107,7 @@ fn a_cool_down_is_no_time_to_stay_wherever_the_name_of_the_watch_stands() {
         "change the delay of the hall watch to 5 minutes",
         "change hall-somebody-stays to 5 minutes",
         "change hall-somebody-stays to wait 5 minutes",
+        "change the hall watch from 20 seconds to 5 minutes",
     ] {
         let rule = changed(text).rules.unwrap().remove(0);
         assert_eq!(rule.cooldown_s, 0.0, "{text}");
@@ -125,6 +126,7 @@ fn a_share_is_a_confidence_only_where_it_can_be_one() {
         "change yard-traffic to a confidence of 0.6",
         "change yard-traffic to cars and motorcycles at 0.6",
         "change the threshold of yard-traffic to 60 percent",
+        "change the confidence of yard-traffic from 0.5 to 0.6",
         "raise the confidence of the yard-traffic watch to 60%",
     ] {
         assert_eq!(
@@ -204,4 +206,30 @@ fn of_a_camera_with_several_watches_only_these_are_asked_about_and_the_answer_is
         ),
         Answer::Propose(_)
     ));
+}
+
+#[test]
+fn what_people_say_to_a_watch_every_day_changes_it() {
+    for text in [
+        "change the hall watch to only tell me at night",
+        "make the hall watch less sensitive: confidence 0.7",
+        "the hall watch should also look for dogs",
+        "the hall watch should ignore cats",
+        "change yard-traffic to cars and trucks",
+        "change the hall watch so that it only alerts between 8 and 17",
+        "change the hall watch to keep a 10 second clip",
+        "change the hall watch to also notify security",
+        "set the hall watch to weekends only",
+        "adjust the hall watch: trucks only",
+        "update the hall watch, please, to thirty seconds",
+        "make the hall watch wait a minute",
+    ] {
+        changed(text);
+    }
+}
+
+#[test]
+fn a_class_that_is_left_out_at_some_hours_is_left_out_at_none() {
+    let asked = question_in("yard-traffic should ignore motorcycles at night", &site());
+    assert_eq!(asked.about, Missing::Meaning, "{}", asked.text);
 }
