@@ -239,7 +239,8 @@ pub enum PipelineAction {
     },
     /// Create one from a JSON file, or replace the one of its name.
     Create {
-        /// A file with the pipeline: id, source, workflow, rules, …
+        /// A file with {"id": "gate-count", "source": "gate", "workflow": {…}, "rules": […]}, where source is a camera's name and workflow is a
+        /// definition as `workflow validate` takes it; docs/api.md has the rest of its fields.
         file: PathBuf,
     },
     /// Pause one.

@@ -3,6 +3,8 @@
 //! A [`Finding`] is `ok`, `advice` (it works without) or `problem` (something will not work). The exit code is 1 where
 //! there is a problem. The hardware is asked through `watchkeeper-board`, GStreamer through the runtime's own check.
 
+mod channels;
+mod knock;
 mod model;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +20,7 @@ use super::output::Output;
 use super::run::find;
 use crate::notes::Vectors;
 use crate::service;
+use crate::sinks::secrets::credentials_folder;
 
 /// The daemon whose folder and socket are looked at.
 const RUNTIME: &str = "watchkeeper-runtime";
@@ -94,6 +97,8 @@ pub(super) fn run(
             findings.push(socket(&config.runtime_socket));
             findings.push(space(&config.state_dir));
             findings.extend(sinks(config));
+            let credentials = credentials_folder();
+            findings.extend(channels::look(&config.channels, credentials.as_deref()));
             findings.extend(model::look(config));
             findings.push(notes(config));
         }

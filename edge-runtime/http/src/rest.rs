@@ -1,4 +1,4 @@
-//! The rest of a body that is refused for its size: read and dropped before the answer.
+//! The rest of the body of a request that is refused, for its size or before anybody looked at it: read and dropped before the answer.
 //!
 //! A client that is still sending when a connection is closed sees a broken pipe, and often not the refusal that was sent before. Owns the body of a request
 //! together with its handler. Invariant: no more than [`MOST`] bytes are dropped, within the deadlines of the body; beyond that the connection breaks.

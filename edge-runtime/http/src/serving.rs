@@ -111,6 +111,11 @@ fn noted(ended: Result<(), JoinError>) {
     }
 }
 
+/// Whether what is left of the body may still be on its way: not all of it need have been read, unless it was the body that did not come.
+fn is_refusal(status: StatusCode) -> bool {
+    (status.is_client_error() || status.is_server_error()) && status != StatusCode::REQUEST_TIMEOUT
+}
+
 async fn connection<I>(
     stream: I,
     _place: Option<OwnedSemaphorePermit>,
@@ -127,7 +132,7 @@ async fn connection<I>(
         let answering = app.call(Request::from_parts(head, body.clone()));
         async move {
             let answer = answering.await?;
-            if answer.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            if is_refusal(answer.status()) {
                 body.discard().await;
             }
             Ok::<_, Infallible>(answer)
@@ -262,6 +267,20 @@ mod tests {
         });
         let said = rest(bench.connect(HALF_A_BODY).await).await;
         assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
+    }
+
+    #[tokio::test]
+    async fn whoever_is_refused_before_the_body_was_read_reads_the_refusal() {
+        let bench = Bench::new(PATIENT);
+        let body = vec![b' '; 1 << 20];
+        let head = format!(
+            "POST /nowhere HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut client = bench.connect(&head).await;
+        client.write_all(&body).await.unwrap();
+        let said = rest(client).await;
+        assert!(said.starts_with("HTTP/1.1 404 "), "{said}");
     }
 
     #[tokio::test]

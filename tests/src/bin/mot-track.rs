@@ -30,8 +30,8 @@ struct Args {
     /// Folder for the results; made if need be.
     out_dir: PathBuf,
     /// Which tracker.
-    #[arg(long, default_value_t = Setting::default().name().to_owned())]
-    setting: String,
+    #[arg(long, value_enum, default_value_t)]
+    setting: Setting,
     /// Compares with gt.txt.
     #[arg(long)]
     score: bool,
@@ -51,13 +51,12 @@ fn main() -> ExitCode {
 
 /// Whether every sequence could be followed; what is wrong with one doesn't keep the others from it.
 fn run(args: &Args) -> anyhow::Result<bool> {
-    let setting: Setting = args.setting.parse().map_err(anyhow::Error::msg)?;
     let out = &args.out_dir;
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     let mut groups: BTreeMap<String, Score> = BTreeMap::new();
     let mut all_well = true;
     for sequence in Sequence::read_all(&args.in_dir)? {
-        let told = sequence.and_then(|sequence| one(args, setting, &sequence, &mut groups));
+        let told = sequence.and_then(|sequence| one(args, &sequence, &mut groups));
         if let Err(error) = told {
             eprintln!("{error:#}");
             all_well = false;
@@ -72,12 +71,11 @@ fn run(args: &Args) -> anyhow::Result<bool> {
 /// Follows one sequence, writes what came out and tells the time it took, and its score where that is wanted.
 fn one(
     args: &Args,
-    setting: Setting,
     sequence: &Sequence,
     groups: &mut BTreeMap<String, Score>,
 ) -> anyhow::Result<()> {
     let name = &sequence.name;
-    let followed = follow(sequence, setting);
+    let followed = follow(sequence, args.setting);
     let path = args.out_dir.join(format!("{name}.txt"));
     std::fs::write(&path, results_text(&followed.tracked))
         .with_context(|| path.display().to_string())?;

@@ -3,18 +3,18 @@
 //! Invariant: what comes out for a frame depends on that frame and those before it; only the tracker's own time is measured,
 //! not reading or writing.
 
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
 use watchkeeper_vision::track::byte_track::{ByteTrack, ByteTrackConfig};
 use watchkeeper_vision::track::tracker::{Tracker, TrackerConfig};
 
 use super::files::{Found, Frames, Sequence, Tracked};
 
-/// Which tracker, with which settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Which tracker, with which settings; its name on the command line is `default`, `byte-track`, `byte-track-high`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Setting {
     /// Our own tracker as it is.
     #[default]
@@ -23,31 +23,6 @@ pub enum Setting {
     ByteTrack,
     /// The same with an activation threshold of 0.6, which is the paper's.
     ByteTrackHigh,
-}
-
-impl Setting {
-    /// Every setting.
-    pub const ALL: [Self; 3] = [Self::Default, Self::ByteTrack, Self::ByteTrackHigh];
-
-    /// Its name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::ByteTrack => "byte-track",
-            Self::ByteTrackHigh => "byte-track-high",
-        }
-    }
-}
-
-impl FromStr for Setting {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let names = Self::ALL.map(Self::name);
-        let found = Self::ALL.into_iter().find(|s| s.name() == name);
-        found.ok_or_else(|| format!("no setting {name:?}, there are {}", names.join(", ")))
-    }
 }
 
 /// What a tracker gave out, and how long it took.

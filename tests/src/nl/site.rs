@@ -564,14 +564,13 @@ fn calls(trace: &[Value], before: &Pipelines) -> Vec<Call> {
 }
 
 fn looked_up(what: &str) -> Option<Call> {
-    let name = what.split(|c: char| !c.is_alphanumeric()).next()?;
-    let names: &[&str] = match name {
-        "Cameras" => &["list_cameras"],
-        "Pipelines" => &["list_streams", "list_pipelines"],
-        "Status" => &["stream_status", "status"],
-        "Events" => &["query_events"],
-        "Classes" => &["list_models", "list_available_models"],
-        "Templates" => &["list_templates"],
+    let names: &[&str] = match what {
+        "the cameras" => &["list_cameras"],
+        "what runs" => &["list_streams", "list_pipelines"],
+        "how things are" => &["stream_status", "status"],
+        "what happened" => &["query_events"],
+        "the classes" => &["list_models", "list_available_models"],
+        "the templates" => &["list_templates"],
         _ => return None,
     };
     Some(Call::new(names, json!({})))

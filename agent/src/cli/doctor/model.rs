@@ -2,19 +2,14 @@
 //!
 //! Invariant: nothing is asked of the model, so nothing is spent; the key is shown nowhere.
 
-use std::net::{TcpStream, ToSocketAddrs as _};
-use std::time::Duration;
-
 use url::Url;
 use watchkeeper_config::{Config, LlmConfig};
 use watchkeeper_llm::ledger::Report;
 
 use super::Finding;
+use super::knock::knock;
 use crate::cli::persons_model;
 use crate::language::catalogue;
-
-/// How long the server may take to answer the knock.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Looks at the section `[llm]`.
 pub(super) fn look(config: &Config) -> Vec<Finding> {
@@ -79,15 +74,7 @@ fn server(llm: &LlmConfig) -> Finding {
                 .map_err(|e| e.to_string())
         }),
     };
-    let knocked = address.and_then(|url| {
-        let host = url.host_str().unwrap_or_default().to_owned();
-        let port = url.port_or_known_default().unwrap_or_default();
-        let name = format!("{host}:{port}");
-        match knock(&host, port) {
-            Ok(()) => Ok(name),
-            Err(why) => Err(format!("{name} can't be reached: {why}")),
-        }
-    });
+    let knocked = address.and_then(|url| knock(&url));
     match knocked {
         Ok(name) => Finding::ok(format!("model of language: {name} can be reached")),
         Err(why) => Finding::problem(
@@ -97,24 +84,11 @@ fn server(llm: &LlmConfig) -> Finding {
     }
 }
 
-fn knock(host: &str, port: u16) -> Result<(), String> {
-    // An address of IPv6 stands in brackets in a URL.
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let found = (host, port).to_socket_addrs().map_err(|e| e.to_string())?;
-    let mut why = "the name has no address".to_owned();
-    for address in found {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
-            Ok(_) => return Ok(()),
-            Err(error) => why = error.to_string(),
-        }
-    }
-    Err(why)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
     use std::net::TcpListener;
+    use std::time::Duration;
 
     use watchkeeper_llm::budget::Limits;
     use watchkeeper_llm::money::Money;

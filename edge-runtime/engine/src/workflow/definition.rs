@@ -95,6 +95,12 @@ pub(crate) fn read(document: &Json, problems: &mut Problems) -> Definition {
         ));
         return definition;
     };
+    // As the cloud's API and its exports have it.
+    if top.get("specification").is_some_and(Json::is_object) && !top.contains_key("steps") {
+        let why = "the definition is what stands in specification; give that object by itself";
+        problems.push(Problem::syntax(why).property("specification"));
+        return definition;
+    }
     read_version(top, problems);
     for (index, item) in list(top, "inputs", problems).iter().enumerate() {
         if problems.is_full() {

@@ -44,6 +44,12 @@ fn expect(found: Vec<WorkflowError>, class: &str, step: &str, property: &str, ne
 }
 
 #[test]
+fn a_definition_that_is_wrapped_as_the_cloud_has_it_is_one_error_that_says_so() {
+    let wrapped = errors(|d| *d = json!({"specification": d.take()}));
+    expect(wrapped, "WorkflowSyntaxError", "", "specification", "");
+}
+
+#[test]
 fn a_block_is_suggested_by_its_own_name_and_in_its_latest_version() {
     let meant = |wanted| nearest_block(wanted).unwrap_or_default();
     assert_eq!(meant("byte_tracker"), "roboflow_core/byte_tracker@v3");
