@@ -1,6 +1,6 @@
 //! Manifests as written in TOML, and the check that makes a [`Manifest`] of them.
 //!
-//! Two stages: the file's shape first ([`shape`]), then the values, all of them ([`check`]), so that one message names
+//! Two stages: the file's shape first ([`shape`]), then the values, all of them ([`check`](mod@check)), so that one message names
 //! everything there is to mend.
 
 mod check;
