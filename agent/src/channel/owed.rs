@@ -6,12 +6,11 @@
 //! passed over and removed; one that a newer version wrote is left as it is.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
-use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key, log_seq};
+use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key, log_seq, pages};
 
 use super::message::Own;
 
@@ -51,13 +50,8 @@ impl Owed {
     /// When the store can't be read or written.
     pub fn restore(store: &dyn Store, channels: &[ChannelId]) -> Result<(Self, Rest), StoreError> {
         let (mut owed, mut rest, mut gone) = (Self::default(), Rest::new(), Batch::new());
-        let mut from: Option<Vec<u8>> = None;
-        loop {
-            let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            let page = store.scan(OWE, bound, PAGE)?;
-            let is_full = page.entries.len() + page.corrupt.len() == PAGE;
-            let last_sound = page.entries.last().map(|entry| entry.key.clone());
-            let last_corrupt = page.corrupt.last().map(|record| record.key.clone());
+        for page in pages(store, OWE, PAGE) {
+            let page = page?;
             for record in page.corrupt {
                 gone.push(delete(record.key));
             }
@@ -86,10 +80,6 @@ impl Owed {
                     }
                 }
             }
-            if !is_full {
-                break;
-            }
-            from = last_sound.max(last_corrupt);
         }
         if !gone.is_empty() {
             store.write(gone)?;
@@ -169,6 +159,8 @@ fn place_of(key: &[u8]) -> Option<(ChannelId, u64)> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use std::ops::Bound;
+
     use watchkeeper_contract::time::{TimeQuality, Wall};
     use watchkeeper_store::MemoryStore;
 

@@ -67,6 +67,9 @@ pub(super) fn line(entry: &Value) -> String {
     if let Some(tool) = of.get("tool").and_then(Value::as_str) {
         said = format!("{tool}: {said}");
     }
+    if let Some(event) = of.get("event").and_then(Value::as_str) {
+        said = format!("{event}: {said}");
+    }
     if let Some(usd) = of.get("usd").and_then(Value::as_f64) {
         said = format!("{said} (${usd:.4})");
     }

@@ -9,12 +9,11 @@
 //! the clock is vouched for, because version 1 did not tell a clock that runs free from one that is synchronised.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::command::{CommandRequest, CommandStatus};
-use watchkeeper_store::{Batch, Entry, Keyspace, NewerFormat, Op, Store, StoreError};
+use watchkeeper_store::{Batch, Entry, Keyspace, NewerFormat, Op, Store, StoreError, pages};
 
 use super::CommandKey;
 use crate::mqtt::{CommandId, OperationName};
@@ -81,13 +80,8 @@ pub struct Restored {
 /// When the store can't be read, or holds a record of a newer version.
 pub fn restore(store: &dyn Store, folder: &Path) -> Result<Restored, StoreError> {
     let mut restored = Restored::default();
-    let mut from: Option<Vec<u8>> = None;
-    loop {
-        let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let page = store.scan(COMMANDS, bound, PAGE)?;
-        let full = page.entries.len() + page.corrupt.len() == PAGE;
-        let last_sound = page.entries.last().map(|entry| entry.key.clone());
-        let last_corrupt = page.corrupt.last().map(|record| record.key.clone());
+    for page in pages(store, COMMANDS, PAGE) {
+        let page = page?;
         for entry in page.entries {
             if let Some(found) = entry.value.first().filter(|v| **v > VERSION) {
                 let what = format!("command {}", String::from_utf8_lossy(&entry.key));
@@ -105,11 +99,8 @@ pub fn restore(store: &dyn Store, folder: &Path) -> Result<Restored, StoreError>
                 tracing::warn!(%key, "command record can't be read and is passed over");
             }
         }
-        if !full {
-            return Ok(restored);
-        }
-        from = last_sound.max(last_corrupt);
     }
+    Ok(restored)
 }
 
 /// The change that makes the ledger say `record` about `key`, or nothing any more.
@@ -183,6 +174,8 @@ fn decode_by_id(entry: &Entry) -> Option<(CommandKey, Record)> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Bound;
+
     use serde_json::json;
     use watchkeeper_contract::command::Operation;
     use watchkeeper_contract::id::SourceId;

@@ -4,12 +4,11 @@
 //! Keyspace `opinions`, key: the id of the event. A value is one version byte and JSON. A record that makes no sense is passed over: better an event without a second opinion
 //! than a box that does not start. One that a newer version wrote is refused and left as it is.
 
-use std::ops::Bound;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::{EventId, EventSeq};
-use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError, log_key, log_seq};
+use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError, log_key, log_seq, pages};
 
 use super::Case;
 use super::queue::Kept;
@@ -81,13 +80,8 @@ pub fn rider(id: EventId, kept: Option<Kept>) -> Op {
 /// When the store can't be read, or holds what a newer version wrote.
 pub fn restore(store: &dyn Store, folder: &Path) -> Result<Vec<(EventId, Kept)>, StoreError> {
     let mut restored = Vec::new();
-    let mut from: Option<Vec<u8>> = None;
-    loop {
-        let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let page = store.scan(OPINIONS, bound, PAGE)?;
-        let full = page.entries.len() + page.corrupt.len() == PAGE;
-        let last_sound = page.entries.last().map(|entry| entry.key.clone());
-        let last_corrupt = page.corrupt.last().map(|record| record.key.clone());
+    for page in pages(store, OPINIONS, PAGE) {
+        let page = page?;
         for entry in page.entries {
             let key = String::from_utf8_lossy(&entry.key).into_owned();
             if let Some(found) = entry.value.first().filter(|v| **v > VERSION) {
@@ -101,11 +95,8 @@ pub fn restore(store: &dyn Store, folder: &Path) -> Result<Vec<(EventId, Kept)>,
                 _ => tracing::warn!(key, "what was kept of a second opinion can't be read"),
             }
         }
-        if !full {
-            return Ok(restored);
-        }
-        from = last_sound.max(last_corrupt);
     }
+    Ok(restored)
 }
 
 fn live(stored: Stored) -> Kept {

@@ -4,11 +4,12 @@
 //! ([`note_damaged`]), and the count goes in the one that stores the loss record. Memory holds at most [`PAGE`] messages at a time, whatever the store
 //! holds: what waits is known by its label, and a message is read when it leaves.
 
-use std::ops::Bound;
 use std::path::Path;
 
 use watchkeeper_contract::id::EventSeq;
-use watchkeeper_store::{Batch, Keyspace, NewerFormat, Op, Store, StoreError, log_key, log_seq};
+use watchkeeper_store::{
+    Batch, Keyspace, NewerFormat, Op, Store, StoreError, log_key, log_seq, pages,
+};
 
 use super::on_disk::{DecodeError, VERSION, decode, encode};
 use super::{Change, Content, Kept, LossFrom, OutboxId, Restored};
@@ -39,13 +40,8 @@ pub fn restore(
         next_id: number(store, NEXT_ID)?.map_or(first, OutboxId),
         ..Restored::default()
     };
-    let mut from: Option<Vec<u8>> = None;
-    loop {
-        let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let page = store.scan(ENTRIES, bound, PAGE)?;
-        let full = page.entries.len() + page.corrupt.len() == PAGE;
-        let last_sound = page.entries.last().map(|entry| entry.key.clone());
-        let last_corrupt = page.corrupt.last().map(|record| record.key.clone());
+    for page in pages(store, ENTRIES, PAGE) {
+        let page = page?;
         damaged.extend(page.corrupt.into_iter().map(|record| record.key));
         for entry in page.entries {
             match (log_seq(&entry.key), decode(&entry.value)) {
@@ -63,10 +59,6 @@ pub fn restore(
                 (None, Ok(_)) => damaged.push(entry.key),
             }
         }
-        if !full {
-            break;
-        }
-        from = last_sound.max(last_corrupt);
     }
     if damaged.is_empty() {
         restored.damaged = number(store, DAMAGED)?.unwrap_or(0);
@@ -153,6 +145,8 @@ fn number(store: &dyn Store, key: &[u8]) -> Result<Option<u64>, StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Bound;
+
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Instant;
 

@@ -33,7 +33,7 @@ use watchkeeper_contract::event::{ChainBreak, ChainReport, ClipState, Event, Pha
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_store::{
     BadRecord, Batch, Keyspace, NewerFormat, OpenOutcome, Options, SledStore, Store, StoreError,
-    log_key, log_seq,
+    log_key, log_seq, pages,
 };
 
 pub use chain::{ChainError, Hash, verify};
@@ -525,17 +525,8 @@ fn scan_index(
         hash: Hash::ZERO,
         unended: Unended::default(),
     };
-    let mut from: Option<Vec<u8>> = None;
-    loop {
-        let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let page = store.scan(EVENTS, bound, OPEN_PAGE)?;
-        let greatest = page
-            .entries
-            .iter()
-            .map(|e| &e.key)
-            .chain(page.corrupt.iter().map(|c| &c.key))
-            .max()
-            .cloned();
+    for page in pages(store, EVENTS, OPEN_PAGE) {
+        let page = page?;
         for entry in &page.entries {
             if let Some(seq) = log_seq(&entry.key) {
                 match StoredEvent::decode(EventSeq(seq), &entry.value) {
@@ -558,11 +549,8 @@ fn scan_index(
                 retention.apply(vec![item], &[]);
             }
         }
-        match greatest {
-            Some(key) => from = Some(key),
-            None => return Ok(found),
-        }
     }
+    Ok(found)
 }
 
 #[cfg(test)]

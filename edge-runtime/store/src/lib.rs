@@ -39,6 +39,7 @@ mod guard;
 mod lock;
 mod memory;
 mod open;
+mod pages;
 mod record;
 mod sled_store;
 mod witness;
@@ -59,6 +60,7 @@ pub use format::NewerFormat;
 pub use lock::in_use;
 pub use memory::MemoryStore;
 pub use open::{Compaction, OpenOutcome, OpenReport, Options};
+pub use pages::{Pages, pages};
 pub use record::BadRecord;
 pub use sled_store::SledStore;
 

@@ -4,12 +4,11 @@
 //! `llm_jobs` (key: the job's name). A value is one version byte and JSON. A record that makes no sense is passed over; without its head the ledger takes what counts
 //! against the limits from the sums of the newest day and month, so damage gives no money back. A newer version's record is refused.
 
-use std::ops::Bound;
 use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use watchkeeper_store::{Batch, Keyspace, NewerFormat, Store, StoreError, log_key, log_seq};
+use watchkeeper_store::{Batch, Keyspace, NewerFormat, Store, StoreError, log_key, log_seq, pages};
 
 use super::state::{CallRecord, Change, Head, JobTotals, Running, State, Totals};
 use crate::budget::{BudgetClock, Limits};
@@ -122,13 +121,8 @@ fn each<T: DeserializeOwned>(
     keyspace: Keyspace,
     mut take: impl FnMut(&[u8], T),
 ) -> Result<(), StoreError> {
-    let mut from: Option<Vec<u8>> = None;
-    loop {
-        let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let page = store.scan(keyspace, bound, PAGE)?;
-        let full = page.entries.len() + page.corrupt.len() == PAGE;
-        let last_sound = page.entries.last().map(|entry| entry.key.clone());
-        let last_corrupt = page.corrupt.last().map(|record| record.key.clone());
+    for page in pages(store, keyspace, PAGE) {
+        let page = page?;
         for entry in page.entries {
             if let Some(found) = entry.value.first().filter(|v| **v > VERSION) {
                 let key = String::from_utf8_lossy(&entry.key).into_owned();
@@ -144,11 +138,8 @@ fn each<T: DeserializeOwned>(
                 }
             }
         }
-        if !full {
-            return Ok(());
-        }
-        from = last_sound.max(last_corrupt);
     }
+    Ok(())
 }
 
 #[cfg(test)]

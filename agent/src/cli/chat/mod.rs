@@ -132,6 +132,10 @@ impl Chat<'_> {
         let Some(came) = unless(broken_off, self.understand(command, line)).await else {
             self.out.tell(Told::Idle);
             self.out.line("Given up; nothing was changed. The same words within an hour go on where a model was.");
+            if let Some(shown) = self.assist.conversation.shown() {
+                let waits = format!("What still waits for your yes or no is: {}", shown.words());
+                self.out.line(waits);
+            }
             return Turn::BrokenOff;
         };
         let told = match came {
