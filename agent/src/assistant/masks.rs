@@ -2,13 +2,32 @@
 //! for a changed copy.
 //!
 //! Invariants: what is hidden is what the manifests call a secret ([`masked`]), and what looks like one in what a step sends out or in any other text; a secret
-//! comes back only into the step and the field that it was taken from.
+//! comes back only into the step and the field that it was taken from, while that step connects to where it did; and an input that holds one is used nowhere
+//! else than it was.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
 use watchkeeper_config::redact::{self, MASK};
-use watchkeeper_engine::workflow::{is_sink, masked};
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineStatus};
+use watchkeeper_engine::workflow::{DESTINATION, is_sink, masked, secret_inputs};
 
-/// A definition with [`MASK`] in the place of each secret.
+/// What is deployed, without the secrets in it.
+#[must_use]
+pub fn status(status: &PipelineStatus) -> Value {
+    // Plain data with string keys: serde_json can't fail on it.
+    let mut told = serde_json::to_value(status).unwrap_or_default();
+    told["spec"] = spec(&status.spec);
+    told
+}
+
+/// A specification without the secrets in its workflow and its parameters.
+#[must_use]
+pub fn spec(spec: &PipelineSpec) -> Value {
+    hidden(&serde_json::to_value(spec).unwrap_or_default())
+}
+
+/// A definition, or a whole specification, with [`MASK`] in the place of each secret.
 #[must_use]
 pub fn hidden(definition: &Value) -> Value {
     with(definition, &mut |_| MASK.to_owned())
@@ -101,20 +120,142 @@ fn is_shown(text: &str) -> bool {
 /// A changed copy of what [`hidden`] made of `old`, with the secrets of `old` where nothing was changed. Steps and inputs are known by their names.
 ///
 /// # Errors
-/// A sentence for whoever wrote the copy, where a mask is left over: it stands for nothing that is known.
+/// A sentence for whoever wrote the copy: where a mask is left over, as it stands for nothing that is known; where a secret would go to another place.
 pub fn put_back(copy: &Value, old: Option<&Value>) -> Result<Value, String> {
     let mut whole = copy.clone();
-    if let Some(old) = old {
-        restore(&mut whole, &hidden(old), old);
+    let shown = old.map(hidden);
+    if let (Some(shown), Some(old)) = (&shown, old) {
+        restore(&mut whole, shown, old);
     }
-    match left(&whole, "") {
-        None => Ok(whole),
-        Some(path) => Err(format!(
+    if let Some(path) = left(&whole, "") {
+        return Err(format!(
             "{path} is {MASK}, which stands for a secret that was hidden from you: it can stay only where it stood, in the step of the same name of \
              the pipeline that is replaced; a new one names a secret of the box with an environment_secrets_store step"
-        )),
+        ));
+    }
+    if let (Some(shown), Some(old)) = (&shown, old) {
+        let names = secret_inputs(old);
+        let known = Use::all(shown, &names);
+        if let Some(elsewhere) = Use::all(copy, &names).difference(&known).next() {
+            return Err(elsewhere.refusal());
+        }
+    }
+    Ok(whole)
+}
+
+/// A place in which a secret is used, and where that place sends to.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Use {
+    path: String,
+    /// What stands there: a mask, or the selector of an input that holds a secret.
+    text: String,
+    /// Types and destinations of the steps around it.
+    connects: Vec<String>,
+}
+
+impl Use {
+    /// Every use in a definition without its secrets. `names`: the inputs that hold one.
+    fn all(definition: &Value, names: &BTreeSet<String>) -> BTreeSet<Self> {
+        let mut found = BTreeSet::new();
+        let gathering = Gathering { definition, names };
+        gathering.from(definition, "", &[], &mut found);
+        found
+    }
+
+    fn refusal(&self) -> String {
+        format!(
+            "{} would take a secret of the running pipeline to where it does not go now: leave the step's type and {} as they are and the secret in its \
+             properties only; what shall go elsewhere names a secret of the box with an environment_secrets_store step",
+            self.path,
+            DESTINATION.join(", ")
+        )
     }
 }
+
+/// The way through a definition.
+struct Gathering<'d> {
+    definition: &'d Value,
+    names: &'d BTreeSet<String>,
+}
+
+impl Gathering<'_> {
+    fn from(&self, value: &Value, path: &str, connects: &[String], found: &mut BTreeSet<Use>) {
+        match value {
+            Value::String(text) => {
+                let input = text.strip_prefix(INPUT);
+                if text.contains(MASK) || input.is_some_and(|name| self.names.contains(name)) {
+                    found.insert(Use {
+                        path: path.to_owned(),
+                        text: text.clone(),
+                        connects: connects.to_vec(),
+                    });
+                }
+            }
+            Value::Array(items) => {
+                for (nth, item) in items.iter().enumerate() {
+                    self.from(item, &below(path, &place(nth, item)), connects, found);
+                }
+            }
+            Value::Object(fields) => {
+                let mut connects = connects.to_vec();
+                connects.extend(self.destination(fields));
+                for (name, value) in fields {
+                    self.from(value, &below(path, name), &connects, found);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// What a step is and where it sends to; of what is no step, nothing.
+    fn destination(&self, fields: &Map<String, Value>) -> Vec<String> {
+        if !fields.contains_key("type") {
+            return Vec::new();
+        }
+        let told = ["type"].into_iter().chain(DESTINATION);
+        let told = told.filter_map(|name| Some((name, fields.get(name)?)));
+        told.map(|(name, value)| {
+            let mut made_of = BTreeSet::new();
+            self.trace(value, &mut made_of);
+            let made_of: Vec<String> = made_of.into_iter().collect();
+            format!("{name} {value} {}", made_of.join(" "))
+        })
+        .collect()
+    }
+
+    /// The inputs and steps that a value is made of, as far back as they reach.
+    fn trace(&self, value: &Value, made_of: &mut BTreeSet<String>) {
+        match value {
+            Value::String(text) => {
+                let name = |prefix: &str| text.strip_prefix(prefix)?.split('.').next();
+                let origin = match (name(INPUT), name(STEP)) {
+                    (Some(input), _) => self.named("inputs", input),
+                    (None, Some(step)) => self.named("steps", step),
+                    (None, None) => None,
+                };
+                if let Some(origin) = origin
+                    && made_of.insert(origin.to_string())
+                {
+                    self.trace(origin, made_of);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.trace(item, made_of)),
+            Value::Object(fields) => {
+                fields.values().for_each(|value| self.trace(value, made_of));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn named(&self, list: &str, name: &str) -> Option<&Value> {
+        let mut all = self.definition.get(list)?.as_array()?.iter();
+        all.find(|one| one.get("name").and_then(Value::as_str) == Some(name))
+    }
+}
+
+/// How selectors of inputs and of steps begin.
+const INPUT: &str = "$inputs.";
+const STEP: &str = "$steps.";
 
 fn restore(copy: &mut Value, shown: &Value, old: &Value) {
     if copy == shown {
@@ -148,23 +289,31 @@ fn restore(copy: &mut Value, shown: &Value, old: &Value) {
 
 /// Where the first mask is left.
 fn left(value: &Value, path: &str) -> Option<String> {
-    let below = |name: &str| match path {
-        "" => name.to_owned(),
-        path => format!("{path}.{name}"),
-    };
     match value {
         Value::String(text) => text.contains(MASK).then(|| path.to_owned()),
-        Value::Array(items) => items.iter().enumerate().find_map(|(nth, item)| {
-            let name = item.get("name").and_then(Value::as_str);
-            let name = name.map_or_else(|| nth.to_string(), str::to_owned);
-            left(item, &below(&name))
-        }),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(nth, item)| left(item, &below(path, &place(nth, item)))),
         Value::Object(fields) => {
             let mut fields = fields.iter();
-            fields.find_map(|(name, value)| left(value, &below(name)))
+            fields.find_map(|(name, value)| left(value, &below(path, name)))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
+}
+
+fn below(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        path => format!("{path}.{name}"),
+    }
+}
+
+/// The item of a list by its name, or where it has none by its number.
+fn place(nth: usize, item: &Value) -> String {
+    let name = item.get("name").and_then(Value::as_str);
+    name.map_or_else(|| nth.to_string(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -222,6 +371,76 @@ mod tests {
             put_back(&definition("$inputs.t"), None).unwrap(),
             definition("$inputs.t")
         );
+    }
+
+    #[test]
+    fn a_secret_stays_with_whom_it_was_meant_for() {
+        let old = json!({"version": "1.0", "outputs": [],
+        "inputs": [{"type": "WorkflowParameter", "name": "pass", "default_value": "s3same"}],
+        "steps": [
+            {"type": "roboflow_core/webhook_sink@v1", "name": "hook", "url": "https://hooks.example/in", "method": "POST",
+             "headers": {"Authorization": "Bearer k3y"}, "json_payload": {"count": "$steps.count.output"}},
+            {"type": "roboflow_core/email_notification@v1", "name": "mail", "smtp_server": "mail.example", "sender_email_password": "$inputs.pass", "subject": "s"},
+        ]});
+        let changed = |change: &dyn Fn(&mut Value)| {
+            let mut copy = hidden(&old);
+            change(&mut copy);
+            put_back(&copy, Some(&old))
+        };
+        let whole = changed(&|c| {
+            c["steps"][0]["json_payload"]["more"] = json!("$steps.count.output");
+            c["steps"][1]["subject"] = json!("t");
+        });
+        assert_eq!(
+            whole.unwrap()["steps"][0]["headers"],
+            old["steps"][0]["headers"]
+        );
+        let elsewhere: [&dyn Fn(&mut Value); 6] = [
+            &|c| c["steps"][0]["url"] = json!("https://evil.example/in"),
+            &|c| c["steps"][0]["type"] = json!("roboflow_core/local_file_sink@v1"),
+            &|c| c["steps"][0]["json_payload"]["count"] = json!("$inputs.pass"),
+            &|c| c["steps"][1]["smtp_server"] = json!("mail.evil"),
+            &|c| c["steps"][1]["smtp_port"] = json!(25),
+            &|c| {
+                c["outputs"] =
+                    json!([{"type": "JsonField", "name": "o", "selector": "$inputs.pass"}]);
+            },
+        ];
+        for (nth, change) in elsewhere.into_iter().enumerate() {
+            let error = changed(change).unwrap_err();
+            assert!(error.contains("would take a secret"), "{nth}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_secret_stays_with_whom_it_was_meant_for_however_the_address_is_made() {
+        let old = json!({"version": "1.0", "outputs": [],
+        "inputs": [{"type": "WorkflowParameter", "name": "server", "default_value": "mail.example"}, {"type": "WorkflowParameter", "name": "subject", "default_value": "s"}],
+        "steps": [
+            {"type": "roboflow_core/property_definition@v1", "name": "raw", "data": "$inputs.server", "operations": []},
+            {"type": "roboflow_core/property_definition@v1", "name": "addr", "data": "$steps.raw.output", "operations": [{"type": "StringToUpperCase"}]},
+            {"type": "roboflow_core/email_notification@v1", "name": "mail", "smtp_server": "$steps.addr.output", "sender_email_password": "s3same", "subject": "$inputs.subject"},
+        ]});
+        let changed = |change: &dyn Fn(&mut Value)| {
+            let mut copy = hidden(&old);
+            change(&mut copy);
+            put_back(&copy, Some(&old))
+        };
+        assert!(changed(&|c| c["inputs"][1]["default_value"] = json!("t")).is_ok());
+        for (nth, change) in [
+            (
+                0,
+                &(|c: &mut Value| c["inputs"][0]["default_value"] = json!("mail.evil"))
+                    as &dyn Fn(&mut Value),
+            ),
+            (1, &|c: &mut Value| {
+                c["steps"][0]["data"] = json!("mail.evil")
+            }),
+            (2, &|c: &mut Value| c["steps"][1]["operations"] = json!([])),
+        ] {
+            let error = changed(change).unwrap_err();
+            assert!(error.contains("would take a secret"), "{nth}: {error}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::checks::{Check, check};
 use super::difference::{Difference, difference};
 use super::made::Made;
-use super::masks::hidden;
+use super::masks;
 use super::situation::Situation;
 use super::tried::Tried;
 use crate::wording::quoted;
@@ -210,11 +210,6 @@ fn specs(proposal: &Proposal) -> impl Iterator<Item = &PipelineSpec> {
     })
 }
 
-/// A specification without the secrets in it.
-fn shown(spec: &PipelineSpec) -> Value {
-    hidden(&serde_json::to_value(spec).unwrap_or_default())
-}
-
 /// A change as programs read it.
 #[derive(Debug, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
@@ -241,8 +236,12 @@ enum ChangeView<'a> {
 impl<'a> ChangeView<'a> {
     fn of(change: &'a Change) -> Self {
         match change {
-            Change::Deploy(spec) => Self::Deploy { spec: shown(spec) },
-            Change::Replace(spec) => Self::Replace { spec: shown(spec) },
+            Change::Deploy(spec) => Self::Deploy {
+                spec: masks::spec(spec),
+            },
+            Change::Replace(spec) => Self::Replace {
+                spec: masks::spec(spec),
+            },
             Change::Stop(id) => Self::Stop {
                 pipeline: id.as_str(),
             },

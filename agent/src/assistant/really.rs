@@ -5,7 +5,7 @@
 
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
-use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::rule::{
     Band, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity, ValueTest,
     Weekday,
@@ -14,7 +14,7 @@ use watchkeeper_engine::workflow::{Overlay, compile, is_sink};
 use watchkeeper_plain::watch::TRACKED;
 
 use super::made::MadeChange;
-use super::masks::hidden;
+use super::masks;
 use crate::wording::{cut, printable};
 
 /// Longest value of a setting that is told, in characters; of a step that sends something nothing is cut.
@@ -25,11 +25,10 @@ const SHOWN: usize = 160;
 pub fn really(change: &MadeChange) -> Vec<String> {
     let sentence = match change {
         MadeChange::Deploy { spec } | MadeChange::Replace { spec } => {
-            let workflow = hidden(&spec.workflow);
-            let steps = all_steps(&workflow);
-            let (sending, others): (Vec<&Value>, Vec<&Value>) = steps
-                .into_iter()
-                .partition(|step| is_sink(text(step, "type")));
+            let shown = masks::spec(spec);
+            let steps = filled_steps(&shown["workflow"], shown["parameters"].as_object());
+            let (sending, others): (Vec<&Value>, Vec<&Value>) =
+                steps.iter().partition(|step| is_sink(text(step, "type")));
             let mut told = vec![pipeline(spec, &others)];
             told.extend(
                 sending
@@ -67,6 +66,64 @@ pub fn all_steps(definition: &Value) -> Vec<&Value> {
     found
 }
 
+/// Every step, as [`all_steps`] has them, with what its inputs are in their place: `given`, or by default. Steps of an inner workflow get what their step gives it.
+fn filled_steps(definition: &Value, given: Option<&Map<String, Value>>) -> Vec<Value> {
+    let inputs = definition.get("inputs").and_then(Value::as_array);
+    let mut values: Map<String, Value> = inputs
+        .into_iter()
+        .flatten()
+        .filter_map(|input| {
+            let name = input.get("name")?.as_str()?;
+            Some((name.to_owned(), input.get("default_value")?.clone()))
+        })
+        .collect();
+    let given = given.into_iter().flatten();
+    values.extend(given.map(|(name, value)| (name.clone(), value.clone())));
+    let mut found = Vec::new();
+    let steps = definition.get("steps").and_then(Value::as_array);
+    for step in steps.into_iter().flatten() {
+        let step = filled(step, &values);
+        let bindings = step.get("parameter_bindings").and_then(Value::as_object);
+        let inner: Vec<Value> = step
+            .as_object()
+            .into_iter()
+            .flat_map(Map::values)
+            .flat_map(|field| filled_steps(field, bindings))
+            .collect();
+        found.push(step);
+        found.extend(inner);
+    }
+    found
+}
+
+/// A step with the inputs that are known in the place of their selectors. The workflow in it has inputs of its own.
+fn filled(value: &Value, values: &Map<String, Value>) -> Value {
+    match value {
+        Value::String(text) => {
+            let input = text.strip_prefix("$inputs.");
+            let known = input.and_then(|name| values.get(name));
+            known
+                .filter(|known| !known.is_null())
+                .unwrap_or(value)
+                .clone()
+        }
+        Value::Array(items) => items.iter().map(|item| filled(item, values)).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| {
+                let is_own = name == "workflow_definition";
+                let value = if is_own {
+                    value.clone()
+                } else {
+                    filled(value, values)
+                };
+                (name.clone(), value)
+            });
+            fields.collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
 /// A step that hands something to the outside, with all that its definition says.
 fn sends(pipeline: &str, step: &Value) -> String {
     let fields = step.as_object().into_iter().flatten();
@@ -99,8 +156,26 @@ fn pipeline(spec: &PipelineSpec, steps: &[&Value]) -> String {
             format!("events: {}", rules.join(" / "))
         }
     });
+    if let Some(model) = &spec.model {
+        parts.push(format!(
+            "model {model} in the place of those that its steps name"
+        ));
+    }
+    match spec.detect {
+        DetectMode::Always => {}
+        DetectMode::OnMotion { refresh_s } => parts.push(format!(
+            "looks only while something moves, and every {refresh_s} s"
+        )),
+        DetectMode::Periodic { every_s } => parts.push(format!("looks every {every_s} s only")),
+    }
     if spec.record {
         parts.push("records video".to_owned());
+    }
+    if spec.show {
+        parts.push("shows it on the screen of the box".to_owned());
+    }
+    if spec.paused {
+        parts.push("is paused until somebody resumes it".to_owned());
     }
     if let Some(seconds) = spec.stop_after_s {
         parts.push(format!("ends after {seconds} s"));
@@ -573,6 +648,44 @@ mod tests {
             file.contains("file (local_file_sink): target_directory \"/srv/out\""),
             "{file}"
         );
+    }
+
+    #[test]
+    fn what_comes_in_by_an_input_is_told_as_what_it_is() {
+        let slack = json!({"type": "roboflow_core/slack_notification@v1", "name": "slack", "slack_token": "$inputs.token", "channel": "$inputs.room"});
+        let child = json!({"inputs": [{"type": "WorkflowParameter", "name": "room", "default_value": "nobody"}], "steps": [slack]});
+        let spec = json!({
+            "id": "p", "source": "gate", "model": "motion", "detect": {"mode": "periodic", "every_s": 3.0}, "paused": true,
+            "parameters": {"who": "boss@evil.example", "mine": "xoxb-1"},
+            "workflow": {"version": "1.0", "outputs": [], "inputs": [
+                {"type": "WorkflowParameter", "name": "hook", "default_value": "https://evil.example/T0"},
+                {"type": "WorkflowParameter", "name": "who", "default_value": "boss@site.example"},
+                {"type": "WorkflowImage", "name": "image"}],
+            "steps": [
+                {"type": "roboflow_core/webhook_sink@v1", "name": "hook", "url": "$inputs.hook", "method": "POST", "json_payload": {"picture": "$inputs.image"}},
+                {"type": "roboflow_core/email_notification@v1", "name": "mail", "receiver_email": "$inputs.who"},
+                {"type": "roboflow_core/inner_workflow@v1", "name": "in", "workflow_definition": child,
+                 "parameter_bindings": {"token": "$inputs.mine", "room": "$inputs.who"}},
+            ]},
+        });
+        let spec = Box::new(serde_json::from_value(spec).unwrap());
+        let told = really(&MadeChange::Deploy { spec });
+        let [watch, hook, mail, slack] = told.try_into().unwrap();
+        assert!(hook.contains("url \"https://evil.example/***\""), "{hook}");
+        assert!(hook.contains("$inputs.image"), "{hook}");
+        assert!(
+            mail.contains("receiver_email \"boss@evil.example\""),
+            "{mail}"
+        );
+        assert!(slack.contains("channel \"boss@evil.example\""), "{slack}");
+        assert!(slack.contains("slack_token \"***\""), "{slack}");
+        for part in [
+            "model motion in the place",
+            "looks every 3 s only",
+            "is paused",
+        ] {
+            assert!(watch.contains(part), "{part}: {watch}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::assist::Assist;
 use super::told::Told;
 use crate::active::keep_current;
 use crate::assistant::difference::Difference;
+use crate::assistant::masks;
 use crate::assistant::offer::Offer;
 use crate::cli::exit::Failure;
 use crate::cli::now;
@@ -101,7 +102,7 @@ impl Assist {
             }
         };
         let sentence = now(&status);
-        let done = json!({"becomes": difference.becomes, "pipeline": status});
+        let done = json!({"becomes": difference.becomes, "pipeline": masks::status(&status)});
         out.tell(Told::Done(&sentence, done));
         let told = status
             .note

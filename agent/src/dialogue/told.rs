@@ -11,6 +11,7 @@ use watchkeeper_plain::intent::EventsWanted;
 
 use crate::assistant::costs::Cost;
 use crate::assistant::happened::Happened;
+use crate::assistant::masks;
 use crate::assistant::offer::Offer;
 use crate::assistant::policy::Permit;
 use crate::assistant::situation::Situation;
@@ -153,12 +154,14 @@ impl Told<'_> {
             }
             Self::Notes(found) => json!({"type": "notes", "notes": found}),
             Self::Cameras(sources) => json!({"type": "cameras", "sources": sources}),
-            Self::Pipelines(pipelines, _) => json!({"type": "pipelines", "pipelines": pipelines}),
+            Self::Pipelines(pipelines, _) => {
+                json!({"type": "pipelines", "pipelines": without_secrets(pipelines)})
+            }
             Self::Status(here) => json!({
-                "type": "status", "health": here.health, "sources": here.sources, "pipelines": here.pipelines,
+                "type": "status", "health": here.health, "sources": here.sources, "pipelines": without_secrets(&here.pipelines),
             }),
             Self::Camera(sources, _, on_it) => {
-                json!({"type": "status", "sources": sources, "pipelines": on_it})
+                json!({"type": "status", "sources": sources, "pipelines": without_secrets(on_it)})
             }
             Self::Events(happened, _, _) => {
                 let events: Vec<Value> = happened.events.iter().map(event).collect();
@@ -185,6 +188,11 @@ impl Told<'_> {
             }),
         }
     }
+}
+
+/// Whoever listens may be a program far away, and may pass on what it hears.
+fn without_secrets(pipelines: &[PipelineStatus]) -> Vec<Value> {
+    pipelines.iter().map(masks::status).collect()
 }
 
 /// A record of the journal as an object of its own.

@@ -48,7 +48,8 @@ pub struct PipelineSpec {
     #[serde(default)]
     pub show: bool,
     /// Ends the pipeline after this many seconds of its source's presentation time, counted from the first frame it
-    /// takes; the frame that lies exactly there is the last one. Absent: it goes on as long as its source does.
+    /// takes; the frame that lies exactly there is the last one. A restart of the runtime changes nothing about that: what a camera showed meanwhile counts
+    /// where a clock tells how long it was, and what has ended stays so until it is resumed. Absent: it goes on as long as its source does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_after_s: Option<f64>,
     /// Created paused.

@@ -22,6 +22,8 @@ pub(super) enum Idle {
     Held(String),
     /// A person stopped what the configuration file names.
     Stopped(String),
+    /// It has watched as long as it was to watch, in an earlier process.
+    Over(String),
 }
 
 /// A pipeline as deployed. Cheap to clone, so that no lock is held while it is asked.
@@ -55,6 +57,13 @@ impl Deployed {
         Self::idle(spec, Idle::Stopped(note), since)
     }
 
+    /// One whose time was over at `since`.
+    pub(super) fn over(spec: PipelineSpec, since: Wall) -> Self {
+        let at = clock::utc(since.unix_ms);
+        let note = format!("its time was over at {at}; resume it to watch as long again");
+        Self::idle(spec, Idle::Over(note), since)
+    }
+
     pub(super) fn spec(&self) -> &PipelineSpec {
         match self {
             Self::Running(worker) => worker.spec(),
@@ -73,6 +82,7 @@ impl Deployed {
                 (PipelineState::Failed { message }, None)
             }
             Idle::Stopped(note) => (PipelineState::Paused, Some(note.clone())),
+            Idle::Over(note) => (PipelineState::Ended, Some(note.clone())),
         };
         PipelineStatus {
             spec: PipelineSpec::clone(spec),
@@ -93,7 +103,10 @@ impl Deployed {
         match self {
             Self::Running(worker) => Ok(worker),
             Self::Idle { spec, why, .. } => {
-                let (Idle::Broken(message) | Idle::Held(message) | Idle::Stopped(message)) = why;
+                let (Idle::Broken(message)
+                | Idle::Held(message)
+                | Idle::Stopped(message)
+                | Idle::Over(message)) = why;
                 Err(Problem::new(
                     409,
                     ProblemCode::NotReady,

@@ -244,7 +244,7 @@ impl Manager {
                 }
                 // As a person wanted it.
                 Deployed::Idle {
-                    why: Idle::Stopped(_),
+                    why: Idle::Stopped(_) | Idle::Over(_),
                     ..
                 } => continue,
             };

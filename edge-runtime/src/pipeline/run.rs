@@ -75,6 +75,8 @@ pub struct Run {
     last_run_s: Option<f64>,
     clock: SourceClock,
     first: Option<Duration>,
+    /// From when on the seconds that were asked for are counted: the first frame that this process or one before it took.
+    began: Option<Duration>,
     last: Option<Moment>,
     /// Whether its frames come from a camera, which goes on meanwhile; a recording begins again at its first picture, and so must its counts.
     is_live: bool,
@@ -91,12 +93,18 @@ pub struct Memory {
     workflow: ByteBuf,
     /// Source time of the last frame.
     now: Duration,
+    /// Source time of the first frame.
+    #[serde(default)]
+    began: Option<Duration>,
     tracks: u64,
     lines: BTreeMap<String, LineCount>,
     zones: BTreeMap<String, Visits>,
     /// In the order of the trackers.
     tracked: Vec<Recent<()>>,
 }
+
+/// How long it was dark where nothing tells: long enough that nobody who is seen after it is taken for somebody who was seen before.
+const UNKNOWN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Where a frame stands in the seconds that were asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,6 +168,7 @@ impl Run {
             last_run_s: None,
             clock: SourceClock::default(),
             first: None,
+            began: None,
             last: None,
             is_live: false,
             results,
@@ -203,11 +212,13 @@ impl Run {
         let now = self.clock.advance(frame);
         let time_s = now.as_secs_f64();
         let clean: Arc<dyn Pixels> = Arc::new(FramePixels::new(frame.picture.clone()));
-        let first = self.first.unwrap_or(now);
-        let since_first = now.saturating_sub(first).as_secs_f64();
+        let since =
+            |moment: Option<Duration>| now.saturating_sub(moment.unwrap_or(now)).as_secs_f64();
+        let since_first = since(self.first);
+        let since_began = since(self.began);
         let place = self
             .stop_after_s
-            .map_or(Place::Within, |stop| place(since_first, stop));
+            .map_or(Place::Within, |stop| place(since_began, stop));
         if place == Place::Beyond || self.is_skipped(time_s) {
             return FrameOutcome {
                 processed: false,
@@ -290,6 +301,7 @@ impl Run {
         self.is_live = !frame.recorded;
         self.stages.add(Stage::Heuristics, started.elapsed());
 
+        self.began.get_or_insert(now);
         if self.first.is_none() {
             self.first = Some(now);
             let size = [frame.picture.width, frame.picture.height];
@@ -330,6 +342,7 @@ impl Run {
         Some(Memory {
             workflow: ByteBuf::from(saved.bytes),
             now: self.clock.now(),
+            began: self.began,
             tracks: self.results.tracks,
             lines: self.results.lines.clone(),
             zones: zones
@@ -339,13 +352,20 @@ impl Run {
         })
     }
 
-    /// Goes on with what was saved `away` ago, before the first frame. Answers which steps begin anew all the same.
+    /// Goes on with what was saved `away` ago, before the first frame. Answers which steps begin anew all the same. Where nothing tells how long it was dark,
+    /// that does not count as watched.
     ///
     /// # Errors
     /// When it can't be read; nothing has changed then.
-    pub fn restore(&mut self, memory: Memory, away: Duration) -> Result<Vec<Anew>, StateError> {
+    pub fn restore(
+        &mut self,
+        memory: Memory,
+        away: Option<Duration>,
+    ) -> Result<Vec<Anew>, StateError> {
         let restored = self.execution.restore(&memory.workflow)?;
-        self.clock.go_on(memory.now, away);
+        let (dark, unwatched) = away.map_or((UNKNOWN, UNKNOWN), |away| (away, Duration::ZERO));
+        self.clock.go_on(memory.now, dark);
+        self.began = memory.began.map(|began| began.saturating_add(unwatched));
         self.results.tracks = memory.tracks;
         for (name, count) in memory.lines {
             if let Some(line) = self.results.lines.get_mut(&name) {

@@ -1,9 +1,9 @@
 //! What pipelines remember, kept so that a restart of the process goes on where it stood.
 //!
 //! Owns the folder `states`: one file a pipeline, written anew every [`EVERY`] while it watches. Invariants: a file belongs to the pipeline as it is
-//! deployed now: what was replaced, deleted, has ended or has failed leaves none, and a run that is over can't write one any more; a file that is
-//! damaged, of another version or of another source is none, and the pipeline counts from nought; keeping never makes a pipeline wait: one state of
-//! each waits, the newest.
+//! deployed now: what was replaced, deleted, has ended or has failed leaves none, but that the time of a watch is over is kept, and a run that is over can't
+//! write any more; a file that is damaged, of another version or of another source is none, and the pipeline counts from nought; keeping never makes a
+//! pipeline wait: one state of each waits, the newest. What is forgotten is off the disk before whoever asked for it goes on.
 //!
 //! Files and not the journal's store: what is written anew every few seconds would make the store grow by what was there before, at the
 //! expense of events.
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_store::durable::replace;
+use watchkeeper_store::durable::{replace, sync_folder};
 
 use super::run::Memory;
 use crate::clock;
@@ -45,8 +45,8 @@ const MARK: &[u8] = b"watchkeeper pipeline \x01";
 /// Longest file that is read; a workflow's part of it is at most half of that.
 const MOST_BYTES: u64 = 2 << 20;
 
-/// How long it was dark where nothing tells: long enough that nobody who is seen after it is taken for somebody who was seen before.
-const UNKNOWN: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long whoever forgets waits for the disk; what is not off it then is told in the log when it fails.
+const FORGETTING: Duration = Duration::from_secs(2);
 
 /// What a pipeline counts, and what it must remember to go on counting.
 #[derive(Debug, Serialize, Deserialize)]
@@ -64,15 +64,19 @@ pub struct PipelineMemory {
 pub struct Kept {
     /// What was remembered.
     pub memory: PipelineMemory,
-    /// How long it is ago that it was kept.
-    pub away: Duration,
+    /// How long it is ago that it was kept; `None` where no clock tells.
+    pub away: Option<Duration>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Document {
     source: SourceId,
     at: Stamp,
-    memory: PipelineMemory,
+    /// None of one whose time is over.
+    memory: Option<PipelineMemory>,
+    /// The seconds that it was to watch and has watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    over_after_s: Option<f64>,
 }
 
 /// A moment that another process can compare with its own.
@@ -96,7 +100,7 @@ impl Stamp {
     }
 
     /// How long after `self` `later` is. The wall clock is asked only over a boot of the machine, and believed only where both stamps can be.
-    fn until(&self, later: &Self) -> Duration {
+    fn until(&self, later: &Self) -> Option<Duration> {
         let ms = if self.machine_boot == later.machine_boot && !self.machine_boot.is_empty() {
             later.boot_ms.checked_sub(self.boot_ms)
         } else if [self, later].map(|s| s.wall.quality) == [TimeQuality::Synced; 2] {
@@ -104,7 +108,7 @@ impl Stamp {
         } else {
             None
         };
-        ms.map_or(UNKNOWN, Duration::from_millis)
+        ms.map(Duration::from_millis)
     }
 }
 
@@ -127,6 +131,8 @@ struct Slot {
 struct Slots {
     runs: u64,
     of: BTreeMap<PipelineId, Slot>,
+    /// Whose file is being written or removed now.
+    at_work: Option<PipelineId>,
     is_over: bool,
 }
 
@@ -155,7 +161,14 @@ impl Slots {
         if matches!(work, Work::Remove(of) if of == run) {
             self.of.remove(&id);
         }
+        self.at_work = Some(id.clone());
         Some((id, work))
+    }
+
+    /// Whether something is still to be done to the file of `id`.
+    fn is_owed(&self, id: &PipelineId) -> bool {
+        let waits = self.of.get(id).is_some_and(|slot| slot.work.is_some());
+        waits || self.at_work.as_ref() == Some(id)
     }
 }
 
@@ -206,6 +219,24 @@ impl States {
     /// # Errors
     /// A phrase that says why the state that is there is none.
     pub fn load(&self, id: &PipelineId, source: &SourceId) -> Result<Option<Kept>, String> {
+        let Some(document) = self.read(id, source)? else {
+            return Ok(None);
+        };
+        let away = document.at.until(&Stamp::now());
+        let memory = document.memory;
+        Ok(memory.map(|memory| Kept { memory, away }))
+    }
+
+    /// When the time of `id` was over, if an earlier process saw the end of these `seconds` of `source`.
+    #[must_use]
+    pub fn over(&self, id: &PipelineId, source: &SourceId, seconds: f64) -> Option<Wall> {
+        // What can't be read is told where the pipeline begins to count from nought.
+        let document = self.read(id, source).ok().flatten()?;
+        let is_it = document.over_after_s == Some(seconds);
+        is_it.then_some(document.at.wall)
+    }
+
+    fn read(&self, id: &PipelineId, source: &SourceId) -> Result<Option<Document>, String> {
         let path = self.folder.join(file_name(id));
         let size = match fs::metadata(&path) {
             Ok(data) => data.len(),
@@ -220,9 +251,7 @@ impl States {
         if document.source != *source {
             return Err("it is of another source".to_owned());
         }
-        let away = document.at.until(&Stamp::now());
-        let memory = document.memory;
-        Ok(Some(Kept { memory, away }))
+        Ok(Some(document))
     }
 
     /// For a run of `id` that begins now and watches `source`; no other run of `id` writes any more.
@@ -238,12 +267,24 @@ impl States {
         }
     }
 
-    /// What `id` remembered is of no use any more.
+    /// What `id` remembered is of no use any more; returns when it is off the disk.
     pub fn forget(&self, id: &PipelineId) {
+        let until = Instant::now() + FORGETTING;
         let mut slots = self.shared.slots.lock();
         let run = slots.begin(id);
         slots.hand_over(id, run, Work::Remove(run));
         self.shared.changed.notify_all();
+        while slots.is_owed(id) {
+            if self
+                .shared
+                .changed
+                .wait_until(&mut slots, until)
+                .timed_out()
+            {
+                tracing::warn!(pipeline = %id, "what it remembered is not off the disk yet");
+                return;
+            }
+        }
     }
 
     /// Removes what is there of others than `ids`.
@@ -284,19 +325,37 @@ impl Keeper {
 
     /// Has the state written, in the place of one that still waits.
     pub fn keep(&mut self, memory: PipelineMemory) {
-        let at = Stamp::now();
-        let source = self.source.clone();
-        let bytes = match encode(&Document { source, at, memory }) {
-            Ok(bytes) => bytes,
+        self.due = Instant::now() + EVERY;
+        if let Some(bytes) = self.write(Some(memory), None) {
+            let pause = Duration::from_secs_f64(bytes as f64 / BYTES_PER_S);
+            self.due = Instant::now() + pause.max(EVERY);
+        }
+    }
+
+    /// The run has watched the `seconds` that it was to watch: the next process does not begin it anew.
+    pub fn over(&self, seconds: f64) {
+        self.write(None, Some(seconds));
+    }
+
+    /// How many bytes will be written.
+    fn write(&self, memory: Option<PipelineMemory>, over_after_s: Option<f64>) -> Option<usize> {
+        let document = Document {
+            source: self.source.clone(),
+            at: Stamp::now(),
+            memory,
+            over_after_s,
+        };
+        match encode(&document) {
+            Ok(bytes) => {
+                let size = bytes.len();
+                self.hand_over(Work::Write(bytes));
+                Some(size)
+            }
             Err(error) => {
                 tracing::warn!(pipeline = %self.id, %error, "its counts would not outlast a restart");
-                self.due = Instant::now() + EVERY;
-                return;
+                None
             }
-        };
-        let pause = Duration::from_secs_f64(bytes.len() as f64 / BYTES_PER_S);
-        self.due = Instant::now() + pause.max(EVERY);
-        self.hand_over(Work::Write(bytes));
+        }
     }
 
     /// The run has ended or failed: the next one begins anew.
@@ -328,9 +387,11 @@ fn work(folder: &Path, shared: &Shared) {
             Work::Write(bytes) => replace(&path, &bytes),
             Work::Remove(_) => match fs::remove_file(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                removed => removed,
+                removed => removed.and_then(|()| sync_folder(folder)),
             },
         };
+        shared.slots.lock().at_work = None;
+        shared.changed.notify_all();
         match done {
             Ok(()) => drop(failing.remove(&id)),
             // Once, until it goes well again: a full disk is told by the events that can't be stored.
@@ -430,6 +491,26 @@ mod tests {
     }
 
     #[test]
+    fn that_a_time_is_over_outlasts_the_process_until_it_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        keep(dir.path(), &[("gate", 1)]);
+        let states = States::spawn(dir.path()).unwrap();
+        states.keeper(&id("gate"), &camera()).over(60.0);
+        states.end(Duration::from_secs(60));
+        assert_eq!(found(dir.path(), "gate"), Ok(None));
+        let states = States::spawn(dir.path()).unwrap();
+        let over = |source: &str, seconds| {
+            let source = SourceId::new(source).unwrap();
+            states.over(&id("gate"), &source, seconds).is_some()
+        };
+        assert!(over("camera", 60.0));
+        assert!(!over("camera", 61.0) && !over("other", 60.0));
+        states.forget(&id("gate"));
+        assert!(!over("camera", 60.0));
+        assert!(!dir.path().join(FOLDER).join("gate.state").exists());
+    }
+
+    #[test]
     fn what_ended_by_itself_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         keep(dir.path(), &[("gate", 1)]);
@@ -490,7 +571,7 @@ mod tests {
             (stamp("b", 10, 5_060_000, bad), None),
             (stamp("b", 10, 4_000_000, good), None),
         ] {
-            let away = away_ms.map_or(UNKNOWN, Duration::from_millis);
+            let away = away_ms.map(Duration::from_millis);
             assert_eq!(kept.until(&later), away, "{later:?}");
         }
     }

@@ -523,7 +523,8 @@ fn go_on(spec: &PipelineSpec, run: &mut Run, kept: Kept) -> Option<(Option<Wall>
     } = kept.memory;
     match run.restore(memory, kept.away) {
         Ok(anew) => {
-            tracing::info!(%pipeline, away_s = kept.away.as_secs(), "it goes on counting");
+            let away_s = kept.away.map(|away| away.as_secs());
+            tracing::info!(%pipeline, away_s, "it goes on counting");
             for step in anew {
                 tracing::warn!(%pipeline, what = step.what, why = step.why, "begins anew");
             }
@@ -600,7 +601,12 @@ impl Body {
         match end {
             // Before visits and events end: in the next process they may go on.
             End::Stopped => self.remember(),
-            End::SourceEnded | End::TimeOver | End::SourceFailed(_) => self.keeper.forget(),
+            End::TimeOver => {
+                if let Some(seconds) = self.spec.stop_after_s {
+                    self.keeper.over(seconds);
+                }
+            }
+            End::SourceEnded | End::SourceFailed(_) => self.keeper.forget(),
         }
         let is_stored = self.leave();
         let state = match end {

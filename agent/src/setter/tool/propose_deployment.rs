@@ -103,13 +103,15 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
         }
     }
     let id = PipelineId::new(arguments.pipeline.as_str()).map_err(|e| e.to_string())?;
-    let replaced = here.pipeline(id.as_str()).map(|p| &p.spec.workflow);
-    let workflow = &put_back(workflow, replaced)?;
+    let replaced = here.pipeline(id.as_str()).map(|p| &p.spec);
+    let workflow = &put_back(workflow, replaced.map(|spec| &spec.workflow))?;
     readable(workflow)?;
     let spec = PipelineSpec {
-        name: here.pipeline(id.as_str()).and_then(|p| p.spec.name.clone()),
         stop_after_s: Some(arguments.stop_after_s).filter(|seconds| *seconds > 0.0),
-        ..spec(id, camera, workflow, rules(arguments.rules)?)
+        ..instead_of(
+            replaced,
+            spec(id, camera, workflow, rules(arguments.rules)?),
+        )
     };
     let checked = check(&spec, &here);
     if !checked.errors.is_empty() {
@@ -161,6 +163,30 @@ fn readable(workflow: &serde_json::Value) -> Result<(), String> {
             "the draft has {steps} steps; a proposal has at most {MAX_STEPS}, so that a person can read all of them before the yes"
         )),
         _ => Ok(()),
+    }
+}
+
+/// What nothing is said about stays as it is in the pipeline that is replaced: its title, recording, gate of motion, pause, and the parameters that the new
+/// definition still has inputs for. Its models are those that the definition names.
+fn instead_of(replaced: Option<&PipelineSpec>, new: PipelineSpec) -> PipelineSpec {
+    let Some(old) = replaced else {
+        return new;
+    };
+    let inputs = new.workflow.get("inputs").and_then(|i| i.as_array());
+    let inputs: Vec<&str> = inputs
+        .into_iter()
+        .flatten()
+        .filter_map(|input| input.get("name")?.as_str())
+        .collect();
+    let mut parameters = old.parameters.clone();
+    parameters.retain(|name, _| inputs.contains(&name.as_str()));
+    PipelineSpec {
+        parameters,
+        model: new.model,
+        source: new.source,
+        workflow: new.workflow,
+        rules: new.rules,
+        ..old.clone()
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::hands::Hands;
 use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
 use crate::assistant::counts::counts;
-use crate::assistant::masks::hidden;
+use crate::assistant::masks;
 use crate::wording::cut;
 
 /// Longest text of one output, in characters.
@@ -61,7 +61,11 @@ async fn status(given: Given<'_>) -> Result<Outcome, String> {
     });
     if arguments.definition {
         // What a person wrote into it as text is for the runtime alone.
-        told["workflow"] = hidden(&status.spec.workflow);
+        let mut spec = masks::spec(&status.spec);
+        told["workflow"] = spec["workflow"].take();
+        if !status.spec.parameters.is_empty() {
+            told["parameters"] = spec["parameters"].take();
+        }
         told["rules"] = serde_json::to_value(&status.spec.rules).unwrap_or_default();
     }
     Ok(Outcome::json(&told))

@@ -72,7 +72,7 @@ pub use facts::DetectionStep;
 pub use image::{ImageValue, Packed, Pixels, RgbPixels, VideoMeta};
 pub use json::Pictures;
 pub use kinds::{Kind, KindSet};
-pub use outlets::{is_sink, masked};
+pub use outlets::{DESTINATION, is_sink, masked, secret_inputs};
 pub use plan::{Compiled, Overlay, SlotId};
 pub use read::Misfit;
 pub use run::{Execution, RunReport, RuntimeInput, StepFailure};

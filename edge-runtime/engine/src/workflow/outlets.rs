@@ -14,6 +14,10 @@ use super::manifest::{Manifest, Property, Role};
 /// Property of the blocks that call an address that the definition names. What stands behind the host may be as good as a password: a hook's address is all
 /// that is needed to use it.
 const ADDRESS: &str = "url";
+/// Properties that say where a step connects to. A secret in the step is meant for whoever is there.
+pub const DESTINATION: [&str; 6] = ["url", "host", "port", "tls", "smtp_server", "smtp_port"];
+/// Property by which a step fills the inputs of the workflow in it.
+const BINDINGS: &str = "parameter_bindings";
 /// How a selector of an input begins.
 const INPUT: &str = "$inputs.";
 
@@ -23,23 +27,77 @@ pub fn is_sink(r#type: &str) -> bool {
     blocks::find(r#type).is_some_and(|manifest| manifest.role == Role::Sink)
 }
 
-/// The definition with what `mask` makes of it in the place of each secret that stands in it as text.
+/// The definition with what `mask` makes of it in the place of each secret that stands in it as text. A specification of a pipeline is taken as well: of its
+/// `parameters` those are secrets that fill such properties.
 #[must_use]
 pub fn masked(definition: &Json, mask: &mut dyn FnMut(&str) -> String) -> Json {
-    let mut secret_inputs = BTreeSet::new();
+    let secret_inputs = secret_inputs(definition);
+    let mut address_inputs = BTreeSet::new();
+    each_step(definition, &mut |manifest, step| {
+        if let Some(address) = step.get(ADDRESS).filter(|_| manifest.role == Role::Sink) {
+            note_inputs(address, &mut address_inputs);
+        }
+    });
+    note_bound(definition, &mut address_inputs);
+    Masking {
+        secret_inputs,
+        address_inputs,
+        mask,
+    }
+    .of(definition)
+}
+
+/// Names of the inputs by which a property that takes a secret is filled, in an inner workflow too.
+#[must_use]
+pub fn secret_inputs(definition: &Json) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
     each_step(definition, &mut |manifest, step| {
         for (_, value) in step
             .iter()
             .filter(|(name, _)| takes_secret(manifest, name).is_some())
         {
-            note_inputs(value, &mut secret_inputs);
+            note_inputs(value, &mut names);
         }
     });
-    Masking {
-        secret_inputs,
-        mask,
+    note_bound(definition, &mut names);
+    names
+}
+
+/// Adds the inputs by which those of inner workflows are filled.
+fn note_bound(definition: &Json, names: &mut BTreeSet<String>) {
+    loop {
+        let mut found = BTreeSet::new();
+        note_bound_once(definition, names, &mut found);
+        let known = names.len();
+        names.append(&mut found);
+        if names.len() == known {
+            return;
+        }
     }
-    .of(definition)
+}
+
+fn note_bound_once(value: &Json, names: &BTreeSet<String>, found: &mut BTreeSet<String>) {
+    match value {
+        Json::Array(items) => {
+            for item in items {
+                note_bound_once(item, names, found);
+            }
+        }
+        Json::Object(fields) => {
+            let bindings = fields.get(BINDINGS).and_then(Json::as_object);
+            for (_, value) in bindings
+                .into_iter()
+                .flatten()
+                .filter(|(name, _)| names.contains(*name))
+            {
+                note_inputs(value, found);
+            }
+            for field in fields.values() {
+                note_bound_once(field, names, found);
+            }
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+    }
 }
 
 /// Visits every step in a document, however deep it stands.
@@ -81,6 +139,8 @@ fn note_inputs(value: &Json, names: &mut BTreeSet<String>) {
 struct Masking<'a> {
     /// Inputs that a property which takes a secret selects: what they are by default is one too.
     secret_inputs: BTreeSet<String>,
+    /// Inputs that a sink takes its address from.
+    address_inputs: BTreeSet<String>,
     mask: &'a mut dyn FnMut(&str) -> String,
 }
 
@@ -90,15 +150,16 @@ impl Masking<'_> {
             Json::Array(items) => items.iter().map(|item| self.of(item)).collect(),
             Json::Object(fields) => {
                 let manifest = manifest_of(fields);
-                let is_secret_input = fields
-                    .get("name")
-                    .and_then(Json::as_str)
-                    .is_some_and(|name| self.secret_inputs.contains(name));
+                let own_name = fields.get("name").and_then(Json::as_str);
+                let own_name = own_name.unwrap_or_default().to_owned();
+                let is_pipeline = fields.contains_key("workflow");
                 let field = |(name, value): (&String, &Json)| {
                     let shown = match manifest {
                         Some(m) if takes_secret(m, name).is_some() => self.whole(value),
                         Some(m) if m.role == Role::Sink && name == ADDRESS => self.address(value),
-                        None if is_secret_input && name == "default_value" => self.whole(value),
+                        _ if name == BINDINGS => self.parameters(value),
+                        None if name == "default_value" => self.input(&own_name, value),
+                        None if is_pipeline && name == "parameters" => self.parameters(value),
                         _ => self.of(value),
                     };
                     (name.clone(), shown)
@@ -107,6 +168,27 @@ impl Masking<'_> {
             }
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => value.clone(),
         }
+    }
+
+    /// What an input is.
+    fn input(&mut self, name: &str, value: &Json) -> Json {
+        if self.secret_inputs.contains(name) {
+            self.whole(value)
+        } else if self.address_inputs.contains(name) {
+            self.address(value)
+        } else {
+            self.of(value)
+        }
+    }
+
+    fn parameters(&mut self, value: &Json) -> Json {
+        let Some(parameters) = value.as_object() else {
+            return self.of(value);
+        };
+        let parameters = parameters.iter();
+        parameters
+            .map(|(name, value)| (name.clone(), self.input(name, value)))
+            .collect()
     }
 
     /// Every text in a value that is no selector.
@@ -186,12 +268,53 @@ mod tests {
     }
 
     #[test]
+    fn what_a_pipeline_fills_a_secret_or_an_address_with_is_masked_too() {
+        let workflow = json!({
+            "inputs": [{"type": "WorkflowParameter", "name": "hook", "default_value": "https://hooks.example/T0"}],
+            "steps": [
+                {"type": "roboflow_core/webhook_sink@v1", "name": "hook", "url": "$inputs.hook", "method": "POST", "json_payload": {"by": "$inputs.site"}},
+                {"type": "roboflow_core/email_notification@v1", "name": "mail", "sender_email_password": "$inputs.pass"},
+            ],
+        });
+        let spec = json!({"id": "p", "workflow": workflow, "parameters": {"pass": "inside", "site": "north", "hook": "https://u:p@b.example/B0"}});
+        let shown = stars(&spec);
+        let wanted = json!({"pass": "***", "site": "north", "hook": "https://***@b.example/***"});
+        assert_eq!(shown["parameters"], wanted);
+        let default = &shown["workflow"]["inputs"][0]["default_value"];
+        assert_eq!(default, "https://hooks.example/***");
+    }
+
+    #[test]
     fn steps_of_inner_workflows_are_steps() {
         let hook = json!({"type": "roboflow_core/webhook_sink@v1", "name": "hook", "url": "https://a/secret"});
         let inner = json!({"type": "roboflow_core/inner_workflow@v1", "name": "in", "workflow_definition": {"steps": [hook]}});
         let shown = stars(&json!({"steps": [inner]}));
         let url = &shown["steps"][0]["workflow_definition"]["steps"][0]["url"];
         assert_eq!(url, "https://a/***");
+    }
+
+    #[test]
+    fn what_fills_a_secret_of_an_inner_workflow_is_one() {
+        let slack = json!({"type": "roboflow_core/slack_notification@v1", "name": "slack", "slack_token": "$inputs.token", "channel": "$inputs.channel"});
+        let inner = |bindings: Json| {
+            let child = json!({"inputs": [], "steps": [slack]});
+            let step = json!({"type": "roboflow_core/inner_workflow@v1", "name": "in", "workflow_definition": child, "parameter_bindings": bindings});
+            let input =
+                json!({"type": "WorkflowParameter", "name": "mine", "default_value": "xoxb-1"});
+            stars(&json!({"inputs": [input], "steps": [step]}))
+        };
+        let shown = inner(json!({"token": "$inputs.mine", "channel": "yard"}));
+        assert_eq!(shown["inputs"][0]["default_value"], "***");
+        assert_eq!(
+            shown["steps"][0]["parameter_bindings"],
+            json!({"token": "$inputs.mine", "channel": "yard"})
+        );
+        let shown = inner(json!({"token": "xoxb-2", "channel": "yard"}));
+        assert_eq!(shown["inputs"][0]["default_value"], "xoxb-1");
+        assert_eq!(
+            shown["steps"][0]["parameter_bindings"],
+            json!({"token": "***", "channel": "yard"})
+        );
     }
 
     #[test]

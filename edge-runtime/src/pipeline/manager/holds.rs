@@ -45,7 +45,7 @@ fn health_of(deployed: &Deployed, is_blind: bool) -> Health {
             again: !spec.paused,
         },
         Deployed::Idle {
-            why: Idle::Held(_) | Idle::Stopped(_),
+            why: Idle::Held(_) | Idle::Stopped(_) | Idle::Over(_),
             ..
         } => Health::Resting,
     }

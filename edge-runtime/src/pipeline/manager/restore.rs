@@ -101,6 +101,13 @@ impl Manager {
             Some((Word::Run, _)) => spec.paused = false,
             None => {}
         }
+        let over = spec.stop_after_s.and_then(|seconds| {
+            let states = &self.parts.states;
+            states.over(&spec.id, &spec.source, seconds)
+        });
+        if let Some(since) = over {
+            return Deployed::over(spec, since);
+        }
         match self.parts.guard.held(&spec.id) {
             Some(held) => held_back(spec, held),
             None => match self.build(&spec) {

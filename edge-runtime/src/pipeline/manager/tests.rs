@@ -275,6 +275,49 @@ fn failures(manager: &Manager) -> Vec<(Phase, String)> {
 }
 
 #[test]
+fn a_watch_whose_time_was_over_stays_over_in_the_next_process_until_it_is_resumed() {
+    let state = tempfile::tempdir().unwrap();
+    let camera = spec("gate", "demo:?seconds=600");
+    let mut deployed = watching("motion");
+    deployed.stop_after_s = Some(0.5);
+    let start = |deployed: &PipelineSpec| {
+        let manager = manager(state.path());
+        let troubles = manager.restore(
+            std::slice::from_ref(&camera),
+            std::slice::from_ref(deployed),
+            &|| true,
+        );
+        assert_eq!(troubles, [""; 0]);
+        manager
+    };
+    let told = |manager: &Manager| manager.pipeline(&deployed.id).unwrap();
+    let ends = |manager: &Manager| {
+        until("its end", || told(manager).state == PipelineState::Ended);
+        told(manager).results.frames
+    };
+    let first = start(&deployed);
+    assert!(ends(&first) > 0);
+    first.shut_down(Instant::now() + STOPPING);
+    drop(first);
+
+    let second = start(&deployed);
+    let status = told(&second);
+    assert_eq!(status.state, PipelineState::Ended);
+    assert_eq!(status.results.frames, 0);
+    assert!(status.note.unwrap().starts_with("its time was over at "));
+    second.resume(&deployed.id).unwrap();
+    assert!(ends(&second) > 0, "resumed, it watches as long again");
+    second.shut_down(Instant::now() + STOPPING);
+    drop(second);
+
+    // Another time is another watch.
+    deployed.stop_after_s = Some(0.7);
+    let third = start(&deployed);
+    assert!(third.worker(&deployed.id).is_ok());
+    third.shut_down(Instant::now() + STOPPING);
+}
+
+#[test]
 fn a_pipeline_that_was_held_goes_on_counting_and_one_that_was_stopped_begins_at_nought() {
     for (why, events) in [
         (Idle::Held("it crashed".to_owned()), 7),

@@ -46,10 +46,15 @@ impl Detector for Statue {
 
 /// Detector, tracker, a zone around the statue, and an event for whoever stays there for three seconds.
 fn run(detect: Json) -> Run {
+    run_for(detect, None)
+}
+
+/// The same, for so many seconds.
+fn run_for(detect: Json, stop_after_s: Option<f64>) -> Run {
     let image = "$inputs.image";
     let tracked = "$steps.tracker.tracked_detections";
     let spec: PipelineSpec = serde_json::from_value(json!({
-        "id": "p", "source": "test", "detect": detect,
+        "id": "p", "source": "test", "detect": detect, "stop_after_s": stop_after_s,
         "workflow": {
             "version": "1.0",
             "inputs": [{"type": "WorkflowImage", "name": "image"}],
@@ -203,7 +208,7 @@ proptest! {
         let memory = rmp_serde::from_slice(&bytes).unwrap();
         // The step that the first frame makes; the clock of this process adds what it took to get there, which is next to nothing.
         let away = Duration::from_millis(100 + dark_ms);
-        prop_assert_eq!(second.restore(memory, away).unwrap(), vec![]);
+        prop_assert_eq!(second.restore(memory, Some(away)).unwrap(), vec![]);
         let results = show(&mut second, after).results;
         prop_assert_eq!(results.tracks, wanted.tracks);
         let (results, wanted) = (visits(&results), visits(&wanted));
@@ -212,6 +217,32 @@ proptest! {
             prop_assert_eq!(visit.0, wanted.0);
             prop_assert!((visit.1 - wanted.1).abs() < 0.2, "{:?} {:?}", visit, wanted);
         }
+    }
+}
+
+#[test]
+fn the_seconds_that_were_asked_for_go_on_in_another_process_as_far_as_a_clock_tells() {
+    let timed = || run_for(always(), Some(10.0));
+    let camera = |from_ms: u64| (0..200u64).map(move |n| live(n + 1, from_ms + n * 100));
+    let watched = |run: &mut Run| {
+        let mut ids = || EventId(ulid::Ulid(1));
+        let local = LocalTime {
+            weekday: Weekday::Mon,
+            minute_of_day: 600,
+        };
+        let mut taken = camera(0).map(|frame| run.process(&frame, local, &mut ids));
+        taken.position(|outcome| outcome.is_last).unwrap()
+    };
+    assert_eq!(watched(&mut timed()), 100);
+    for (away_s, left) in [(Some(0), 60), (Some(4), 20), (Some(60), 0), (None, 60)] {
+        let mut first = timed();
+        show(&mut first, camera(0).take(40));
+        let memory = first.save().unwrap();
+        let mut second = timed();
+        let away = away_s.map(Duration::from_secs);
+        second.restore(memory, away).unwrap();
+        let found = watched(&mut second);
+        assert!(found.abs_diff(left) <= 2, "{away_s:?}: {found}, not {left}");
     }
 }
 

@@ -135,11 +135,11 @@ impl Stateful for Aggregate {
         state.tallies.resize_with(self.wanted.len(), Tally::default);
         let mut data = call.arg(0).clone();
         apply_named(&self.operations, &mut data, "data", call.ids)?;
+        let mut added = Ok(());
         for ((name, mode), tally) in self.wanted.iter().zip(&mut state.tallies) {
             let value = data.get(name).unwrap_or(&Value::Null);
-            tally
-                .add(mode, value)
-                .map_err(|why| format!("{mode} of {name}: {why}"))?;
+            let one = tally.add(mode, value);
+            added = added.and(one.map_err(|why| format!("{mode} of {name}: {why}")));
         }
         let interval = call.integer(4, 1)?;
         let seconds = |unit: f64| {
@@ -152,6 +152,16 @@ impl Stateful for Aggregate {
             "hours" => seconds(3600.0),
             _ => seconds(1.0),
         };
+        if let Err(why) = added {
+            // As the peer has it, what can't be added ends no interval; but a tally that is full would be full for ever.
+            if is_over && state.tallies.iter().any(Tally::is_full) {
+                *state = Interval {
+                    since: Some(call.now),
+                    ..Interval::default()
+                };
+            }
+            return Err(why);
+        }
         if is_over {
             for (i, ((_, mode), tally)) in self.wanted.iter().zip(&mut state.tallies).enumerate() {
                 call.put(i, std::mem::take(tally).result(mode));
@@ -178,6 +188,10 @@ struct Tally {
 const MOST_DISTINCT: usize = 10_000;
 
 impl Tally {
+    fn is_full(&self) -> bool {
+        self.distinct.len() >= MOST_DISTINCT
+    }
+
     fn add(&mut self, mode: &str, value: &Value) -> Result<(), String> {
         match mode {
             "sum" | "avg" => {
@@ -345,6 +359,23 @@ mod tests {
         );
         bench.wait(60.0);
         assert_eq!(bench.feed(&[("n", list())]).unwrap()["n_count_distinct"], 2);
+    }
+
+    #[test]
+    fn more_values_than_are_kept_fail_until_the_interval_is_over() {
+        let mut bench = bench(&json!(["count_distinct"]), "minutes", 1);
+        let all: Vec<Value> = (0..10_001i64).map(Value::from).collect();
+        let (some, one_more) = all.split_at(10_000);
+        let fed = |bench: &mut Bench, values: &[Value]| {
+            bench.feed(&[("n", Value::list(values.to_vec()))])
+        };
+        fed(&mut bench, some).unwrap();
+        fed(&mut bench, one_more).unwrap_err();
+        bench.wait(60.0);
+        fed(&mut bench, one_more).unwrap_err();
+        bench.wait(60.0);
+        let out = fed(&mut bench, one_more).unwrap();
+        assert_eq!(out["n_count_distinct"], 1);
     }
 
     #[test]
