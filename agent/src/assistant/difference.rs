@@ -17,7 +17,7 @@ use super::situation::Situation;
 use crate::wording::cut;
 
 /// Longest value that is shown, in characters.
-const SHOWN: usize = 60;
+const SHOWN: usize = 240;
 /// Most fields of one pipeline that are listed.
 const MAX_FIELDS: usize = 20;
 

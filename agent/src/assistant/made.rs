@@ -71,7 +71,7 @@ impl MadeChange {
         }
     }
 
-    fn change(&self) -> Change {
+    pub(crate) fn change(&self) -> Change {
         match self {
             Self::Deploy { spec } => Change::Deploy(spec.clone()),
             Self::Replace { spec } => Change::Replace(spec.clone()),

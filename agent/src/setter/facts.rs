@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::assistant::made::{MAX_CHANGES, MAX_SENTENCES, Made, MadeChange, words};
 
@@ -49,6 +49,11 @@ pub enum Fact {
         draft: Option<String>,
         /// The model's words about it.
         words: ModelWords,
+    },
+    /// What was put up about a pipeline is not any more.
+    Withdrawn {
+        /// Its name.
+        pipeline: PipelineId,
     },
     /// The plan is this now.
     Plan {
@@ -148,8 +153,10 @@ impl Facts {
                 words,
             } => {
                 let later = self.0.get(at + 1..).unwrap_or_default();
-                let is_last = !later.iter().any(|later| {
-                    matches!(later, Fact::Proposed { change: other, .. } if other.pipeline() == change.pipeline())
+                let is_last = !later.iter().any(|later| match later {
+                    Fact::Proposed { change: other, .. } => other.pipeline() == change.pipeline(),
+                    Fact::Withdrawn { pipeline } => pipeline == change.pipeline(),
+                    _ => false,
                 });
                 is_last.then_some((&**change, draft.as_deref(), words))
             }
@@ -212,7 +219,6 @@ impl Facts {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use serde_json::json;
-    use watchkeeper_contract::id::PipelineId;
 
     use super::*;
 
@@ -252,6 +258,11 @@ mod tests {
         assert_eq!(ids, ["b", "a"]);
         assert!(matches!(made.changes[1], MadeChange::Pause { .. }));
         assert_eq!(made.says, "Stops b.");
+        let pipeline = PipelineId::new("b").unwrap();
+        facts.add(Fact::Withdrawn { pipeline });
+        assert_eq!(facts.made("m").unwrap().changes.len(), 1);
+        facts.add(stop("b"));
+        assert_eq!(facts.made("m").unwrap().changes.len(), 2);
     }
 
     #[test]

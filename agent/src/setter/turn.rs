@@ -186,6 +186,8 @@ pub struct Turn {
     facts: Facts,
     open: Vec<Open>,
     used: BTreeMap<String, u32>,
+    /// How often each was run and failed.
+    in_vain: BTreeMap<String, u32>,
     /// How often each tool failed or was refused.
     failed: BTreeMap<String, u32>,
     spent: Spent,
@@ -257,6 +259,7 @@ impl Turn {
             talk: *talk,
             facts: Facts::default(),
             used: BTreeMap::new(),
+            in_vain: BTreeMap::new(),
             failed: BTreeMap::new(),
             spent: Spent::default(),
             model: String::new(),
@@ -295,8 +298,11 @@ impl Turn {
                 let call = result.call.clone();
                 let open = self.open_call(&call).ok_or(out_of_place("result"))?;
                 if result.is_error {
-                    let name = open.call.name.clone();
+                    let (name, begun) = (open.call.name.clone(), open.begun);
                     open.result = Some(*result);
+                    if begun {
+                        *self.in_vain.entry(name.clone()).or_default() += 1;
+                    }
                     *self.failed.entry(name).or_default() += 1;
                 } else {
                     open.result = Some(*result);
@@ -453,11 +459,14 @@ impl Turn {
             ));
         };
         gate.allows(tool.effect)?;
-        let used = self.used.get(tool.name).copied().unwrap_or(0);
-        if used >= tool.per_turn {
+        let times =
+            |counts: &BTreeMap<String, u32>| counts.get(tool.name).copied().unwrap_or_default();
+        // What failed is forgiven, as often as it may be used: mending a mistake costs nobody the use of the tool.
+        let used = times(&self.used);
+        if used.saturating_sub(times(&self.in_vain).min(tool.per_turn)) >= tool.per_turn {
             return Err(format!(
-                "{} was used {used} times, which is as often as one request may; go on with what you know",
-                tool.name
+                "{} was used {used} times, and one request may {} times besides what failed; go on with what you know",
+                tool.name, tool.per_turn
             ));
         }
         Ok(tool)
@@ -769,6 +778,29 @@ mod tests {
         }
         let refused = turn.permit(&call("memory_note"), &tools, &Gate::open(Channel::Chat));
         assert!(refused.is_err_and(|why| why.contains("3 times")));
+        // A mistake is forgiven, but not for ever.
+        let mut vain = 0;
+        while turn
+            .permit(&call("update_plan"), &tools, &Gate::open(Channel::Chat))
+            .is_ok()
+        {
+            let id = format!("v{vain}");
+            turn.take(says("", &[(&id, "update_plan", nothing())]))
+                .unwrap();
+            turn.take(begins(&id)).unwrap();
+            let result = refusal(
+                &ToolCall {
+                    id,
+                    ..call("update_plan")
+                },
+                "no such step",
+            );
+            let (result, facts) = (Box::new(result), Vec::new());
+            turn.take(Record::Came { result, facts }).unwrap();
+            vain += 1;
+        }
+        let per_turn = tools.find("update_plan").unwrap().per_turn;
+        assert_eq!(vain, 2 * per_turn);
         let mut config = PolicyConfig::default();
         config.tools.chat = Some(vec![Effect::Read]);
         let looking = Gate::of(&config, Channel::Chat);

@@ -198,7 +198,7 @@ fn one() -> f64 {
     1.0
 }
 
-/// When a rule is awake, in the box's local time.
+/// When a rule is awake, in the box's local time. A track that is there when its hours begin has neither appeared nor entered then: `stays` and `count` tell of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

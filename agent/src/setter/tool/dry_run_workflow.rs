@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
-use watchkeeper_contract::rule::Weekday;
+use watchkeeper_contract::rule::{Condition, Weekday};
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
 use watchkeeper_engine::heuristics::{LocalTime, is_awake};
 
@@ -93,6 +93,12 @@ async fn dry_run(given: Given<'_>) -> Result<Outcome, String> {
         "ended_early": report.ended,
         "note": DECISIONS,
     });
+    let long = too_long(&wanted.pipeline, arguments.seconds);
+    if !long.is_empty() {
+        told["too_short_for"] = json!({
+            "rules": long, "why": format!("what they tell takes longer than the {} s that were tried, so no event of theirs proves nothing", arguments.seconds),
+        });
+    }
     if !quiet.is_empty() {
         told["quiet_now"] = json!({
             "rules": quiet,
@@ -103,6 +109,21 @@ async fn dry_run(given: Given<'_>) -> Result<Outcome, String> {
         draft: arguments.draft,
         sentence,
     }))
+}
+
+/// The rules whose condition has to hold for as long as was tried, or longer.
+fn too_long(pipeline: &PipelineSpec, seconds: f64) -> Vec<String> {
+    let rules = pipeline.rules.iter().flatten();
+    let long = rules.filter(|rule| match &rule.when {
+        Condition::Stays { for_s, .. }
+        | Condition::Count { for_s, .. }
+        | Condition::Value { for_s, .. } => *for_s >= seconds,
+        Condition::Appears { .. }
+        | Condition::Enters { .. }
+        | Condition::Leaves { .. }
+        | Condition::Crosses { .. } => false,
+    });
+    long.map(|rule| rule.name.clone()).collect()
 }
 
 /// The rules that tell nothing at this hour, whatever happens.

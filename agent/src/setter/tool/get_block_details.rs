@@ -32,11 +32,61 @@ async fn details(given: Given<'_>) -> Result<Outcome, String> {
     let arguments: Arguments = given.arguments()?;
     let block = given.hands.client.block(&arguments.r#type).await;
     let block = block.map_err(|e| by_tools(&e.in_full()))?;
-    Ok(Outcome::json(&json!({
+    let mut told = json!({
         "type": block.summary.r#type, "summary": block.summary.summary,
         "selector": "where a property lists kinds under `selector`, \"$inputs.NAME\" or \"$steps.NAME.OUTPUT\" of one of them fits; only the former where it says so",
         "properties": block.schema.get("properties").map(in_short), "required": block.schema.get("required"), "outputs": block.outputs,
-    })))
+    });
+    let schema = block.schema.to_string();
+    if OPERATED.iter().any(|what| schema.contains(what)) {
+        told["operations"] = json!({
+            "an_operation": "{\"type\": NAME, …}; each takes what the one before it gave. A wrong name is answered with all that there are.",
+            "keeps_persons_and_what_is_fast": example(), "properties_of_a_detection": PROPERTIES,
+        });
+    }
+    Ok(Outcome::json(&told))
+}
+
+/// By which the schema tells that a property takes operations or conditions.
+const OPERATED: [&str; 2] = ["operations {", "StatementGroup"];
+
+/// Properties of a detection by which operations know it.
+const PROPERTIES: [&str; 20] = [
+    "class_name",
+    "confidence",
+    "x_min",
+    "x_max",
+    "y_min",
+    "y_max",
+    "width",
+    "height",
+    "size",
+    "center",
+    "top_left",
+    "bottom_right",
+    "tracker_id",
+    "time_in_zone",
+    "speed",
+    "smoothed_speed",
+    "velocity",
+    "path_deviation",
+    "area_px",
+    "in_out",
+];
+
+/// Operations of a `detections_filter` that use what one needs to know of the language.
+fn example() -> Value {
+    let is = |property: &str, comparator: &str, value: Value| {
+        json!({
+            "type": "BinaryStatement", "comparator": {"type": comparator}, "right_operand": {"type": "StaticOperand", "value": value},
+            "left_operand": {"type": "DynamicOperand", "operations": [{"type": "ExtractDetectionProperty", "property_name": property}]},
+        })
+    };
+    let statements = [
+        is("class_name", "in (Sequence)", json!(["person"])),
+        is("speed", "(Number) >", json!(50)),
+    ];
+    json!([{"type": "DetectionsFilter", "filter_operation": {"type": "StatementGroup", "operator": "or", "statements": statements}}])
 }
 
 /// A schema without what it says again for each selector: the pattern that all of them have.
@@ -66,6 +116,29 @@ fn in_short(schema: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_example_and_every_property_that_is_named_compile() {
+        let valid = |operations: &Value| {
+            let filter = json!({"type": "roboflow_core/detections_filter@v1", "name": "filter", "predictions": "$steps.detect.predictions", "operations": operations});
+            let detect = json!({"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image", "model_id": "m/1"});
+            let image = json!({"type": "WorkflowImage", "name": "image"});
+            let definition = json!({"version": "1.0", "inputs": [image], "steps": [detect, filter], "outputs": []});
+            let report = watchkeeper_engine::workflow::validate(&definition);
+            assert!(report.ok, "{operations}: {:?}", report.errors);
+            let details =
+                watchkeeper_engine::workflow::details("roboflow_core/detections_filter@v1");
+            let schema = details.map(|d| d.schema.to_string()).unwrap_or_default();
+            assert!(OPERATED.iter().any(|what| schema.contains(what)));
+        };
+        valid(&example());
+        for name in PROPERTIES {
+            let text = example()
+                .to_string()
+                .replace("\"speed\"", &json!(name).to_string());
+            valid(&serde_json::from_str(&text).expect("JSON"));
+        }
+    }
 
     #[test]
     fn a_selector_is_said_in_few_words_and_everything_else_stays() {

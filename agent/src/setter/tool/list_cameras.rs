@@ -2,7 +2,7 @@
 
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
-use watchkeeper_contract::source::SourceStatus;
+use watchkeeper_contract::source::{SourceState, SourceStatus};
 
 use super::{Effect, Given, Outcome, Scope, Tool, schema};
 use crate::assistant::situation::Situation;
@@ -36,10 +36,14 @@ pub(super) fn told(here: &Situation, most: usize) -> Vec<Value> {
             .filter(|p| p.spec.source == source.spec.id)
             .map(|p| p.spec.id.as_str())
             .collect();
-        json!({
+        let mut told = json!({
             "camera": source.spec.id, "name": source.spec.name, "kind": kind(&source.spec.uri), "state": state.get("state"),
             "size_px": source.size, "pipelines": on_it,
-        })
+        });
+        if let SourceState::Live { blind: Some(how) } = &source.state {
+            told["shows_nothing"] = json!(how);
+        }
+        told
     };
     here.sources.iter().take(most).map(one).collect()
 }

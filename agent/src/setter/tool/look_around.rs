@@ -39,7 +39,7 @@ async fn overview(given: Given<'_>) -> Result<Outcome, String> {
     let here = hands.situation().await?;
     let events = look_back(&hands.client, &EventsWanted::default()).await;
     let events = match &events {
-        Ok(happened) => query_events::told(&happened.events, EVENTS),
+        Ok(happened) => query_events::told(&happened.events, EVENTS, here.now.time_zone()),
         Err(error) => Value::from(error.in_full()),
     };
     let attached: Vec<&str> = hands

@@ -1,4 +1,6 @@
 //! Keeps something for later. What a model says that has looked at the box is an observation, and marked as no person's words.
+//!
+//! Invariant: a wish of the person is kept in whole sentences of their own message and in no other words, since a model may have been made to say anything.
 
 use futures_util::FutureExt as _;
 use serde::Deserialize;
@@ -13,9 +15,12 @@ use crate::clock::wall_now;
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "memory_note",
-    about: "Keeps an observation about the site for later requests, such as where the entrance is in a picture. It is marked as yours, not the person's. Not for what the person wants: they say `remember …` themselves.",
+    about: "Keeps an observation about the site for later requests, such as where the entrance is in a picture. It is marked as yours, not the person's. With wish: true it keeps what the person wants for good, where their message says so beside another request: then words is one whole sentence of their message, as it stands there.",
     schema: || {
-        let properties = json!({"words": text("one sentence"), "camera": text("the camera it is about, or empty")});
+        let properties = json!({
+            "words": text("one sentence"), "camera": text("the camera it is about, or empty"),
+            "wish": {"type": "boolean", "description": "a sentence of the person about what they want; usually false"},
+        });
         schema(&properties, &["words", "camera"])
     },
     effect: Effect::Write,
@@ -30,6 +35,22 @@ struct Arguments {
     words: String,
     #[serde(default)]
     camera: String,
+    #[serde(default)]
+    wish: bool,
+}
+
+/// A sentence with single spaces, for comparing.
+fn plain(sentence: &str) -> String {
+    let trimmed = sentence.trim_matches(|c: char| !c.is_alphanumeric());
+    let words: Vec<&str> = trimmed.split_whitespace().collect();
+    words.join(" ").to_lowercase()
+}
+
+/// Whether `words` is a whole sentence of `request`. A part of one may say the opposite of all of it.
+fn is_sentence_of(words: &str, request: &str) -> bool {
+    let words = plain(words);
+    let ends = |c: char| matches!(c, '.' | '!' | '?' | ';' | '\n');
+    !words.is_empty() && request.split(ends).any(|sentence| plain(sentence) == words)
 }
 
 fn note(given: Given<'_>) -> Result<Outcome, String> {
@@ -43,13 +64,24 @@ fn note(given: Given<'_>) -> Result<Outcome, String> {
         "" => None,
         name => Some(SourceId::new(name).map_err(|e| e.to_string())?),
     };
+    let (kind, origin) = match arguments.wish {
+        false => (Kind::Observation, Origin::Camera),
+        true if is_sentence_of(&arguments.words, &given.head.request) => {
+            (Kind::Preference, Origin::Person)
+        }
+        true => {
+            return Err(
+                "a wish is kept in the person's own words only: give one whole sentence of their message, as it stands there".to_owned(),
+            );
+        }
+    };
     let entry = Entry {
         camera,
         tags: Tag::new(&given.head.blueprint).into_iter().collect(),
-        // In its conversation stood what cameras and people named: it may have been made to say this.
+        // In its conversation stood what cameras and people named: it may have been made to say an observation.
         ..Entry::new(
-            Kind::Observation,
-            Origin::Camera,
+            kind,
+            origin,
             Words::new(&words(&arguments.words)).map_err(|e| e.to_string())?,
         )
     };
@@ -57,5 +89,34 @@ fn note(given: Given<'_>) -> Result<Outcome, String> {
     memory
         .remember(wall_now(), entry)
         .map_err(|e| e.to_string())?;
-    Ok(Outcome::text("kept as an observation"))
+    Ok(Outcome::text(match arguments.wish {
+        true => "kept as a preference of the person",
+        false => "kept as an observation",
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_sentence_of;
+
+    #[test]
+    fn a_wish_is_a_whole_sentence_of_the_person() {
+        let request = "Note for good: I never want to hear about cats.  Also tell me when a\ndog is at the front; remember that\tthe boss is away!";
+        for theirs in [
+            "Note for good: I never want to hear about cats",
+            "note for good: i never want to hear about cats.",
+            "remember that the boss is away",
+        ] {
+            assert!(is_sentence_of(theirs, request), "{theirs}");
+        }
+        for other in [
+            "I want to hear about cats",
+            "want to hear about cats",
+            "the boss",
+            "",
+            ".",
+        ] {
+            assert!(!is_sentence_of(other, request), "{other}");
+        }
+    }
 }

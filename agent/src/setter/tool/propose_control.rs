@@ -10,15 +10,16 @@ use super::super::facts::{Fact, ModelWords};
 use super::super::hands::Hands;
 use super::propose_deployment::fits;
 use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+use crate::assistant::difference::{Becomes, difference};
 use crate::assistant::made::MadeChange;
 
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "propose_control",
-    about: "Puts the stop (it ends and is gone), pause or resume of pipelines up for the person's yes. It changes nothing.",
+    about: "Puts the stop (it ends and is gone), pause or resume of pipelines up for the person's yes; or withdraws what you put up about them in this request. It changes nothing.",
     schema: || {
         let properties = json!({
-            "action": {"type": "string", "enum": ["stop", "pause", "resume"]},
+            "action": {"type": "string", "enum": ["stop", "pause", "resume", "withdraw"]},
             "pipelines": {"type": "array", "items": {"type": "string"}, "description": "their names"},
             "until": text("pause only: when they go on by themselves, local time of the box, such as 2026-05-04T08:00, or RFC 3339 with an offset; leave out: when somebody resumes them"),
             "says": text("one sentence for the person"),
@@ -47,6 +48,8 @@ enum Action {
     Stop,
     Pause,
     Resume,
+    /// What was put up about it is not any more.
+    Withdraw,
 }
 
 /// The moment that a model wrote: without an offset it is what the clocks of the box show.
@@ -81,11 +84,32 @@ fn understood(action: Action, until: Option<Timestamp>, now: &Zoned) -> String {
     match (action, until) {
         (Action::Stop, _) => "ends and is gone".to_owned(),
         (Action::Resume, _) => "goes on".to_owned(),
+        (Action::Withdraw, _) => "is not put up any more".to_owned(),
         (Action::Pause, None) => "pauses until somebody resumes it".to_owned(),
         (Action::Pause, Some(until)) => {
             let local = until.to_zoned(now.time_zone().clone());
             let local = local.strftime("%Y-%m-%d %H:%M local time (%:z)");
             format!("pauses until {local}")
+        }
+    }
+}
+
+/// Takes back what is put up about a pipeline, which need not be there yet.
+fn withdrawn(name: &str, put_up: &[MadeChange]) -> Result<Fact, String> {
+    let change = put_up.iter().find(|c| c.pipeline().as_str() == name);
+    match change {
+        Some(change) => Ok(Fact::Withdrawn {
+            pipeline: change.pipeline().clone(),
+        }),
+        None => {
+            let names: Vec<&str> = put_up.iter().map(|c| c.pipeline().as_str()).collect();
+            Err(match names.as_slice() {
+                [] => "nothing is put up in this request".to_owned(),
+                names => format!(
+                    "nothing is put up about {name:?}; there is: {}",
+                    names.join(", ")
+                ),
+            })
         }
     }
 }
@@ -99,19 +123,28 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
     let until = match (&arguments.until, arguments.action) {
         (None, _) => None,
         (Some(until), Action::Pause) => Some(moment(until, &here.now)?),
-        (Some(_), Action::Stop | Action::Resume) => {
+        (Some(_), Action::Stop | Action::Resume | Action::Withdraw) => {
             return Err("until is for a pause; leave it out".to_owned());
         }
     };
     let mut all = given.facts.changes();
     let mut facts = Vec::new();
     for name in &arguments.pipelines {
+        if matches!(arguments.action, Action::Withdraw) {
+            facts.push(withdrawn(name, &all)?);
+            continue;
+        }
         let pipeline = Hands::pipeline(name, &here)?;
         let change = match arguments.action {
-            Action::Stop => MadeChange::Stop { pipeline },
+            Action::Stop | Action::Withdraw => MadeChange::Stop { pipeline },
             Action::Pause => MadeChange::Pause { pipeline, until },
             Action::Resume => MadeChange::Resume { pipeline },
         };
+        if difference(&change.change(), &here).becomes == Becomes::Same {
+            return Err(format!(
+                "{name} is so already, so there is nothing to put up"
+            ));
+        }
         all.retain(|other| other.pipeline() != change.pipeline());
         all.push(change.clone());
         // Said once, with the first of them.
@@ -130,8 +163,13 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
         });
     }
     fits(&all)?;
+    let told = if matches!(arguments.action, Action::Withdraw) {
+        "withdrawn"
+    } else {
+        "put_up"
+    };
     let told = json!({
-        "put_up": arguments.pipelines,
+        told: arguments.pipelines,
         "understood": understood(arguments.action, until, &here.now),
         "next": "Nothing has changed. The person is shown all that was put up and says yes or no. Where the request has another part, put that up first; then end with one short sentence.",
     });

@@ -95,7 +95,10 @@ async fn validate(given: Given<'_>) -> Result<Outcome, String> {
         .into_iter()
         .map(|(name, info)| (name, json!(info.kind)))
         .collect();
-    let told = json!({"compiles": true, "draft": name, "outputs": outputs});
+    let mut told = json!({"compiles": true, "draft": name, "outputs": outputs});
+    if !checked.warnings.is_empty() {
+        told["mind"] = json!(checked.warnings);
+    }
     Ok(Outcome::json(&told).leaving(Fact::Draft { workflow }))
 }
 
