@@ -15,7 +15,7 @@ use crate::need::{Need, Notes};
 use crate::pieces::{self, Asks};
 use crate::place::{self, Way};
 use crate::reader::{Reader, left_over};
-use crate::request::{direction, drawn, named_place, whole_picture};
+use crate::request::{TOO_FEW_S, direction, drawn, named_place, whole_picture};
 use crate::scene::{Scene, Shape};
 use crate::token::Token;
 use crate::weighty;
@@ -232,8 +232,8 @@ fn of_watches(
             in_place(watch, place).ok_or_else(|| not_read(r))?;
         }
         if let Some((words, number)) = &number {
-            *count_of(watch).ok_or_else(|| not_read(r))? =
-                bound(words, *number).ok_or_else(|| not_read(r))?;
+            let (now, held_s) = count_of(watch).ok_or_else(|| not_read(r))?;
+            *now = another_bound(words, *number, *now, held_s, notes).ok_or_else(|| not_read(r))?;
         }
         if let Some(way) = way {
             which_way(watch, way, notes).ok_or_else(|| not_read(r))??;
@@ -324,11 +324,36 @@ fn in_place(watch: &mut WatchFor, place: &NamedPlace) -> Option<()> {
     Some(())
 }
 
-fn count_of(watch: &mut WatchFor) -> Option<&mut CountBound> {
+/// How many it is about, and for how long.
+fn count_of(watch: &mut WatchFor) -> Option<(&mut CountBound, f64)> {
     watch.conditions.iter_mut().find_map(|what| match what {
-        What::Count(bound, _) => Some(bound),
+        What::Count(bound, held_s) => Some((bound, *held_s)),
         _ => None,
     })
+}
+
+/// Another number, on the side on which the bound was. A bare one could be seconds too, where a time was said, and where nobody is counted.
+fn another_bound(
+    words: &str,
+    number: f64,
+    now: CountBound,
+    held_s: f64,
+    notes: &mut Notes,
+) -> Option<CountBound> {
+    if !words.starts_with(|c: char| c.is_ascii_digit()) || words.parse::<f64>().is_err() {
+        return bound(words, number);
+    }
+    match now {
+        CountBound::Under(0 | 1) => None,
+        _ if held_s > TOO_FEW_S => None,
+        CountBound::Under(_) => bound("fewer", number),
+        CountBound::Over(_) => {
+            notes.assumed.push(format!(
+                "{words} is at least {words}; say \"more than {words}\" where that is meant."
+            ));
+            bound(words, number)
+        }
+    }
 }
 
 fn bound(words: &str, number: f64) -> Option<CountBound> {

@@ -34,8 +34,25 @@ pub(in crate::cli) fn one_line(error: &WorkflowError) -> String {
     {
         line.push_str(&format!("; did you mean {nearest}?"));
     }
+    let is_told = |value: &String| error.message.contains(value.as_str());
+    if !error.allowed.is_empty() && !error.allowed.iter().all(is_told) {
+        let shown: Vec<&str> = error
+            .allowed
+            .iter()
+            .take(SHOWN)
+            .map(String::as_str)
+            .collect();
+        let more = match error.allowed.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        line.push_str(&format!("; allowed: {}{more}", shown.join(", ")));
+    }
     line
 }
+
+/// Most values of one property that are listed; `--json` has all.
+const SHOWN: usize = 20;
 
 /// `watchkeeper workflow validate`. Its JSON is one [`ValidateReport`], whether the definition compiles or not.
 pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {

@@ -309,7 +309,7 @@ pub const KEYS: &[Key] = &[
         None,
         "",
         "Required. `rtsp://…`, `rtsps://…`, `http(s)://…` (MJPEG or a file), `/dev/videoN`, a video file, a folder of images, or \
-         `demo:`.",
+         `demo:`, a made-up street of a minute (`demo:?seconds=86400` is a day of it; also `seed`, `width`, `height`, `fps`).",
     ),
     key(
         "sources.*.pace",

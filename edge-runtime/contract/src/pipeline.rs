@@ -188,7 +188,7 @@ pub enum WarningKind {
     NotRecording,
     /// A step sends a password over a network without TLS.
     LoginInClear,
-    /// A zone without an inside: fewer than three different corners, or no more than a pixel.
+    /// A zone without an inside (fewer than three different corners, or no more than a pixel), or a line without a length.
     EmptyZone,
 }
 

@@ -13,13 +13,12 @@ use super::scene::Scene;
 /// What is between things.
 const GROUND: Color = Color::new(70, 78, 84);
 
-/// The picture of `camera` at a moment of the script.
+/// The `nth` picture of `camera` at a moment of the script.
 #[must_use]
-pub fn picture(scene: &Scene, camera: &str, t: f64) -> RgbImage {
+pub fn picture(scene: &Scene, camera: &str, t: f64, nth: u32) -> RgbImage {
     let of_scene = scene.camera(camera);
     let [width, height] = of_scene.map_or([640, 360], |c| c.size());
-    let mut picture =
-        RgbImage::from_pixel(width, height, image::Rgb([GROUND.r, GROUND.g, GROUND.b]));
+    let mut picture = ground(width, height, nth);
     let [w, h] = [width, height].map(f64::from);
     let at = |p: &Point| Point::new(p.x * w, p.y * h);
     let canvas = &mut Canvas::new(&mut picture, width, height);
@@ -55,6 +54,22 @@ pub fn picture(scene: &Scene, camera: &str, t: f64) -> RgbImage {
     picture
 }
 
+/// What is to be seen where nobody is: the ground with the noise of a sensor, which is another one in each picture. A flat grey that never changes is, to the
+/// box, a camera that is covered or has frozen.
+fn ground(width: u32, height: u32, nth: u32) -> RgbImage {
+    const NOISE: u8 = 24;
+    let mut state = u64::from(nth);
+    RgbImage::from_fn(width, height, |_, _| {
+        // Knuth's MMIX generator; of a linear one the upper bits are the good ones.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let [.., high] = state.to_le_bytes();
+        let noise = high % NOISE;
+        image::Rgb([GROUND.r, GROUND.g, GROUND.b].map(|c| c + noise - NOISE / 2))
+    })
+}
+
 /// The picture that comes with the words: what is to be seen on it, in words.
 #[must_use]
 pub fn attachment(scene: &Scene) -> RgbImage {
@@ -76,4 +91,18 @@ fn words(canvas: &mut Canvas<'_>, at: Point, lines: &[&str]) {
         radius: 4.0,
     };
     text.draw(canvas, at, lines, 0.0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ground;
+
+    #[test]
+    fn an_empty_scene_is_neither_flat_nor_frozen() {
+        let (first, next) = (ground(64, 36, 0), ground(64, 36, 1));
+        assert_ne!(first, next);
+        let lights: Vec<u8> = first.pixels().map(|p| p.0[0]).collect();
+        let (least, most) = (lights.iter().min(), lights.iter().max());
+        assert!(least < Some(&64) && most > Some(&76), "{least:?} {most:?}");
+    }
 }

@@ -348,12 +348,17 @@ fn configuration(models: &Path, agent: &Agent, channels: &[String]) -> String {
 /// A camera that shows the busiest moment of the script, and some others unless it has to stand still.
 fn show(scene: &Scene, camera: &str, stands_still: bool) -> anyhow::Result<HttpCamera> {
     let duration = scene.fixture.as_ref().map_or(1.0, |f| f.duration_s);
-    let others = (1..MOMENTS).map(|n| duration * f64::from(n) / f64::from(MOMENTS));
-    let others = others.filter(|_| !stands_still);
-    let pictures = [scene.busiest()]
-        .into_iter()
-        .chain(others)
-        .map(|t| Ok(jpeg::encode(&drawn::picture(scene, camera, t), 85)?))
+    let busiest = scene.busiest();
+    let moments = (0..MOMENTS).map(|n| match n {
+        n if n == 0 || stands_still => busiest,
+        n => duration * f64::from(n) / f64::from(MOMENTS),
+    });
+    let pictures = (0..)
+        .zip(moments)
+        .map(|(nth, t)| {
+            let picture = drawn::picture(scene, camera, t, nth);
+            Ok(jpeg::encode(&picture, 85)?)
+        })
         .collect::<anyhow::Result<Vec<_>>>()?;
     HttpCamera::showing(pictures, INTERVAL)
 }

@@ -38,7 +38,7 @@ use spot::{LINE_REMEDY, geometry, mark_words, unknown_place, where_is};
 
 /// Seconds for which too few have to be seen, where nobody says how long. A detector misses somebody for some frames, and somebody walks behind somebody
 /// else: an event of that is none. Longer than the two seconds for which a tracker waits for whom it has lost.
-const TOO_FEW_S: f64 = 3.0;
+pub(crate) const TOO_FEW_S: f64 = 3.0;
 
 /// Understands one request to watch. `before` is the camera of the request before it.
 pub(crate) fn watch(

@@ -86,6 +86,32 @@ fn whatever_else_was_said_stays_and_corrections_follow_each_other() {
 }
 
 #[test]
+fn a_bare_number_stays_on_the_side_of_the_bound_and_is_no_time() {
+    let bound = |text: &str, correction: &str| match rule(text, &[correction]).when {
+        Condition::Count { bound, .. } => bound,
+        other => panic!("{other:?}"),
+    };
+    let few = "Tell me when fewer than 4 people are on camera gate";
+    assert_eq!(bound(few, "make it 2"), CountBound::Under(2));
+    assert_eq!(bound(few, "make it 1"), CountBound::Under(1));
+    assert_eq!(bound(few, "make it at least 2"), CountBound::Over(1));
+    let many = "Tell me when at least 4 people are on camera gate";
+    assert_eq!(bound(many, "make it 2"), CountBound::Over(1));
+    let said = proposed(many, &["make it 2"]);
+    assert!(
+        said.assumed.iter().any(|a| a.contains("at least 2")),
+        "{said:#?}"
+    );
+    for text in [
+        "Tell me when nobody is on camera gate for 20 seconds",
+        "Tell me when more than 3 people are on camera gate for 20 seconds",
+    ] {
+        let answer = corrected(text, &["make it 30"], &scene());
+        assert!(!matches!(answer, Answer::Propose(_)), "{text}: {answer:#?}");
+    }
+}
+
+#[test]
 fn another_camera_takes_the_place_of_the_camera() {
     let text = "Tell me when a person is seen on camera gate";
     let on = specs(&proposed(text, &["no, on the yard camera"]))

@@ -1,4 +1,4 @@
-//! Zones that have no inside: nobody can ever be in one, and the definition compiles all the same, as it does at Roboflow.
+//! Zones that have no inside, and lines that nobody can cross: the definition compiles all the same, as it does at Roboflow.
 //!
 //! Owns the judgement and its words. Invariant: what a step makes itself, or a run brings, is not judged; a zone that reaches over itself has an inside.
 
@@ -11,10 +11,13 @@ use super::value::Value;
 /// The property that holds the corners.
 pub(super) const PROPERTY: &str = "zone";
 
+/// The property that holds the ends of a line.
+const LINE: &str = "line_segment";
+
 /// Area in pixels up to which a zone is nothing: corners given as shares of the picture, from 0 to 1, have no more.
 const NOTHING: f64 = 1.0;
 
-/// A zone in which nobody can ever be.
+/// A zone in which nobody can ever be, or a line that nobody can cross.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmptyZone {
     /// Name of the step.
@@ -24,7 +27,7 @@ pub struct EmptyZone {
 }
 
 impl Compiled {
-    /// Its zones in which nobody can ever be, in the order of the steps.
+    /// Its zones in which nobody can ever be, and its lines that nobody can cross, each in the order of the steps.
     #[must_use]
     pub fn empty_zones(&self) -> Vec<EmptyZone> {
         let zones = self.steps_of(Role::Zone);
@@ -36,8 +39,33 @@ impl Compiled {
                 message: format!("zone of step {} {why}", step.name),
             })
         });
-        empty.collect()
+        let lines = self.steps_of(Role::Line).filter_map(|step| {
+            let why = why_no_line(self.fixed(step, LINE)?)?;
+            Some(EmptyZone {
+                step: step.name.to_string(),
+                message: format!("line of step {} {why}", step.name),
+            })
+        });
+        empty.chain(lines).collect()
     }
+}
+
+/// Why nobody can cross a line; nothing where somebody can, or no line is known before it runs.
+fn why_no_line(ends: &Value) -> Option<String> {
+    if ends.is_null() {
+        return None;
+    }
+    let points = ends.as_points().unwrap_or_default();
+    let [from, to] = points.as_slice() else {
+        return Some(format!(
+            "has {} ends [x, y], so the step fails on every frame; give two, in pixels of the picture",
+            points.len()
+        ));
+    };
+    let length = (to.x - from.x).hypot(to.y - from.y);
+    (length * length <= 2.0 * NOTHING).then(|| {
+        "is no longer than a pixel, so nobody crosses it; its ends are pixels of the picture, not shares of it from 0 to 1".to_owned()
+    })
 }
 
 /// Why nobody can be in a zone; nothing where somebody can, or no zone is known before it runs.
@@ -126,6 +154,26 @@ mod tests {
         ] {
             let told = why(corners.clone()).unwrap_or_default();
             assert!(told.contains(reason), "{corners}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_nobody_can_cross_is_told_with_the_reason() {
+        let why = |ends: Json| why_no_line(&Value::from(ends));
+        for (ends, reason) in [
+            (json!([]), "has 0 ends"),
+            (json!([[5, 5]]), "has 1 ends"),
+            (json!([[0, 0], [9, 9], [9, 0]]), "has 3 ends"),
+            (json!("door"), "has 0 ends"),
+            (json!([[5, 5], [5, 5]]), "no longer than a pixel"),
+            (json!([[0.1, 0.5], [0.9, 0.5]]), "no longer than a pixel"),
+            (json!([[0, 0], [1, 1]]), "no longer than a pixel"),
+        ] {
+            let told = why(ends.clone()).unwrap_or_default();
+            assert!(told.contains(reason), "{ends}: {told:?}");
+        }
+        for ends in [json!([[0, 5], [9, 5]]), json!(null)] {
+            assert_eq!(why(ends.clone()), None, "{ends}");
         }
     }
 
