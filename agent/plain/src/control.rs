@@ -1,22 +1,137 @@
 //! Stop, pause and resume: which pipelines, and until when.
 //!
-//! Invariant: a request that says more than is understood, such as `stop telling me about cats`, is asked about and not done in part.
+//! Invariants: a request that says more than is understood, such as `stop telling me about cats`, is asked about and not done in part; one that picks
+//! some of several (`the first yard watch`) or names a part of a watch (`the zone in the hall`) ends nothing that it does not name.
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::answer::Missing;
+use crate::edit::its_camera;
 use crate::hours;
 use crate::intent::Intent;
 use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
-use crate::pieces::Asks;
-use crate::reader::{Reader, left_over};
+use crate::pieces::{Asks, POLITE, WATCHES};
+use crate::reader::Reader;
 use crate::scene::{Deployed, Scene, quoted};
-use crate::weighty;
+use crate::token::Kind;
 
 /// Words that mean a pipeline and say nothing else.
-pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|alerting|notifications|streams|stream|rules|rule|cameras|jobs|everything|counting|counter|counters|recording|it|that|detection";
+pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|alerting|streams|stream|rules|rule|cameras|jobs|everything|counting|counter|counters|it|that|detection";
+
+/// Little words that say nothing of which pipelines are meant. Any other that no phrase used does: what carries no meaning where something is to be watched
+/// for (`the zone`, `the first`, `all but one`) turns what is ended into something else.
+const SAYS_NOTHING: [&str; 56] = [
+    "ones",
+    "the",
+    "my",
+    "our",
+    "your",
+    "this",
+    "that",
+    "these",
+    "those",
+    "them",
+    "they",
+    "it",
+    "please",
+    "kindly",
+    "hey",
+    "hi",
+    "hello",
+    "ok",
+    "okay",
+    "thanks",
+    "thank",
+    "you",
+    "can",
+    "could",
+    "would",
+    "will",
+    "i",
+    "i'd",
+    "we",
+    "us",
+    "me",
+    "to",
+    "do",
+    "now",
+    "immediately",
+    "instantly",
+    "asap",
+    "so",
+    "also",
+    "too",
+    "then",
+    "and",
+    "again",
+    "for",
+    "of",
+    "on",
+    "in",
+    "at",
+    "from",
+    "about",
+    "off",
+    "camera",
+    "cam",
+    "is",
+    "are",
+    "only",
+];
+/// The same, where it stands before or behind `all`.
+const OF_ALL: [&str; 6] = ["all", "every", "each", "both", "just", "anyway"];
+/// Words that pick one where there are several, and say nothing where there is one.
+const ANY_ONE: [&str; 7] = ["a", "an", "one", "any", "old", "new", "either"];
+/// Words that pick some of several by their place among them, by their age or by how many they are.
+const PICKS: [&str; 40] = [
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "last",
+    "next",
+    "previous",
+    "final",
+    "other",
+    "others",
+    "another",
+    "same",
+    "newest",
+    "latest",
+    "oldest",
+    "newer",
+    "older",
+    "earliest",
+    "recent",
+    "some",
+    "few",
+    "several",
+    "many",
+    "most",
+    "more",
+    "half",
+    "part",
+    "rest",
+    "remaining",
+    "single",
+    "certain",
+    "random",
+    "various",
+    "two",
+    "three",
+    "four",
+    "1st",
+    "2nd",
+    "3rd",
+];
+/// Words for what only counts, and for what tells.
+const COUNTS: &str = "counting|counter|counters";
+/// Verbs by which a thing is taken away for good, and no longer there.
+const TAKES_AWAY: [&str; 6] = ["remove", "delete", "drop", "scrap", "bin", "rid"];
+const TELLS: &str = "alerts|alert|alerting|alarm|alarms";
 
 /// Understands a request to stop, pause or resume.
 pub(crate) fn control(
@@ -32,44 +147,88 @@ pub(crate) fn control(
         _ => &lexicon.verbs.resume,
     };
     let verb = verbs.iter().find_map(|v| r.take(&[v.as_str()]));
+    let verb_at = verb.as_ref().map(|v| v.at.start);
+    let verb_words: Vec<String> = verb
+        .iter()
+        .flat_map(|v| v.at.clone())
+        .map(|i| r.any_word(i).to_owned())
+        .collect();
     let usual = match asks {
         Asks::Stop => "stop",
         Asks::Pause => "pause",
         _ => "resume",
     };
     let word = verb.map_or_else(|| usual.to_owned(), |v| r.written(v.at).to_lowercase());
+    let verb_at = verb_at.unwrap_or(0);
     r.take_all(&[
         "turn|switch|shut|put",
         "back on|off",
         "on hold",
         "on|off again",
+        "right|straight away|now",
         OTHERS[0],
         OTHERS[1],
     ]);
-    r.take_all(&["old|current|existing"]);
+    if asks == Asks::Pause {
+        r.take_all(&["up"]);
+    }
+    r.take_all(&["current|existing"]);
     let spared = spared(&mut r, scene, lexicon);
     // A name may have a time in it: `the night patrol`.
+    let before = r.used.clone();
     let named = names::pipelines(&mut r, scene);
+    let names: Vec<usize> = (0..r.tokens.len())
+        .filter(|i| before.get(*i) != r.used.get(*i))
+        .collect();
+    if !named.is_empty() {
+        its_camera(&mut r, &named, scene, lexicon);
+    }
+    if asks == Asks::Stop && r.find(&["for now", "for the moment"]).is_some() {
+        return Err(Need::new(
+            Missing::Meaning,
+            format!(
+                "What is stopped is gone, and does not come back by itself. For a time say \"pause\", with its end where there is one (\"pause the gate watch until 8\"); for good                  say \"{word}\" without \"for now\"."
+            ),
+        ));
+    }
     let until = match asks {
         Asks::Pause => hours::until(&mut r, &scene.now, &mut notes.assumed),
         _ => None,
     };
+    // The camera itself, and not what runs on it.
+    let takes_away = verb_words.iter().any(|w| TAKES_AWAY.contains(&w.as_str()));
+    if takes_away && named.is_empty() && r.find(&["camera|cam|cameras"]).is_some() {
+        let runs = format!("everything|it|monitoring|{WATCHES}");
+        if r.find(&[&runs]).is_none() {
+            return Err(Need::new(
+                Missing::Meaning,
+                "A camera itself is taken away with `watchkeeper sources remove NAME`. I can end what runs on it: say for example \"stop everything on the gate camera\".",
+            ));
+        }
+    }
+    let counting = r.find(&["counting"]).is_some();
+    let kind = match (r.find(&[COUNTS]), r.find(&[TELLS])) {
+        (Some(_), None) => Some(true),
+        (None, Some(_)) => Some(false),
+        _ => None,
+    };
+    let of_rules = r
+        .find(&["rule|rules"])
+        .map(|found| r.any_word(found.at.start) == "rule");
+    let both = r.find(&["both"]).is_some();
     let all = r.take(&["all|every of? the|my|our? cameras|pipelines|watches|streams|alerts|camera|pipeline|watch|monitoring?", "all|both of them", "everything", "the lot"]);
     let cameras = match named.is_empty() && spared.is_empty() {
         true => names::cameras(&mut r, scene, lexicon),
         false => Cameras::None,
     };
     r.take_all(&[THINGS]);
-    let mut rest = left_over(&r, lexicon);
-    if rest.is_empty()
-        && let Some(at) = weighty::left_out(&r)
-    {
-        rest.push(r.written(at));
-    }
+    let picks = picks(&r, &names);
+    let rest = unread(&r, verb_at, &picks.words);
     if !rest.is_empty() {
         let rest: Vec<String> = rest.iter().map(|w| quoted(w)).collect();
         let text = format!(
-            "I can {word} whole pipelines or cameras; I did not understand {}. Which pipeline shall I {word}? {}",
+            "I can {word} whole pipelines or cameras; I did not understand {}. No part of a watch, such as its zone, its clip or its recording, is stopped or paused by itself: change the \
+             watch, or ask for a new one and stop this one. Which pipeline shall I {word}? {}",
             rest.join(", "),
             listed(scene)
         );
@@ -79,6 +238,7 @@ pub(crate) fn control(
         let on = scene.pipelines.iter().filter(|p| p.spec.source == *id);
         on.map(|p| p.spec.id.clone()).collect()
     };
+    let (is_named, has_spared) = (named.len() == 1, !spared.is_empty());
     let targets = match (all.is_some(), named, cameras) {
         _ if !spared.is_empty() => {
             let mut targets = ids_of(scene);
@@ -123,6 +283,51 @@ pub(crate) fn control(
             format!("Nothing runs, so there is nothing to {word}."),
         ));
     }
+    let targets = of_a_kind(
+        targets,
+        kind,
+        is_named || (kind == Some(true) && !counting),
+        &word,
+        scene,
+    )?;
+    let several = |p: &Deployed| p.spec.rules.as_ref().is_some_and(|rules| rules.len() > 1);
+    let a_rule = match of_rules {
+        Some(is_one) => {
+            is_named
+                || (is_one
+                    && scene
+                        .pipelines
+                        .iter()
+                        .any(|p| targets.contains(&p.spec.id) && several(p)))
+        }
+        None => false,
+    };
+    if a_rule {
+        return Err(Need::new(
+            Missing::Meaning,
+            format!(
+                "I can {word} whole pipelines, and no rule of one by itself. Name the pipeline without \"rule\" for all of it, or change its workflow and rules. {}",
+                listed(scene)
+            ),
+        ));
+    }
+    let is_clear = match targets.as_slice() {
+        // The name is the answer to what was asked about the rest.
+        [_] => !picks.of_one || (is_named && !picks.of_its_own),
+        [_, _] => !picks.any(),
+        _ => !picks.any() && !both,
+    };
+    if !is_clear {
+        // Where some are left out, those may be meant too.
+        let meant = |p: &&Deployed| has_spared || targets.contains(&p.spec.id);
+        let some: Vec<&Deployed> = scene.pipelines.iter().filter(meant).collect();
+        let choices = some.iter().map(|p| p.spec.id.to_string()).collect();
+        let text = format!(
+            "I go by names, not by order, age or number. Which one shall I {word}? {}",
+            listed_of(&some)
+        );
+        return Err(Need::new(Missing::Pipeline, text).with(choices));
+    }
     Ok(match asks {
         Asks::Stop => Intent::Stop(targets),
         Asks::Pause => Intent::Pause {
@@ -131,6 +336,119 @@ pub(crate) fn control(
         },
         _ => Intent::Resume(targets),
     })
+}
+
+/// What a request says of which of several it means.
+#[derive(Debug, Default)]
+struct Picks {
+    /// Where these words stand.
+    words: Vec<usize>,
+    /// Whether one of them means more than any one that there is.
+    of_one: bool,
+    /// Whether they pick something of a pipeline that is named, such as `the first alert of` it.
+    of_its_own: bool,
+}
+
+impl Picks {
+    fn any(&self) -> bool {
+        !self.words.is_empty()
+    }
+}
+
+/// The words that pick some of several. `names`: where pipelines are named.
+fn picks(r: &Reader, names: &[usize]) -> Picks {
+    let mut found = Picks::default();
+    for i in 0..r.tokens.len() {
+        let word = r.word(i);
+        let of_one = PICKS.contains(&word);
+        if !of_one && !ANY_ONE.contains(&word) {
+            continue;
+        }
+        found.words.push(i);
+        found.of_one |= of_one;
+        let little = |i: &usize| matches!(r.any_word(*i), "of" | "the" | "my" | "our" | "its");
+        let next = (i + 1..r.tokens.len()).find(|i| !little(i));
+        found.of_its_own |= of_one
+            && next.is_some_and(|next| {
+                names.contains(&next)
+                    || TELLS.split('|').any(|tells| r.any_word(next) == tells)
+                    || matches!(r.any_word(next), "rule" | "rules")
+            });
+    }
+    found
+}
+
+/// The words that nothing here reads, together where they stand together.
+fn unread(r: &Reader, verb_at: usize, picks: &[usize]) -> Vec<String> {
+    let is_read = |i: usize| {
+        let word = r.word(i);
+        let is_mark = r.tokens.get(i).is_some_and(|t| t.kind == Kind::Mark);
+        word.is_empty()
+            || is_mark
+            || picks.contains(&i)
+            || SAYS_NOTHING.contains(&word)
+            || OF_ALL.contains(&word)
+            || (i < verb_at && word != "no" && POLITE.contains(&word))
+    };
+    let mut rest: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < r.tokens.len() {
+        let end = (at..r.tokens.len())
+            .find(|i| is_read(*i))
+            .unwrap_or(r.tokens.len());
+        if end > at {
+            rest.push(r.written(at..end));
+        }
+        at = end + 1;
+    }
+    rest
+}
+
+/// Of what is meant, only what counts or only what tells, where that was said: a watch that tells is not ended with the counting.
+fn of_a_kind(
+    targets: Vec<PipelineId>,
+    counts: Option<bool>,
+    is_clear: bool,
+    word: &str,
+    scene: &Scene,
+) -> Result<Vec<PipelineId>, Need> {
+    let Some(counts) = counts else {
+        return Ok(targets);
+    };
+    let only_counts = |id: &PipelineId| {
+        let found = scene.pipelines.iter().find(|p| p.spec.id == *id);
+        found.is_some_and(|p| p.spec.rules.as_ref().is_some_and(Vec::is_empty))
+    };
+    let of_it: Vec<PipelineId> = targets
+        .iter()
+        .filter(|id| only_counts(id) == counts)
+        .cloned()
+        .collect();
+    if !of_it.is_empty() {
+        return Ok(of_it);
+    }
+    // `the gate counter`, and the name of a pipeline, mean a watch.
+    if is_clear && targets.len() == 1 {
+        return Ok(targets);
+    }
+    let some: Vec<&Deployed> = scene
+        .pipelines
+        .iter()
+        .filter(|p| targets.contains(&p.spec.id))
+        .collect();
+    let what = match counts {
+        true => "only counts: each of these tells of events too, and would end with it",
+        false => "tells of events: each of these only counts",
+    };
+    let choices = targets.iter().map(ToString::to_string).collect();
+    Err(Need::new(
+        Missing::Pipeline,
+        format!(
+            "There is none that {what}. Which one shall I {word} as a whole? {}",
+            listed_of(&some)
+        ),
+    )
+    .with(choices))
 }
 
 /// Words that say only that the rest stays as it is.

@@ -6,6 +6,7 @@
 use watchkeeper_contract::id::{ChannelId, PipelineId};
 use watchkeeper_contract::rule::{ClipSpec, Schedule};
 
+use crate::against::Before;
 use crate::answer::Missing;
 use crate::control::{OTHERS, THINGS, ids, listed, listed_of};
 use crate::hours;
@@ -15,7 +16,7 @@ use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::place;
 use crate::reader::{Found, Reader, left_over};
-use crate::request::{channels, confidence, cooldown, wishes};
+use crate::request::{channels, confidence, cooldown, refuse_one_of_them, wishes};
 use crate::scene::{Deployed, Scene, quoted};
 use crate::weighty;
 
@@ -63,6 +64,19 @@ pub(crate) fn wanted(
     let (notify, _) = channels(r, scene, notes);
     let only = r.find(&["only|just"]).is_some();
     let wished = wishes(r, notes)?;
+    if wished.quiet || wished.second_opinion {
+        return Err(Need::new(
+            Missing::Meaning,
+            match wished.quiet {
+                true => {
+                    "A change adds a channel and takes none away. For a watch that tells nobody ask for a new one and say \"no notifications\", or pause this one."
+                }
+                false => {
+                    "Whether a second opinion is asked is set with a new watch: ask for it and say \"with a second opinion\"."
+                }
+            },
+        ));
+    }
     // The name of a watch may stand between a setting and its value.
     let cooldown_s = set_to(
         r,
@@ -84,6 +98,22 @@ pub(crate) fn wanted(
             ])
         })
         .flatten();
+    // `10 seconds more` is a time beside the one that there is.
+    if let Some(found) = &stays
+        && matches!(
+            r.word(found.at.end),
+            "more" | "longer" | "extra" | "additional" | "less" | "shorter"
+        )
+    {
+        let written = r.written(found.at.start..found.at.end + 1);
+        return Err(Need::not_read(
+            format!(
+                "I set a time, and add nothing to it or take it away ({}). Say how long it shall be, such as \"40 seconds\".",
+                quoted(&written)
+            ),
+            vec![written],
+        ));
+    }
     let mut score = confidence(r, notes)?;
     let schedules = hours::schedules(r, &mut notes.assumed);
     if score.is_none() {
@@ -96,6 +126,20 @@ pub(crate) fn wanted(
         r.take_all(&["confidence|threshold|score|certainty|minimum"]);
     }
     let mentions = names::classes(r, scene, lexicon);
+    refuse_one_of_them(r, &mentions)?;
+    let nobody = mentions.iter().find(|m| {
+        matches!(
+            m.said.to_lowercase().as_str(),
+            "nobody" | "no one" | "noone"
+        )
+    });
+    if let Some(nobody) = nobody {
+        return Err(Need::not_read(
+            "A change sets what a watch looks for, how long and at which hours, and whom it tells besides. For a watch that tells nobody, or that waits until nobody is there, ask for a \
+             new one.",
+            vec![nobody.said.clone()],
+        ));
+    }
     // `ignore cars at night` goes on with cars by day: neither classes nor hours can say that.
     if !schedules.is_empty() && mentions.iter().any(|m| m.stand == Stand::Excluded) {
         return Err(Need::new(
@@ -240,8 +284,16 @@ pub(crate) fn change(
             break;
         }
     }
-    r.take_all(&["raise|lower|increase|decrease|reduce"]);
+    a_part(&r)?;
+    let before = Before::taken(&mut r);
+    if r.find(&["for now", "for the moment"]).is_some() {
+        return Err(Need::new(
+            Missing::Meaning,
+            "What is changed stays so until it is changed again. Say it without \"for now\", or ask for another watch beside this one with its end (\"for the next two hours\").",
+        ));
+    }
     r.take_all(&[OTHERS[0], OTHERS[1]]);
+    let before_names = r.used.clone();
     let named = names::pipelines(&mut r, scene);
     let cameras = match named.is_empty() {
         true => names::cameras(&mut r, scene, lexicon),
@@ -250,6 +302,7 @@ pub(crate) fn change(
             Cameras::None
         }
     };
+    all_but(&r, &before_names, scene)?;
     let candidates: Vec<&Deployed> = match (&named[..], &cameras) {
         ([], Cameras::These(on)) => scene
             .pipelines
@@ -276,7 +329,6 @@ pub(crate) fn change(
         let text = format!("Which pipeline shall be changed? {text}");
         return Err(Need::new(Missing::Pipeline, text).with(choices));
     };
-    as_it_was(&mut r);
     let wanted = wanted(&mut r, scene, lexicon, notes)?;
     r.take_all(&[
         THINGS,
@@ -291,6 +343,7 @@ pub(crate) fn change(
     if r.find(&["instead of"]).is_none() {
         r.take_all(&["instead"]);
     }
+    only_these(&r, &wanted, target)?;
     let used = target
         .spec
         .model
@@ -333,7 +386,7 @@ pub(crate) fn change(
     if !rest.is_empty() {
         return Err(not_read(rest, &target.spec.id));
     }
-    Ok(Intent::Change(Box::new(Edit {
+    let edit = Edit {
         pipeline: target.spec.id.clone(),
         objects,
         confidence: wanted.confidence,
@@ -342,7 +395,9 @@ pub(crate) fn change(
         schedules: wanted.schedules,
         notify: wanted.notify,
         clip: wanted.clip,
-    })))
+    };
+    before.refuse(&edit, &target.spec)?;
+    Ok(Intent::Change(Box::new(edit)))
 }
 
 /// Everyday words that say nothing elsewhere, and turn a change of classes into another one: `take the cars out`, `cars, always`.
@@ -368,24 +423,115 @@ fn way_of(r: &Reader) -> Option<Found> {
     })
 }
 
-/// Takes what a setting is now where what it is to be stands behind: `from 20 seconds to 40 seconds`. Hours are from one to the other.
-fn as_it_was(r: &mut Reader) {
-    for hole in ["<d>", "<p>"] {
-        let Some(both) = r.find(&[&format!("from {hole} to {hole}")]) else {
-            continue;
-        };
-        let is_share = |i: usize| r.any_word(i).contains('.') || r.any_word(i) == "%";
-        let is_setting = hole == "<d>" || both.at.clone().any(is_share);
-        if let Some(first) = r.fits(&format!("from {hole}"), both.at.start)
-            && is_setting
-        {
-            r.mark(first.at);
-        }
+/// Refuses that only these channels are told where others are: a change adds a channel and takes none away.
+fn only_these(r: &Reader, wanted: &Wanted, target: &Deployed) -> Result<(), Need> {
+    let others = |rule: &watchkeeper_contract::rule::RuleSpec| {
+        rule.notify.iter().any(|c| !wanted.notify.contains(c))
+    };
+    let only = r.find(&["only|just"]).is_some();
+    if wanted.notify.is_empty()
+        || !only
+        || !wanted.mentions.is_empty()
+        || !wanted.schedules.is_empty()
+        || !target.spec.rules.iter().flatten().any(others)
+    {
+        return Ok(());
     }
+    Err(Need::new(
+        Missing::Meaning,
+        format!(
+            "A change adds a channel and takes none away, and {} tells others too. Say it without \"only\", or ask for a new watch and stop this one.",
+            target.spec.id
+        ),
+    ))
+}
+
+/// Refuses a change of all but one that is named: it would change the one.
+fn all_but(r: &Reader, before_names: &[bool], scene: &Scene) -> Result<(), Need> {
+    let is_name = |i: &usize| before_names.get(*i) != r.used.get(*i);
+    let out = (0..r.tokens.len()).filter(is_name).any(|start| {
+        let little = |i: &usize| {
+            matches!(
+                r.any_word(*i),
+                "the" | "my" | "our" | "for" | "on" | "at" | "camera" | "in"
+            )
+        };
+        let before = (0..start).rev().find(|i| !little(i));
+        before.is_some_and(|i| {
+            matches!(
+                r.any_word(i),
+                "but" | "except" | "excluding" | "not" | "besides" | "than" | "without"
+            ) || (r.any_word(i) == "from"
+                && matches!(r.any_word(i.saturating_sub(1)), "apart" | "aside"))
+        })
+    });
+    if !out {
+        return Ok(());
+    }
+    Err(Need::new(
+        Missing::Pipeline,
+        format!(
+            "I change one watch at a time, and none by leaving another out. Which pipeline shall be changed? {}",
+            listed(scene)
+        ),
+    )
+    .with(ids(scene)))
+}
+
+/// Refuses another value of a part of a watch that has none here, such as its zone; that of its clip is said with the clip.
+fn a_part(r: &Reader) -> Result<(), Need> {
+    const PARTS: &str = "zone|zones|area|region|line|tripwire|place|video|videos|clip|clips|recording|recordings|picture|pictures|image|images|snapshot|still|feed|view|frame|scene|\
+                         notification|notifications|message|messages|channel|channels|name|camera|model|severity";
+    let Some(found) = r.find(&[
+        &format!("the|its|their|a {PARTS} of|for|on|in|from"),
+        &format!("the|its|their length|size|position of|for the|its|a? {PARTS}"),
+        &format!("its|their {PARTS} to|from|length"),
+    ]) else {
+        return Ok(());
+    };
+    // `save a clip of 10 seconds`, `at the line of the gate` say what is kept and where.
+    let is_set = found.at.start.checked_sub(1).is_none_or(|i| {
+        matches!(
+            r.any_word(i),
+            "change"
+                | "set"
+                | "make"
+                | "update"
+                | "adjust"
+                | "modify"
+                | "edit"
+                | "tune"
+                | "raise"
+                | "lower"
+                | "increase"
+                | "decrease"
+                | "reduce"
+                | "limit"
+                | "restrict"
+                | "shorten"
+                | "lengthen"
+                | "extend"
+                | "and"
+                | ","
+        ) || r.word(i).is_empty()
+    });
+    let keeps = matches!(r.any_word(found.at.end), "<d>") || r.fits("<d>", found.at.end).is_some();
+    if !is_set || keeps {
+        return Ok(());
+    }
+    let written = r.written(found.at.start..found.at.end - 1);
+    Err(Need::new(
+        Missing::Meaning,
+        format!(
+            "I cannot change {} of a watch. I can change its classes (\"only cars\"), the confidence, the cool-down, the duration, the hours, the channels (\"also tell #security\") and the \
+             clip (\"keep a 10 second clip\"); for another place or another event, ask for a new watch and stop this one.",
+            quoted(&written)
+        ),
+    ))
 }
 
 /// Takes the camera of the pipelines that are named, which says no more: `the gate alarm of the gate camera`. Another one stays, as no change moves a watch.
-fn its_camera(r: &mut Reader, named: &[PipelineId], scene: &Scene, lexicon: &Lexicon) {
+pub(crate) fn its_camera(r: &mut Reader, named: &[PipelineId], scene: &Scene, lexicon: &Lexicon) {
     let mut with = r.clone();
     let Cameras::These(on) = names::cameras(&mut with, scene, lexicon) else {
         return;

@@ -14,6 +14,7 @@
 //!
 //! Sans-IO: the time is part of the [`Scene`]. Not here: who is asked to confirm, what is looked up, how an answer is shown.
 
+mod against;
 mod amend;
 pub mod answer;
 mod beyond;

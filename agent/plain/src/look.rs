@@ -13,6 +13,8 @@ use crate::names::{self, Cameras};
 use crate::need::Notes;
 use crate::reader::{Reader, left_over};
 use crate::scene::{Scene, quoted};
+use crate::token::Kind;
+use crate::weighty;
 
 /// What a question is about, and the text that goes with it; nothing where it isn't understood.
 pub(crate) fn look(
@@ -119,6 +121,7 @@ pub(crate) fn look(
         if many || !said {
             nothing_else(r, lexicon)?;
         }
+        another_time(r)?;
         notes.not_understood.extend(left_over(r, lexicon));
         let watches: Vec<_> = scene
             .pipelines
@@ -215,6 +218,26 @@ fn stands_before_camera(r: &Reader, written: &str) -> bool {
 const SHOWN: &str = "tell|show|shows|list|display|see|currently|moment|present|today|give|doing";
 
 /// Refuses to show how things are where something else was asked: a table is no answer to `what colour is the sky`.
+/// Refuses a question of which words about a time are left over: what happened in another one is no answer.
+fn another_time(r: &Reader) -> Result<(), String> {
+    let time = (0..r.tokens.len()).find(|i| {
+        let number = r.tokens.get(*i).is_some_and(|t| {
+            matches!(t.kind, Kind::Number(_) | Kind::Clock(_)) && !r.word(*i).is_empty()
+        });
+        number || weighty::is_time(r.word(*i)) || matches!(r.word(*i), "between" | "ago")
+    });
+    let Some(at) = time else {
+        return Ok(());
+    };
+    let end = (at..r.tokens.len())
+        .find(|i| r.word(*i).is_empty() || r.tokens.get(*i).is_some_and(|t| t.kind == Kind::Mark))
+        .unwrap_or(r.tokens.len());
+    Err(format!(
+        "I did not understand {} of the time. Say for example \"yesterday between 14:00 and 15:00\", \"since 8:40\", \"on monday\" or \"in the last two hours\".",
+        quoted(&r.written(at..end))
+    ))
+}
+
 fn nothing_else(r: &mut Reader, lexicon: &Lexicon) -> Result<(), String> {
     r.take_all(&[SHOWN, "no changes|change"]);
     match left_over(r, lexicon).as_slice() {

@@ -431,6 +431,11 @@ fn no_matter(reader: &Reader, at: &Range<usize>) -> Option<Range<usize>> {
     behind.or_else(before).map(|found| found.at)
 }
 
+/// Whether any of a class is meant: `any cars`, `anybody`.
+fn is_any(reader: &Reader, at: usize, class: &Range<usize>) -> bool {
+    reader.any_word(at) == "any" || (at == class.start && reader.any_word(at).starts_with("any"))
+}
+
 fn stand(reader: &Reader, class: Range<usize>) -> Stand {
     if no_matter(reader, &class).is_some() {
         return Stand::Excluded;
@@ -462,6 +467,14 @@ fn stand(reader: &Reader, class: Range<usize>) -> Stand {
                     .is_some_and(|b| OUT.contains(&reader.any_word(b))) =>
             {
                 return Stand::Excluded;
+            }
+            // `there is not anybody`
+            "not"
+                if is_any(reader, i + 1, &class)
+                    && i.checked_sub(1)
+                        .is_none_or(|b| !matches!(reader.any_word(b), "but" | "and" | ",")) =>
+            {
+                return Stand::None;
             }
             word if EXCLUDES.contains(&word) => return Stand::Excluded,
             "a" | "an" | "any" | "the" | "for" | "his" | "their" => {}
@@ -532,6 +545,7 @@ pub(crate) fn classes(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> 
                     reader.word(i),
                     "no" | "without" | "missing" | "lacking" | "lacks"
                 )
+                || (mention.stand == Stand::None && reader.word(i) == "not")
             {
                 reader.mark(i..i + 1);
             }

@@ -33,7 +33,7 @@ pub(crate) struct Request {
 }
 
 /// Words before a verb that change nothing.
-const POLITE: [&str; 38] = [
+pub(crate) const POLITE: [&str; 38] = [
     "please",
     "can",
     "could",
@@ -110,7 +110,7 @@ const QUESTIONS: [&str; 33] = [
 ];
 
 /// Words for a pipeline.
-const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
+pub(crate) const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
 /// What a pipeline has that can be higher or lower.
 const SETTINGS: &str = "confidence|threshold|cooldown|cool-down|score|duration";
 
@@ -118,7 +118,10 @@ const SETTINGS: &str = "confidence|threshold|cooldown|cool-down|score|duration";
 fn of_a_watch(reader: &Reader, start: usize) -> Option<Asks> {
     let setting = reader.find(&[SETTINGS]).is_some();
     if reader
-        .fits("raise|lower|increase|decrease|reduce", start)
+        .fits(
+            "raise|lower|increase|decrease|reduce|shorten|lengthen|extend",
+            start,
+        )
         .is_some()
         && setting
     {

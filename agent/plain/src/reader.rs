@@ -171,7 +171,76 @@ impl Reader {
         }
     }
 
+    /// Whether a second is one of several and no time: `a second person`, `every second car`.
+    fn is_ordinal(&self, at: usize) -> bool {
+        const GO_ON: [&str; 48] = [
+            "or",
+            "and",
+            "when",
+            "if",
+            "whenever",
+            "while",
+            "once",
+            "on",
+            "in",
+            "at",
+            "near",
+            "by",
+            "for",
+            "from",
+            "to",
+            "with",
+            "before",
+            "after",
+            "later",
+            "ago",
+            "until",
+            "till",
+            "then",
+            "long",
+            "longer",
+            "of",
+            "is",
+            "are",
+            "it",
+            "there",
+            "that",
+            "the",
+            "a",
+            "an",
+            "delay",
+            "cooldown",
+            "cool-down",
+            "cool",
+            "i",
+            "you",
+            "we",
+            "they",
+            "between",
+            "but",
+            "only",
+            "each",
+            "please",
+            "passes",
+        ];
+        let next = self.any_word(at + 1);
+        let is_word = self.tokens.get(at + 1).is_some_and(|t| t.is_word());
+        self.any_word(at) == "second" && is_word && !GO_ON.contains(&next)
+    }
+
+    /// Whether a number stands here, used or not.
+    pub(crate) fn fits_any_number(&self, at: usize) -> bool {
+        self.tokens.get(at).is_some_and(|t| match t.kind {
+            Kind::Number(_) => true,
+            Kind::Word => number_word(&t.text).is_some_and(|n| n > 1.0),
+            Kind::Clock(_) | Kind::Mark => false,
+        })
+    }
+
     fn bare_unit(&self, at: usize) -> Option<(f64, usize)> {
+        if self.is_ordinal(at) {
+            return None;
+        }
         unit(self.word(at)).map(|seconds| (seconds, at + 1))
     }
 
@@ -183,7 +252,11 @@ impl Reader {
         let (mut total, mut end, mut per) = self.one_duration(at)?;
         while let Some((more, after, unit)) = {
             let next = end + usize::from(self.word(end) == "and");
-            self.one_duration(next)
+            // `5 minutes a day` are no day and five minutes.
+            match next == end && matches!(self.word(end), "a" | "an") {
+                true => None,
+                false => self.one_duration(next),
+            }
         } {
             total += more;
             (end, per) = (after, unit);
@@ -216,7 +289,15 @@ impl Reader {
             )
         };
         match before(1) {
-            "minus" | "negative" => true,
+            "minus" | "negative" | "under" | "below" => true,
+            // At most so long.
+            "than" => match before(2) {
+                "less" | "fewer" | "shorter" => true,
+                "more" | "longer" => matches!(before(3), "no" | "not" | "never"),
+                _ => false,
+            },
+            "to" => before(2) == "up",
+            "most" => before(2) == "at",
             "of" => is_part(before(2)),
             // `10 - 20 seconds` is a span, and no less than nothing.
             "-" | "–" => {
@@ -270,8 +351,8 @@ impl Reader {
         {
             (count, end) = (count + share, after);
         }
-        // A second opinion is no time.
-        if self.word(end) == "second" && self.any_word(end + 1) == "opinion" {
+        // A second opinion is no time, and no second person is.
+        if end == at + 1 && matches!(self.word(at), "a" | "an") && self.is_ordinal(end) {
             return None;
         }
         // `5+ min`

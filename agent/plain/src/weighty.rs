@@ -94,6 +94,53 @@ const WEIGHTY: &[&str] = &[
     "alongside",
     "holding",
     "carrying",
+    "within",
+    "gone",
+    "taken",
+    "stolen",
+    "almost",
+    "hardly",
+    "barely",
+    "rarely",
+    "seldom",
+    "missing",
+    "disappears",
+    "disappear",
+    "disappeared",
+    "vanishes",
+    "vanished",
+    "changes",
+    "changed",
+    "increases",
+    "decreases",
+    "rises",
+    "grows",
+    "fewer",
+    "less",
+    "down",
+    "downstairs",
+    "upstairs",
+    "uphill",
+    "downhill",
+    "clockwise",
+    "anticlockwise",
+    "northwards",
+    "southwards",
+    "eastwards",
+    "westwards",
+    "inwards",
+    "outwards",
+    "toward",
+    "apart",
+    "alternate",
+    "alternately",
+];
+
+/// Units of time: a time that no phrase read.
+const UNITS: &[&str] = &[
+    "sec", "secs", "second", "seconds", "min", "mins", "minute", "minutes", "hour", "hours",
+    "hourly", "day", "days", "week", "weeks", "weekly", "month", "months", "monthly", "year",
+    "years",
 ];
 
 /// Times, of which every rule that can be made needs two or none.
@@ -172,6 +219,11 @@ pub(crate) fn is_time(word: &str) -> bool {
     TIMES.contains(&word)
 }
 
+/// Whether a word is a unit of time.
+pub(crate) fn is_unit(word: &str) -> bool {
+    UNITS.contains(&word)
+}
+
 /// Phrases of everyday words that do so together.
 const PHRASES: &[&str] = &[
     "only|just once",
@@ -186,7 +238,112 @@ const PHRASES: &[&str] = &[
     "for the first time",
     "only those|the ones who|that|which",
     "the other way round",
+    "first|second|third|fourth|fifth|last|next|another|other|final time|times|one|ones",
+    "one|1 time",
+    "every|each other|second|third|fourth",
+    "one after another|the",
+    "at a time",
+    "but|except|not me|us|him|her|them|you|my|our",
 ];
+
+/// Words that join parts of a sentence.
+pub(crate) fn joins(word: &str) -> bool {
+    matches!(
+        word,
+        "when"
+            | "if"
+            | "whenever"
+            | "while"
+            | "once"
+            | "and"
+            | "or"
+            | "but"
+            | "in"
+            | "on"
+            | "at"
+            | "for"
+            | "than"
+            | "with"
+            | "from"
+            | "to"
+            | "by"
+            | "until"
+            | "before"
+            | "after"
+            | "is"
+            | "are"
+            | "me"
+            | "us"
+            | "then"
+            | "how"
+            | "about"
+    )
+}
+
+/// Whether `once` stands for one time, and not for `as soon as`: `…, once`, `tell me once when …`.
+fn is_one_time(r: &Reader, at: usize) -> bool {
+    if r.word(at) != "once" || at.checked_sub(1).is_some_and(|i| r.any_word(i) == "at") {
+        return false;
+    }
+    let next = r.any_word(at + 1);
+    let is_mark = r.tokens.get(at + 1).is_none_or(|t| t.kind == Kind::Mark);
+    let least = next == "at" && matches!(r.any_word(at + 2), "least" | "most");
+    is_mark
+        || (joins(next) && !least)
+        || matches!(
+            next,
+            "only" | "please" | "per" | "during" | "between" | "today" | "tonight" | "tomorrow"
+        )
+}
+
+/// Whether it is somebody other than one who was not named: `somebody else`.
+fn is_somebody_else(r: &Reader, at: usize) -> bool {
+    r.word(at) == "else"
+        && at.checked_sub(1).is_some_and(|i| {
+            matches!(
+                r.any_word(i),
+                "somebody"
+                    | "someone"
+                    | "anybody"
+                    | "person"
+                    | "something"
+                    | "everybody"
+                    | "everyone"
+            )
+        })
+}
+
+/// A way that a line or a place knows nothing of: `walks down`, `drives off`.
+fn way(r: &Reader) -> Option<Range<usize>> {
+    const MOVES: &str = "go|goes|going|walk|walks|walking|drive|drives|driving|run|runs|running|move|moves|moving|ride|rides|riding|come|comes|coming|came|get|gets|getting|\
+                         climb|climbs|climbing|step|steps|stepping|roll|rolls|stand|stands|standing|sit|sits|sitting|cross|crosses|crossing|pass|passes|passing|turn|turns|\
+                         back|backs|look|looks|pull|pulls|fly|flies|jump|jumps|swim|swims|stay|stays|is|are";
+    let moves = |i: usize| MOVES.split('|').any(|m| r.any_word(i) == m);
+    (1..r.tokens.len())
+        .find(|i| {
+            matches!(r.word(*i), "up" | "off" | "away" | "back" | "out")
+                && moves(i - 1)
+                // `walks up to the till` is no way.
+                && (r.word(*i) != "up" || r.any_word(i + 1) != "to")
+        })
+        .map(|i| i - 1..i + 1)
+}
+
+/// Refuses a request in which a way that something goes is left over.
+pub(crate) fn refuse_way(r: &Reader) -> Result<(), Need> {
+    let Some(at) = way(r) else {
+        return Ok(());
+    };
+    let written = r.written(at);
+    Err(Need::not_read(
+        format!(
+            "I did not understand {}, and without it the request would be another one, so I offer nothing. Which way something goes is told by a line: say for example \"crosses the \
+             vertical line at 50% from left to right\".",
+            quoted(&written)
+        ),
+        vec![written],
+    ))
+}
 
 /// The first weighty words that no phrase of the request used.
 pub(crate) fn left_out(r: &Reader) -> Option<Range<usize>> {
@@ -202,7 +359,10 @@ pub(crate) fn left_out(r: &Reader) -> Option<Range<usize>> {
                 .checked_sub(1)
                 .is_some_and(|b| r.any_word(b).parse::<f64>().is_ok()),
             Kind::Word => {
-                WEIGHTY.contains(&word)
+                UNITS.contains(&word)
+                    || is_one_time(r, i)
+                    || is_somebody_else(r, i)
+                    || WEIGHTY.contains(&word)
                     || is_time(word)
                     || number_word(word).is_some_and(|n| n > 1.0)
             }
@@ -211,6 +371,26 @@ pub(crate) fn left_out(r: &Reader) -> Option<Range<usize>> {
     };
     let single = (0..r.tokens.len()).find(|i| one(*i)).map(|i| i..i + 1);
     single.or_else(|| r.find(PHRASES).map(|found| found.at))
+}
+
+/// How what a word says can be said.
+fn instead(word: &str) -> &'static str {
+    match word {
+        "once" => {
+            "I tell it each time: say \"at most once an hour\", or \"for the next hour\" for a watch that ends by itself."
+        }
+        "within" => {
+            "I can wait for what goes on for a time (\"for 10 seconds\"), not for what happens within one."
+        }
+        "down" | "downhill" | "uphill" | "inwards" | "outwards" | "toward" | "towards" => {
+            "Which way something goes is told by a line: say for example \"crosses the horizontal line at 50% from top to bottom\"."
+        }
+        "gone" | "missing" | "disappears" | "disappear" | "disappeared" | "vanishes"
+        | "vanished" => {
+            "Say \"leaves\" for each one that goes, or \"when there are no cars in the yard\" for none being there."
+        }
+        _ => "Please say that part in other words or leave it out.",
+    }
 }
 
 /// Refuses a request in which weighty words are left over.
@@ -227,8 +407,9 @@ pub(crate) fn refuse(r: &Reader) -> Result<(), Need> {
         .last()
         .map_or(at.end, |last| last + 1);
     let written = r.written(at.start..end);
+    let instead = instead(r.any_word(at.start));
     let text = format!(
-        "I did not understand {}, and without it the request would be another one, so I offer nothing. Please say that part in other words or leave it out.",
+        "I did not understand {}, and without it the request would be another one, so I offer nothing. {instead}",
         quoted(&written)
     );
     Err(Need::not_read(text, vec![written]))

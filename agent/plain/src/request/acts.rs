@@ -114,11 +114,6 @@ pub(crate) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> 
     ]);
     let quiet = quietly(r);
     let second_opinion = r.take_all(&SECOND_OPINION);
-    if quiet {
-        notes.assumed.push(
-            "Nobody is told over a channel: each event is kept with its picture, and published over MQTT as any other.".to_owned(),
-        );
-    }
     if second_opinion {
         notes.assumed.push(
             "A larger model is asked about what is not sure where the configuration has one (llm.second_opinion); until it answers, and without one, the box's own decision holds."
@@ -337,6 +332,8 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
         "wait|waits|waiting|stay|stays|staying|stand|stands|standing|linger|lingers|lingering around?",
         "loiter|loiters|loitering|remain|remains|remaining|hangs|hang|hanging around|about?",
         "keeps|keep parking",
+        "sit|sits|sitting|lie|lies|lying down",
+        "stand|stands|standing around|there",
         "left alone|unattended|behind|lying|standing|there",
         "left by|on|at|in|outside|for",
         "abandoned|dumped",
@@ -344,7 +341,14 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
     ]);
     let empty =
         r.take_all(&["becomes|is|gets? free|empty|vacant|unoccupied|unattended|unmanned|deserted"]);
-    let occupied = r.take_all(&["occupied|taken|full|busy"]);
+    // What is taken from a place is no longer there.
+    let is_away = (0..r.tokens.len()).any(|i| {
+        r.word(i) == "taken" && matches!(r.any_word(i + 1), "from" | "away" | "out" | "off" | "by")
+    });
+    let occupied = r.take_all(&[match is_away {
+        true => "occupied|full|busy",
+        false => "occupied|taken|full|busy",
+    }]);
     let seen = r.take_all(&[
         "appear|appears|appearing|shows|show up?",
         "passes|passing by?",

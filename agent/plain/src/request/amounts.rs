@@ -10,12 +10,15 @@ use crate::names;
 use crate::need::{Need, Notes};
 use crate::reader::{Found, Reader};
 use crate::scene::{Scene, quoted};
+use crate::weighty;
 
 /// Durations by what they are for.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
     pub(super) hold_s: Option<f64>,
     pub(super) stop_after_s: Option<f64>,
+    /// Why a time that was said is none that can be waited for.
+    pub(super) wrong: Option<Need>,
 }
 
 /// Seconds of quiet after an event, where they were said.
@@ -36,7 +39,13 @@ pub(crate) fn cooldown(r: &mut Reader) -> Option<f64> {
         "once every|each|per <u>",
         "once an|a? <u>",
     ];
-    if let Some(found) = r.take(&COOLDOWN) {
+    if let Some(found) = r.find(&COOLDOWN) {
+        // `at least one alert per hour` is more, and not fewer.
+        let before = found.at.start.checked_sub(1).map_or("", |i| r.any_word(i));
+        if matches!(before, "least" | "minimum" | "than") {
+            return None;
+        }
+        r.mark(found.at.clone());
         return Some(found.value(0));
     }
     if r.take(&[
@@ -71,19 +80,106 @@ pub(super) fn spans(r: &mut Reader, notes: &mut Notes) -> Spans {
             seconds(found.value(0))
         ));
     }
-    if let Some(found) = r.take(&["for|during the? next <u>", "only for the? next <u>"]) {
+    if let Some(found) = r.take(&[
+        "for|during|in|within|over the? next <u>",
+        "only for the? next <u>",
+    ]) {
         spans.stop_after_s = Some(found.value(0));
     }
-    let hold = r.take(&[
+    let hold = r.find(&[
         "for? at|more|over|longer|exceeding|exceeds|beyond least|than? <d>",
-        "for|since|after|within|during|lasting a|full? <d>",
+        "for|since|after|during|lasting a|full? <d>",
         "<d> or more|longer",
         "<d> +",
         "> <d>",
         "<d>",
     ]);
-    spans.hold_s = hold.map(|found| found.value(0));
+    if let Some(found) = hold {
+        match is_for_a_time(r, &found) {
+            Ok(()) => {
+                r.mark(found.at.clone());
+                spans.hold_s = Some(found.value(0));
+            }
+            Err(wrong) => spans.wrong = Some(wrong),
+        }
+    }
     spans
+}
+
+/// Words before a time that make a limit, a delay or a part of it.
+const NO_TIME_BEFORE: [&str; 24] = [
+    "within", "in", "inside", "under", "below", "most", "up", "to", "until", "till", "before",
+    "by", "every", "per", "each", "next", "last", "past", "first", "final", "previous", "only",
+    "max", "maximum",
+];
+/// The same, behind it.
+const NO_TIME_BEHIND: [&str; 14] = [
+    "before",
+    "earlier",
+    "later",
+    "after",
+    "afterwards",
+    "ago",
+    "early",
+    "late",
+    "apart",
+    "max",
+    "maximum",
+    "tops",
+    "beforehand",
+    "delay",
+];
+
+/// Refuses a time that is not the one for which something goes on: `within 10 seconds`, `10 seconds later`, `5 seconds or less`.
+fn is_for_a_time(r: &Reader, found: &Found) -> Result<(), Need> {
+    let mut before = found.at.start;
+    while let Some(i) = before.checked_sub(1)
+        && matches!(
+            r.any_word(i),
+            "about" | "around" | "approximately" | "roughly" | "some" | "the" | "a" | "just"
+        )
+    {
+        before = i;
+    }
+    let word = before.checked_sub(1).map_or("", |i| r.any_word(i));
+    let bare = !matches!(
+        r.any_word(found.at.start),
+        "for"
+            | "since"
+            | "after"
+            | "during"
+            | "lasting"
+            | "at"
+            | "more"
+            | "over"
+            | "longer"
+            | "exceeding"
+            | "exceeds"
+            | "beyond"
+            | ">"
+    );
+    let less = ["or|and less|under|fewer|shorter|below", "at most"];
+    let is_limit = (bare && NO_TIME_BEFORE.contains(&word))
+        || matches!(word, "no" | "not" | "never")
+        || NO_TIME_BEHIND.contains(&r.any_word(found.at.end))
+        || less.iter().any(|p| r.fits(p, found.at.end).is_some());
+    if !is_limit {
+        return Ok(());
+    }
+    let is_before = NO_TIME_BEFORE.contains(&word) || matches!(word, "no" | "not" | "never");
+    let start = match is_before {
+        true => before.saturating_sub(1),
+        false => found.at.start,
+    };
+    let is_behind = NO_TIME_BEHIND.contains(&r.any_word(found.at.end));
+    let written = r.written(start..found.at.end + usize::from(is_behind));
+    Err(Need::not_read(
+        format!(
+            "{} is no time for which something goes on, and I can wait for no other. Say for example \"for 10 seconds\" or \"for more than a minute\".",
+            quoted(&written)
+        ),
+        vec![written],
+    ))
 }
 
 /// Seconds as a person says them.
@@ -123,7 +219,13 @@ pub(crate) fn confidence(r: &mut Reader, notes: &mut Notes) -> Result<Option<f64
 }
 
 /// What a number in front of it is: no number of objects.
-const MEASURES: [&str; 52] = [
+const MEASURES: [&str; 58] = [
+    "time",
+    "second",
+    "minute",
+    "hour",
+    "day",
+    "days",
     "am",
     "pm",
     "o'clock",
@@ -188,7 +290,7 @@ fn counts_objects(r: &Reader, found: &Found) -> bool {
         .is_some_and(|before| matches!(r.any_word(before), "-" | "–" | "/"));
     // A sentence may end with a number.
     let ends = next == "." || next == ":";
-    !part_of_another && (ends || !MEASURES.contains(&next))
+    !part_of_another && (ends || !(MEASURES.contains(&next) || weighty::is_time(next)))
 }
 
 /// How many of them there have to be. `None`: nothing was said about that.
@@ -321,7 +423,13 @@ fn number_of_objects(
                         && found.value(0).fract() == 0.0
                         && counts_objects(r, &found)
                 }
-                _ => found.held.is_empty() || counts_objects(r, &found),
+                // `less than a minute` is no number of them.
+                _ if found.held.is_empty() => {
+                    let next = found.at.end
+                        + usize::from(matches!(r.word(found.at.end), "a" | "an" | "half"));
+                    !weighty::is_unit(r.any_word(next)) && !weighty::is_unit(r.any_word(next + 1))
+                }
+                _ => counts_objects(r, &found),
             };
             fits.then_some(found)
         })

@@ -12,6 +12,7 @@ mod channels;
 mod objects;
 mod relation;
 mod spot;
+mod which;
 
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::{CountBound, CrossDirection, Severity};
@@ -20,12 +21,13 @@ pub(crate) use acts::{one_way, quietly, wishes};
 pub(crate) use amounts::{confidence, cooldown, seconds};
 pub(crate) use channels::channels;
 pub(crate) use spot::{direction, geometry as drawn, named_place, slug, whole_picture};
+pub(crate) use which::refuse as refuse_one_of_them;
 
 use crate::answer::Missing;
 use crate::hours;
 use crate::intent::{WatchFor, What};
 use crate::lexicon::Lexicon;
-use crate::names::{self, Cameras, Mention};
+use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::place::{self, Said, Way};
 use crate::reader::{Reader, left_over};
@@ -96,7 +98,12 @@ pub(crate) fn watch(
     let cooldown_s = cooldown(&mut r).unwrap_or(0.0);
     let (told, counted) = verbs(&mut r, scene, lexicon);
     // It was asked to watch, whoever took the verb.
-    let told = told || wished.any || wished.quiet || is_sent || !counted;
+    let told = told || wished.any || is_sent || !counted;
+    if told && wished.quiet {
+        notes.assumed.push(
+            "Nobody is told over a channel: each event is kept with its picture, and published over MQTT as any other.".to_owned(),
+        );
+    }
     from_one_to_another(&r, scene, lexicon)?;
     let cameras = cameras_of(&mut r, scene, lexicon, before, notes)?;
     beside_used(
@@ -133,7 +140,27 @@ pub(crate) fn watch(
         // That is what a number of them says.
         r.take_all(&["all? at the same time", "all? at once", "simultaneously"]);
     }
+    if bound.is_some() {
+        one_number(&r, &mentions)?;
+    }
+    let before = r.used.clone();
     let mut acts = acts(&mut r);
+    let happens: Vec<usize> = (0..r.tokens.len())
+        .filter(|i| before.get(*i) != r.used.get(*i))
+        .collect();
+    which::one_after_another(&r, &mentions, &happens)?;
+    let all_left = which::all_have_left(&mut r, &mentions, acts.leaves, notes)?;
+    if all_left && (acts.enters || acts.crosses || acts.stays) {
+        return Err(Need::new(
+            Missing::Meaning,
+            "That all of them have left is one thing, and what else happens another. Please say them one at a time, such as \"when the hall is empty\".",
+        ));
+    }
+    match all_left {
+        true => (acts.leaves, acts.empty) = (false, true),
+        false => which::refuse_all(&r, &mentions)?,
+    }
+    which::refuse(&r, &mentions)?;
     acts.people |= heads;
     acts.stays |= !abandoned.is_empty();
     if counted && !told && acts.enters && acts.leaves {
@@ -167,6 +194,46 @@ pub(crate) fn watch(
             Missing::Meaning,
             "I can tell each one that comes, goes or crosses, and when more or fewer than a number are there at once; I do not add up how many came. \
              Say for example \"when there are more than 3 people\".",
+        ));
+    }
+    if let Some(wrong) = spans.wrong {
+        return Err(wrong);
+    }
+    let crosses = acts.crosses || matches!(&place, Some(p) if matches!(p.shape, Shape::Line(..)));
+    if none && (crosses || acts.enters || acts.leaves) {
+        return Err(Need::new(
+            Missing::Meaning,
+            "I tell those who come, go or cross as they do, and not that none did. I can tell when nobody is there for a time: say for example \"when nobody is in the hall for 10 \
+             minutes\".",
+        ));
+    }
+    if let Some(seconds) = spans.hold_s
+        && (crosses || acts.leaves)
+        && told
+    {
+        return Err(Need::new(
+            Missing::Meaning,
+            format!(
+                "Who {} does so in a moment, and not for {}. Say it without the time, or say for how long somebody stays (\"when a person is in the hall for {1}\") or nobody is there \
+                 (\"when nobody is in the hall for {1}\").",
+                if crosses { "crosses a line" } else { "leaves" },
+                amounts::seconds(seconds)
+            ),
+        ));
+    }
+    // `nobody but a dog` is that a dog is there alone.
+    if none && mentions.iter().any(|m| m.stand == Stand::Excluded) {
+        return Err(Need::new(
+            Missing::Meaning,
+            "I can tell when none of something is there, and not when there is none but something else. Say it without the exception, such as \"when nobody is in the hall\".",
+        ));
+    }
+    if counted && !told && !crosses && (acts.enters || acts.leaves) {
+        return Err(Need::new(
+            Missing::Line,
+            format!(
+                "Who comes and who goes is counted where they cross a line. Where is it? {LINE_REMEDY}"
+            ),
         ));
     }
     let empty = acts.empty || none;
@@ -285,10 +352,11 @@ pub(crate) fn watch(
             ),
         ));
     }
-    weighty::refuse(&r)?;
     if is_only_seen {
         doing(&r, &mentions, lexicon)?;
     }
+    weighty::refuse(&r)?;
+    weighty::refuse_way(&r)?;
     notes.not_understood.extend(left_over(&r, lexicon));
     let place = place.map(|said| named_place(said, is_line));
     let watch = |camera: SourceId| WatchFor {
@@ -341,6 +409,32 @@ fn one_place(r: &Reader, place: Option<&Said>, cameras: &[&Camera]) -> Result<()
                     "That names two places, {} and {}, and a watch looks at one. Say them one at a time, or one that holds both.",
                     first.text, second.text
                 ),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a number of one thing beside another: `a car and two people` are not two of either.
+fn one_number(r: &Reader, mentions: &[Mention]) -> Result<(), Need> {
+    let article = |m: &Mention| {
+        let before = m.at.start.checked_sub(1);
+        before.is_some_and(|i| matches!(r.any_word(i), "a" | "an" | "one"))
+    };
+    let and = |a: &Mention, b: &Mention| (a.at.end..b.at.start).any(|i| r.any_word(i) == "and");
+    let each = mentions.windows(2).find(|pair| match pair {
+        [a, b] => {
+            let wanted = a.stand == Stand::Wanted && b.stand == Stand::Wanted;
+            wanted && a.labels != b.labels && and(a, b) && (article(a) || article(b))
+        }
+        _ => false,
+    });
+    match each {
+        Some([a, b]) => {
+            let written = r.written(a.at.start..b.at.end);
+            Err(Need::not_read(
+                "I can tell how many there are of all that is named together, not how many of each. Say one of them, or \"at least 3 cars or people\".",
+                vec![written],
             ))
         }
         _ => Ok(()),

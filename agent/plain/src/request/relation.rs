@@ -99,7 +99,21 @@ pub(super) fn refuse(r: &Reader, mentions: &[Mention]) -> Result<(), Need> {
         let start = different.first()?.at.start;
         (start < found.at.end).then_some((start, found.at.end))
     };
-    let Some((start, end)) = related.or_else(together) else {
+    // `a person is in the hall, but no car is on the road`
+    let but_none = || {
+        let found = mentions.iter().find(|m| {
+            let before = |back: usize| m.at.start.checked_sub(back).map_or("", |i| r.any_word(i));
+            m.stand != Stand::Wanted
+                && before(1) == "no"
+                && matches!(before(2), "but" | "and" | "while" | "with")
+                && matches!(r.any_word(m.at.end), "is" | "are" | "was" | "were")
+        })?;
+        let first = wanted
+            .first()
+            .filter(|first| first.at.start < found.at.start)?;
+        Some((first.at.start, found.at.end))
+    };
+    let Some((start, end)) = related.or_else(together).or_else(but_none) else {
         return Ok(());
     };
     let written = r.written(start..end);

@@ -126,7 +126,7 @@ fn a_share_is_a_confidence_only_where_it_can_be_one() {
         "change yard-traffic to a confidence of 0.6",
         "change yard-traffic to cars and motorcycles at 0.6",
         "change the threshold of yard-traffic to 60 percent",
-        "change the confidence of yard-traffic from 0.5 to 0.6",
+        "change the confidence of yard-traffic from 0.1 to 0.6",
         "raise the confidence of the yard-traffic watch to 60%",
     ] {
         assert_eq!(

@@ -12,3 +12,4 @@ mod runs;
 mod safety;
 mod support;
 mod templates;
+mod which;

@@ -1,0 +1,137 @@
+//! A change against what is so now: `lower the confidence to 80%` where it is 10 %, `from 20 seconds to 40 seconds` where it is 30.
+//!
+//! Invariant: a change that its own words contradict is asked about and never offered, as one of the two was meant otherwise.
+
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::Condition;
+
+use crate::answer::Missing;
+use crate::intent::Edit;
+use crate::need::Need;
+use crate::reader::Reader;
+use crate::request::seconds;
+
+/// What a request says of how it was before, or how what it sets compares with that.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Before {
+    /// Whether what it sets is to be more than it was.
+    more: Option<bool>,
+    /// Seconds that it says there are now.
+    seconds: Option<f64>,
+    /// The confidence that it says there is now.
+    share: Option<f64>,
+}
+
+impl Before {
+    /// Takes the verbs that say more or less, and what a setting is now where what it is to be stands behind: `from 20 seconds to 40 seconds`. Hours are from
+    /// one to the other.
+    pub(crate) fn taken(r: &mut Reader) -> Self {
+        const FALSE_ALARMS: &str = "nervous|sensitive|noisy|jumpy|twitchy|touchy";
+        let more = r.take_all(&["raise|increase|lengthen|extend|prolong"])
+            || r.find(&["turn|put|set|bring up", &format!("less {FALSE_ALARMS}")])
+                .is_some();
+        let less = r.take_all(&["lower|decrease|reduce|shorten|cut"])
+            || r.find(&["turn|put|set|bring down", &format!("more {FALSE_ALARMS}")])
+                .is_some();
+        let mut before = Self {
+            more: (more != less).then_some(more),
+            ..Self::default()
+        };
+        for hole in ["<d>", "<p>"] {
+            let Some(both) = r.find(&[&format!("from {hole} to {hole}")]) else {
+                continue;
+            };
+            let is_share = |i: usize| r.any_word(i).contains('.') || r.any_word(i) == "%";
+            let is_setting = hole == "<d>" || both.at.clone().any(is_share);
+            if let Some(first) = r.fits(&format!("from {hole}"), both.at.start)
+                && is_setting
+            {
+                r.mark(first.at.clone());
+                match hole {
+                    "<d>" => before.seconds = Some(first.value(0)),
+                    _ => before.share = Some(first.value(0)),
+                }
+            }
+        }
+        before
+    }
+
+    /// Refuses a change of which what it says is not so.
+    pub(crate) fn refuse(&self, edit: &Edit, now: &PipelineSpec) -> Result<(), Need> {
+        let share = |value: f64| format!("a confidence of {value}");
+        let stays = |value: f64| format!("a time of {}", seconds(value));
+        let quiet = |value: f64| format!("a cool-down of {}", seconds(value));
+        let settings: [(Option<f64>, Vec<f64>, Option<f64>, &dyn Fn(f64) -> String); 3] = [
+            (edit.confidence, confidences(now), self.share, &share),
+            (edit.stays_s, times(now), self.seconds, &stays),
+            (edit.cooldown_s, cooldowns(now), self.seconds, &quiet),
+        ];
+        for (wanted, now, said, named) in settings {
+            let Some(wanted) = wanted else {
+                continue;
+            };
+            // Where rules differ, each has to fit.
+            let same = |a: f64, b: f64| (a - b).abs() < 1e-6;
+            if let Some(said) = said
+                && let Some(is) = now.iter().find(|is| !same(**is, said))
+            {
+                let text = format!(
+                    "{} has {} now, and not {}, so I offer nothing. Say the request again without what it is now, or about another watch.",
+                    edit.pipeline,
+                    named(*is),
+                    named(said)
+                );
+                return Err(Need::new(Missing::Meaning, text));
+            }
+            let wrong = |is: &&f64| match self.more {
+                Some(true) => wanted <= **is,
+                Some(false) => wanted >= **is,
+                None => false,
+            };
+            if let Some(is) = now.iter().find(wrong) {
+                let text = format!(
+                    "{} has {} now, and {wanted_is} is {}, so I offer nothing. Say what it shall be with \"set\", such as \"set it to {wanted_is}\" with the name of the watch.",
+                    edit.pipeline,
+                    named(*is),
+                    match (self.more, same(*is, wanted)) {
+                        (_, true) => "the same",
+                        (Some(true), _) => "less and not more",
+                        _ => "more and not less",
+                    },
+                    wanted_is = named(wanted),
+                );
+                return Err(Need::new(Missing::Meaning, text));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The lowest scores of the steps that detect.
+fn confidences(now: &PipelineSpec) -> Vec<f64> {
+    let steps = now.workflow.get("steps").and_then(|s| s.as_array());
+    let detects = |step: &&serde_json::Value| step.get("class_filter").is_some();
+    let score = |step: &serde_json::Value| step.get("confidence")?.as_f64();
+    let all = steps.into_iter().flatten();
+    let found: Vec<f64> = all.clone().filter(detects).filter_map(score).collect();
+    match found.is_empty() {
+        true => all.filter_map(score).collect(),
+        false => found,
+    }
+}
+
+fn times(now: &PipelineSpec) -> Vec<f64> {
+    let rules = now.rules.iter().flatten();
+    let time = |when: &Condition| match when {
+        Condition::Stays { for_s, .. }
+        | Condition::Count { for_s, .. }
+        | Condition::Value { for_s, .. } => Some(*for_s),
+        _ => None,
+    };
+    rules.filter_map(|rule| time(&rule.when)).collect()
+}
+
+fn cooldowns(now: &PipelineSpec) -> Vec<f64> {
+    let rules = now.rules.iter().flatten();
+    rules.map(|rule| rule.cooldown_s).collect()
+}

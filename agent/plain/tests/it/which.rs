@@ -1,0 +1,630 @@
+//! Which of them: orders that pick one of several, name a part of a watch, wait for another time or another one than a rule can, or say what is not so. None
+//! is carried out as something else than it says.
+
+use proptest::prelude::*;
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection};
+use watchkeeper_plain::Scene;
+use watchkeeper_plain::answer::{Answer, Change, Missing, Proposal};
+use watchkeeper_plain::scene::Deployed;
+
+use crate::support::{ask, camera, proposal_in, question_in, scene, specs};
+
+/// A box with two watches in the yard, one in the hall, and a road where cars are only counted.
+fn site() -> Scene {
+    let mut scene = scene();
+    scene.cameras = ["yard", "hall", "road", "gate"]
+        .map(|id| camera(id, id))
+        .to_vec();
+    for (id, text) in [
+        (
+            "yard-people-number",
+            "tell me when more than 3 people are on camera yard",
+        ),
+        (
+            "yard-person-crosses",
+            "tell me when a person crosses the vertical line at 50% on camera yard",
+        ),
+        (
+            "hall-person-stays",
+            "tell me when a person stays on camera hall for 30 seconds",
+        ),
+        ("road-car-count", "count cars on camera road"),
+    ] {
+        let mut spec = specs(&proposal_in(text, &scene)).remove(0);
+        spec.id = PipelineId::new(id).unwrap();
+        scene.pipelines.push(Deployed {
+            name: id.to_owned(),
+            spec,
+            paused: false,
+        });
+    }
+    scene
+}
+
+const YARD: [&str; 2] = ["yard-people-number", "yard-person-crosses"];
+
+fn proposal(text: &str) -> Proposal {
+    proposal_in(text, &site())
+}
+
+/// The pipelines that an order changes.
+fn touched(text: &str) -> Vec<String> {
+    let proposal = proposal(text);
+    assert_eq!(proposal.not_understood, [""; 0], "{text}");
+    let ids = proposal.changes.iter().map(|c| c.pipeline().to_string());
+    ids.collect()
+}
+
+fn when(text: &str) -> Condition {
+    let proposal = proposal(text);
+    assert_eq!(proposal.not_understood, [""; 0], "{text}");
+    specs(&proposal)
+        .remove(0)
+        .rules
+        .unwrap()
+        .remove(0)
+        .when
+        .clone()
+}
+
+/// What is said to an order that is not offered.
+fn told(text: &str) -> String {
+    match ask(text, &site()) {
+        Answer::Ask(question) => question.text,
+        Answer::Unknown(unknown) => unknown.text,
+        other => panic!("{text}: {other:#?}"),
+    }
+}
+
+#[test]
+fn an_order_that_picks_one_of_several_ends_none_and_asks_which() {
+    for verb in ["stop", "pause", "resume", "delete", "turn off"] {
+        for which in [
+            "the first yard watch",
+            "the second yard watch",
+            "the last yard watch",
+            "the new yard watch",
+            "the old yard watch",
+            "the oldest yard watch",
+            "the other yard watch",
+            "a yard watch",
+            "another yard watch",
+            "one of the yard watches",
+            "either of the yard watches",
+            "any of the yard watches",
+            "some of the yard watches",
+            "a few of the yard watches",
+            "half of the yard watches",
+            "most of the yard watches",
+            "the rest of the yard watches",
+            "every other yard watch",
+            "only one of the yard watches",
+            "two of the yard watches",
+        ] {
+            let text = format!("{verb} {which}");
+            let asked = question_in(&text, &site());
+            assert_eq!(asked.about, Missing::Pipeline, "{text}: {}", asked.text);
+            assert_eq!(asked.choices, YARD, "{text}");
+            assert_eq!(
+                touched(&asked.answered("yard-person-crosses")),
+                ["yard-person-crosses"],
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_spared_without_a_name_spares_everything() {
+    for text in [
+        "stop all but one of the yard watches",
+        "stop all yard watches except the first",
+        "stop all other watches",
+        "stop everything else",
+        "stop anything but the yard watch",
+        "pause all watches except the last two",
+        "stop all the yard watches but yard-person-crosses",
+        "stop the yard watches except the crossing one",
+        "stop hall-person-stays, not yard-people-number",
+        "stop hall-person-stays or yard-people-number",
+        "stop either hall-person-stays or yard-people-number",
+        "stop the watch on yard or on hall",
+        "stop both watches",
+        "stop neither yard watch",
+        "stop at most one watch",
+        "stop the yard watches one by one",
+        "stop as many yard watches as you can",
+        "stop the yard watch, no, the hall watch",
+        "stop the hall watch. I mean the yard watch.",
+    ] {
+        told(text);
+    }
+}
+
+#[test]
+fn all_both_and_the_only_one_are_still_said_in_many_words() {
+    for text in [
+        "stop all yard watches",
+        "stop both yard watches",
+        "stop every watch on the yard",
+        "stop each of the yard watches",
+        "stop the yard watches",
+        "pause those on the yard",
+        "pause the ones on the yard",
+        "please stop the alerts in the yard now, thanks",
+    ] {
+        assert_eq!(touched(text), YARD, "{text}");
+    }
+    for text in [
+        "stop the one on the hall",
+        "stop just the one on the hall",
+        "stop the hall watch right away",
+        "could you please turn off the hall watch immediately",
+        "stop alerting me about the hall",
+        "mute the hall alerts",
+        "stop the hall camera",
+        "delete everything on camera hall",
+        "stop hall-person-stays on the hall",
+    ] {
+        assert_eq!(touched(text), ["hall-person-stays"], "{text}");
+    }
+}
+
+#[test]
+fn a_part_of_a_watch_is_not_the_watch() {
+    for part in [
+        "the zone in the hall",
+        "the region in the hall",
+        "the area of the hall watch",
+        "the line in the hall",
+        "the recording of the hall",
+        "recording the hall",
+        "the video of the hall",
+        "the picture of the hall",
+        "the feed of the hall",
+        "the clips of the hall",
+        "the notifications of the hall",
+        "the schedule of the hall watch",
+        "the cool-down of the hall watch",
+        "the second opinion of the hall watch",
+        "the confidence of hall-person-stays",
+        "the rule of hall-person-stays",
+        "the second rule of hall-person-stays",
+        "the first alert of hall-person-stays",
+        "half of hall-person-stays",
+        "the events of the hall",
+        "the pause of the hall watch",
+        "people from the hall watch",
+    ] {
+        for verb in ["stop", "remove", "turn off", "pause"] {
+            told(&format!("{verb} {part}"));
+        }
+    }
+    // Neither is the camera itself.
+    for text in ["remove the hall camera", "delete camera hall"] {
+        assert!(told(text).contains("sources remove"), "{text}");
+    }
+}
+
+#[test]
+fn what_counts_and_what_tells_are_not_each_other() {
+    assert_eq!(touched("stop counting on the road"), ["road-car-count"]);
+    assert!(told("stop counting in the yard").contains("only counts"));
+    told("stop alerting me about the road");
+    told("stop counting in the hall");
+}
+
+#[test]
+fn a_stop_has_no_end_and_a_pause_only_one_that_is_a_time() {
+    for text in [
+        "stop the yard watch for now",
+        "stop the yard watch for an hour",
+        "stop the yard watch until tomorrow",
+        "stop the yard watch once",
+        "stop the yard watch when it rains",
+        "stop hall alerts at night",
+        "pause the hall watch in an hour",
+        "pause the hall watch for less than an hour",
+        "pause the hall watch for up to an hour",
+        "pause the hall watch for an hour or two",
+        "pause the hall watch every night",
+        "pause the hall watch for another hour",
+        "pause the hall watch until somebody comes",
+    ] {
+        told(text);
+    }
+    assert!(told("stop the yard watch for now").contains("pause"));
+    assert_eq!(
+        touched("pause the hall watch for half an hour"),
+        ["hall-person-stays"]
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn no_word_before_what_is_ended_is_swallowed(
+        word in "[a-z]{3,9}|zone|area|region|video|picture|image|view|frame|scene|first|second|other|another|new|one|some|any|most|more|least|many|much|number|not|but|about|once|while|when|if",
+        verb in "(stop|pause|delete|turn off)",
+    ) {
+        // Little words, those for all of them, and those that mean a watch.
+        let said = ["the", "our", "your", "this", "that", "these", "those", "them", "they", "please", "kindly", "hey", "hello", "okay", "thanks", "thank", "you", "can", "could", "would",
+            "will", "now", "immediately", "instantly", "asap", "also", "too", "then", "and", "again", "for", "from", "about", "off", "camera", "cam", "are", "only", "ones", "all", "both",
+            "every", "each", "just", "anyway", "current", "existing", "pipelines", "pipeline", "watches", "watch", "watching", "monitoring", "alerts", "alert", "alarm", "alarms", "alerting",
+            "streams", "stream", "rules", "rule", "cameras", "jobs", "everything", "counter", "counters", "detection", "turn", "switch", "shut", "put", "yard"];
+        prop_assume!(!said.contains(&word.as_str()));
+        let text = format!("{verb} the {word} of yard watch");
+        let answer = ask(&text, &site());
+        prop_assert!(!matches!(answer, Answer::Propose(_)), "{}: {:#?}", text, answer);
+    }
+}
+
+#[test]
+fn another_time_than_one_for_which_something_goes_on_is_not_taken_for_one() {
+    for text in [
+        "tell me when a person leaves the hall within 10 seconds",
+        "alert me within a second when a person enters the hall",
+        "tell me if a car is seen on the road within 10 minutes",
+        "tell me when a person stays in the hall for less than a minute",
+        "tell me when a person stays in the hall for at most a minute",
+        "tell me when a person stays in the hall for up to 20 seconds",
+        "tell me when a person stays in the hall no longer than 20 seconds",
+        "tell me when a person stays in the hall under a minute",
+        "tell me when a person stays in the hall 10 seconds or less",
+        "tell me 20 seconds before a person leaves the hall",
+        "tell me 20 seconds after a person enters the hall",
+        "tell me when a person is in the hall in 5 minutes",
+        "tell me if a car was on the road in the last 2 hours",
+        "tell me when a person enters the hall every 2 days",
+        "tell me when a person enters the hall every other day",
+        "tell me when a person is in the hall 5 minutes late",
+        "tell me when a car is on the road for more than one night",
+        "tell me when a person waits in the hall a second time",
+        "tell me when a person stays in the hall for 5 minutes a day",
+        "tell me when a person stays in the hall between 10 and 20 seconds",
+        "tell me when a person stays in the hall for only 5 seconds",
+    ] {
+        told(text);
+    }
+    for (text, seconds) in [
+        ("tell me when a person is in the hall for a second", 1.0),
+        ("tell me when a person is in the hall for one second", 1.0),
+        (
+            "tell me when a person stays in the hall longer than a minute",
+            60.0,
+        ),
+        (
+            "tell me when a person is in the hall for at least 10 seconds",
+            10.0,
+        ),
+    ] {
+        assert!(
+            matches!(when(text), Condition::Stays { for_s, .. } if for_s == seconds),
+            "{text}: {:?}",
+            when(text)
+        );
+    }
+    // What is only for a time ends by itself.
+    let ends = proposal("tell me if a car comes onto the road in the next 2 hours");
+    assert_eq!(specs(&ends)[0].stop_after_s, Some(7200.0));
+    assert!(matches!(
+        when("tell me if a car comes onto the road in the next 2 hours"),
+        Condition::Appears { .. }
+    ));
+}
+
+#[test]
+fn one_of_them_by_its_place_among_them_is_not_each_of_them() {
+    for (text, word) in [
+        (
+            "tell me when a second person enters the hall",
+            "second person",
+        ),
+        (
+            "tell me when there is a second car on the road",
+            "second car",
+        ),
+        (
+            "tell me when the second red car is on the road",
+            "second red car",
+        ),
+        ("tell me about every second car on the road", "second car"),
+        (
+            "tell me when the first person enters the hall",
+            "first person",
+        ),
+        ("tell me when the next car arrives on the road", "next car"),
+        ("tell me when another car is on the road", "another car"),
+        (
+            "tell me when a third person waits in the hall for 10 seconds",
+            "third person",
+        ),
+    ] {
+        let told = told(text);
+        assert!(told.contains(word), "{text}: {told}");
+        assert!(told.contains("at least 2"), "{text}: {told}");
+    }
+    for text in [
+        "tell me when several people are in the hall",
+        "tell me when many cars are on the road",
+        "tell me when a few people are in the hall",
+        "tell me when a group of people is in the hall",
+        "tell me when most people leave the hall",
+        "tell me when both people have left the hall",
+    ] {
+        let asked = question_in(text, &site());
+        assert_eq!(asked.about, Missing::Number, "{text}: {}", asked.text);
+    }
+    assert!(told("tell me when a car and two people are on the road").contains("together"));
+    assert!(matches!(
+        when("tell me when at least two people or cars are on the road"),
+        Condition::Count {
+            bound: CountBound::Over(1),
+            ..
+        }
+    ));
+    drop(when("tell me the second a person enters the hall"));
+}
+
+#[test]
+fn that_all_have_left_is_that_nobody_is_there() {
+    for text in [
+        "tell me when all people have left the hall",
+        "tell me when everybody has left the hall",
+        "tell me when everyone leaves the hall",
+        "tell me when everyone's gone from the hall",
+        "tell me when the people have all left the hall",
+        "tell me when all of the people have left the hall",
+        "tell me when the last person leaves the hall",
+        "tell me when all cars are gone from the road",
+        "tell me when every car has left the road",
+        "tell me when every person has left the yard for 5 minutes",
+    ] {
+        assert!(
+            matches!(
+                when(text),
+                Condition::Count {
+                    bound: CountBound::Under(1),
+                    ..
+                }
+            ),
+            "{text}: {:?}",
+            when(text)
+        );
+        let told = proposal(text).assumed.join(" ");
+        assert!(told.contains("none of them is there"), "{text}: {told}");
+    }
+    for text in [
+        "tell me about every car that leaves the road",
+        "tell me about all people leaving the hall",
+        "tell me whenever somebody leaves the hall",
+    ] {
+        assert!(matches!(when(text), Condition::Leaves { .. }), "{text}");
+    }
+    for text in [
+        "tell me when all people are in the hall",
+        "tell me when everyone enters the hall",
+        "tell me when everybody has left the hall and somebody enters",
+        "tell me when the car in the yard is gone",
+        "tell me when all the cars that were on the road have left",
+        "tell me when nobody but a dog is in the hall",
+        "tell me when anyone but me enters the hall",
+        "tell me when somebody else enters the hall",
+        "tell me when a person is in the hall but no car is on the road",
+        "tell me when somebody leaves and comes back to the hall",
+        "tell me when a bag is taken from the hall",
+        "count people that leave the hall",
+        "count only the first ten people in the hall",
+    ] {
+        told(text);
+    }
+}
+
+#[test]
+fn to_leave_and_to_cross_take_no_time_and_that_nobody_does_is_no_event() {
+    for text in [
+        "tell me when a person leaves the hall for more than 5 minutes",
+        "tell me when a person exits the hall for an hour",
+        "tell me when the dog is away from the yard for 10 minutes",
+        "tell me when a car crosses the vertical line at 50% on the road and stays for 10 seconds",
+        "alert me when nobody crosses the vertical line at 50% on yard for an hour",
+        "alert me when no car crosses the vertical line at 50% on yard",
+        "tell me when nobody enters the left half on hall",
+        "tell me if no car leaves the yard for an hour",
+    ] {
+        told(text);
+    }
+    for text in [
+        "tell me when nobody is in the hall for 10 minutes",
+        "tell me when there is not anybody in the hall for 10 minutes",
+        "tell me when there are not any people in the hall for 10 minutes",
+    ] {
+        assert!(
+            matches!(
+                when(text),
+                Condition::Count { bound: CountBound::Under(1), for_s, .. } if for_s == 600.0
+            ),
+            "{text}: {:?}",
+            when(text)
+        );
+    }
+}
+
+#[test]
+fn one_thing_after_another_is_neither_of_them() {
+    for text in [
+        "tell me when the hall has been empty for 10 minutes and then someone comes",
+        "tell me when a person enters and then leaves the left half on hall",
+        "tell me when a person is on the road and then a car",
+    ] {
+        assert!(told(text).contains("after another"), "{text}");
+    }
+    drop(when("if a person is in the hall then tell me"));
+    drop(when(
+        "tell me when a person is in the hall, then save a clip",
+    ));
+}
+
+#[test]
+fn a_way_is_in_the_rule_or_nothing_is_offered() {
+    for (text, direction) in [
+        (
+            "tell me when a person walks down over a horizontal line at 30% on yard",
+            CrossDirection::Out,
+        ),
+        (
+            "tell me when a person walks up over a horizontal line at 30% on yard",
+            CrossDirection::In,
+        ),
+        (
+            "tell me when a person crosses a horizontal line at 30% on yard going down",
+            CrossDirection::Out,
+        ),
+    ] {
+        assert!(
+            matches!(when(text), Condition::Crosses { direction: d, .. } if d == direction),
+            "{text}: {:?}",
+            when(text)
+        );
+    }
+    for text in [
+        "tell me when a person drives off over a horizontal line at 30% on yard",
+        "tell me when a car backs away over a vertical line at 30% on yard",
+        "tell me when a person crosses the horizontal line at 30% on yard downhill",
+        "tell me when a person walks down over a vertical line at 30% on yard",
+        "tell me when a person crosses the horizontal line at 30% on yard down",
+    ] {
+        told(text);
+    }
+}
+
+#[test]
+fn once_is_as_soon_as_or_one_time() {
+    for text in [
+        "tell me when a person enters the hall, once",
+        "tell me once when a person enters the hall",
+        "tell me when a person enters the hall once",
+        "alert me once if a person is in the hall",
+        "tell me one time when a person is in the hall",
+        "tell me the first time a person is in the hall",
+        "change hall-person-stays to 40 seconds once",
+    ] {
+        told(text);
+    }
+    assert!(told("tell me when a person enters the hall, once").contains("at most once an hour"));
+    for text in [
+        "tell me once a person enters the hall",
+        "once a person enters the hall tell me",
+        "tell me at once when a person enters the hall",
+        "tell me when a person is in the hall, at most once an hour",
+    ] {
+        drop(when(text));
+    }
+}
+
+#[test]
+fn who_only_counts_is_told_of_nothing() {
+    for text in [
+        "only count people in the hall, don't alert me",
+        "count people in the hall but do not tell me",
+    ] {
+        let proposal = proposal(text);
+        assert_eq!(specs(&proposal)[0].rules, Some(Vec::new()), "{text}");
+    }
+}
+
+#[test]
+fn a_change_that_its_own_words_contradict_is_not_offered() {
+    for (text, part) in [
+        (
+            "lower the confidence of hall-person-stays to 80%",
+            "more and not less",
+        ),
+        (
+            "raise the confidence of hall-person-stays to 5%",
+            "less and not more",
+        ),
+        (
+            "raise the confidence of hall-person-stays to 10%",
+            "the same",
+        ),
+        (
+            "change hall-person-stays from 20 seconds to 40 seconds",
+            "30 seconds now",
+        ),
+        (
+            "change the confidence of hall-person-stays from 50% to 60%",
+            "0.1 now",
+        ),
+        (
+            "make the hall watch less sensitive: confidence 0.05",
+            "less and not more",
+        ),
+        (
+            "increase the duration of hall-person-stays to 10 seconds",
+            "less and not more",
+        ),
+        (
+            "shorten the duration of hall-person-stays to 40 seconds",
+            "more and not less",
+        ),
+    ] {
+        let told = told(text);
+        assert!(told.contains(part), "{text}: {told}");
+    }
+    for text in [
+        "raise the confidence of hall-person-stays to 80%",
+        "change hall-person-stays from 30 seconds to 40 seconds",
+        "shorten the duration of hall-person-stays to 10 seconds",
+        "make the hall watch more sensitive: confidence 0.05",
+    ] {
+        assert_eq!(touched(text), ["hall-person-stays"], "{text}");
+    }
+}
+
+#[test]
+fn a_change_of_a_part_is_no_change_of_another() {
+    for text in [
+        "set the video of the hall watch to 30 seconds",
+        "set the zone of the hall watch to 30 seconds",
+        "change the clip of the hall watch to 20 seconds",
+        "change the picture of the hall watch to 40 seconds",
+        "change hall-person-stays to 40 seconds and no notifications",
+        "change hall-person-stays to only the first person",
+        "change hall-person-stays to up to 40 seconds",
+        "change hall-person-stays to less than 40 seconds",
+        "change hall-person-stays to within 40 seconds",
+        "change hall-person-stays by 10 seconds",
+        "change the first yard watch to confidence 0.5",
+        "change one of the yard watches to only cars",
+        "change both yard watches to confidence 0.5",
+        "change everything but hall-person-stays to confidence 0.5",
+        "change all watches except the hall to confidence 0.5",
+        "change hall-person-stays to only cars for now",
+        "change hall-person-stays to at least one alert per hour",
+        "change hall-person-stays to tell nobody",
+        "hall-person-stays should wait 10 seconds more",
+        "make the hall watch wait another 10 seconds",
+        "remove #security from hall-person-stays",
+    ] {
+        told(text);
+    }
+    let kept = proposal("change hall-person-stays to 40 seconds and keep a 10 second clip");
+    assert!(matches!(kept.changes.as_slice(), [Change::Replace(_)]));
+}
+
+#[test]
+fn what_happened_at_another_time_is_no_answer() {
+    for text in [
+        "what happened since yesterday at 9",
+        "what happened between monday and wednesday",
+    ] {
+        told(text);
+    }
+    assert!(matches!(
+        ask("what happened last night", &site()),
+        Answer::Look(_)
+    ));
+}
