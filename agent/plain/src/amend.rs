@@ -15,7 +15,7 @@ use crate::need::{Need, Notes};
 use crate::pieces::{self, Asks};
 use crate::place::{self, Way};
 use crate::reader::{Reader, left_over};
-use crate::request::{TOO_FEW_S, direction, drawn, named_place, whole_picture};
+use crate::request::{TOO_FEW_S, direction, drawn, is_for_a_time, named_place, whole_picture};
 use crate::scene::{Scene, Shape};
 use crate::token::Token;
 use crate::weighty;
@@ -151,8 +151,12 @@ fn of_edit(
 
 /// `make it 30 seconds`: a time that nothing stands with.
 fn bare_time(r: &mut Reader, said: &mut Wanted) {
-    if said.stays_s.is_none() {
-        said.stays_s = r.take(&["<d>"]).map(|found| found.value(0));
+    if said.stays_s.is_none()
+        && let Some(found) = r.find(&["<d>"])
+        && is_for_a_time(r, &found).is_ok()
+    {
+        r.mark(found.at.clone());
+        said.stays_s = Some(found.value(0));
     }
 }
 

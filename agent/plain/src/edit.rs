@@ -98,6 +98,24 @@ pub(crate) fn wanted(
             ])
         })
         .flatten();
+    // `only for an hour` is a limit, or an end.
+    if let Some(found) = &stays
+        && found
+            .at
+            .start
+            .checked_sub(1)
+            .is_some_and(|i| matches!(r.word(i), "only" | "just"))
+        && r.any_word(found.at.start) == "for"
+    {
+        let written = r.written(found.at.start - 1..found.at.end);
+        return Err(Need::not_read(
+            format!(
+                "{} may be how long it lasts or when it ends. Say \"for the next hour\" for a watch that ends by itself, or \"make it an hour\" for how long somebody stays.",
+                quoted(&written)
+            ),
+            vec![written],
+        ));
+    }
     // `10 seconds more` is a time beside the one that there is.
     if let Some(found) = &stays
         && matches!(
@@ -236,8 +254,18 @@ pub(crate) fn classes(
     // What it watches for now stays where something is added or left out, and goes where classes are said.
     let keeps = wanted.adds || (named.is_empty() && !left_out.is_empty());
     let mut objects = Objects::default();
+    // `everything but cats`
+    let all = keeps
+        && !wanted.adds
+        && wanted
+            .mentions
+            .iter()
+            .any(|m| m.stand == Stand::Wanted && m.labels.is_empty());
     if keeps {
-        objects.labels = now.unwrap_or_else(|| known.to_vec());
+        objects.labels = match (all, now) {
+            (false, Some(now)) => now,
+            _ => known.to_vec(),
+        };
     }
     for mention in named {
         let labels: Vec<String> = known
@@ -267,7 +295,13 @@ pub(crate) fn classes(
             "Nothing is left to watch for. Which classes shall it watch for?",
         ));
     }
-    objects.said = objects.labels.join(" or ");
+    objects.said = match all {
+        true => {
+            let out: Vec<&str> = left_out.iter().map(|m| m.said.as_str()).collect();
+            format!("anything but not {}", out.join(" or "))
+        }
+        false => objects.labels.join(" or "),
+    };
     Ok((!objects.labels.is_empty()).then_some(objects))
 }
 
@@ -453,7 +487,23 @@ fn all_but(r: &Reader, before_names: &[bool], scene: &Scene) -> Result<(), Need>
         let little = |i: &usize| {
             matches!(
                 r.any_word(*i),
-                "the" | "my" | "our" | "for" | "on" | "at" | "camera" | "in"
+                "the"
+                    | "my"
+                    | "our"
+                    | "for"
+                    | "on"
+                    | "at"
+                    | "camera"
+                    | "in"
+                    | "one"
+                    | "ones"
+                    | "that"
+                    | "those"
+                    | "watch"
+                    | "which"
+                    | "is"
+                    | "are"
+                    | "of"
             )
         };
         let before = (0..start).rev().find(|i| !little(i));

@@ -461,7 +461,10 @@ fn replace(
         return Err(Need::new(Missing::Meaning, text));
     }
     if let Some(objects) = &edit.objects {
-        said.push(format!("only {}", objects.said));
+        said.push(match objects.said.starts_with("anything") {
+            true => objects.said.clone(),
+            false => format!("only {}", objects.said),
+        });
         for rule in spec
             .rules
             .iter_mut()

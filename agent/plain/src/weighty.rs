@@ -296,6 +296,16 @@ fn is_one_time(r: &Reader, at: usize) -> bool {
         )
 }
 
+/// Whether a word picks one of things that no phrase read: `the first floor`.
+fn is_one_of_some(r: &Reader, at: usize) -> bool {
+    let next = r.word(at + 1);
+    matches!(r.word(at), "first" | "last" | "next" | "other" | "another")
+        && r.tokens.get(at + 1).is_some_and(|t| t.kind == Kind::Word)
+        && !next.is_empty()
+        && !joins(next)
+        && !matches!(next, "of" | "a" | "an" | "the" | "any" | "there" | "it")
+}
+
 /// Whether it is somebody other than one who was not named: `somebody else`.
 fn is_somebody_else(r: &Reader, at: usize) -> bool {
     r.word(at) == "else"
@@ -362,6 +372,7 @@ pub(crate) fn left_out(r: &Reader) -> Option<Range<usize>> {
                 UNITS.contains(&word)
                     || is_one_time(r, i)
                     || is_somebody_else(r, i)
+                    || is_one_of_some(r, i)
                     || WEIGHTY.contains(&word)
                     || is_time(word)
                     || number_word(word).is_some_and(|n| n > 1.0)

@@ -113,7 +113,7 @@ const NO_TIME_BEFORE: [&str; 24] = [
     "max", "maximum",
 ];
 /// The same, behind it.
-const NO_TIME_BEHIND: [&str; 14] = [
+const NO_TIME_BEHIND: [&str; 19] = [
     "before",
     "earlier",
     "later",
@@ -126,17 +126,22 @@ const NO_TIME_BEHIND: [&str; 14] = [
     "max",
     "maximum",
     "tops",
+    "more",
+    "longer",
+    "shorter",
+    "less",
+    "extra",
     "beforehand",
     "delay",
 ];
 
 /// Refuses a time that is not the one for which something goes on: `within 10 seconds`, `10 seconds later`, `5 seconds or less`.
-fn is_for_a_time(r: &Reader, found: &Found) -> Result<(), Need> {
+pub(crate) fn is_for_a_time(r: &Reader, found: &Found) -> Result<(), Need> {
     let mut before = found.at.start;
     while let Some(i) = before.checked_sub(1)
         && matches!(
             r.any_word(i),
-            "about" | "around" | "approximately" | "roughly" | "some" | "the" | "a" | "just"
+            "about" | "around" | "approximately" | "roughly" | "some" | "the" | "a"
         )
     {
         before = i;
@@ -160,13 +165,14 @@ fn is_for_a_time(r: &Reader, found: &Found) -> Result<(), Need> {
     );
     let less = ["or|and less|under|fewer|shorter|below", "at most"];
     let is_limit = (bare && NO_TIME_BEFORE.contains(&word))
-        || matches!(word, "no" | "not" | "never")
+        || matches!(word, "no" | "not" | "never" | "only" | "just")
         || NO_TIME_BEHIND.contains(&r.any_word(found.at.end))
         || less.iter().any(|p| r.fits(p, found.at.end).is_some());
     if !is_limit {
         return Ok(());
     }
-    let is_before = NO_TIME_BEFORE.contains(&word) || matches!(word, "no" | "not" | "never");
+    let is_before =
+        NO_TIME_BEFORE.contains(&word) || matches!(word, "no" | "not" | "never" | "only" | "just");
     let start = match is_before {
         true => before.saturating_sub(1),
         false => found.at.start,

@@ -18,7 +18,7 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::{CountBound, CrossDirection, Severity};
 
 pub(crate) use acts::{one_way, quietly, wishes};
-pub(crate) use amounts::{confidence, cooldown, seconds};
+pub(crate) use amounts::{confidence, cooldown, is_for_a_time, seconds};
 pub(crate) use channels::channels;
 pub(crate) use spot::{direction, geometry as drawn, named_place, slug, whole_picture};
 pub(crate) use which::refuse as refuse_one_of_them;

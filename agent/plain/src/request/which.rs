@@ -41,7 +41,14 @@ const BETWEEN: [&str; 14] = [
 /// Refuses one of them by its place among them, and amounts that are no numbers.
 pub(crate) fn refuse(r: &Reader, mentions: &[Mention]) -> Result<(), Need> {
     for mention in mentions.iter().filter(|m| m.stand == Stand::Wanted) {
-        if let Some(at) = before(r, mention, &ORDINALS) {
+        // `a dog or another animal` is any other.
+        let is_other = |at: &usize| {
+            r.any_word(*at) != "another"
+                || !at
+                    .checked_sub(1)
+                    .is_some_and(|i| matches!(r.any_word(i), "or" | "and"))
+        };
+        if let Some(at) = before(r, mention, &ORDINALS).filter(is_other) {
             let written = r.written(at..mention.at.end);
             return Err(Need::not_read(
                 format!(

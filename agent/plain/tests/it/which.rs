@@ -8,7 +8,7 @@ use watchkeeper_plain::Scene;
 use watchkeeper_plain::answer::{Answer, Change, Missing, Proposal};
 use watchkeeper_plain::scene::Deployed;
 
-use crate::support::{ask, camera, proposal_in, question_in, scene, specs};
+use crate::support::{PLAIN, ask, camera, proposal_in, question_in, scene, specs};
 
 /// A box with two watches in the yard, one in the hall, and a road where cars are only counted.
 fn site() -> Scene {
@@ -285,6 +285,8 @@ fn another_time_than_one_for_which_something_goes_on_is_not_taken_for_one() {
         "tell me when a person stays in the hall for 5 minutes a day",
         "tell me when a person stays in the hall between 10 and 20 seconds",
         "tell me when a person stays in the hall for only 5 seconds",
+        "tell me about people in the hall, only for an hour",
+        "watch the first floor on camera hall and tell me when somebody enters",
     ] {
         told(text);
     }
@@ -627,4 +629,59 @@ fn what_happened_at_another_time_is_no_answer() {
         ask("what happened last night", &site()),
         Answer::Look(_)
     ));
+}
+
+#[test]
+fn a_correction_is_read_as_carefully_as_a_request() {
+    let scene = site();
+    let request = "tell me when a person waits in the left half on camera hall for 2 minutes";
+    let corrected = |said: &str| {
+        assert!(PLAIN.is_correction(said, &scene), "{said}");
+        PLAIN
+            .corrected(request, &[said.to_owned()], &scene)
+            .unwrap()
+    };
+    for said in [
+        "make it the second person",
+        "only the first person",
+        "another person",
+        "several people",
+        "every second person",
+        "no, once",
+        "make it 3 minutes, once",
+        "just this once",
+        "make it at most 10 seconds",
+        "make it up to 10 seconds",
+        "less than 10 seconds",
+        "make it within 10 seconds",
+        "make it 10 seconds or less",
+        "in 10 seconds",
+        "make it 10 seconds more",
+        "10 seconds longer",
+        "5 seconds earlier",
+        "only for an hour",
+        "for the first hour",
+        "when nobody is there",
+        "no notifications",
+        "the other half",
+        "the left half or the right half",
+        "down",
+    ] {
+        assert!(!matches!(corrected(said), Answer::Propose(_)), "{said}");
+    }
+    for said in [
+        "make it 30 seconds",
+        "only cars",
+        "only at night",
+        "the right half",
+    ] {
+        assert!(matches!(corrected(said), Answer::Propose(_)), "{said}");
+    }
+    // What is left out of everything leaves the rest, and not what there was.
+    let Answer::Propose(proposal) = corrected("anything but cars") else {
+        panic!("not offered");
+    };
+    let classes = specs(&proposal)[0].workflow["steps"][0]["class_filter"].clone();
+    let classes = classes.as_array().unwrap();
+    assert!(classes.iter().any(|c| c == "dog") && !classes.iter().any(|c| c == "car"));
 }
