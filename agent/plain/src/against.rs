@@ -22,6 +22,14 @@ pub(crate) struct Before {
     share: Option<f64>,
 }
 
+/// One setting: what it is to be, what it is in each rule or step, what is said that it is, and how it is named.
+struct Setting<'n> {
+    wanted: Option<f64>,
+    now: Vec<f64>,
+    said: Option<f64>,
+    named: &'n dyn Fn(f64) -> String,
+}
+
 impl Before {
     /// Takes the verbs that say more or less, and what a setting is now where what it is to be stands behind: `from 20 seconds to 40 seconds`. Hours are from
     /// one to the other.
@@ -61,12 +69,33 @@ impl Before {
         let share = |value: f64| format!("a confidence of {value}");
         let stays = |value: f64| format!("a time of {}", seconds(value));
         let quiet = |value: f64| format!("a cool-down of {}", seconds(value));
-        let settings: [(Option<f64>, Vec<f64>, Option<f64>, &dyn Fn(f64) -> String); 3] = [
-            (edit.confidence, confidences(now), self.share, &share),
-            (edit.stays_s, times(now), self.seconds, &stays),
-            (edit.cooldown_s, cooldowns(now), self.seconds, &quiet),
+        let settings = [
+            Setting {
+                wanted: edit.confidence,
+                now: confidences(now),
+                said: self.share,
+                named: &share,
+            },
+            Setting {
+                wanted: edit.stays_s,
+                now: times(now),
+                said: self.seconds,
+                named: &stays,
+            },
+            Setting {
+                wanted: edit.cooldown_s,
+                now: cooldowns(now),
+                said: self.seconds,
+                named: &quiet,
+            },
         ];
-        for (wanted, now, said, named) in settings {
+        for setting in settings {
+            let Setting {
+                wanted,
+                now,
+                said,
+                named,
+            } = setting;
             let Some(wanted) = wanted else {
                 continue;
             };
