@@ -46,7 +46,7 @@ use opinions::Answered;
 pub use report::Report;
 use report::Reports;
 use standing::Questions;
-pub use standing::{MqttStanding, OutboxStanding, Standing};
+pub use standing::{ChannelStanding, MqttStanding, OutboxStanding, Standing};
 pub(crate) use start::TRACE_FOLDER;
 pub use start::{ApiSetup, HeartbeatSetup, OpinionSetup, Setup, StartError};
 use status::StatusReport;

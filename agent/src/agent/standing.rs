@@ -4,8 +4,10 @@
 
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
+use watchkeeper_contract::id::ChannelId;
 
 use super::Agent;
+use crate::channel::service::Fare;
 use crate::opinion;
 use crate::outbox::ClassStats;
 
@@ -19,8 +21,35 @@ pub struct Standing {
     pub mqtt: MqttStanding,
     /// What waits for the broker.
     pub outbox: OutboxStanding,
+    /// How each channel fares, in the order of their names.
+    pub channels: Vec<ChannelStanding>,
     /// What came of second opinions.
     pub opinions: opinion::Counts,
+}
+
+/// How a channel fares.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub struct ChannelStanding {
+    /// Which.
+    pub channel: String,
+    /// Events that were told there since the agent's start.
+    pub told: u64,
+    /// Events that were given up since then.
+    pub given_up: u64,
+    /// Why nothing gets through, where that is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+impl ChannelStanding {
+    fn of((channel, fare): (ChannelId, Fare)) -> Self {
+        Self {
+            channel: channel.to_string(),
+            told: fare.counts.told,
+            given_up: fare.counts.given_up,
+            trouble: fare.trouble,
+        }
+    }
 }
 
 /// The way to the broker.
@@ -98,6 +127,7 @@ impl Agent {
                 dropped: sum(|class| class.dropped),
                 cursor: self.outbox.cursor().map_or(0, |cursor| cursor.0),
             },
+            channels: self.fares().into_iter().map(ChannelStanding::of).collect(),
             opinions: opinion::Counts {
                 asks: self.asker.is_some(),
                 waiting: self.opinions.waits(),

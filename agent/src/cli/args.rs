@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
 use super::run::shape::{NamedLine, NamedZone};
@@ -247,8 +249,9 @@ pub enum PipelineAction {
     Pause {
         /// Name.
         id: PipelineId,
-        /// When it goes on by itself, such as 2026-03-29T08:00:00+02:00; otherwise when it is resumed.
-        #[arg(long, value_name = "TIME")]
+        /// When it goes on by itself: the box's local time, such as 2026-03-29T08:00, or with an offset, such as 2026-03-29T08:00:00+02:00; otherwise when it
+        /// is resumed.
+        #[arg(long, value_name = "TIME", value_parser = moment)]
         until: Option<Timestamp>,
     },
     /// Let a paused one go on.
@@ -497,6 +500,18 @@ fn positive(text: &str) -> Result<f64, String> {
         Ok(n) if n > 0.0 && n.is_finite() => Ok(n),
         _ => Err("must be a number above 0".to_owned()),
     }
+}
+
+/// A moment with an offset, or of the clocks of this machine.
+fn moment(text: &str) -> Result<Timestamp, String> {
+    let local = || {
+        let local: DateTime = text.parse().ok()?;
+        Some(local.to_zoned(TimeZone::system()).ok()?.timestamp())
+    };
+    let with_offset = text.parse::<Timestamp>().ok();
+    with_offset.or_else(local).ok_or_else(|| {
+        "must be a time such as 2026-03-29T08:00 (local) or 2026-03-29T08:00:00+02:00".to_owned()
+    })
 }
 
 fn unit_interval(text: &str) -> Result<f64, String> {

@@ -73,18 +73,20 @@ pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
     let text = match (&event.body, event.phase) {
         (_, Phase::Update) => return None,
         (EventBody::Rule(rule), Phase::Clip) => {
-            format!("{}: {}", rule.rule, clip(event.clip.as_ref()?))
+            format!("{}: {}", of(event, rule, clock), clip(event.clip.as_ref()?))
         }
         (_, Phase::Clip) => return None,
         (EventBody::Rule(rule), Phase::New) => {
-            format!("{}: {}  [{}]", rule.rule, rule.reason, decision(event))
+            let of = of(event, rule, clock);
+            format!("{of}: {}  [{}]", rule.reason, decision(event))
         }
         (EventBody::Rule(rule), Phase::End) => match (rule.condition.as_str(), rule.dwell_s) {
             ("crosses" | "enters" | "leaves", _) => return None,
             (_, Some(dwell_s)) => {
-                format!("{}: {}over after {dwell_s:.1} s", rule.rule, subject(rule))
+                let of = of(event, rule, clock);
+                format!("{of}: {}over after {dwell_s:.1} s", subject(rule))
             }
-            (_, None) => format!("{}: {}over", rule.rule, subject(rule)),
+            (_, None) => format!("{}: {}over", of(event, rule, clock), subject(rule)),
         },
         (EventBody::SourceOutage { message, .. }, Phase::New) => {
             format!("{}: {message}", source(event))
@@ -130,6 +132,14 @@ pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
         }
     };
     Some(format!("{when} {mark} {text}"))
+}
+
+/// The rule of an event; in the journal, where those of all pipelines stand, with its pipeline and its camera.
+fn of(event: &Event, rule: &RuleEvent, clock: Clock) -> String {
+    match clock {
+        Clock::Source => rule.rule.clone(),
+        Clock::Wall => format!("{} on {}, {}", pipeline(event), source(event), rule.rule),
+    }
 }
 
 /// Who a rule's event is about, such as `person #7 `; nothing where it is about no single object.

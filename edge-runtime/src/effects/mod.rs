@@ -38,6 +38,9 @@ use crate::thread::Thread;
 /// How long the thread waits before it tries again to write what the disk refused.
 const DISK_RETRY: Duration = Duration::from_secs(1);
 
+/// Most steps of which it is kept why they are not allowed what they want.
+const MOST_BARRED: usize = 64;
+
 /// Bounds of what is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -93,6 +96,8 @@ struct State {
     held_bytes: u64,
     taken: u64,
     refused: u64,
+    /// Why `[sinks]` does not allow what a step wanted last.
+    barred: BTreeMap<(PipelineId, String), String>,
     done: u64,
     is_over: bool,
 }
@@ -276,14 +281,28 @@ impl Effects {
         }
     }
 
-    /// Why nothing more is taken, where that is so.
+    /// Why nothing more is taken, and which steps want what is not allowed.
     #[must_use]
-    pub fn trouble(&self) -> Option<String> {
+    pub fn troubles(&self) -> Vec<String> {
         let state = self.shared.state.lock();
-        state
-            .no_room(0, &self.shared.limits)
-            .filter(|_| !state.is_over)
-            .map(|why| format!("sinks: {why}"))
+        let full = state.no_room(0, &self.shared.limits);
+        let full = full.filter(|_| !state.is_over);
+        let barred = state.barred.iter().map(|((pipeline, step), why)| {
+            format!(
+                "pipeline {:?}: step {step} does nothing: {why}",
+                pipeline.as_str()
+            )
+        });
+        full.map(|why| format!("sinks: {why}"))
+            .into_iter()
+            .chain(barred)
+            .collect()
+    }
+
+    /// Nobody wants any more what this pipeline was not allowed.
+    pub fn forget(&self, pipeline: &PipelineId) {
+        let mut state = self.shared.state.lock();
+        state.barred.retain(|(of, _), _| of != pipeline);
     }
 
     /// Writes what waits for the disk and ends the thread; waits for that at most for `patience`.
@@ -312,16 +331,32 @@ impl Outlet {
     /// # Errors
     /// One sentence: it is not allowed, or there is no room.
     pub fn emit(&self, step: &str, effect: &Effect) -> Result<(), String> {
-        let taken = self.take(step, effect);
+        let allowed = self.shared.allowed.admits(effect);
+        self.bar(step, allowed.as_ref().err());
+        let taken = allowed.and_then(|()| self.take(step, effect));
         if taken.is_err() {
             self.shared.state.lock().refused += 1;
         }
         taken
     }
 
+    /// Notes why a step is not allowed what it wants, or that it is.
+    fn bar(&self, step: &str, why: Option<&String>) {
+        let place = (self.pipeline.clone(), step.to_owned());
+        let barred = &mut self.shared.state.lock().barred;
+        match why {
+            None => drop(barred.remove(&place)),
+            Some(why) if barred.len() < MOST_BARRED || barred.contains_key(&place) => {
+                if barred.insert(place, why.clone()).as_ref() != Some(why) {
+                    tracing::warn!(pipeline = %self.pipeline, step, why, "what a step wants is not allowed");
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
     fn take(&self, step: &str, effect: &Effect) -> Result<(), String> {
         let shared = &self.shared;
-        shared.allowed.admits(effect)?;
         // Here and not in the thread: what waits in memory has to be known by its size.
         let body = to_raw_value(effect).map_err(|e| format!("it can't be kept: {e}"))?;
         let taken = Taken {

@@ -132,6 +132,20 @@ fn what_the_configuration_does_not_allow_is_refused_and_counted() {
     assert!(why.contains("sinks.hosts"), "{why}");
     let counts = effects.counts();
     assert_eq!((counts.taken, counts.refused, counts.waiting), (0, 1, 0));
+    // It is a trouble until the step wants what is allowed, or nobody has that pipeline any more.
+    let [trouble] = effects.troubles().try_into().unwrap();
+    assert!(
+        trouble.contains("step hook") && trouble.contains("evil.example"),
+        "{trouble}"
+    );
+    emit(&effects, "allowed").unwrap();
+    assert_eq!(effects.troubles(), [""; 0]);
+    let barred = outlet(&effects).emit("hook", &call("evil.example", "x"));
+    assert!(barred.is_err() && effects.troubles().len() == 1);
+    effects.forget(&PipelineId::new("other").unwrap());
+    assert_eq!(effects.troubles().len(), 1);
+    effects.forget(&outlet(&effects).pipeline);
+    assert_eq!(effects.troubles(), [""; 0]);
 }
 
 #[test]
@@ -143,7 +157,7 @@ fn a_full_spool_refuses_the_newest_and_takes_again_when_there_is_room() {
     }
     let why = emit(&effects, "one too many").unwrap_err();
     assert!(why.contains("8 messages") && why.contains("agent"), "{why}");
-    assert!(effects.trouble().is_some());
+    assert!(!effects.troubles().is_empty());
     let waiting = on_disk(&effects, FREE.most);
     effects
         .settle(waiting[0].number, &EffectOutcome::Done)

@@ -213,7 +213,7 @@ impl Manager {
     #[must_use]
     pub fn troubles(&self) -> Vec<String> {
         let mut troubles: Vec<String> = self.storage_trouble().into_iter().collect();
-        troubles.extend(self.parts.effects.trouble());
+        troubles.extend(self.parts.effects.troubles());
         for status in self.sources() {
             let id = &status.spec.id;
             match status.state {

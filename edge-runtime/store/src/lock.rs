@@ -6,8 +6,14 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::error::StoreError;
+
+/// How long whoever takes the folder waits for the one who has it: a process that was killed has it until the kernel has taken its memory back.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Holds the folder until it is dropped.
 #[derive(Debug)]
@@ -16,8 +22,9 @@ pub(crate) struct FolderLock {
 }
 
 impl FolderLock {
-    /// Takes `<folder>/lock` or says who has it.
+    /// Takes `<folder>/lock`, within [`PATIENCE`], or says who has it.
     pub(crate) fn take(folder: &Path) -> Result<Self, StoreError> {
+        let until = Instant::now() + PATIENCE;
         let path = folder.join("lock");
         let mut file = OpenOptions::new()
             .create(true)
@@ -26,11 +33,16 @@ impl FolderLock {
             .write(true)
             .open(&path)
             .map_err(|e| StoreError::from_io(folder, "open the lock file", e))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(in_use_by(folder, &mut file)),
-            Err(TryLockError::Error(e)) => {
-                return Err(StoreError::from_io(folder, "lock the folder", e));
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(PAUSE);
+                }
+                Err(TryLockError::WouldBlock) => return Err(in_use_by(folder, &mut file)),
+                Err(TryLockError::Error(e)) => {
+                    return Err(StoreError::from_io(folder, "lock the folder", e));
+                }
             }
         }
         let written = file
@@ -83,8 +95,13 @@ mod tests {
             "{refused}"
         );
         assert_eq!(seen, refused);
-        drop(first);
-        assert!(in_use(dir.path()).is_none());
+        // Who goes meanwhile is waited for.
+        let goes = std::thread::spawn(move || {
+            std::thread::sleep(PAUSE * 3);
+            drop(first);
+        });
         assert!(FolderLock::take(dir.path()).is_ok());
+        goes.join().unwrap();
+        assert!(in_use(dir.path()).is_none());
     }
 }

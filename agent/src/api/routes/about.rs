@@ -15,7 +15,7 @@ use watchkeeper_http::{Refusal, body};
 use watchkeeper_llm::Client;
 use watchkeeper_llm::ledger::{CallRecord, Outcome};
 
-use crate::agent::{MqttStanding, OutboxStanding, Standing};
+use crate::agent::{ChannelStanding, MqttStanding, OutboxStanding, Standing};
 use crate::api::conversations::Shop;
 use crate::api::{App, openapi};
 use crate::assistant::costs::{Cost, named};
@@ -56,6 +56,8 @@ pub(super) struct AgentHealth {
     mqtt: MqttStanding,
     /// What waits for the broker.
     outbox: OutboxStanding,
+    /// How each channel fares by which people are told.
+    channels: Vec<ChannelStanding>,
     /// The model of language.
     model: ModelStanding,
     /// Conversations.
@@ -157,6 +159,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
             "{dropped} messages had to be dropped since the start, as the broker did not take them in time; raise agent.outbox_events, or see to the broker"
         ));
     }
+    reasons.extend(standing.channels.iter().filter_map(|c| c.trouble.clone()));
     reasons.extend(model.why.clone());
     if model.provider.is_some() && !model.within_budget {
         let told = "the model's budget is spent, so it is not asked; raise calls_per_hour, day_usd or month_usd of [llm], or wait";
@@ -181,6 +184,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
             version: runtime,
         },
         mqtt: standing.mqtt,
+        channels: standing.channels,
         outbox: standing.outbox,
         model,
         conversations: ConversationCounts {

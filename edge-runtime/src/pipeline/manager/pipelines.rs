@@ -179,6 +179,7 @@ impl Manager {
     fn end(&self, id: &PipelineId) {
         // Before the wait: what ends would be taken for the state of what comes in its place, were the process killed meanwhile.
         self.parts.states.forget(id);
+        self.parts.effects.forget(id);
         // A block of its own: the table must not be held while the end is waited for.
         let old = { self.pipelines.lock().get(id).cloned() };
         if let Some(Deployed::Running(worker)) = old {
