@@ -8,6 +8,8 @@ use watchkeeper_contract::rule::{ClipSpec, Schedule};
 
 use crate::against::Before;
 use crate::answer::Missing;
+use crate::apart;
+use crate::audience;
 use crate::control::{OTHERS, THINGS, ids, listed, listed_of};
 use crate::hours;
 use crate::intent::{Edit, Intent, Objects};
@@ -168,8 +170,9 @@ pub(crate) fn wanted(
     let adds = r.take_all(&[
         "add|also|too|additionally|include|includes|including",
         "as well",
-    ]) && !only;
-    Ok(Wanted {
+    ]) && !(only && apart::only_these(r, &mentions));
+    audience::refuse_people(r, &mentions)?;
+    let wanted = Wanted {
         mentions,
         adds,
         confidence: score,
@@ -178,7 +181,10 @@ pub(crate) fn wanted(
         schedules,
         notify,
         clip: wished.clip,
-    })
+    };
+    apart::refuse_for_one_class(r, &wanted)?;
+    apart::refuse_either_hours(r)?;
+    Ok(wanted)
 }
 
 /// The value of a setting that is named before it: `the cool-down of the gate watch to 5 minutes`. Between the two stand only words that are used already,
@@ -351,6 +357,13 @@ pub(crate) fn change(
             .filter(|p| named.contains(&p.spec.id))
             .collect(),
     };
+    let several = match (&named[..], &cameras) {
+        ([], Cameras::These(on)) => on.len(),
+        (named, _) => named.len(),
+    };
+    if several > 1 {
+        return Err(apart::one_at_a_time(r.written(0..r.tokens.len())));
+    }
     let [target] = candidates.as_slice() else {
         // Of those that were meant one is asked for, else of all.
         let (text, choices) = match candidates.as_slice() {
@@ -364,6 +377,7 @@ pub(crate) fn change(
         return Err(Need::new(Missing::Pipeline, text).with(choices));
     };
     let wanted = wanted(&mut r, scene, lexicon, notes)?;
+    apart::refuse_at_hours(&r, &wanted)?;
     r.take_all(&[
         THINGS,
         "less|more|too? nervous|sensitive|noisy|jumpy|twitchy|touchy",
@@ -408,7 +422,13 @@ pub(crate) fn change(
     {
         rest.push(r.written(turned.at));
     }
-    if turns.is_none() && objects.is_none() && wanted.is_nothing() {
+    // `tell me everything` names no class.
+    let sets_nothing = Wanted {
+        mentions: Vec::new(),
+        ..wanted.clone()
+    }
+    .is_nothing();
+    if turns.is_none() && objects.is_none() && sets_nothing {
         return Err(Need::new(
             Missing::Meaning,
             format!(

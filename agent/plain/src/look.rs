@@ -13,6 +13,7 @@ use crate::names::{self, Cameras};
 use crate::need::Notes;
 use crate::reader::{Reader, left_over};
 use crate::scene::{Scene, quoted};
+use crate::span;
 use crate::token::Kind;
 use crate::weighty;
 
@@ -63,6 +64,7 @@ pub(crate) fn look(
         _ => None,
     };
     let range: Option<Range> = hours::past(r, &scene.now, &mut notes.assumed);
+    let range = range.map(|range| span::been(r, range, &scene.now, &mut notes.assumed));
     let many = r.take(&["how many", "how often", "number of"]).is_some();
     let past = has(r, HAPPENED) || has(r, WAS);
     let able = has(
@@ -129,8 +131,10 @@ pub(crate) fn look(
             .filter(|p| pipelines.is_empty() || pipelines.contains(&p.spec.id))
             .filter(|p| camera.as_ref().is_none_or(|c| p.spec.source == *c))
             .collect();
-        let (conditions, told) = kinds::counted(&kinds, &watches, &labels, many);
+        let (conditions, mut told) = kinds::counted(&kinds, &watches, &labels, many);
         let (from, to) = range.unwrap_or((None, None));
+        told.push(span::told((from, to), &scene.now));
+        told.retain(|sentence| !sentence.is_empty());
         let wanted = EventsWanted {
             camera,
             pipelines,

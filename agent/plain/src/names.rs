@@ -133,6 +133,26 @@ pub(crate) fn camera_words(reader: &Reader, scene: &Scene, lexicon: &Lexicon) ->
     named.flat_map(|named| named.at).collect()
 }
 
+/// The cameras that are named, in the order in which they are, and where.
+pub(crate) fn camera_spots(
+    reader: &Reader,
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Vec<(Range<usize>, SourceId)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < reader.tokens.len() {
+        match camera_names(reader, at, scene, lexicon) {
+            Some(named) => {
+                at = named.at.end;
+                found.push((named.at, named.camera));
+            }
+            None => at += 1,
+        }
+    }
+    found
+}
+
 /// Whether a camera is named anywhere.
 pub(crate) fn mentions_camera(reader: &Reader, scene: &Scene, lexicon: &Lexicon) -> bool {
     (0..reader.tokens.len()).any(|i| camera_names(reader, i, scene, lexicon).is_some())
@@ -486,7 +506,12 @@ fn stand(reader: &Reader, class: Range<usize>) -> Stand {
 
 /// Whether a class is named here, be it behind one word that describes it: `three white cars`.
 pub(crate) fn class_begins(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> bool {
-    let described = reader.tokens.get(at).is_some_and(|t| t.is_word());
+    // `30 seconds for persons, 60 for trucks`
+    let joins = matches!(
+        reader.any_word(at),
+        "for" | "in" | "on" | "at" | "with" | "to" | "by" | "from" | "and" | "or" | "when" | "if"
+    );
+    let described = !joins && reader.tokens.get(at).is_some_and(|t| t.is_word());
     mention_at(reader, at, scene, lexicon).is_some()
         || (described && mention_at(reader, at + 1, scene, lexicon).is_some())
 }

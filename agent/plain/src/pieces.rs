@@ -8,6 +8,7 @@ use crate::names;
 use crate::reader::{Reader, left_over};
 use crate::request::{one_way, quietly};
 use crate::scene::Scene;
+use crate::states;
 use crate::token::{Kind, Token};
 
 /// What a clause asks for.
@@ -240,19 +241,48 @@ fn is_note(reader: &Reader) -> bool {
 pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Vec<Request> {
     let mut found: Vec<Request> = Vec::new();
     let mut pending: Vec<Token> = Vec::new();
+    let mut kept: Vec<Token> = Vec::new();
+    let mut sentence = true;
     for piece in pieces(tokens, scene, lexicon) {
+        let begins = std::mem::replace(&mut sentence, ends_sentence(&piece));
+        if states::is_kept(&piece, scene) {
+            // Only what ends or goes on could be another thing by it.
+            match found.last_mut() {
+                Some(last) if is_control(last.asks) => last.tokens.extend(piece),
+                _ => kept.extend(piece),
+            }
+            continue;
+        }
         let asks = match of_a_pipeline(&piece, scene) {
             true => Asks::Change,
+            false if found.is_empty() && is_no_alerts(&piece) => Asks::Not,
             // `I don't want to be told` is how it is to be watched for, and no request.
             false if is_quietly(&piece, lexicon) => Asks::Nothing,
             false if !found.is_empty() && leaves_out(&piece, scene, lexicon) => Asks::Nothing,
-            false => asks(&without_cameras(&piece, scene, lexicon), lexicon),
+            false => {
+                let said = states::without_kept(&piece).unwrap_or(&piece);
+                asks(&without_cameras(said, scene, lexicon), lexicon)
+            }
         };
-        let heading = piece.last().is_some_and(|t| t.text == ":");
+        // `On the pool camera, tell me …`
+        let leads = begins && !sentence && {
+            let reader = Reader::new(piece.clone());
+            matches!(reader.any_word(0), "on" | "at" | "in" | "for" | "near")
+                && names::mentions_camera(&reader, scene, lexicon)
+                && !names::mentions_class(&reader, scene, lexicon)
+        };
+        let heading = leads || piece.last().is_some_and(|t| t.text == ":");
         match (asks, found.last_mut()) {
             (Asks::Nothing, None) => pending.extend(piece),
             (Asks::Nothing, Some(_)) if heading => pending.extend(piece),
             (Asks::Nothing, Some(last)) => last.tokens.extend(piece),
+            (Asks::Watch, Some(last))
+                if last.asks == Asks::Change
+                    && !begins
+                    && looks_for_too(&piece, scene, lexicon) =>
+            {
+                last.tokens.extend(piece);
+            }
             (Asks::Watch, Some(last))
                 if pending.is_empty() && goes_on(last, &piece, scene, lexicon) =>
             {
@@ -270,6 +300,9 @@ pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Ve
                     tokens.extend(heading.tokens);
                 }
                 tokens.extend(piece);
+                if is_control(asks) {
+                    tokens.append(&mut kept);
+                }
                 found.push(Request { asks, tokens });
             }
         }
@@ -289,6 +322,36 @@ pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Ve
         }
     }
     found
+}
+
+/// Whether a clause goes on with how a watch is to be changed: `… and look for cars as well`.
+fn looks_for_too(piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
+    let reader = Reader::new(piece.to_vec());
+    let start = skip_polite(&reader, 0);
+    reader.fits("look|watch out? for", start).is_some()
+        && !names::mentions_camera(&reader, scene, lexicon)
+        && reader.find(&["when|if|whenever"]).is_none()
+}
+
+/// Whether a clause is the last of its sentence.
+fn ends_sentence(piece: &[Token]) -> bool {
+    let last = piece.last().map_or("", |t| t.text.as_str());
+    matches!(last, "." | "!" | "?" | "\n" | ";")
+}
+
+/// Whether a request ends, pauses or starts what there is.
+fn is_control(asks: Asks) -> bool {
+    matches!(asks, Asks::Stop | Asks::Pause | Asks::Resume)
+}
+
+/// Whether a text begins with what is not to be told: `no alerts from the gate`.
+fn is_no_alerts(piece: &[Token]) -> bool {
+    let reader = Reader::new(piece.to_vec());
+    let start = usize::from(matches!(reader.any_word(0), "please" | "and"));
+    let no = "no more? alerts|alert|alarms|alarm|messages|message|notifications|notification|warnings|events";
+    reader
+        .fits(no, start)
+        .is_some_and(|found| !matches!(reader.any_word(found.at.end), "" | "." | "," | "!" | ";"))
 }
 
 /// Whether a clause only says what of the request before it does not count: `not lorries`, `I don't care about those coming in`.
@@ -342,6 +405,9 @@ fn of_a_pipeline(piece: &[Token], scene: &Scene) -> bool {
 
 /// Whether a note sets a watch that there is: `Yard watch: confidence 0.7`, `Yard watch: only dogs`.
 fn sets_a_watch(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
+    if limits_what_runs(tokens, scene, lexicon) {
+        return true;
+    }
     let ends = |t: &Token| matches!(t.text.as_str(), ":" | "-" | "–");
     let Some(colon) = tokens.iter().position(ends) else {
         return false;
@@ -370,6 +436,56 @@ fn sets_a_watch(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     is_watch && runs && (sets || limits)
 }
 
+/// Whether a note begins with a watch that runs and says how it should be, without a verb: `gate watch only cars`, `Gate watch: 30 seconds for cars`.
+fn limits_what_runs(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
+    let reader = Reader::new(tokens.to_vec());
+    let start = skip_polite(&reader, 0);
+    let mut named = reader.clone();
+    let is_named = !names::pipelines(&mut named, scene).is_empty();
+    let on = names::camera_spots(&reader, scene, lexicon).into_iter();
+    let on = on.filter(|(at, _)| at.start == start).find(|(_, camera)| {
+        let mut pipelines = scene.pipelines.iter();
+        pipelines.any(|p| p.spec.source == *camera)
+    });
+    let end = match (is_named && named.word(start).is_empty(), on) {
+        (true, _) => (start..tokens.len())
+            .find(|i| !named.word(*i).is_empty())
+            .unwrap_or(tokens.len()),
+        (false, Some((at, _))) => at.end,
+        (false, None) => return false,
+    };
+    // The name may hold the word: `gate watch`.
+    let is_watch = (start..=end).any(|i| reader.fits(WATCHES, i).is_some());
+    let end = end + usize::from(reader.fits(WATCHES, end).is_some());
+    let colon = matches!(reader.any_word(end), ":" | "-" | "–");
+    let mark = colon || reader.any_word(end) == ",";
+    let limits = matches!(
+        reader.any_word(end + usize::from(mark)),
+        "only"
+            | "just"
+            | "also"
+            | "no"
+            | "not"
+            | "without"
+            | "except"
+            | "excluding"
+            | "minus"
+            | "ignore"
+            | "off"
+    );
+    let rest = Reader::new(tokens.get(end..).unwrap_or_default().to_vec());
+    let verbs = lexicon.verbs.watch.iter().chain(&lexicon.verbs.count);
+    let is_verb =
+        |verb: &String| !WATCHES.split('|').any(|w| w == verb) && rest.find(&[verb]).is_some();
+    let has_verb = verbs.into_iter().any(is_verb);
+    let sets = limits
+        || (colon
+            && rest
+                .find(&["<d> for", "too|only", "as well", SETTINGS])
+                .is_some());
+    is_watch && sets && !has_verb && rest.find(&["when|if|whenever|=|>|#"]).is_none()
+}
+
 /// Whether a clause that asks to watch only adds to the watch before it.
 fn goes_on(last: &Request, piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     if last.asks != Asks::Watch {
@@ -386,7 +502,7 @@ fn goes_on(last: &Request, piece: &[Token], scene: &Scene, lexicon: &Lexicon) ->
 }
 
 /// Sentences, and clauses that begin with a verb or a camera of their own. The mark at the end belongs to a piece.
-fn pieces(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Vec<Vec<Token>> {
+pub(crate) fn pieces(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Vec<Vec<Token>> {
     let whole = Reader::new(tokens.to_vec());
     let is_number = |i: Option<usize>| {
         let token = i.and_then(|i| tokens.get(i));
@@ -430,10 +546,10 @@ fn begins_clause(whole: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) ->
     if lists.iter().any(|list| leads(whole, start, list)) {
         return true;
     }
-    matches!(whole.word(at), "on" | "at") && names::camera_at(whole, at + 1, scene, lexicon)
+    matches!(whole.word(at), "on" | "at" | "in") && names::camera_at(whole, at + 1, scene, lexicon)
 }
 
-fn skip_polite(reader: &Reader, mut at: usize) -> usize {
+pub(crate) fn skip_polite(reader: &Reader, mut at: usize) -> usize {
     while POLITE.contains(&reader.word(at)) {
         at += 1;
     }
@@ -455,9 +571,15 @@ pub(crate) fn asks(piece: &[Token], lexicon: &Lexicon) -> Asks {
     let reader = Reader::new(piece.to_vec());
     let start = skip_polite(&reader, 0);
     let verbs = &lexicon.verbs;
-    if matches!(reader.word(start), "don't" | "dont" | "never" | "not")
-        || reader.fits("do not", start).is_some()
+    if matches!(
+        reader.word(start),
+        "don't" | "dont" | "never" | "not" | "forget" | "nevermind"
+    ) || reader.fits("do not", start).is_some()
     {
+        return Asks::Not;
+    }
+    // `keep only the gate watch` says what is to go, and not its name.
+    if reader.fits("keep|leave only|just", start).is_some() && reader.find(&[WATCHES]).is_some() {
         return Asks::Not;
     }
     if let Some(asks) = of_a_watch(&reader, start) {

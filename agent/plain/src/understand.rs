@@ -4,12 +4,15 @@
 
 use crate::amend;
 use crate::answer::{Answer, Looked, Missing, Question, Unknown};
+use crate::audience;
 use crate::beyond;
 use crate::chosen::{self, Chosen};
 use crate::control;
+use crate::crossed;
 use crate::data::DataError;
 use crate::edit;
 use crate::intent::{Intent, Look};
+use crate::keeping;
 use crate::lexicon::Lexicon;
 use crate::look;
 use crate::need::{Need, Notes};
@@ -20,6 +23,7 @@ use crate::receiver;
 use crate::request;
 use crate::scene::Scene;
 use crate::spelling::{self, Slip};
+use crate::states;
 use crate::templates::Templates;
 use crate::token::{MAX_CHARS, Token, tokens};
 use crate::tongue;
@@ -109,6 +113,17 @@ impl Plain {
         amend::is_correction(&tokens, scene, &self.lexicon)
     }
 
+    /// Whether a text that begins like a note asks for something to be done, such as `remember that I like dogs, and stop all watches` and `remember to warn me
+    /// about cats`. It must not be kept as a note then: [`understand`](Self::understand) says what comes of it.
+    #[must_use]
+    pub fn holds_an_order(&self, text: &str, scene: &Scene) -> bool {
+        if text.chars().count() > MAX_CHARS {
+            return false;
+        }
+        let (tokens, _) = self.put_right(text, scene);
+        keeping::holds_an_order(&tokens, scene, &self.lexicon)
+    }
+
     /// The tokens of a text without slips of the pen, and what is told of them.
     fn put_right(&self, text: &str, scene: &Scene) -> (Vec<Token>, Notes) {
         let mut tokens = tokens(text);
@@ -136,6 +151,10 @@ impl Plain {
                 request: text.trim().to_owned(),
             })
         };
+        if let Some(note) = keeping::before_an_order(tokens, scene, &self.lexicon) {
+            return unknown(vec![note], keeping::ONE_AT_A_TIME.to_owned());
+        }
+        let tokens = keeping::without_reminder(tokens);
         let requests = pieces::requests(tokens, scene, &self.lexicon);
         let Some(first) = requests.first() else {
             return unknown(Vec::new(), String::new());
@@ -193,12 +212,20 @@ impl Plain {
     ) -> Result<Vec<Intent>, Need> {
         let mut intents = Vec::new();
         for request in requests {
-            let reader = Reader::new(request.tokens.clone());
+            let tokens = request.tokens.clone();
             let lexicon = &self.lexicon;
             intents.push(match request.asks {
                 Asks::Watch => continue,
-                Asks::Change => edit::change(reader, scene, lexicon, notes)?,
-                asks => control::control(reader, asks, scene, lexicon, notes)?,
+                Asks::Change => {
+                    let reader = Reader::new(states::off_hours(tokens));
+                    audience::refuse_in_a_change(&reader)?;
+                    edit::change(reader, scene, lexicon, notes)?
+                }
+                asks => {
+                    let tokens = states::settled(tokens, scene, lexicon)?;
+                    states::refuse_both(&tokens, asks)?;
+                    control::control(Reader::new(tokens), asks, scene, lexicon, notes)?
+                }
             });
         }
         let (watches, others): (Vec<_>, Vec<_>) =
@@ -223,11 +250,16 @@ impl Plain {
         notes: &mut Notes,
     ) -> Result<Intent, Need> {
         let mut watches = Vec::new();
+        let mut parts = Vec::new();
         for request in requests {
+            audience::refuse_in_a_watch(&Reader::new(request.tokens.clone()))?;
+            parts.extend(crossed::parts(&request.tokens, scene, &self.lexicon)?);
+        }
+        for tokens in parts {
             let before = watches
                 .last()
                 .map(|w: &crate::intent::WatchFor| w.camera.clone());
-            let reader = Reader::new(request.tokens.clone());
+            let reader = Reader::new(tokens);
             watches.extend(request::watch(
                 reader,
                 scene,

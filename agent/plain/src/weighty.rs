@@ -143,6 +143,12 @@ const UNITS: &[&str] = &[
     "years",
 ];
 
+/// How fast something goes, which no rule knows.
+const SPEEDS: &[&str] = &[
+    "fast", "slow", "quick", "quickly", "slowly", "speeding", "speeds", "speed", "racing", "races",
+    "rushing", "rushes",
+];
+
 /// Times, of which every rule that can be made needs two or none.
 const TIMES: &[&str] = &[
     "am",
@@ -374,6 +380,7 @@ pub(crate) fn left_out(r: &Reader) -> Option<Range<usize>> {
                     || is_somebody_else(r, i)
                     || is_one_of_some(r, i)
                     || WEIGHTY.contains(&word)
+                    || SPEEDS.contains(&word)
                     || is_time(word)
                     || number_word(word).is_some_and(|n| n > 1.0)
             }

@@ -9,6 +9,7 @@
 mod acts;
 mod amounts;
 mod channels;
+mod mixed;
 mod objects;
 mod relation;
 mod spot;
@@ -24,6 +25,7 @@ pub(crate) use spot::{direction, geometry as drawn, named_place, slug, whole_pic
 pub(crate) use which::refuse as refuse_one_of_them;
 
 use crate::answer::Missing;
+use crate::apart;
 use crate::hours;
 use crate::intent::{WatchFor, What};
 use crate::lexicon::Lexicon;
@@ -54,6 +56,7 @@ pub(crate) fn watch(
         Some(end) => (0..end).collect(),
         None => Vec::new(),
     };
+    mixed::not_a_place(&mut r);
     let severity = if r
         .find(&["critical|critically|urgent|urgently|emergency"])
         .is_some()
@@ -243,6 +246,8 @@ pub(crate) fn watch(
         (None, false, true) => Some(CountBound::Over(0)),
         (None, false, false) => None,
     };
+    mixed::refuse(&r, &mentions, bound, (empty, acts.occupied))?;
+    apart::refuse_either_hours(&r)?;
     let is_line = matches!(&place, Some(p) if matches!(p.shape, Shape::Line(..)));
     if (acts.crosses || is_line) && way.is_none() {
         way = match (acts.enters, acts.leaves) {

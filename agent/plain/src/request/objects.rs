@@ -10,6 +10,7 @@ use crate::names::{self, Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::reader::Reader;
 use crate::scene::{Model, Scene, quoted};
+use crate::weighty;
 
 /// The objects, the model that knows them, and whether there are to be none of them.
 pub(super) fn objects(
@@ -81,6 +82,11 @@ pub(super) fn objects(
                 && !in_place(word)
         });
         return Err(match strange {
+            // `No model here knows "No"` would be no answer.
+            Some(i) if weighty::is_weighty(r.word(i)) => {
+                weighty::refuse(r)?;
+                unknown_class(&r.written(i..i + 1), scene, lexicon)
+            }
             Some(i) => unknown_class(&r.written(i..i + 1), scene, lexicon),
             None => Need::new(
                 Missing::Class,

@@ -1,0 +1,49 @@
+//! The span of time that a question looks back on: none that is still to come, and said with the answer.
+//!
+//! Invariant: a question about what happened is never answered of a time that has not been.
+
+use jiff::{Timestamp, ToSpan, Zoned};
+
+use crate::hours::Range;
+use crate::reader::Reader;
+
+/// The span, a day earlier where it would begin later than now: `since 3 pm`, asked at noon, is since yesterday.
+pub(crate) fn been(r: &Reader, range: Range, now: &Zoned, assumed: &mut Vec<String>) -> Range {
+    let (Some(from), to) = range else {
+        return range;
+    };
+    if from <= now.timestamp() {
+        return range;
+    }
+    let today = ["today", "tonight", "this"];
+    if r.tokens.iter().any(|t| today.contains(&t.text.as_str())) {
+        assumed.push("That time is still to come.".to_owned());
+        return range;
+    }
+    let Some(before) = a_day_before(from, now) else {
+        return range;
+    };
+    assumed.push("That time of today is still to come: yesterday's is taken.".to_owned());
+    (Some(before), to.and_then(|to| a_day_before(to, now)))
+}
+
+fn a_day_before(at: Timestamp, now: &Zoned) -> Option<Timestamp> {
+    let at = at.to_zoned(now.time_zone().clone());
+    at.checked_sub(1.day()).ok().map(|z| z.timestamp())
+}
+
+/// The span as a sentence.
+pub(crate) fn told((from, to): Range, now: &Zoned) -> String {
+    let shown = |at: Timestamp| {
+        let at = at.to_zoned(now.time_zone().clone());
+        at.strftime("%A %-d %B %H:%M").to_string()
+    };
+    match (from, to) {
+        (Some(from), Some(to)) => {
+            format!("This is from {} until {}.", shown(from), shown(to))
+        }
+        (Some(from), None) => format!("This is from {} until now.", shown(from)),
+        (None, Some(to)) => format!("This is until {}.", shown(to)),
+        (None, None) => String::new(),
+    }
+}
