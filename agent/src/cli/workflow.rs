@@ -9,7 +9,9 @@ use std::process::Command as Process;
 use watchkeeper_config::bounded;
 use watchkeeper_contract::workflow::{BlockDetails, ValidateReport, WorkflowError};
 use watchkeeper_engine::workflow::replay::{self, Recording};
-use watchkeeper_engine::workflow::{catalogue, compile, details, nearest_block, validate, why_not};
+use watchkeeper_engine::workflow::{
+    Takes, catalogue, compile, details, nearest_block, takes, validate, why_not,
+};
 
 use super::args::Global;
 use super::exit::{Exit, Failure};
@@ -258,14 +260,26 @@ pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
     if !found.summary.aliases.is_empty() {
         out.line(format!("also {}", found.summary.aliases.join(", ")));
     }
+    let required = found.schema["required"].as_array();
+    let is_required =
+        |name: &str| required.is_some_and(|r| r.iter().any(|n| n.as_str() == Some(name)));
     let properties = found.schema["properties"].as_object().into_iter().flatten();
     let rows = properties.map(|(name, schema)| {
-        let text = |key: &str| schema.get(key).map(ToString::to_string).unwrap_or_default();
-        let text_of = |key: &str| schema[key].as_str().unwrap_or_default().to_owned();
-        vec![name.clone(), text("default"), text_of("description")]
+        let default = match schema.get("default") {
+            Some(default) => default.to_string(),
+            None if is_required(name) => "required".to_owned(),
+            None => String::new(),
+        };
+        let meaning = schema["description"].as_str().unwrap_or_default();
+        vec![
+            name.clone(),
+            default,
+            meaning.to_owned(),
+            what_it_takes(schema),
+        ]
     });
     out.line("");
-    out.table(&["property", "default", "meaning"], rows);
+    out.table(&["property", "default", "meaning", "value"], rows);
     let outputs = found
         .outputs
         .iter()
@@ -273,6 +287,17 @@ pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
     out.line("");
     out.table(&["output", "kinds"], outputs);
     Ok(())
+}
+
+/// What may be written for the property of this schema, in words.
+fn what_it_takes(schema: &serde_json::Value) -> String {
+    let word = |way| match way {
+        Takes::Selector(kinds) => format!("a selector of {}", kinds.join(", ")),
+        Takes::OneOf(choices) => choices.join(", "),
+        Takes::Literal(said) => said,
+    };
+    let words: Vec<String> = takes(schema).into_iter().map(word).collect();
+    words.join(" or ")
 }
 
 #[cfg(test)]

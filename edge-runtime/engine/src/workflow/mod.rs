@@ -41,6 +41,7 @@ mod sort_family;
 mod state;
 mod stateful;
 mod step;
+mod takes;
 mod tree;
 mod types;
 mod uql;
@@ -78,6 +79,7 @@ pub use read::Misfit;
 pub use run::{Execution, RunReport, RuntimeInput, StepFailure};
 pub use selector::Selector;
 pub use state::{Anew, MOST_BYTES as MOST_STATE_BYTES, Restored, Saved, StateError};
+pub use takes::{Takes, takes};
 pub use value::{Array, Value};
 pub use zones::EmptyZone;
 

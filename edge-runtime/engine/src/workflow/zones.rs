@@ -62,8 +62,8 @@ fn why_no_line(ends: &Value) -> Option<String> {
             points.len()
         ));
     };
-    let length = (to.x - from.x).hypot(to.y - from.y);
-    (length * length <= 2.0 * NOTHING).then(|| {
+    let (across, along) = (to.x - from.x, to.y - from.y);
+    (across * across + along * along <= 2.0 * NOTHING).then(|| {
         "is no longer than a pixel, so nobody crosses it; its ends are pixels of the picture, not shares of it from 0 to 1".to_owned()
     })
 }

@@ -5,14 +5,16 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
-use watchkeeper_engine::workflow::{State, catalogue, details, families, missing, not_here};
+use watchkeeper_engine::workflow::{
+    State, Takes, catalogue, details, families, missing, not_here, takes,
+};
 
 const HEAD: &str = "# Blocks
 
 <!-- Generated from the engine's catalogue; UPDATE_DOCS=1 cargo test -p watchkeeper-engine blocks_document rewrites it. -->
 
 What a step of a workflow can be. The same is at `GET /v1/blocks` and in `watchkeeper blocks`, where `watchkeeper blocks TYPE`
-prints the JSON Schema of a step. Several versions of a block stand together; the properties are those of the latest one.
+tells what its properties take, and with `--json` the JSON Schema of a step. Several versions of a block stand together; the properties are those of the latest one.
 **Bold** properties are required. A kind in italics is what a selector in that place has to carry; `*` is any.
 ";
 
@@ -161,34 +163,16 @@ fn section(name: &str, versions: &[&str]) -> String {
 
 /// What may be written for a property, from its schema.
 fn value(schema: &Value) -> String {
-    let ways: Vec<&Value> = match schema["anyOf"].as_array() {
-        Some(any) => any.iter().collect(),
-        None => vec![schema],
+    let word = |way| match way {
+        Takes::Selector(kinds) => format!("*{}*", escaped(&kinds.join(", "))),
+        Takes::OneOf(choices) => {
+            let choices: Vec<String> = choices.iter().map(|c| format!("`{c}`")).collect();
+            choices.join(", ")
+        }
+        Takes::Literal(said) => said,
     };
-    let words: Vec<String> = ways.into_iter().filter_map(way).collect();
+    let words: Vec<String> = takes(schema).into_iter().map(word).collect();
     words.join(" or ")
-}
-
-fn way(schema: &Value) -> Option<String> {
-    if let Some(kinds) = schema["kinds"].as_array() {
-        let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
-        return Some(format!("*{}*", escaped(&kinds.join(", "))));
-    }
-    if let Some(choices) = schema["enum"].as_array() {
-        let choices: Vec<String> = choices.iter().map(|c| format!("`{c}`")).collect();
-        return Some(choices.join(", "));
-    }
-    let r#type = schema["type"].as_str()?;
-    let bound = |key: &str| schema[key].as_f64();
-    let range = match (bound("minimum"), bound("maximum")) {
-        _ if bound("exclusiveMinimum").is_some() => " above 0".to_owned(),
-        (Some(low), Some(high)) => format!(" {low} to {high}"),
-        (Some(low), None) => format!(" from {low}"),
-        (None, Some(high)) => format!(" up to {high}"),
-        (None, None) => String::new(),
-    };
-    let format = schema["format"].as_str().map(|f| format!(" ({f})"));
-    Some(format!("{type}{range}{}", format.unwrap_or_default()))
 }
 
 /// A lone asterisk would end the italics.
