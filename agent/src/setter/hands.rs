@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use jiff::{Timestamp, Zoned};
 use serde_json::Value;
-use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
+use watchkeeper_contract::id::{DisplayName, EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::workflow::WorkflowRun;
 use watchkeeper_engine::workflow::codec;
 use watchkeeper_llm::catalogue::ImageTier;
@@ -214,14 +214,17 @@ impl Hands {
         Some(path.display().to_string())
     }
 
-    /// A camera by its name. The error lists those that there are.
+    /// A camera by its id, or by what people call it. The error lists those that there are.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is none, or several are called so.
     pub fn camera(name: &str, here: &Situation) -> Result<SourceId, String> {
-        let known = here.sources.iter().find(|s| s.spec.id.as_str() == name);
-        known.map(|s| s.spec.id.clone()).ok_or_else(|| {
-            let names: Vec<&str> = here.sources.iter().map(|s| s.spec.id.as_str()).collect();
+        let known = here.sources.iter().map(|s| &s.spec);
+        let known: Vec<_> = known
+            .map(|s| (&s.id, s.id.as_str(), title(&s.name)))
+            .collect();
+        one_called(name, &known).cloned().ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(|(_, id, _)| *id).collect();
             format!(
                 "there is no camera {name:?}; there are: {}",
                 names.join(", ")
@@ -229,24 +232,45 @@ impl Hands {
         })
     }
 
-    /// A pipeline by its name. The error lists those that there are.
+    /// A pipeline by its id, or by what people call it. The error lists those that there are.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is none, or several are called so.
     pub fn pipeline(name: &str, here: &Situation) -> Result<PipelineId, String> {
-        here.pipeline(name)
-            .map(|p| p.spec.id.clone())
-            .ok_or_else(|| {
-                let names: Vec<&str> = here.pipelines.iter().map(|p| p.spec.id.as_str()).collect();
-                match names.as_slice() {
-                    [] => "nothing runs".to_owned(),
-                    names => format!(
-                        "there is no pipeline {name:?}; there are: {}",
-                        names.join(", ")
-                    ),
-                }
-            })
+        let known = here.pipelines.iter().map(|p| &p.spec);
+        let known: Vec<_> = known
+            .map(|s| (&s.id, s.id.as_str(), title(&s.name)))
+            .collect();
+        one_called(name, &known).cloned().ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(|(_, id, _)| *id).collect();
+            match names.as_slice() {
+                [] => "nothing runs".to_owned(),
+                names => format!(
+                    "there is no pipeline {name:?}; there are: {}",
+                    names.join(", ")
+                ),
+            }
+        })
     }
+}
+
+fn title(name: &Option<DisplayName>) -> Option<&str> {
+    name.as_ref().map(DisplayName::as_str)
+}
+
+/// The one with this id, or the only one whose title or id it is in other capitals.
+fn one_called<'i, I>(name: &str, known: &[(&'i I, &str, Option<&str>)]) -> Option<&'i I> {
+    let exact = known.iter().find(|(_, id, _)| *id == name);
+    let name = name.trim().to_lowercase();
+    let is_it = |text: &str| text.to_lowercase() == name;
+    let mut called = known
+        .iter()
+        .filter(|(_, id, title)| is_it(id) || title.is_some_and(is_it));
+    let one = match (called.next(), called.next()) {
+        (Some(one), None) => Some(one),
+        _ => None,
+    };
+    exact.or(one).map(|(id, ..)| *id)
 }
 
 /// Writes a picture into `folder` under the next number, and removes those with the lowest numbers where there are too many. What has no number is nobody's
@@ -280,6 +304,26 @@ fn number_of(path: &Path) -> Option<u64> {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_title_and_other_capitals_name_one_and_never_one_of_several() {
+        let all = [
+            (&1, "gate", Some("Main gate")),
+            (&2, "dock", Some("Yard")),
+            (&3, "yard", Some("Yard")),
+            (&4, "hall", None),
+        ];
+        for (name, known) in [
+            ("gate", Some(1)),
+            ("main GATE", Some(1)),
+            (" Hall", Some(4)),
+            ("yard", Some(3)),
+            ("Yard", None),
+            ("", None),
+        ] {
+            assert_eq!(one_called(name, &all).copied(), known, "{name}");
+        }
+    }
 
     #[test]
     fn the_newest_pictures_are_kept_whatever_the_clock_says() {

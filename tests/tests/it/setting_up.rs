@@ -461,3 +461,39 @@ fn what_the_box_could_not_run_is_no_draft_and_a_channel_that_is_not_there_is_not
     assert!(last(&objects, "proposal").is_err(), "{objects:#?}");
     site.model.kept_its_contract()
 }
+
+#[test]
+fn rules_alone_are_changed_without_a_draft_and_without_a_preview_and_all_else_stays()
+-> anyhow::Result<()> {
+    let rules = r#"[{"name": "crossed", "when": {"kind": "crosses", "line": "middle"}, "schedule": {"from": "18:00", "to": "06:00"}}]"#;
+    let put_up = |pipeline: &str| json!({"draft": "running", "camera": "Test", "pipeline": pipeline, "rules": rules, "says": "At night alone.", "assumed": [], "not_possible": [], "stop_after_s": 0});
+    let site = Site::demo(&[
+        calls(&[(
+            "stream_status",
+            json!({"pipeline": "night CARS", "definition": false}),
+        )]),
+        calls(&[("propose_deployment", put_up("dock"))]),
+        calls(&[("propose_deployment", put_up("Night cars"))]),
+        answers("It waits for your yes."),
+    ])?;
+    let spec = json!({"id": "cars", "name": "Night cars", "source": "test", "workflow": middle(), "model": "motion", "show": true});
+    site.bench.json("POST", "/v1/pipelines", Some(&spec))?;
+    let (code, objects, errors) = ask_json(&site.bench, &["--think", "only at night"])?;
+    assert_eq!(code, 0, "{errors}");
+    let refused = site.results("propose_deployment")?;
+    assert!(
+        refused[0].contains("no pipeline dock whose workflow could stay"),
+        "{refused:?}"
+    );
+    let proposal = last(&objects, "proposal")?;
+    let id = proposal["id"].as_str().context("an id")?;
+    let (code, _, errors) = ask_json(&site.bench, &["--confirm", id])?;
+    assert_eq!(code, 0, "{errors}");
+    let runs = site.pipelines()?;
+    let runs = &runs.first().context("a pipeline")?["spec"];
+    for kept in ["id", "name", "source", "workflow", "model", "show"] {
+        assert_eq!(runs[kept], spec[kept], "{kept}");
+    }
+    assert_eq!(runs["rules"][0]["schedule"]["from"], "18:00");
+    site.model.kept_its_contract()
+}

@@ -37,7 +37,7 @@ async fn list(given: Given<'_>) -> Result<Outcome, String> {
     let blocks = given.hands.client.blocks().await;
     let blocks = blocks.map_err(|e| e.in_full())?;
     let mut categories: BTreeMap<&str, u32> = BTreeMap::new();
-    for block in &blocks {
+    for block in newest(&blocks) {
         *categories.entry(&block.category).or_default() += 1;
     }
     let wanted = arguments.category.trim();
@@ -51,20 +51,25 @@ async fn list(given: Given<'_>) -> Result<Outcome, String> {
             names.join(", ")
         ));
     }
-    let of_it = blocks.iter().filter(|block| block.category == wanted);
+    let lines: Vec<String> = newest(&blocks)
+        .into_iter()
+        .filter(|block| block.category == wanted)
+        .map(|block| format!("{}: {}", block.r#type, block.summary))
+        .collect();
+    Ok(Outcome::text(&lines.join("\n")))
+}
+
+/// The newest version of each block, by name.
+fn newest(blocks: &[BlockSummary]) -> Vec<&BlockSummary> {
     let mut newest: BTreeMap<&str, (u32, &BlockSummary)> = BTreeMap::new();
-    for block in of_it {
+    for block in blocks {
         let (family, version) = family(&block.r#type);
         let known = newest.entry(family).or_insert((version, block));
         if version > known.0 {
             *known = (version, block);
         }
     }
-    let lines: Vec<String> = newest
-        .values()
-        .map(|(_, block)| format!("{}: {}", block.r#type, block.summary))
-        .collect();
-    Ok(Outcome::text(&lines.join("\n")))
+    newest.into_values().map(|(_, block)| block).collect()
 }
 
 /// Name and version of a type such as `roboflow_core/line_counter@v2`.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures_util::FutureExt as _;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::rule::RuleSpec;
@@ -20,16 +20,18 @@ use crate::assistant::made::{MAX_BYTES, MAX_CHANGES, Made, MadeChange};
 use crate::assistant::masks::put_back;
 use crate::assistant::really::all_steps;
 
+/// What stands for the workflow that a pipeline has already, in place of the name of a draft.
+const RUNNING: &str = "running";
 /// Most steps of a proposed definition, those of inner workflows counted.
 const MAX_STEPS: usize = 60;
 
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "propose_deployment",
-    about: "Puts a draft up for the person's yes, under a name of its own or under that of a pipeline that it is to replace. It changes nothing. A draft with lines or zones has to be previewed on that camera first. Rules say what to tell; an empty list: nothing is told, it only counts. To take a proposal back, propose something else under its name.",
+    about: "Puts a draft up for the person's yes, under a name of its own or under that of a pipeline that it is to replace. It changes nothing. A draft with lines or zones has to be previewed on that camera first. Where only the rules of a pipeline change, \"running\" is the draft: its workflow stays, and needs no draft and no preview. Rules say what to tell; an empty list: nothing is told, it only counts.",
     schema: || {
         let properties = json!({
-            "draft": text("such as d1"),
+            "draft": text("such as d1, or running"),
             "camera": text("name of the camera"),
             "pipeline": text("name of the pipeline: a-z, 0-9 and -"),
             "rules": text("the rules as JSON text: a list as in the instructions, or []"),
@@ -64,7 +66,7 @@ struct Arguments {
     draft: String,
     camera: String,
     pipeline: String,
-    rules: serde_json::Value,
+    rules: Value,
     says: String,
     #[serde(default)]
     assumed: Vec<String>,
@@ -77,42 +79,27 @@ struct Arguments {
 async fn propose(given: Given<'_>) -> Result<Outcome, String> {
     let arguments: Arguments = given.arguments()?;
     let here = given.hands.situation().await?;
-    let workflow = given.facts.draft(&arguments.draft);
-    let workflow = workflow.ok_or_else(|| no_draft(&arguments.draft, given))?;
     let camera = Hands::camera(&arguments.camera, &here)?;
-    let compiled = compile(workflow, &BTreeMap::new()).map_err(|errors| {
-        errors
-            .first()
-            .map(|e| e.message.clone())
-            .unwrap_or_default()
-    })?;
-    if !compiled.overlays().is_empty() {
-        match given.facts.wrong_on(&arguments.draft, &camera) {
-            None => {
-                return Err(format!(
-                    "{} has lines or zones: look at it with preview_workflow on {camera} first",
-                    arguments.draft
-                ));
-            }
-            Some([first, ..]) => {
-                return Err(format!(
-                    "the preview showed that {first}: put it right in a new draft"
-                ));
-            }
-            Some([]) => {}
-        }
-    }
-    let id = PipelineId::new(arguments.pipeline.as_str()).map_err(|e| e.to_string())?;
-    let replaced = here.pipeline(id.as_str()).map(|p| &p.spec);
-    let workflow = &put_back(workflow, replaced.map(|spec| &spec.workflow))?;
-    readable(workflow)?;
-    let spec = PipelineSpec {
-        stop_after_s: Some(arguments.stop_after_s).filter(|seconds| *seconds > 0.0),
-        ..instead_of(
-            replaced,
-            spec(id, camera, workflow, rules(arguments.rules)?),
-        )
+    // Who says "Ramp watch" means the pipeline that is called so.
+    let id = match Hands::pipeline(&arguments.pipeline, &here) {
+        Ok(known) => known,
+        Err(_) => PipelineId::new(arguments.pipeline.as_str()).map_err(|e| e.to_string())?,
     };
+    let replaced = here.pipeline(id.as_str()).map(|p| &p.spec);
+    let draft = (arguments.draft != RUNNING).then_some(arguments.draft);
+    let workflow = match &draft {
+        Some(draft) => drafted(draft, &camera, replaced, given)?,
+        None => running(&id, &camera, replaced)?,
+    };
+    readable(&workflow)?;
+    let mut spec = instead_of(
+        replaced,
+        spec(id, camera, &workflow, rules(arguments.rules)?),
+    );
+    spec.stop_after_s = Some(arguments.stop_after_s).filter(|seconds| *seconds > 0.0);
+    if draft.is_none() {
+        spec.model = replaced.and_then(|old| old.model.clone());
+    }
     let checked = check(&spec, &here);
     if !checked.errors.is_empty() {
         return Err(checked.errors.join("; "));
@@ -147,7 +134,7 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
     });
     Ok(Outcome::json(&told).leaving(Fact::Proposed {
         change: Box::new(change),
-        draft: Some(arguments.draft),
+        draft,
         words: ModelWords {
             says: arguments.says,
             assumed: arguments.assumed,
@@ -156,8 +143,59 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
     }))
 }
 
+/// The definition of a draft, whose places were looked at on this camera, with the secrets of the pipeline that it replaces.
+fn drafted(
+    draft: &str,
+    camera: &SourceId,
+    replaced: Option<&PipelineSpec>,
+    given: Given<'_>,
+) -> Result<Value, String> {
+    let workflow = given.facts.draft(draft);
+    let workflow = workflow.ok_or_else(|| no_draft(draft, given))?;
+    let compiled = compile(workflow, &BTreeMap::new()).map_err(|errors| {
+        errors
+            .first()
+            .map(|e| e.message.clone())
+            .unwrap_or_default()
+    })?;
+    if !compiled.overlays().is_empty() {
+        match given.facts.wrong_on(draft, camera) {
+            None => {
+                return Err(format!(
+                    "{draft} has lines or zones: look at it with preview_workflow on {camera} first"
+                ));
+            }
+            Some([first, ..]) => {
+                return Err(format!(
+                    "the preview showed that {first}: put it right in a new draft"
+                ));
+            }
+            Some([]) => {}
+        }
+    }
+    put_back(workflow, replaced.map(|spec| &spec.workflow))
+}
+
+/// The definition that a pipeline has already: a person said yes to it, on this camera.
+fn running(
+    id: &PipelineId,
+    camera: &SourceId,
+    replaced: Option<&PipelineSpec>,
+) -> Result<Value, String> {
+    match replaced {
+        None => Err(format!(
+            "there is no pipeline {id} whose workflow could stay: make a draft with validate_workflow"
+        )),
+        Some(spec) if spec.source != *camera => Err(format!(
+            "{id} watches {}: its lines and zones lie elsewhere on {camera}, so make a draft and look at it there",
+            spec.source
+        )),
+        Some(spec) => Ok(spec.workflow.clone()),
+    }
+}
+
 /// Whether a person can be shown all of it: each step is told before the yes.
-fn readable(workflow: &serde_json::Value) -> Result<(), String> {
+fn readable(workflow: &Value) -> Result<(), String> {
     match all_steps(workflow).len() {
         steps if steps > MAX_STEPS => Err(format!(
             "the draft has {steps} steps; a proposal has at most {MAX_STEPS}, so that a person can read all of them before the yes"
@@ -194,7 +232,7 @@ fn instead_of(replaced: Option<&PipelineSpec>, new: PipelineSpec) -> PipelineSpe
 pub(super) fn spec(
     id: PipelineId,
     source: SourceId,
-    workflow: &serde_json::Value,
+    workflow: &Value,
     rules: Vec<RuleSpec>,
 ) -> PipelineSpec {
     PipelineSpec {
@@ -214,9 +252,9 @@ pub(super) fn spec(
 }
 
 /// The rules as JSON text, or the list itself from a model that does not keep to the schema.
-pub(super) fn rules(given: serde_json::Value) -> Result<Vec<RuleSpec>, String> {
+pub(super) fn rules(given: Value) -> Result<Vec<RuleSpec>, String> {
     let read = match given {
-        serde_json::Value::String(text) => serde_json::from_str(&text),
+        Value::String(text) => serde_json::from_str(&text),
         other => serde_json::from_value(other),
     };
     read.map_err(|e| format!("rules: {e}; give a list as in the instructions"))

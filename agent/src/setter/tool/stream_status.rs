@@ -18,11 +18,11 @@ const MAX_OUTPUTS: usize = 20;
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "stream_status",
-    about: "One pipeline in full: state, warnings, counts and latest outputs in short, and with `definition` the workflow and rules it was deployed with (to change it: validate a changed copy and propose it under the same name; *** is a secret that you leave as it is).",
+    about: "One pipeline in full: state, warnings, counts and latest outputs in short, its rules, and with `definition` the workflow it was deployed with (to change that: validate a changed copy and propose it under the same name; *** is a secret that you leave as it is).",
     schema: || {
         let properties = json!({
             "pipeline": text("name of the pipeline"),
-            "definition": {"type": "boolean", "description": "whether workflow and rules are wanted"},
+            "definition": {"type": "boolean", "description": "whether the workflow is wanted"},
         });
         schema(&properties, &["pipeline", "definition"])
     },
@@ -57,7 +57,7 @@ async fn status(given: Given<'_>) -> Result<Outcome, String> {
         "note": status.note, "warnings": status.warnings.iter().map(|w| &w.message).collect::<Vec<_>>(),
         "counts": counts(status), "frames": status.results.frames, "tracks": status.results.tracks,
         "events": status.results.events, "too_weak": status.results.discarded,
-        "failing_steps": status.results.step_errors, "latest_outputs": outputs,
+        "failing_steps": status.results.step_errors, "latest_outputs": outputs, "rules": status.spec.rules,
     });
     if arguments.definition {
         // What a person wrote into it as text is for the runtime alone.
@@ -66,7 +66,6 @@ async fn status(given: Given<'_>) -> Result<Outcome, String> {
         if !status.spec.parameters.is_empty() {
             told["parameters"] = spec["parameters"].take();
         }
-        told["rules"] = serde_json::to_value(&status.spec.rules).unwrap_or_default();
     }
     Ok(Outcome::json(&told))
 }
