@@ -165,4 +165,6 @@ pub struct EventsWanted {
     pub to: Option<Timestamp>,
     /// Only their number is wanted.
     pub only_number: bool,
+    /// So many of the newest are enough; absent: as many as are shown.
+    pub most: Option<usize>,
 }

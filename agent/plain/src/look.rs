@@ -63,10 +63,11 @@ pub(crate) fn look(
         [one] => Some(one.clone()),
         _ => None,
     };
+    let most = latest(r);
     let range: Option<Range> = hours::past(r, &scene.now, &mut notes.assumed);
     let range = range.map(|range| span::been(r, range, &scene.now, &mut notes.assumed));
     let many = r.take(&["how many", "how often", "number of"]).is_some();
-    let past = has(r, HAPPENED) || has(r, WAS);
+    let past = has(r, HAPPENED) || has(r, WAS) || most.is_some();
     let able = has(
         r,
         "detect|recognise|recognize|recognised|recognized|classes|class|labels|objects|things|distinguish",
@@ -102,7 +103,7 @@ pub(crate) fn look(
         "running|runs|deployed|watching|watches|watched|active|paused|setup|configured",
     ) || r.find(&["set up"]).is_some();
     if range.is_some() || (past && !deployed) {
-        let said = has(r, HAPPENED) || range.is_some();
+        let said = has(r, HAPPENED) || range.is_some() || most.is_some();
         let kinds = kinds::asked(r, many);
         let mentions = names::classes(r, scene, lexicon);
         let said = said || !kinds.is_empty() || !mentions.is_empty();
@@ -143,6 +144,7 @@ pub(crate) fn look(
             from,
             to,
             only_number: many,
+            most,
         };
         return Ok((Look::Events(wanted), told.join(" ")));
     }
@@ -187,6 +189,23 @@ pub(crate) fn look(
 const HAPPENED: &str = "happened|happen|events|event|alerts|alarms|warnings|incidents|came|entered|crossed|left|seen|stayed|waited|passed|appeared|arrived|loitered";
 /// Words that say only that something is past.
 const WAS: &str = "was|were|did|has|have|had";
+
+/// How many of the newest events are asked for: `the last 3 events`, `the latest alarm`.
+fn latest(r: &mut Reader) -> Option<usize> {
+    let several = "last|latest|newest|recent <n> events|alerts|alarms|warnings|incidents";
+    let one = "last|latest|newest event|alert|alarm|warning|incident";
+    let found = r.take(&[several, one])?;
+    // A number that no list has is that of the whole list.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast of a number saturates"
+    )]
+    found
+        .held
+        .first()
+        .map_or(Some(1), |n| (*n >= 1.0).then_some(*n as usize))
+}
 
 /// The pipelines whose events are asked about; their names are used then. One that is called like a camera is that camera.
 fn its_pipelines(r: &mut Reader, scene: &Scene) -> Vec<PipelineId> {

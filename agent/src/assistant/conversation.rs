@@ -36,10 +36,17 @@ use super::tried::Tried;
 pub const PATIENCE_S: i64 = 3600;
 
 /// Words that mean yes and nothing else. They are compared with the whole text.
-const YES: [&str; 9] = [
+const YES: [&str; 16] = [
     "yes",
     "y",
     "yes please",
+    "yes do it",
+    "yeah",
+    "yep",
+    "sure",
+    "alright",
+    "all right",
+    "please do",
     "ok",
     "okay",
     "do it",

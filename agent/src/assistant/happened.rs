@@ -96,7 +96,8 @@ impl Search {
                 if event.at.quality != TimeQuality::Unsynced {
                     self.moments.extend(time(&event));
                 }
-                if self.found.len() < MAX_SHOWN && !self.wanted.only_number {
+                let most = self.wanted.most.unwrap_or(MAX_SHOWN).min(MAX_SHOWN);
+                if self.found.len() < most && !self.wanted.only_number {
                     self.found.push(*event);
                 }
             }
@@ -122,6 +123,7 @@ impl Search {
             from,
             to,
             only_number: _,
+            most: _,
         } = &self.wanted;
         let (label, condition) = match &event.body {
             EventBody::Rule(rule) => (rule.label.as_ref(), Some(&rule.condition)),
@@ -166,7 +168,10 @@ impl Happened {
             number => format!("{}.", counted(number, "event")),
         };
         if !only_number && self.number > self.events.len() as u64 {
-            text.push_str(&format!(" The latest {}:", self.events.len()));
+            text.push_str(&match self.events.len() {
+                1 => " The latest:".to_owned(),
+                shown => format!(" The latest {shown}:"),
+            });
         }
         if self.cut {
             text.push_str(&format!(
@@ -231,6 +236,23 @@ mod tests {
             all.sentence(false)
                 .starts_with("800 events. The latest 50:")
         );
+    }
+
+    #[test]
+    fn as_many_of_the_newest_are_kept_as_are_asked_for() {
+        let latest = |most| {
+            let wanted = EventsWanted {
+                most: Some(most),
+                ..wanted()
+            };
+            search(wanted, 1200, 0).0
+        };
+        let three = latest(3);
+        let seqs: Vec<u64> = three.events.iter().map(|e| e.seq.0).collect();
+        assert_eq!(seqs, [1197, 1198, 1200]);
+        assert_eq!(three.sentence(false), "800 events. The latest 3:");
+        assert_eq!(latest(1).sentence(false), "800 events. The latest:");
+        assert_eq!(latest(999).events.len(), MAX_SHOWN);
     }
 
     #[test]

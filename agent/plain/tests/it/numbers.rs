@@ -132,6 +132,20 @@ fn a_number_of_any_kind_is_said_to_be_one() {
 }
 
 #[test]
+fn so_many_of_the_newest_are_asked_for_by_their_number() {
+    for (text, most) in [
+        ("show me the last 3 events", Some(3)),
+        ("list the latest two alarms at the gate", Some(2)),
+        ("what was the last event in the yard?", Some(1)),
+        ("show me the last events", None),
+        ("what happened in the last 3 hours", None),
+    ] {
+        let (wanted, _) = events(text);
+        assert_eq!(wanted.most, most, "{text}");
+    }
+}
+
+#[test]
 fn a_number_of_something_else_is_no_answer() {
     for (text, word) in [
         ("what was the busiest hour", "busiest"),

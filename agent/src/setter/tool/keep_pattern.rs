@@ -83,6 +83,7 @@ async fn keep(given: Given<'_>) -> Result<Outcome, String> {
             .collect(),
         from: Some(here.now.timestamp() - back),
         only_number: true,
+        most: None,
         ..EventsWanted::default()
     };
     let happened = look_back(&given.hands.client, &search).await;
