@@ -51,6 +51,7 @@ fn way(schema: &Json) -> Option<Takes> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use serde_json::json;
 
