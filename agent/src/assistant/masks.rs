@@ -3,14 +3,16 @@
 //!
 //! Invariants: what is hidden is what the manifests call a secret ([`masked`]), and what looks like one in what a step sends out or in any other text; a secret
 //! comes back only into the step and the field that it was taken from, while that step connects to where it did; and an input that holds one is used nowhere
-//! else than it was.
+//! else than it was. Where it goes is looked at in the definition as it runs, with inner workflows in the place of their steps.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use watchkeeper_config::redact::{self, MASK};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineStatus};
-use watchkeeper_engine::workflow::{DESTINATION, is_sink, masked, secret_inputs};
+use watchkeeper_engine::workflow::{
+    DESTINATION, flattened, is_selector, is_sink, masked, secret_inputs,
+};
 
 /// What is deployed, without the secrets in it.
 #[must_use]
@@ -114,7 +116,7 @@ fn replaced(text: &str, shown: &str, mask: &mut dyn FnMut(&str) -> String) -> Va
 
 /// Whether a text is no secret for sure: a selector, or a mask already.
 fn is_shown(text: &str) -> bool {
-    text.starts_with('$') || text.contains(MASK)
+    is_selector(text) || text.contains(MASK)
 }
 
 /// A changed copy of what [`hidden`] made of `old`, with the secrets of `old` where nothing was changed. Steps and inputs are known by their names.
@@ -123,9 +125,13 @@ fn is_shown(text: &str) -> bool {
 /// A sentence for whoever wrote the copy: where a mask is left over, as it stands for nothing that is known; where a secret would go to another place.
 pub fn put_back(copy: &Value, old: Option<&Value>) -> Result<Value, String> {
     let mut whole = copy.clone();
-    let shown = old.map(hidden);
-    if let (Some(shown), Some(old)) = (&shown, old) {
-        restore(&mut whole, shown, old);
+    let mut secrets = Secrets::default();
+    if let Some(old) = old {
+        let shown = with(old, &mut |secret| {
+            secrets.texts.insert(secret.to_owned());
+            MASK.to_owned()
+        });
+        restore(&mut whole, &shown, old);
     }
     if let Some(path) = left(&whole, "") {
         return Err(format!(
@@ -133,31 +139,57 @@ pub fn put_back(copy: &Value, old: Option<&Value>) -> Result<Value, String> {
              the pipeline that is replaced; a new one names a secret of the box with an environment_secrets_store step"
         ));
     }
-    if let (Some(shown), Some(old)) = (&shown, old) {
-        let names = secret_inputs(old);
-        let known = Use::all(shown, &names);
-        if let Some(elsewhere) = Use::all(copy, &names).difference(&known).next() {
+    if let Some(old) = old {
+        let (before, after) = (flattened(old)?, flattened(&whole)?);
+        secrets.inputs = secret_inputs(&before);
+        let known = Use::all(&before, &secrets);
+        if let Some(elsewhere) = Use::all(&after, &secrets).difference(&known).next() {
             return Err(elsewhere.refusal());
         }
     }
     Ok(whole)
 }
 
+/// What is not to go elsewhere.
+#[derive(Default)]
+struct Secrets {
+    /// The secrets themselves.
+    texts: BTreeSet<String>,
+    /// The inputs that hold one.
+    inputs: BTreeSet<String>,
+}
+
+impl Secrets {
+    /// Shortest secret that is looked for within a text: shorter ones stand in other words by chance.
+    const WITHIN: usize = 4;
+
+    fn are_in(&self, text: &str) -> bool {
+        let has = |secret: &String| {
+            text == secret || secret.len() >= Self::WITHIN && text.contains(secret.as_str())
+        };
+        let input = text.strip_prefix(INPUT);
+        self.texts.iter().any(has) || input.is_some_and(|name| self.inputs.contains(name))
+    }
+}
+
 /// A place in which a secret is used, and where that place sends to.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Use {
     path: String,
-    /// What stands there: a mask, or the selector of an input that holds a secret.
+    /// What stands there: a secret, or the selector of an input that holds one. It is never told.
     text: String,
     /// Types and destinations of the steps around it.
     connects: Vec<String>,
 }
 
 impl Use {
-    /// Every use in a definition without its secrets. `names`: the inputs that hold one.
-    fn all(definition: &Value, names: &BTreeSet<String>) -> BTreeSet<Self> {
+    /// Every use in a definition that has no inner workflows.
+    fn all(definition: &Value, secrets: &Secrets) -> BTreeSet<Self> {
         let mut found = BTreeSet::new();
-        let gathering = Gathering { definition, names };
+        let gathering = Gathering {
+            definition,
+            secrets,
+        };
         gathering.from(definition, "", &[], &mut found);
         found
     }
@@ -175,15 +207,14 @@ impl Use {
 /// The way through a definition.
 struct Gathering<'d> {
     definition: &'d Value,
-    names: &'d BTreeSet<String>,
+    secrets: &'d Secrets,
 }
 
 impl Gathering<'_> {
     fn from(&self, value: &Value, path: &str, connects: &[String], found: &mut BTreeSet<Use>) {
         match value {
             Value::String(text) => {
-                let input = text.strip_prefix(INPUT);
-                if text.contains(MASK) || input.is_some_and(|name| self.names.contains(name)) {
+                if self.secrets.are_in(text) {
                     found.insert(Use {
                         path: path.to_owned(),
                         text: text.clone(),
@@ -440,6 +471,55 @@ mod tests {
         ] {
             let error = changed(change).unwrap_err();
             assert!(error.contains("would take a secret"), "{nth}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_secret_stays_with_whom_it_was_meant_for_in_an_inner_workflow_too() {
+        let input = |name: &str, default: Value| json!({"type": "WorkflowParameter", "name": name, "default_value": default});
+        let child = json!({"version": "1.0", "outputs": [], "inputs": [input("server", json!("mail.example")), input("pass", Value::Null), input("other", json!("s4same")), input("text", json!("hello"))],
+        "steps": [
+            {"type": "roboflow_core/email_notification@v1", "name": "mail", "smtp_server": "$inputs.server", "sender_email_password": "$inputs.pass", "subject": "$inputs.text"},
+            {"type": "roboflow_core/slack_notification@v1", "name": "slack", "slack_token": "$inputs.other", "channel": "c", "message": "m"},
+        ]});
+        let old = json!({"version": "1.0", "outputs": [], "inputs": [input("hook", json!("https://hooks.example/services/T0"))], "steps": [
+            {"type": "roboflow_core/inner_workflow@v1", "name": "in", "workflow_definition": child, "parameter_bindings": {"pass": "s3same"}},
+            {"type": "roboflow_core/webhook_sink@v1", "name": "hook", "url": "$inputs.hook", "method": "POST", "json_payload": {}},
+        ]});
+        let changed = |change: &dyn Fn(&mut Value)| {
+            let mut copy = hidden(&old);
+            assert!(!copy.to_string().contains("same"), "{copy}");
+            change(&mut copy);
+            put_back(&copy, Some(&old))
+        };
+        let whole = changed(&|c| c["steps"][0]["parameter_bindings"]["text"] = json!("hi"));
+        let bindings = whole.unwrap()["steps"][0]["parameter_bindings"].take();
+        assert_eq!(bindings, json!({"pass": "s3same", "text": "hi"}));
+        let elsewhere: [&dyn Fn(&mut Value); 6] = [
+            &|c| c["steps"][0]["parameter_bindings"]["server"] = json!("mail.evil"),
+            &|c| {
+                c["steps"][0]["workflow_definition"]["inputs"][0]["default_value"] =
+                    json!("mail.evil");
+            },
+            &|c| {
+                c["steps"][0]["workflow_definition"]["steps"][0]["subject"] = json!("$inputs.pass")
+            },
+            // One secret in the place of another, which look the same.
+            &|c| {
+                c["steps"][0]["workflow_definition"]["steps"][1]["slack_token"] =
+                    json!("$inputs.pass")
+            },
+            // The address of a hook is as good as a password.
+            &|c| {
+                c["outputs"] =
+                    json!([{"type": "JsonField", "name": "o", "selector": "$inputs.hook"}]);
+            },
+            &|c| c["steps"][1]["json_payload"] = json!({"a": "$inputs.hook"}),
+        ];
+        for (nth, change) in elsewhere.into_iter().enumerate() {
+            let error = changed(change).unwrap_err();
+            assert!(error.contains("would take a secret"), "{nth}: {error}");
+            assert!(!error.contains("same"), "{nth}: {error}");
         }
     }
 

@@ -10,7 +10,7 @@ use watchkeeper_contract::rule::{
     Band, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity, ValueTest,
     Weekday,
 };
-use watchkeeper_engine::workflow::{Overlay, compile, is_sink};
+use watchkeeper_engine::workflow::{Overlay, compile, flattened, is_sink};
 use watchkeeper_plain::watch::TRACKED;
 
 use super::made::MadeChange;
@@ -66,9 +66,10 @@ pub fn all_steps(definition: &Value) -> Vec<&Value> {
     found
 }
 
-/// Every step, as [`all_steps`] has them, with what its inputs are in their place: `given`, or by default. Steps of an inner workflow get what their step gives it.
+/// Every step as it runs, those of inner workflows too, with what its inputs are in their place: `given`, or by default.
 fn filled_steps(definition: &Value, given: Option<&Map<String, Value>>) -> Vec<Value> {
-    let inputs = definition.get("inputs").and_then(Value::as_array);
+    let flat = flattened(definition).unwrap_or_else(|_| definition.clone());
+    let inputs = flat.get("inputs").and_then(Value::as_array);
     let mut values: Map<String, Value> = inputs
         .into_iter()
         .flatten()
@@ -79,24 +80,11 @@ fn filled_steps(definition: &Value, given: Option<&Map<String, Value>>) -> Vec<V
         .collect();
     let given = given.into_iter().flatten();
     values.extend(given.map(|(name, value)| (name.clone(), value.clone())));
-    let mut found = Vec::new();
-    let steps = definition.get("steps").and_then(Value::as_array);
-    for step in steps.into_iter().flatten() {
-        let step = filled(step, &values);
-        let bindings = step.get("parameter_bindings").and_then(Value::as_object);
-        let inner: Vec<Value> = step
-            .as_object()
-            .into_iter()
-            .flat_map(Map::values)
-            .flat_map(|field| filled_steps(field, bindings))
-            .collect();
-        found.push(step);
-        found.extend(inner);
-    }
-    found
+    let steps = all_steps(&flat).into_iter();
+    steps.map(|step| filled(step, &values)).collect()
 }
 
-/// A step with the inputs that are known in the place of their selectors. The workflow in it has inputs of its own.
+/// A step with the inputs that are known in the place of their selectors.
 fn filled(value: &Value, values: &Map<String, Value>) -> Value {
     match value {
         Value::String(text) => {
@@ -109,16 +97,10 @@ fn filled(value: &Value, values: &Map<String, Value>) -> Value {
         }
         Value::Array(items) => items.iter().map(|item| filled(item, values)).collect(),
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| {
-                let is_own = name == "workflow_definition";
-                let value = if is_own {
-                    value.clone()
-                } else {
-                    filled(value, values)
-                };
-                (name.clone(), value)
-            });
-            fields.collect()
+            let fields = fields.iter();
+            fields
+                .map(|(name, value)| (name.clone(), filled(value, values)))
+                .collect()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
@@ -653,7 +635,11 @@ mod tests {
     #[test]
     fn what_comes_in_by_an_input_is_told_as_what_it_is() {
         let slack = json!({"type": "roboflow_core/slack_notification@v1", "name": "slack", "slack_token": "$inputs.token", "channel": "$inputs.room"});
-        let child = json!({"inputs": [{"type": "WorkflowParameter", "name": "room", "default_value": "nobody"}], "steps": [slack]});
+        let hook = json!({"type": "roboflow_core/webhook_sink@v1", "name": "hook", "method": "POST", "url": "https://$inputs.host/in"});
+        let input = |name: &str| json!({"type": "WorkflowParameter", "name": name});
+        let child = json!({
+            "inputs": [{"type": "WorkflowParameter", "name": "room", "default_value": "nobody"}, input("token"), input("host")], "steps": [slack, hook],
+        });
         let spec = json!({
             "id": "p", "source": "gate", "model": "motion", "detect": {"mode": "periodic", "every_s": 3.0}, "paused": true,
             "parameters": {"who": "boss@evil.example", "mine": "xoxb-1"},
@@ -665,12 +651,16 @@ mod tests {
                 {"type": "roboflow_core/webhook_sink@v1", "name": "hook", "url": "$inputs.hook", "method": "POST", "json_payload": {"picture": "$inputs.image"}},
                 {"type": "roboflow_core/email_notification@v1", "name": "mail", "receiver_email": "$inputs.who"},
                 {"type": "roboflow_core/inner_workflow@v1", "name": "in", "workflow_definition": child,
-                 "parameter_bindings": {"token": "$inputs.mine", "room": "$inputs.who"}},
+                 "parameter_bindings": {"token": "$inputs.mine", "room": "$inputs.who", "host": "inner.example"}},
             ]},
         });
         let spec = Box::new(serde_json::from_value(spec).unwrap());
         let told = really(&MadeChange::Deploy { spec });
-        let [watch, hook, mail, slack] = told.try_into().unwrap();
+        let [watch, hook, mail, slack, inner] = told.try_into().unwrap();
+        assert!(
+            inner.contains("in__hook (webhook_sink)") && inner.contains("https://inner.example/"),
+            "{inner}"
+        );
         assert!(hook.contains("url \"https://evil.example/***\""), "{hook}");
         assert!(hook.contains("$inputs.image"), "{hook}");
         assert!(

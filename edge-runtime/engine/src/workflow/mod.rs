@@ -73,7 +73,7 @@ pub use facts::DetectionStep;
 pub use image::{ImageValue, Packed, Pixels, RgbPixels, VideoMeta};
 pub use json::Pictures;
 pub use kinds::{Kind, KindSet};
-pub use outlets::{DESTINATION, is_sink, masked, secret_inputs};
+pub use outlets::{DESTINATION, is_selector, is_sink, masked, secret_inputs};
 pub use plan::{Compiled, Overlay, SlotId};
 pub use read::Misfit;
 pub use run::{Execution, RunReport, RuntimeInput, StepFailure};
@@ -82,6 +82,18 @@ pub use state::{Anew, MOST_BYTES as MOST_STATE_BYTES, Restored, Saved, StateErro
 pub use takes::{Takes, takes};
 pub use value::{Array, Value};
 pub use zones::EmptyZone;
+
+/// The definition with every workflow in it in the place of its step, as it runs: what their inputs are filled with stands where they are used.
+///
+/// # Errors
+/// A sentence, where an inner workflow can't be put in its place.
+pub fn flattened(definition: &Json) -> Result<Json, String> {
+    match inner::inline(definition, &mut error::Problems::default()) {
+        Ok(Some(flat)) => Ok(flat),
+        Ok(None) => Ok(definition.clone()),
+        Err(problem) => Err(problem.done().message),
+    }
+}
 
 /// Says everything that is wrong with a definition, or the depth and kinds of everything in it.
 #[must_use]

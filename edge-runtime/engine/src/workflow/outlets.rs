@@ -18,8 +18,11 @@ const ADDRESS: &str = "url";
 pub const DESTINATION: [&str; 6] = ["url", "host", "port", "tls", "smtp_server", "smtp_port"];
 /// Property by which a step fills the inputs of the workflow in it.
 const BINDINGS: &str = "parameter_bindings";
-/// How a selector of an input begins.
+/// What an input is where nothing fills it.
+const DEFAULT: &str = "default_value";
+/// How selectors of inputs and of steps begin.
 const INPUT: &str = "$inputs.";
+const STEP: &str = "$steps.";
 
 /// Whether blocks of this type, canonical or alias, hand results to the outside.
 #[must_use]
@@ -31,87 +34,202 @@ pub fn is_sink(r#type: &str) -> bool {
 /// `parameters` those are secrets that fill such properties.
 #[must_use]
 pub fn masked(definition: &Json, mask: &mut dyn FnMut(&str) -> String) -> Json {
-    let secret_inputs = secret_inputs(definition);
-    let mut address_inputs = BTreeSet::new();
-    each_step(definition, &mut |manifest, step| {
-        if let Some(address) = step.get(ADDRESS).filter(|_| manifest.role == Role::Sink) {
-            note_inputs(address, &mut address_inputs);
-        }
-    });
-    note_bound(definition, &mut address_inputs);
     Masking {
-        secret_inputs,
-        address_inputs,
+        origins: Origins::of(definition),
         mask,
     }
     .of(definition)
 }
 
-/// Names of the inputs by which a property that takes a secret is filled, in an inner workflow too.
+/// Names of the inputs by which a property that takes a secret, or the address of a sink, is filled: by a text in which they stand, by a step between, or
+/// in an inner workflow.
 #[must_use]
 pub fn secret_inputs(definition: &Json) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    each_step(definition, &mut |manifest, step| {
-        for (_, value) in step
-            .iter()
-            .filter(|(name, _)| takes_secret(manifest, name).is_some())
-        {
-            note_inputs(value, &mut names);
-        }
-    });
-    note_bound(definition, &mut names);
+    let Origins {
+        secrets,
+        addresses,
+        parts,
+    } = Origins::of(definition);
+    let mut names = secrets.inputs;
+    names.extend(addresses);
+    names.extend(parts.inputs);
     names
 }
 
-/// Adds the inputs by which those of inner workflows are filled.
-fn note_bound(definition: &Json, names: &mut BTreeSet<String>) {
-    loop {
-        let mut found = BTreeSet::new();
-        note_bound_once(definition, names, &mut found);
-        let known = names.len();
-        names.append(&mut found);
-        if names.len() == known {
-            return;
+/// Whether a text is a selector and nothing else, which is no secret.
+#[must_use]
+pub fn is_selector(text: &str) -> bool {
+    let rest = text.strip_prefix(INPUT).or(text.strip_prefix(STEP));
+    rest.is_some_and(|rest| rest.chars().all(|c| is_of_name(c) || c == '.'))
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// Where secrets come from. Inputs and steps are known by their names alone, whichever definition they stand in: what has the name of a secret is taken for one.
+#[derive(Default)]
+struct Origins {
+    /// What fills a property that takes a secret.
+    secrets: Carriers,
+    /// Inputs that are the address of a sink, or the host in it.
+    addresses: BTreeSet<String>,
+    /// What makes up an address otherwise: a part behind its host, or all of it by a step between.
+    parts: Carriers,
+}
+
+/// Inputs and steps that pass a value on.
+#[derive(Default, PartialEq, Clone)]
+struct Carriers {
+    inputs: BTreeSet<String>,
+    steps: BTreeSet<String>,
+}
+
+impl Origins {
+    fn of(definition: &Json) -> Self {
+        let mut origins = Self::default();
+        each_step(definition, &mut |manifest, step| {
+            for (name, value) in step {
+                if takes_secret(manifest, name).is_some() {
+                    origins.secrets.note(value);
+                } else if manifest.role == Role::Sink && name == ADDRESS {
+                    origins.note_address(value);
+                }
+            }
+        });
+        origins.secrets.follow(definition);
+        loop {
+            let known = origins.addresses.len();
+            let mut more = Vec::new();
+            each_origin(definition, &origins.addresses, &mut |value| {
+                more.push(value.clone());
+            });
+            more.iter().for_each(|value| origins.note_address(value));
+            if origins.addresses.len() == known {
+                break;
+            }
+        }
+        origins.parts.follow(definition);
+        origins
+    }
+
+    fn note_address(&mut self, value: &Json) {
+        let Some(text) = value.as_str() else {
+            return self.parts.note(value);
+        };
+        let (host, behind) = split_address(text);
+        let mut of_host = Carriers::default();
+        of_host.note_text(host);
+        self.addresses.append(&mut of_host.inputs);
+        self.parts.steps.append(&mut of_host.steps);
+        self.parts.note_text(behind);
+    }
+}
+
+impl Carriers {
+    /// Adds what is selected in a value, wherever in a text it stands: texts of inner workflows may have selectors in them.
+    fn note(&mut self, value: &Json) {
+        match value {
+            Json::String(text) => self.note_text(text),
+            Json::Array(items) => items.iter().for_each(|item| self.note(item)),
+            Json::Object(fields) => fields.values().for_each(|field| self.note(field)),
+            Json::Null | Json::Bool(_) | Json::Number(_) => {}
+        }
+    }
+
+    fn note_text(&mut self, text: &str) {
+        // A whole selector may have a name that is not written like one.
+        self.inputs
+            .extend(text.strip_prefix(INPUT).map(str::to_owned));
+        self.inputs.extend(named(text, INPUT));
+        self.steps.extend(named(text, STEP));
+    }
+
+    /// Adds what these are made of, as far back as it reaches.
+    fn follow(&mut self, definition: &Json) {
+        loop {
+            let known = self.clone();
+            each_origin(definition, &known.inputs, &mut |value| self.note(value));
+            each_named(definition, &mut |fields, name| {
+                let passes_text = fields.contains_key("type") && !looks_at_pictures(fields);
+                if passes_text && known.steps.contains(name) {
+                    let of_it = fields.iter().filter(|(field, _)| *field != "name");
+                    of_it.for_each(|(_, value)| self.note(value));
+                }
+            });
+            if *self == known {
+                return;
+            }
         }
     }
 }
 
-fn note_bound_once(value: &Json, names: &BTreeSet<String>, found: &mut BTreeSet<String>) {
-    match value {
-        Json::Array(items) => {
-            for item in items {
-                note_bound_once(item, names, found);
-            }
+/// Whether what a step gives comes from pictures, and so is no secret that it was given.
+fn looks_at_pictures(step: &Map<String, Json>) -> bool {
+    let is_picture = |p: &Property| p.kinds.has(Kind::Image) && !p.kinds.has(Kind::Any);
+    manifest_of(step).is_some_and(|manifest| manifest.properties.iter().any(is_picture))
+}
+
+/// The names behind each of these prefixes in a text.
+fn named(text: &str, prefix: &str) -> Vec<String> {
+    let behind = text.split(prefix).skip(1);
+    let names = behind.map(|rest| rest.chars().take_while(|c| is_of_name(*c)).collect());
+    names.filter(|name: &String| !name.is_empty()).collect()
+}
+
+/// Visits what inputs of these names are filled with: by the step that holds their workflow, and by default.
+fn each_origin(definition: &Json, names: &BTreeSet<String>, visit: &mut dyn FnMut(&Json)) {
+    each_object(definition, &mut |fields| {
+        let bindings = fields.get(BINDINGS).and_then(Json::as_object);
+        let bindings = bindings.into_iter().flatten();
+        bindings
+            .filter(|(name, _)| names.contains(*name))
+            .for_each(|(_, value)| visit(value));
+        let name = fields.get("name").and_then(Json::as_str);
+        if let (Some(name), Some(default)) = (name, fields.get(DEFAULT))
+            && names.contains(name)
+        {
+            visit(default);
         }
+    });
+}
+
+/// Visits everything that has a name.
+fn each_named(definition: &Json, visit: &mut dyn FnMut(&Map<String, Json>, &str)) {
+    each_object(definition, &mut |fields| {
+        if let Some(name) = fields.get("name").and_then(Json::as_str) {
+            visit(fields, name);
+        }
+    });
+}
+
+/// Visits every object in a document, however deep it stands.
+fn each_object(value: &Json, visit: &mut dyn FnMut(&Map<String, Json>)) {
+    match value {
+        Json::Array(items) => items.iter().for_each(|item| each_object(item, visit)),
         Json::Object(fields) => {
-            let bindings = fields.get(BINDINGS).and_then(Json::as_object);
-            for (_, value) in bindings
-                .into_iter()
-                .flatten()
-                .filter(|(name, _)| names.contains(*name))
-            {
-                note_inputs(value, found);
-            }
-            for field in fields.values() {
-                note_bound_once(field, names, found);
-            }
+            visit(fields);
+            fields.values().for_each(|field| each_object(field, visit));
         }
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
     }
 }
 
-/// Visits every step in a document, however deep it stands.
-fn each_step(value: &Json, visit: &mut dyn FnMut(&'static Manifest, &Map<String, Json>)) {
-    match value {
-        Json::Array(items) => items.iter().for_each(|item| each_step(item, visit)),
-        Json::Object(fields) => {
-            if let Some(manifest) = manifest_of(fields) {
-                visit(manifest, fields);
-            }
-            fields.values().for_each(|field| each_step(field, visit));
+/// An address up to the end of its host, and what is behind.
+fn split_address(text: &str) -> (&str, &str) {
+    let start = text.find("://").map_or(0, |at| at + "://".len());
+    let rest = text.get(start..).unwrap_or_default();
+    let end = start + rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    text.split_at_checked(end).unwrap_or((text, ""))
+}
+
+/// Visits every step of a type that is known in a document, however deep it stands.
+fn each_step(definition: &Json, visit: &mut dyn FnMut(&'static Manifest, &Map<String, Json>)) {
+    each_object(definition, &mut |fields| {
+        if let Some(manifest) = manifest_of(fields) {
+            visit(manifest, fields);
         }
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
-    }
+    });
 }
 
 fn manifest_of(fields: &Map<String, Json>) -> Option<&'static Manifest> {
@@ -126,21 +244,14 @@ fn takes_secret(manifest: &Manifest, name: &str) -> Option<&'static Property> {
     (property.kinds.has(Kind::Secret) && !property.kinds.has(Kind::Any)).then_some(property)
 }
 
-/// Names of the inputs that are selected in a value.
-fn note_inputs(value: &Json, names: &mut BTreeSet<String>) {
-    match value {
-        Json::String(text) => names.extend(text.strip_prefix(INPUT).map(str::to_owned)),
-        Json::Array(items) => items.iter().for_each(|item| note_inputs(item, names)),
-        Json::Object(fields) => fields.values().for_each(|field| note_inputs(field, names)),
-        Json::Null | Json::Bool(_) | Json::Number(_) => {}
-    }
+/// Whether the property of this name takes values of every kind.
+fn takes_anything(manifest: &Manifest, name: &str) -> bool {
+    let mut properties = manifest.properties.iter();
+    properties.any(|p| p.name == name && p.kinds.has(Kind::Any))
 }
 
 struct Masking<'a> {
-    /// Inputs that a property which takes a secret selects: what they are by default is one too.
-    secret_inputs: BTreeSet<String>,
-    /// Inputs that a sink takes its address from.
-    address_inputs: BTreeSet<String>,
+    origins: Origins,
     mask: &'a mut dyn FnMut(&str) -> String,
 }
 
@@ -152,13 +263,16 @@ impl Masking<'_> {
                 let manifest = manifest_of(fields);
                 let own_name = fields.get("name").and_then(Json::as_str);
                 let own_name = own_name.unwrap_or_default().to_owned();
+                let carries = self.origins.secrets.steps.contains(&own_name);
                 let is_pipeline = fields.contains_key("workflow");
                 let field = |(name, value): (&String, &Json)| {
                     let shown = match manifest {
                         Some(m) if takes_secret(m, name).is_some() => self.whole(value),
                         Some(m) if m.role == Role::Sink && name == ADDRESS => self.address(value),
+                        // What a step between may have as text of its own.
+                        Some(m) if carries && takes_anything(m, name) => self.whole(value),
                         _ if name == BINDINGS => self.parameters(value),
-                        None if name == "default_value" => self.input(&own_name, value),
+                        None if name == DEFAULT => self.input(&own_name, value),
                         None if is_pipeline && name == "parameters" => self.parameters(value),
                         _ => self.of(value),
                     };
@@ -172,9 +286,11 @@ impl Masking<'_> {
 
     /// What an input is.
     fn input(&mut self, name: &str, value: &Json) -> Json {
-        if self.secret_inputs.contains(name) {
+        let is_address = value.as_str().is_some_and(|text| text.contains("://"));
+        let is_part = self.origins.parts.inputs.contains(name);
+        if self.origins.secrets.inputs.contains(name) || is_part && !is_address {
             self.whole(value)
-        } else if self.address_inputs.contains(name) {
+        } else if self.origins.addresses.contains(name) || is_part {
             self.address(value)
         } else {
             self.of(value)
@@ -194,7 +310,7 @@ impl Masking<'_> {
     /// Every text in a value that is no selector.
     fn whole(&mut self, value: &Json) -> Json {
         match value {
-            Json::String(text) if text.starts_with('$') || text.is_empty() => value.clone(),
+            Json::String(text) if is_selector(text) || text.is_empty() => value.clone(),
             Json::String(text) => Json::from((self.mask)(text)),
             Json::Array(items) => items.iter().map(|item| self.whole(item)).collect(),
             Json::Object(fields) => {
@@ -209,19 +325,23 @@ impl Masking<'_> {
 
     /// An address without what stands behind its host, and without a login before it.
     fn address(&mut self, value: &Json) -> Json {
-        let Some(text) = value.as_str().filter(|text| !text.starts_with('$')) else {
+        let Some(text) = value.as_str().filter(|text| !is_selector(text)) else {
             return self.of(value);
         };
-        let start = text.find("://").map_or(0, |at| at + "://".len());
-        let (scheme, rest) = text.split_at_checked(start).unwrap_or(("", text));
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (host, behind) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        let (host, behind) = split_address(text);
+        let (scheme, host) = match host.find("://") {
+            Some(at) => host
+                .split_at_checked(at + "://".len())
+                .unwrap_or(("", host)),
+            None => ("", host),
+        };
         let host = match host.rsplit_once('@') {
             Some((login, host)) => format!("{}@{host}", (self.mask)(login)),
             None => host.to_owned(),
         };
         let behind = match behind {
             "" | "/" => behind.to_owned(),
+            behind if behind.strip_prefix('/').is_some_and(is_selector) => behind.to_owned(),
             behind => format!("/{}", (self.mask)(behind)),
         };
         Json::from(format!("{scheme}{host}{behind}"))
@@ -314,6 +434,45 @@ mod tests {
         assert_eq!(
             shown["steps"][0]["parameter_bindings"],
             json!({"token": "***", "channel": "yard"})
+        );
+    }
+
+    #[test]
+    fn what_makes_up_a_secret_within_a_text_or_by_a_step_between_is_one() {
+        let hook = json!({"type": "roboflow_core/webhook_sink@v1", "name": "hook", "method": "POST", "url": "https://$inputs.host/in/$inputs.key",
+            "headers": {"Authorization": "Bearer $inputs.token"}, "json_payload": {"site": "$inputs.site"}});
+        let child = json!({"inputs": [{"type": "WorkflowParameter", "name": "key", "default_value": "k0"}], "steps": [hook]});
+        let definition = json!({
+            "inputs": [{"type": "WorkflowParameter", "name": "pass", "default_value": "s3"}, {"type": "WorkflowParameter", "name": "model", "default_value": "yolox"}],
+            "steps": [
+                {"type": "roboflow_core/inner_workflow@v1", "name": "in", "workflow_definition": child,
+                 "parameter_bindings": {"token": "k3y", "key": "h00k", "host": "u:p@hooks.example/T0", "site": "north"}},
+                {"type": "roboflow_core/first_non_empty_or_default@v1", "name": "raw", "data": ["$inputs.pass"], "default": "s4"},
+                {"type": "roboflow_core/email_notification@v1", "name": "mail", "sender_email_password": "$steps.raw.output"},
+                {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image", "model_id": "$inputs.model"},
+                {"type": "roboflow_core/webhook_sink@v1", "name": "count", "method": "POST", "url": "$steps.made.output", "headers": {"X-Seen": "$steps.detect.predictions", "X-P": "$3cret"}},
+                {"type": "roboflow_core/property_definition@v1", "name": "made", "data": "$inputs.base", "operations": []},
+            ],
+        });
+        let shown =
+            stars(&json!({"workflow": definition, "parameters": {"base": "https://b.example/B0"}}));
+        let text = shown.to_string();
+        for secret in [
+            "k3y", "h00k", "u:p", "T0", "s3\"", "s4", "k0", "B0", "$3cret",
+        ] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+        for open in [
+            "https://b.example/***",
+            "***@hooks.example/***",
+            "north",
+            "yolox",
+        ] {
+            assert!(text.contains(open), "{open}: {text}");
+        }
+        assert_eq!(
+            secret_inputs(&definition).into_iter().collect::<Vec<_>>(),
+            ["base", "host", "key", "pass", "token"]
         );
     }
 
