@@ -490,11 +490,15 @@ fn replace(
         );
         return Err(Need::new(Missing::Meaning, text));
     }
-    let has_duration = |rule: &RuleSpec| {
-        matches!(
-            rule.when,
-            Condition::Stays { .. } | Condition::Count { .. } | Condition::Value { .. }
-        )
+    // Somebody stays for a time, and a number holds for one: where both are told, a time is that of who stays. A number that is told at once waits for none.
+    let stays = |rule: &RuleSpec| matches!(rule.when, Condition::Stays { .. });
+    let any_stays = rules.iter().any(stays);
+    let has_duration = move |rule: &RuleSpec| match rule.when {
+        Condition::Stays { .. } => true,
+        Condition::Count { for_s, .. } | Condition::Value { for_s, .. } => {
+            !any_stays && for_s > 0.0
+        }
+        _ => false,
     };
     if edit.stays_s.is_some() && !rules.iter().any(has_duration) {
         let text = format!(
@@ -520,12 +524,14 @@ fn replace(
         if let [one] = edit.schedules.as_slice() {
             rule.schedule = Some(one.clone());
         }
+        let waits = has_duration(rule);
         if let (
             Some(seconds),
+            true,
             Condition::Stays { for_s, .. }
             | Condition::Count { for_s, .. }
             | Condition::Value { for_s, .. },
-        ) = (edit.stays_s, &mut rule.when)
+        ) = (edit.stays_s, waits, &mut rule.when)
         {
             *for_s = seconds;
         }

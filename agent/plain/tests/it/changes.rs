@@ -2,7 +2,7 @@
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
-use watchkeeper_contract::rule::Condition;
+use watchkeeper_contract::rule::{Condition, CountBound};
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::answer::{Answer, Change, Missing};
 use watchkeeper_plain::scene::Deployed;
@@ -232,4 +232,60 @@ fn what_people_say_to_a_watch_every_day_changes_it() {
 fn a_class_that_is_left_out_at_some_hours_is_left_out_at_none() {
     let asked = question_in("yard-traffic should ignore motorcycles at night", &site());
     assert_eq!(asked.about, Missing::Meaning, "{}", asked.text);
+}
+
+#[test]
+fn a_time_is_changed_where_there_is_one_of_its_kind() {
+    let waits = |rules: &[(&str, Condition)]| -> Vec<Option<f64>> {
+        let mut scene = site();
+        let template = scene.pipelines[2].spec.rules.clone().unwrap().remove(0);
+        let rules = rules.iter().map(|(name, when)| {
+            let mut rule = template.clone();
+            (rule.name, rule.when) = ((*name).to_owned(), when.clone());
+            rule
+        });
+        scene.pipelines[2].spec.rules = Some(rules.collect());
+        let text = "change hall-somebody-stays to 10 seconds";
+        let Answer::Propose(proposal) = ask(text, &scene) else {
+            return Vec::new();
+        };
+        let [Change::Replace(spec)] = proposal.changes.as_slice() else {
+            panic!("{proposal:#?}");
+        };
+        let rules = spec.rules.iter().flatten();
+        rules
+            .map(|rule| match rule.when {
+                Condition::Stays { for_s, .. } | Condition::Count { for_s, .. } => Some(for_s),
+                _ => None,
+            })
+            .collect()
+    };
+    let zone = || "left-half".to_owned();
+    let stays = Condition::Stays {
+        zone: zone(),
+        for_s: 2.0,
+    };
+    let number = |for_s: f64| Condition::Count {
+        detections: "$steps.tracked.tracked_detections".to_owned(),
+        bound: CountBound::Over(3),
+        for_s,
+    };
+    let leaves = Condition::Leaves { zone: zone() };
+    let rules = [
+        ("a", stays),
+        ("b", leaves.clone()),
+        ("c", number(0.0)),
+        ("d", number(5.0)),
+    ];
+    assert_eq!(
+        waits(&rules),
+        [Some(10.0), None, Some(0.0), Some(5.0)],
+        "who stays"
+    );
+    assert_eq!(
+        waits(&rules[1..]),
+        [None, Some(0.0), Some(10.0)],
+        "a number"
+    );
+    assert_eq!(waits(&rules[1..3]), [], "none waits");
 }
