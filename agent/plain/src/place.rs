@@ -409,6 +409,15 @@ pub(crate) enum Way {
 
 /// The direction that a request names; two that differ are both.
 pub(crate) fn way(r: &mut Reader) -> Option<Way> {
+    match ways(r).as_slice() {
+        [] => None,
+        [one] => Some(*one),
+        _ => Some(Way::Any),
+    }
+}
+
+/// The directions that a request names, each once.
+pub(crate) fn ways(r: &mut Reader) -> Vec<Way> {
     const WAYS: [(&[&str], Way); 7] = [
         (
             &[
@@ -486,7 +495,7 @@ pub(crate) fn way(r: &mut Reader) -> Option<Way> {
             Way::Out,
         ),
     ];
-    let mut said: Option<Way> = None;
+    let mut said: Vec<Way> = Vec::new();
     for (patterns, way) in WAYS {
         for pattern in patterns {
             // `at 40 % from the left` is where a line is.
@@ -501,11 +510,9 @@ pub(crate) fn way(r: &mut Reader) -> Option<Way> {
             });
             if let Some(found) = found {
                 r.mark(found.at);
-                said = match said {
-                    None => Some(way),
-                    Some(before) if before == way => said,
-                    Some(_) => Some(Way::Any),
-                };
+                if !said.contains(&way) {
+                    said.push(way);
+                }
             }
         }
     }

@@ -38,7 +38,7 @@ use crate::weighty;
 use acts::{acts, verbs};
 use amounts::{bound, spans};
 use objects::objects;
-use spot::{LINE_REMEDY, geometry, mark_words, unknown_place, where_is};
+use spot::{LINE_REMEDY, direction_of, geometry, mark_words, unknown_place, where_is};
 
 /// Seconds for which too few have to be seen, where nobody says how long. A detector misses somebody for some frames, and somebody walks behind somebody
 /// else: an event of that is none. Longer than the two seconds for which a tracker waits for whom it has lost.
@@ -123,7 +123,7 @@ pub(crate) fn watch(
             .assumed
             .push("Near a place is taken as in it.".to_owned());
     }
-    let mut way = place::way(&mut r);
+    let mut ways = place::ways(&mut r);
     let spans = spans(&mut r, notes);
     let confidence = confidence(&mut r, notes)?;
     let schedules = hours::schedules(&mut r, &mut notes.assumed);
@@ -249,13 +249,13 @@ pub(crate) fn watch(
     mixed::refuse(&r, &mentions, bound, (empty, acts.occupied))?;
     apart::refuse_either_hours(&r)?;
     let is_line = matches!(&place, Some(p) if matches!(p.shape, Shape::Line(..)));
-    if (acts.crosses || is_line) && way.is_none() {
-        way = match (acts.enters, acts.leaves) {
+    if (acts.crosses || is_line) && ways.is_empty() {
+        ways.extend(match (acts.enters, acts.leaves) {
             _ if acts.both_ways => Some(Way::Any),
             (true, false) => Some(Way::In),
             (false, true) => Some(Way::Out),
             _ => None,
-        };
+        });
     }
     if acts.crosses || is_line {
         // Whatever crosses a line goes or drives.
@@ -279,7 +279,7 @@ pub(crate) fn watch(
                 format!("Where is the line that they cross? {LINE_REMEDY}"),
             ));
         };
-        let direction = direction(way, line, notes)?;
+        let direction = direction_of(&ways, line, notes)?;
         if told {
             conditions.push(What::Crosses(direction));
         } else if direction != CrossDirection::Any {
@@ -345,11 +345,8 @@ pub(crate) fn watch(
             .assumed
             .push("No place was said: whoever is seen for the first time has entered.".to_owned());
     }
-    if let Some(way) = way
-        && !acts.crosses
-        && !is_line
-        && way != Way::Any
-    {
+    let is_one_way = matches!(ways.as_slice(), [way] if *way != Way::Any);
+    if is_one_way && !acts.crosses && !is_line {
         return Err(Need::new(
             Missing::Line,
             format!(

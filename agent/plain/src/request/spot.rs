@@ -201,13 +201,65 @@ pub(super) fn where_is(written: &str, cameras: &[&Camera], acts: &Acts, scene: &
     Need::new(Missing::Place, text).with(choices)
 }
 
+/// The ways of a picture, as they are said.
+const ALONG: [(&str, [f64; 2]); 4] = [
+    ("left to right", [1.0, 0.0]),
+    ("right to left", [-1.0, 0.0]),
+    ("upwards", [0.0, -1.0]),
+    ("downwards", [0.0, 1.0]),
+];
+
+/// How far a way goes to the left hand of a line, in a picture whose y grows downwards: that is in. 0: along the line.
+fn inwards([x, y]: [f64; 2], (a, b): ([f64; 2], [f64; 2])) -> f64 {
+    let (left_x, left_y) = (b[1] - a[1], -(b[0] - a[0]));
+    x * left_x + y * left_y
+}
+
+/// Whether something that goes this way can cross the line.
+fn can_cross(way: &Way, line: ([f64; 2], [f64; 2])) -> bool {
+    match way {
+        Way::Along(way) => inwards(*way, line).abs() >= 1e-9,
+        Way::In | Way::Out | Way::Any => true,
+    }
+}
+
+/// The direction of a crossing where several ways were said. One that runs along the line is told and does not count beside others: the answer to the
+/// question of [`direction`] is one that crosses it.
+pub(super) fn direction_of(
+    ways: &[Way],
+    line: ([f64; 2], [f64; 2]),
+    notes: &mut Notes,
+) -> Result<CrossDirection, Need> {
+    let (crossing, along): (Vec<Way>, Vec<Way>) = ways.iter().partition(|w| can_cross(w, line));
+    let mut found: Option<CrossDirection> = None;
+    for way in &crossing {
+        let this = direction(Some(*way), line, notes)?;
+        found = Some(match found {
+            Some(before) if before != this => CrossDirection::Any,
+            _ => this,
+        });
+    }
+    let Some(found) = found else {
+        return direction(along.first().copied(), line, notes);
+    };
+    for way in along {
+        let said = ALONG.iter().find(|(_, along)| way == Way::Along(*along));
+        if let Some((said, _)) = said {
+            notes.assumed.push(format!(
+                "Nothing crosses that line {said}, so the other way that was said counts."
+            ));
+        }
+    }
+    Ok(found)
+}
+
 /// The direction of a crossing, of which a line knows in and out.
 pub(crate) fn direction(
     way: Option<Way>,
-    (a, b): ([f64; 2], [f64; 2]),
+    line: ([f64; 2], [f64; 2]),
     notes: &mut Notes,
 ) -> Result<CrossDirection, Need> {
-    let [x, y] = match way {
+    let way = match way {
         None | Some(Way::Any) => return Ok(CrossDirection::Any),
         Some(Way::In) => {
             notes.assumed.push(
@@ -221,22 +273,29 @@ pub(crate) fn direction(
             );
             return Ok(CrossDirection::Out);
         }
+        Some(way @ Way::Along(_)) if !can_cross(&way, line) => return Err(which_way(line)),
         Some(Way::Along(way)) => way,
     };
-    // The left hand of a line, in a picture whose y grows downwards: to it is in.
-    let (left_x, left_y) = (b[1] - a[1], -(b[0] - a[0]));
-    let along = x * left_x + y * left_y;
-    if along.abs() < 1e-9 {
-        return Err(Need::new(
-            Missing::Direction,
-            "That direction runs along the line, so nothing crosses it that way. Which way shall count: left to right, right to left, upwards or downwards?",
-        ));
-    }
-    Ok(if along > 0.0 {
+    Ok(if inwards(way, line) > 0.0 {
         CrossDirection::In
     } else {
         CrossDirection::Out
     })
+}
+
+/// The question which way counts, with those that cross the line.
+fn which_way(line: ([f64; 2], [f64; 2])) -> Need {
+    const EITHER: &str = "in either direction";
+    let ways = ALONG
+        .iter()
+        .filter(|(_, way)| can_cross(&Way::Along(*way), line));
+    let mut ways: Vec<String> = ways.map(|(said, _)| (*said).to_owned()).collect();
+    let text = format!(
+        "That direction runs along the line, so nothing crosses it that way. Which way shall count: {} or {EITHER}?",
+        ways.join(", ")
+    );
+    ways.push(EITHER.to_owned());
+    Need::new(Missing::Direction, text).with(ways)
 }
 
 pub(crate) fn whole_picture() -> Said {

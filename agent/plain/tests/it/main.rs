@@ -5,6 +5,7 @@ mod apart;
 mod changes;
 mod corrections;
 mod language;
+mod meant;
 mod mishearing;
 mod numbers;
 mod owners;
