@@ -175,6 +175,10 @@ fn of_watches(
         .filter(|c| watches.iter().any(|w| w.camera == c.id))
         .collect();
     let named = names::known_place(r, &on).map(|(_, place)| place.clone());
+    let drawn_on = match &named {
+        Some(place) => names::place_on_each(&place.name, &on)?,
+        None => Vec::new(),
+    };
     let severity = r
         .take(&["as? a? critical|urgent|warning|info|warn"])
         .map(|found| match r.written(found.at).to_lowercase() {
@@ -233,7 +237,11 @@ fn of_watches(
         }
         other_classes(watch, &said.mentions, said.adds, scene)?;
         if let Some(place) = &place {
-            in_place(watch, place).ok_or_else(|| not_read(r))?;
+            let mut place = place.clone();
+            if let Some((_, shape)) = drawn_on.iter().find(|(on, _)| *on == watch.camera) {
+                place.shape = shape.clone();
+            }
+            in_place(watch, &place).ok_or_else(|| not_read(r))?;
         }
         if let Some((words, number)) = &number {
             let (now, held_s) = count_of(watch).ok_or_else(|| not_read(r))?;

@@ -11,7 +11,7 @@ use crate::answer::Missing;
 use crate::lexicon::{LONGEST, Lexicon, folded, singulars};
 use crate::need::Need;
 use crate::reader::Reader;
-use crate::scene::{Camera, Place, Scene, nearest, quoted};
+use crate::scene::{Camera, Place, Scene, Shape, nearest, quoted};
 use crate::token::{Kind, number_word};
 
 impl Reader {
@@ -280,6 +280,48 @@ pub(crate) fn known_place<'s>(
     let start = at.start - usize::from(at.start > 0 && matches!(reader.word(at.start - 1), "the"));
     reader.mark(start..at.end);
     Some((camera, place))
+}
+
+/// The place of this name on a camera.
+pub(crate) fn place_on<'s>(camera: &'s Camera, name: &str) -> Option<&'s Place> {
+    let name = folded(name);
+    camera.places.iter().find(|p| folded(&p.name) == name)
+}
+
+/// The shape that a place of this name has on each of these cameras. One that is drawn on some of them is nowhere on the others.
+pub(crate) fn place_on_each(
+    name: &str,
+    cameras: &[&Camera],
+) -> Result<Vec<(SourceId, Shape)>, Need> {
+    let drawn: Vec<(SourceId, Shape)> = cameras
+        .iter()
+        .filter_map(|c| Some((c.id.clone(), place_on(c, name)?.shape.clone())))
+        .collect();
+    let on = |wanted: &dyn Fn(&Camera) -> bool| {
+        let ids = cameras.iter().filter(|c| wanted(c)).map(|c| c.id.as_str());
+        ids.collect::<Vec<_>>().join(" and ")
+    };
+    if drawn.len() < cameras.len() {
+        let (there, missing) = (
+            on(&|c| place_on(c, name).is_some()),
+            on(&|c| place_on(c, name).is_none()),
+        );
+        let text = format!(
+            "The place {} is drawn on {there}, and not on {missing}. Say it for {there} alone, draw a place of that name on {missing} too, or say a part of the picture, such as \
+             \"the left half\".",
+            quoted(name)
+        );
+        return Err(Need::new(Missing::Meaning, text));
+    }
+    let is_line = |shape: &Shape| matches!(shape, Shape::Line(..));
+    if drawn.iter().any(|(_, shape)| is_line(shape)) && !drawn.iter().all(|(_, s)| is_line(s)) {
+        let text = format!(
+            "The place {} is a line on some of these cameras and an area on others. Please ask for them one at a time.",
+            quoted(name)
+        );
+        return Err(Need::new(Missing::Meaning, text));
+    }
+    Ok(drawn)
 }
 
 /// The pipelines that a request names by id or by name.

@@ -27,7 +27,7 @@ pub(crate) use which::refuse as refuse_one_of_them;
 use crate::answer::Missing;
 use crate::apart;
 use crate::hours;
-use crate::intent::{WatchFor, What};
+use crate::intent::{NamedPlace, WatchFor, What};
 use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
@@ -117,6 +117,10 @@ pub(crate) fn watch(
     );
     let known: Vec<_> = cameras.iter().filter_map(|id| scene.camera(id)).collect();
     let named = names::known_place(&mut r, &known).map(|(_, place)| place.clone());
+    let drawn_on = match &named {
+        Some(place) => names::place_on_each(&place.name, &known)?,
+        None => Vec::new(),
+    };
     beside_used(&mut r, &["inside", "within"]);
     if beside_used(&mut r, &["near", "beside", "around"]) {
         notes
@@ -361,12 +365,12 @@ pub(crate) fn watch(
     weighty::refuse_way(&r)?;
     notes.not_understood.extend(left_over(&r, lexicon));
     let place = place.map(|said| named_place(said, is_line));
-    let watch = |camera: SourceId| WatchFor {
+    let watch = |camera: SourceId, conditions: Vec<What>, place: Option<NamedPlace>| WatchFor {
         camera,
         model: model.clone(),
         objects: objects.clone(),
-        conditions: conditions.clone(),
-        place: place.clone(),
+        conditions,
+        place,
         counts: counted,
         confidence,
         schedules: schedules.clone(),
@@ -378,7 +382,24 @@ pub(crate) fn watch(
         second_opinion: wished.second_opinion && severity != Severity::Critical,
         stop_after_s: spans.stop_after_s,
     };
-    Ok(cameras.into_iter().map(watch).collect())
+    let mut watches = Vec::new();
+    for camera in cameras {
+        let (mut place, mut conditions) = (place.clone(), conditions.clone());
+        // A place that has a name lies elsewhere on each camera, and what is in of a line there may be out of it here.
+        let drawn = drawn_on.iter().find(|(on, _)| *on == camera);
+        if let (Some(place), Some((_, shape))) = (&mut place, drawn) {
+            place.shape = shape.clone();
+            if let Shape::Line(a, b) = place.shape {
+                for what in &mut conditions {
+                    if let What::Crosses(to) = what {
+                        *to = direction_of(&ways, (a, b), &mut Notes::default())?;
+                    }
+                }
+            }
+        }
+        watches.push(watch(camera, conditions, place));
+    }
+    Ok(watches)
 }
 
 /// Marks these words where they stand before words that are used already, and says whether there was one.
@@ -557,8 +578,7 @@ fn cameras_of(
         Cameras::None => {
             // A place with a name is on one camera, which is meant then.
             let known: Vec<_> = scene.cameras.iter().collect();
-            let with_place =
-                names::known_place(&mut r.clone(), &known).map(|(camera, _)| camera.id.clone());
+            let with_place = place_of_one(r, &known, before)?;
             if let Some(camera) = with_place.as_ref().or(before) {
                 return Ok(vec![camera.clone()]);
             }
@@ -571,6 +591,34 @@ fn cameras_of(
             }
             let text = format!("On which camera? There are {}.", names::listed(scene));
             Err(Need::new(Missing::Camera, text).with(names::choices(scene)))
+        }
+    }
+}
+
+/// The camera of the place that is named. One of that name on several cameras is asked about, unless the request before it was about one of these.
+fn place_of_one(
+    r: &Reader,
+    cameras: &[&Camera],
+    before: Option<&SourceId>,
+) -> Result<Option<SourceId>, Need> {
+    let Some((_, place)) = names::known_place(&mut r.clone(), cameras) else {
+        return Ok(None);
+    };
+    let on = cameras
+        .iter()
+        .filter(|c| names::place_on(c, &place.name).is_some());
+    let on: Vec<&SourceId> = on.map(|c| &c.id).collect();
+    match (on.as_slice(), before) {
+        ([one], _) => Ok(Some((*one).clone())),
+        (several, Some(before)) if several.contains(&before) => Ok(Some(before.clone())),
+        (several, _) => {
+            let choices: Vec<String> = several.iter().map(ToString::to_string).collect();
+            let text = format!(
+                "On which camera? There is a place {} on {}.",
+                quoted(&place.name),
+                choices.join(" and ")
+            );
+            Err(Need::new(Missing::Camera, text).with(choices))
         }
     }
 }
