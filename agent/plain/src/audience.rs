@@ -5,6 +5,7 @@
 use crate::names::Mention;
 use crate::need::Need;
 use crate::reader::{Found, Reader};
+use crate::scene::quoted;
 
 /// Words for people, none of whom is a channel.
 const PEOPLE: &str = "nobody|noone|everyone|everybody|anyone|anybody|someone|somebody|people";
@@ -21,6 +22,7 @@ const SENT: usize = 8;
 pub(crate) fn refuse_in_a_change(r: &Reader) -> Result<(), Need> {
     let told = [
         format!("{TELL} no one"),
+        format!("{TELL} me|us? nothing"),
         format!("{TELL} all? {PEOPLE}"),
         "told|notified|alerted|informed|warned|messaged".to_owned(),
     ];
@@ -37,6 +39,7 @@ pub(crate) fn refuse_in_a_watch(r: &Reader) -> Result<(), Need> {
     let told = [
         format!("{TELL} no one"),
         format!("{TELL} nobody|noone"),
+        format!("{TELL} me|us? nothing about|of|on|from|more?"),
         format!("let {WHO} know"),
         "let no one know".to_owned(),
         format!("no one {BE} {TOLD}"),
@@ -88,16 +91,14 @@ fn refuse(r: &Reader, found: Option<Found>) -> Result<(), Need> {
 
 /// Refuses people who are no class of what is to be changed: nobody is left out or added, and whom it notifies is not whom it looks for.
 pub(crate) fn refuse_people(r: &Reader, mentions: &[Mention]) -> Result<(), Need> {
-    let nobody = mentions.iter().find(|m| {
-        matches!(
-            m.said.to_lowercase().as_str(),
-            "nobody" | "no one" | "noone" | "no-one"
-        )
-    });
-    if let Some(nobody) = nobody {
+    if let Some(nobody) = mentions.iter().find(|m| m.is_nobody()) {
+        let written = r.written(nobody.at.clone());
         return Err(Need::not_read(
-            "\"Nobody\" is no class that a watch could have or leave out. Say its classes, such as \"only cars and trucks\" or \"also people\".",
-            vec![r.written(nobody.at.clone())],
+            format!(
+                "{} is no class that a watch could have or leave out. Say its classes, such as \"only cars and trucks\" or \"also people\".",
+                quoted(&written)
+            ),
+            vec![written],
         ));
     }
     // `should notify staff`

@@ -300,13 +300,7 @@ fn is_plain(part: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     let mut r = Reader::new(part.to_vec());
     drop(names::cameras(&mut r, scene, lexicon));
     let mentions = names::classes(&mut r, scene, lexicon);
-    let wanted = |m: &names::Mention| {
-        let none = matches!(
-            m.said.to_lowercase().as_str(),
-            "nobody" | "no one" | "noone"
-        );
-        m.stand == names::Stand::Wanted && !none
-    };
+    let wanted = |m: &names::Mention| m.stand == names::Stand::Wanted && !m.is_nobody();
     for verb in lexicon.verbs.watch.iter().chain(&lexicon.verbs.count) {
         r.take_all(&[verb]);
     }

@@ -147,13 +147,7 @@ pub(crate) fn wanted(
     }
     let mentions = names::classes(r, scene, lexicon);
     refuse_one_of_them(r, &mentions)?;
-    let nobody = mentions.iter().find(|m| {
-        matches!(
-            m.said.to_lowercase().as_str(),
-            "nobody" | "no one" | "noone"
-        )
-    });
-    if let Some(nobody) = nobody {
+    if let Some(nobody) = mentions.iter().find(|m| m.is_nobody()) {
         return Err(Need::not_read(
             "A change sets what a watch looks for, how long and at which hours, and whom it tells besides. For a watch that tells nobody, or that waits until nobody is there, ask for a \
              new one.",

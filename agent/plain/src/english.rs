@@ -3,7 +3,7 @@
 //! Invariant: a word that is not known to be of one thing stays as it was written.
 
 /// Words for one of something, or for nobody in particular, and for several of them.
-const SEVERAL: [(&str, &str); 16] = [
+const SEVERAL: [(&str, &str); 17] = [
     ("person", "people"),
     ("man", "men"),
     ("woman", "women"),
@@ -18,11 +18,35 @@ const SEVERAL: [(&str, &str); 16] = [
     ("anything", "things"),
     ("something", "things"),
     ("everything", "things"),
+    ("nothing", "things"),
     ("movement", "moving things"),
     ("sheep", "sheep"),
 ];
 const ALREADY: [&str; 7] = [
     "people", "men", "women", "children", "cattle", "traffic", "wildlife",
+];
+/// Words that stand without an article: for nobody in particular, for an amount of something, and for what is missing.
+const WITHOUT_ARTICLE: [&str; 20] = [
+    "somebody",
+    "someone",
+    "anybody",
+    "anyone",
+    "everybody",
+    "everyone",
+    "nobody",
+    "noone",
+    "no",
+    "anything",
+    "something",
+    "everything",
+    "nothing",
+    "movement",
+    "motion",
+    "any",
+    "staff",
+    "luggage",
+    "baggage",
+    "folk",
 ];
 
 /// Several of what was said: `person or bus` is `people or buses`.
@@ -32,6 +56,34 @@ pub(crate) fn several(said: &str) -> String {
         None => (said, None),
     };
     let all: Vec<String> = wanted.split(" or ").map(plural).collect();
+    let mut text = all.join(" or ");
+    if let Some(but) = but {
+        text.push_str(" but not ");
+        text.push_str(but);
+    }
+    text
+}
+
+/// One of what was said, as a sentence has it: `person or bus` is `a person or a bus`.
+pub(crate) fn one(said: &str) -> String {
+    let (wanted, but) = match said.split_once(" but not ") {
+        Some((wanted, but)) => (wanted, Some(but)),
+        None => (said, None),
+    };
+    let each = |one: &str| {
+        let first = one.split(' ').next().unwrap_or(one);
+        let last = one.rsplit(' ').next().unwrap_or(one);
+        let has_none = WITHOUT_ARTICLE.contains(&first)
+            || WITHOUT_ARTICLE.contains(&last)
+            || ALREADY.contains(&last)
+            || is_plural(last);
+        match (has_none, one.starts_with(['a', 'e', 'i', 'o', 'u'])) {
+            (true, _) => one.to_owned(),
+            (false, true) => format!("an {one}"),
+            (false, false) => format!("a {one}"),
+        }
+    };
+    let all: Vec<String> = wanted.split(" or ").map(each).collect();
     let mut text = all.join(" or ");
     if let Some(but) = but {
         text.push_str(" but not ");
@@ -88,6 +140,15 @@ mod tests {
             ("cell phone", "cell phones"),
         ] {
             assert_eq!(several(said), wanted, "{said}");
+        }
+        for (said, wanted) in [
+            ("person or car", "a person or a car"),
+            ("elephant", "an elephant"),
+            ("somebody or dogs", "somebody or dogs"),
+            ("anything but not cat", "anything but not cat"),
+            ("no helmet", "no helmet"),
+        ] {
+            assert_eq!(one(said), wanted, "{said}");
         }
         assert!(is_several("dogs or cats") && is_several("people"));
         assert!(!is_several("bus") && !is_several("dogs or a cat"));

@@ -68,10 +68,12 @@ pub(crate) fn look(
     let range = range.map(|range| span::been(r, range, &scene.now, &mut notes.assumed));
     let many = r.take(&["how many", "how often", "number of"]).is_some();
     let past = has(r, HAPPENED) || has(r, WAS) || most.is_some();
+    // `how many things crossed` is about what happened.
     let able = has(
         r,
         "detect|recognise|recognize|recognised|recognized|classes|class|labels|objects|things|distinguish",
-    ) && !has(r, "did|happened|was|were");
+    ) && !has(r, "did|happened|was|were")
+        && !(many && past);
     let topic = |r: &mut Reader, words: &str| r.take_all(&[words]);
     if topic(r, "templates|template") {
         return Ok((Look::Templates, String::new()));

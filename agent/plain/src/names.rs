@@ -370,6 +370,19 @@ pub(crate) struct Mention {
     pub(crate) stand: Stand,
 }
 
+impl Mention {
+    /// Whether it says by itself that there is none: `nobody`, `nothing`.
+    pub(crate) fn is_nobody(&self) -> bool {
+        matches!(
+            self.said.to_lowercase().as_str(),
+            "nobody" | "no one" | "noone" | "no-one" | NOTHING
+        )
+    }
+}
+
+/// What is said where there is none of anything.
+const NOTHING: &str = "nothing";
+
 /// Words that make a place of the class before them.
 const PLACES: [&str; 21] = [
     "area", "zone", "lane", "path", "walkway", "entrance", "exit", "door", "park", "lot", "bay",
@@ -396,6 +409,11 @@ fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> O
         own.extend(lexicon.class(&text).unwrap_or_default().iter().cloned());
         let anything = lexicon.is_anything(&text);
         if own.is_empty() && !anything {
+            continue;
+        }
+        // `nothing but cars` is not that nothing is there.
+        let but = ["but", "except", "besides", "other", "apart", "else", "more"];
+        if text == NOTHING && but.contains(&reader.any_word(at + len)) {
             continue;
         }
         // A zebra crossing is a place, and so is the pedestrian area.
@@ -501,6 +519,9 @@ fn is_any(reader: &Reader, at: usize, class: &Range<usize>) -> bool {
 fn stand(reader: &Reader, class: Range<usize>) -> Stand {
     if no_matter(reader, &class).is_some() {
         return Stand::Excluded;
+    }
+    if class.len() == 1 && reader.any_word(class.start) == NOTHING {
+        return Stand::None;
     }
     let at = class.start;
     for back in 1..=3 {

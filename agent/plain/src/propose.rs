@@ -300,10 +300,10 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
 
 /// A watch as a sentence.
 fn sentence(watch: &WatchFor) -> String {
-    let who = &watch.objects.said;
-    let many = english::several(who);
+    let said = &watch.objects.said;
+    let (who, many) = (english::one(said), english::several(said));
     let verb = |one: &'static str, more: &'static str| {
-        if english::is_several(who) { more } else { one }
+        if english::is_several(said) { more } else { one }
     };
     let is = verb("is", "are");
     let place = watch
@@ -331,6 +331,7 @@ fn sentence(watch: &WatchFor) -> String {
                 CountBound::Over(0) => format!("{who} {is}"),
                 CountBound::Over(n) => format!("at least {} {many} are", n.saturating_add(1)),
                 CountBound::Under(1) if people => "nobody is".to_owned(),
+                CountBound::Under(1) if watch.objects.labels.is_empty() => "nothing is".to_owned(),
                 CountBound::Under(1) => format!("no {many} are"),
                 CountBound::Under(n) => format!("fewer than {n} {many} are"),
             };
@@ -463,7 +464,7 @@ fn replace(
     if let Some(objects) = &edit.objects {
         said.push(match objects.said.starts_with("anything") {
             true => objects.said.clone(),
-            false => format!("only {}", objects.said),
+            false => format!("only {}", english::several(&objects.said)),
         });
         for rule in spec
             .rules

@@ -18,6 +18,7 @@ const WEIGHTY: &[&str] = &[
     "nor",
     "neither",
     "none",
+    "nothing",
     "except",
     "excluding",
     "unless",
@@ -391,6 +392,27 @@ pub(crate) fn left_out(r: &Reader) -> Option<Range<usize>> {
     single.or_else(|| r.find(PHRASES).map(|found| found.at))
 }
 
+/// Refuses to send something at one time of day: `every morning at 8 tell me how many came`.
+pub(crate) fn refuse_a_report(r: &Reader) -> Result<(), Need> {
+    const DAYS: &str = "day|morning|afternoon|evening|night|noon|midnight|weekday|weekend|monday|tuesday|wednesday|thursday|friday|saturday|sunday";
+    let at_a_time = [
+        format!("every|each {DAYS} at|around|about <h>"),
+        format!("at|around <h> every|each {DAYS}"),
+        "daily at|around <h>".to_owned(),
+    ];
+    let Some(found) = at_a_time.iter().find_map(|p| r.find(&[p])) else {
+        return Ok(());
+    };
+    let written = r.written(found.at);
+    let text = format!(
+        "{} {}",
+        quoted(&written),
+        "is one time of day, and nothing is sent at a time of day: an event is told when it happens, and what happened can be asked for, such as \"how many crossed since 8:00\". \
+         Hours in which a watch is awake are a span, such as \"between 22:00 and 6:00\"."
+    );
+    Err(Need::not_read(text, vec![written]))
+}
+
 /// How what a word says can be said.
 fn instead(word: &str) -> &'static str {
     match word {
@@ -406,6 +428,9 @@ fn instead(word: &str) -> &'static str {
         "gone" | "missing" | "disappears" | "disappear" | "disappeared" | "vanishes"
         | "vanished" => {
             "Say \"leaves\" for each one that goes, or \"when there are no cars in the yard\" for none being there."
+        }
+        word if is_time(word) => {
+            "The hours of a watch are a span, such as \"between 22:00 and 6:00\", and nothing is sent at one time of day; what happened can be asked for, such as \"what happened since 8:00\"."
         }
         _ => "Please say that part in other words or leave it out.",
     }

@@ -411,6 +411,14 @@ pub(super) fn bound(
     Ok(None)
 }
 
+/// Whether a number is who is there, and what is counted was not said with it: `when two are at the bench`, `if 3 of them are there`.
+fn are_there(r: &Reader, found: &Found) -> bool {
+    let before = found.at.start.checked_sub(1).map_or("", |i| r.any_word(i));
+    let of_them = usize::from(r.fits("of them", found.at.end).is_some()) * 2;
+    matches!(before, "when" | "if" | "whenever")
+        && matches!(r.any_word(found.at.end + of_them), "are" | "stand" | "wait")
+}
+
 /// The first place that fits a pattern of a bound and holds a number of objects.
 fn number_of_objects(
     r: &Reader,
@@ -424,7 +432,8 @@ fn number_of_objects(
             let fits = match *pattern {
                 // `one` is a pronoun too.
                 "<n>" => {
-                    names::class_begins(r, found.at.end, scene, lexicon)
+                    let next = found.at.end;
+                    (names::class_begins(r, next, scene, lexicon) || are_there(r, &found))
                         && !r.word(found.at.start).eq("one")
                         && found.value(0).fract() == 0.0
                         && counts_objects(r, &found)

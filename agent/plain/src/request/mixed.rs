@@ -33,13 +33,7 @@ pub(super) fn refuse(
 
 /// Whether one thing is to be there and another not: `a dog is in the yard and nobody is there`.
 fn with_and_without(r: &Reader, mentions: &[Mention]) -> bool {
-    let nobody = |m: &Mention| {
-        matches!(
-            m.said.to_lowercase().as_str(),
-            "nobody" | "no one" | "noone"
-        )
-    };
-    let is_none = |m: &Mention| m.stand == Stand::None || nobody(m);
+    let is_none = |m: &Mention| m.stand == Stand::None || m.is_nobody();
     if !mentions.iter().any(is_none) {
         return false;
     }

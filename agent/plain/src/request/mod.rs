@@ -57,6 +57,9 @@ pub(crate) fn watch(
         None => Vec::new(),
     };
     mixed::not_a_place(&mut r);
+    weighty::refuse_a_report(&r)?;
+    // That it is no more than that is what is offered anyway.
+    r.take_all(&["and|but? nothing else|more"]);
     let severity = if r
         .find(&["critical|critically|urgent|urgently|emergency"])
         .is_some()
@@ -141,6 +144,7 @@ pub(crate) fn watch(
     };
     one_place(&r, place.as_ref(), &known)?;
     let bound = bound(&mut r, scene, lexicon)?;
+    let said = r.clone();
     let mentions = names::classes(&mut r, scene, lexicon);
     relation::refuse(&r, &mentions)?;
     if bound.is_some() {
@@ -185,6 +189,7 @@ pub(crate) fn watch(
         notes,
         &acts,
     )?;
+    moves_not(&said, &model, none, scene, notes);
     if let Some(written) = &unknown_place {
         match &mut place {
             // What was asked for was answered: the words are its name.
@@ -481,6 +486,17 @@ fn cannot_be_seen(r: &mut Reader, mentions: &[Mention], notes: &mut Notes) -> Re
     }
     notes.not_possible.push(text);
     Ok(())
+}
+
+/// Says of `nothing moves` what it comes to where a model sees things, be they still or not.
+fn moves_not(said: &Reader, model: &str, none: bool, scene: &Scene, notes: &mut Notes) {
+    let moves = ["nothing|nobody|noone is|are? moves|moved|moving"];
+    let sees_things = |m: &&crate::scene::Model| m.name == model && !m.labels.is_empty();
+    if none && said.find(&moves).is_some() && scene.models.iter().any(|m| sees_things(&m)) {
+        notes.assumed.push(format!(
+            "The model {model} sees what is there, and not whether it moves: what stands still is there too."
+        ));
+    }
 }
 
 /// Refuses a way from one camera to another: each camera sees its own tracks only.

@@ -10,6 +10,7 @@ use crate::names::{self, Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::reader::Reader;
 use crate::scene::{Model, Scene, quoted};
+use crate::token::number_word;
 use crate::weighty;
 
 /// The objects, the model that knows them, and whether there are to be none of them.
@@ -30,24 +31,26 @@ pub(super) fn objects(
     };
     let mentions = missing_equipment(r, mentions, scene)?;
     let mentions = narrowed(r, who_parks(mentions, acts, lexicon));
-    let none = mentions.iter().any(|m| {
-        m.stand == Stand::None
-            || matches!(
-                m.said.to_lowercase().as_str(),
-                "nobody" | "no one" | "noone"
-            )
-    });
+    let none = mentions
+        .iter()
+        .any(|m| m.stand == Stand::None || m.is_nobody());
     let (excluded, wanted): (Vec<&Mention>, Vec<&Mention>) =
         mentions.iter().partition(|m| m.stand == Stand::Excluded);
     if let Some(vague) = (0..r.tokens.len()).find(|i| lexicon.is_vague(r.word(*i))) {
         let text = format!(
-            "What do you mean by \"{}\"? Say what to look for and what it does, such as \"a person enters at night\".",
+            "\"{}\" says too little: say what to look for and what it does, such as \"a person enters at night\".",
             r.written(vague..vague + 1)
         );
         return Err(Need::new(Missing::Meaning, text));
     }
     if let Some(unknown) = coordinated(r, &mentions, lexicon) {
-        return Err(unknown_class(&unknown, scene, lexicon));
+        // With what was named beside it an answer would be another request.
+        let need = unknown_class(&unknown, scene, lexicon);
+        let text = format!(
+            "{} Say the request again without it.",
+            need.text.replace(WHAT_INSTEAD, "")
+        );
+        return Err(Need::new(Missing::Meaning, text));
     }
     if wanted.is_empty() && excluded.is_empty() {
         let usual = (0..r.tokens.len()).find_map(|i| lexicon.occupants(r.any_word(i)));
@@ -65,28 +68,34 @@ pub(super) fn objects(
                 .filter(|l| model.labels.contains(l))
                 .cloned()
                 .collect();
-            let said = labels.join(" or ");
-            notes.assumed.push(format!(
-                "Who or what was not said: {}.",
-                if said.is_empty() { "anything" } else { &said }
-            ));
+            let said = match labels.as_slice() {
+                [] => "anything".to_owned(),
+                labels => labels.join(" or "),
+            };
+            notes.assumed.push(match model.labels.is_empty() {
+                true => tells_none_apart(model),
+                false => format!("Who or what was not said: {said}."),
+            });
             return Ok((model.name.clone(), Objects { labels, said }, none));
         }
         let in_place =
             |word: &str| place.is_some_and(|p| p.to_lowercase().split(' ').any(|w| w == word));
+        // A number, a time or a negation is no class: `No model here knows "two"` would be no answer.
+        let is_class = |word: &str| {
+            !weighty::is_weighty(word) && !weighty::is_unit(word) && number_word(word).is_none()
+        };
         let strange = (0..r.tokens.len()).find(|i| {
             let word = r.word(*i);
             !word.is_empty()
                 && r.tokens.get(*i).is_some_and(|t| t.is_word())
                 && !lexicon.is_filler(word)
                 && !in_place(word)
+                && is_class(word)
         });
+        if strange.is_none() {
+            weighty::refuse(r)?;
+        }
         return Err(match strange {
-            // `No model here knows "No"` would be no answer.
-            Some(i) if weighty::is_weighty(r.word(i)) => {
-                weighty::refuse(r)?;
-                unknown_class(&r.written(i..i + 1), scene, lexicon)
-            }
             Some(i) => unknown_class(&r.written(i..i + 1), scene, lexicon),
             None => Need::new(
                 Missing::Class,
@@ -99,13 +108,14 @@ pub(super) fn objects(
             .assumed
             .push("Either of them counts, not only both together.".to_owned());
     }
-    let said: Vec<String> = wanted.iter().map(|m| m.said.to_lowercase()).collect();
-    let mut said = dedup(said).join(" or ");
+    let name = |m: &&Mention| match m.stand == Stand::None && m.labels.is_empty() {
+        // None of anything.
+        true => "anything".to_owned(),
+        false => m.said.to_lowercase(),
+    };
+    let mut said = dedup(wanted.iter().map(name).collect()).join(" or ");
     if first.labels.is_empty() && scene.models.len() == 1 {
-        notes.assumed.push(format!(
-            "The model {} tells no classes apart: everything that moves counts.",
-            first.name
-        ));
+        notes.assumed.push(tells_none_apart(first));
         return Ok((
             first.name.clone(),
             Objects {
@@ -166,6 +176,14 @@ pub(super) fn objects(
         },
         none,
     ))
+}
+
+/// What is said of a model without classes.
+fn tells_none_apart(model: &Model) -> String {
+    format!(
+        "The model {} tells no classes apart: everything that moves counts.",
+        model.name
+    )
 }
 
 fn dedup(words: Vec<String>) -> Vec<String> {
@@ -286,20 +304,30 @@ fn narrowed(r: &Reader, mentions: Vec<Mention>) -> Vec<Mention> {
 
 /// A word that stands beside a class as if it were one: `a dog or a forklift`.
 fn coordinated(r: &Reader, mentions: &[Mention], lexicon: &Lexicon) -> Option<String> {
+    let strange = |at: usize| {
+        let word = r.word(at);
+        let is_word = r.tokens.get(at).is_some_and(|t| t.is_word());
+        is_word && !word.is_empty() && !lexicon.is_filler(word)
+    };
+    let article = |at: usize| matches!(r.any_word(at), "a" | "an");
+    let joins = |at: usize| matches!(r.any_word(at), "or" | "and");
     mentions.iter().find_map(|mention| {
         let at = mention.at.end;
-        if !matches!(r.any_word(at), "or" | "and") {
-            return None;
+        let next = at + 1 + usize::from(article(at + 1));
+        if joins(at) && strange(next) {
+            return Some(r.written(next..next + 1));
         }
-        let article = matches!(r.any_word(at + 1), "a" | "an");
-        let next = at + 1 + usize::from(article);
-        let word = r.word(next);
-        let strange = r.tokens.get(next).is_some_and(|t| t.is_word())
-            && !word.is_empty()
-            && !lexicon.is_filler(word);
-        strange.then(|| r.written(next..next + 1))
+        // `a forklift or a dog`
+        let start = mention.at.start;
+        let or = start.checked_sub(1 + usize::from(start > 0 && article(start - 1)))?;
+        let before = or.checked_sub(1)?;
+        let first = before.checked_sub(1)?;
+        (joins(or) && strange(before) && article(first)).then(|| r.written(before..or))
     })
 }
+
+/// What is asked where a class is not known.
+const WHAT_INSTEAD: &str = " What shall be watched for?";
 
 fn unknown_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> Need {
     let near = names::nearest_class(&written.to_lowercase(), scene, lexicon);
@@ -309,7 +337,7 @@ fn unknown_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> Need {
         .unwrap_or_default();
     let models: Vec<&str> = scene.models.iter().map(|m| m.name.as_str()).collect();
     let text = format!(
-        "No model here ({}) knows {}.{hint} What shall be watched for? Ask \"what objects can you detect\" for all classes.",
+        "No model here ({}) knows {}.{hint}{WHAT_INSTEAD} Ask \"what objects can you detect\" for all classes.",
         models.join(", "),
         quoted(written)
     );

@@ -272,7 +272,7 @@ fn what_is_needed_and_was_not_said_is_asked_for() {
     // No slip of a fork: the word only begins with it.
     question(
         "Tell me about a dog or a forklift at the gate",
-        Missing::KnownClass,
+        Missing::Meaning,
     );
 }
 

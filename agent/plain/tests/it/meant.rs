@@ -99,3 +99,151 @@ fn a_place_that_is_drawn_on_one_camera_lies_nowhere_on_the_others() {
         )
     );
 }
+
+#[test]
+fn what_is_free_or_occupied_is_said_of_anything_where_the_model_tells_no_classes_apart() {
+    for (text, said) in [
+        ("tell me when the bench is free again", "when nothing is in"),
+        (
+            "tell me when the bench is occupied for more than 20 seconds",
+            "when anything is in",
+        ),
+    ] {
+        let proposal = proposal_in(text, &bench());
+        assert!(
+            proposal.understood.contains(said),
+            "{}",
+            proposal.understood
+        );
+        assert!(
+            proposal
+                .assumed
+                .iter()
+                .any(|a| a.contains("no classes apart")),
+            "{proposal:#?}"
+        );
+    }
+}
+
+/// What is said of the proposal that comes of it.
+fn understood(text: &str, scene: &Scene) -> String {
+    let proposal = proposal_in(text, scene);
+    assert_eq!(proposal.not_understood, [""; 0], "{text}");
+    proposal.understood
+}
+
+#[test]
+fn the_words_that_the_box_has_for_anything_are_understood_where_they_are_said() {
+    for (text, said) in [
+        (
+            "tell me when more than 3 things are on camera gate",
+            "at least 4 things are in the picture",
+        ),
+        (
+            "tell me when two things are at the bench",
+            "at least 2 things are in the place \"bench\"",
+        ),
+        ("count things on camera gate", "count things in the picture"),
+        (
+            "tell me when nothing moves on camera gate for 5 minutes",
+            "when nothing is in the picture for 5 minutes",
+        ),
+        (
+            "tell me when there is nothing on the bench for 10 seconds",
+            "when nothing is in the place \"bench\" for 10 seconds",
+        ),
+        (
+            "tell me when something enters the bench, nothing else",
+            "when anything enters the place \"bench\"",
+        ),
+    ] {
+        let found = understood(text, &bench());
+        assert!(found.contains(said), "{text}: {found}");
+    }
+    // Where a model sees what stands still, that is said.
+    let text = "tell me when nothing moves on camera gate for 5 minutes";
+    let assumed = proposal_in(text, &scene()).assumed.join(" ");
+    assert!(assumed.contains("stands still"), "{assumed}");
+}
+
+#[test]
+fn a_number_a_time_and_a_negation_are_no_classes() {
+    for text in [
+        "tell me when two are at the bench",
+        "tell me when 2 of them are at the bench",
+        "every morning at 8 tell me how many came to the bench",
+        "tell me at 8 every morning what is on the bench",
+        "every day at 9:30 count on camera gate",
+        "tell me when three enter the bench",
+        "tell me nothing about the bench",
+        "tell me about nothing but people at the bench",
+        "tell me about nothing else than people at the bench",
+    ] {
+        let refused = refusal(text, &bench());
+        for word in ["two", "2", "three", "nothing", "morning", "every", "day"] {
+            let taken = format!("knows \"{word}");
+            assert!(!refused.contains(&taken), "{text}: {refused}");
+        }
+    }
+    let question = question_in("tell me when two are at the bench", &bench());
+    assert_eq!(question.about, Missing::Class);
+    let said = understood(&question.answered("people"), &{
+        let mut scene = bench();
+        scene.models = self::scene().models;
+        scene
+    });
+    assert!(said.contains("at least 2 people"), "{said}");
+    let report = refusal("every morning at 8 tell me how many came", &bench());
+    assert!(
+        report.contains("nothing is sent at a time of day") && report.contains("since"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_sentence_has_the_articles_that_belong_there() {
+    for (text, said) in [
+        (
+            "tell me when person or elephant is on camera gate",
+            "when a person or an elephant is seen",
+        ),
+        (
+            "tell me when somebody is on camera gate",
+            "when somebody is seen",
+        ),
+        ("tell me about dogs on camera gate", "when dogs are seen"),
+        (
+            "tell me when the bay is occupied in the left half of camera gate",
+            "when a car or a bus or a truck or a motorcycle is in",
+        ),
+        (
+            "tell me when no cars are on camera gate",
+            "when no cars are in",
+        ),
+        ("tell me when nobody is on camera gate", "when nobody is in"),
+    ] {
+        let mut found = understood(text, &scene());
+        // In whatever order the model has them.
+        if said.contains("bus") {
+            for article in ["a car", "a bus", "a truck", "a motorcycle"] {
+                assert!(found.contains(article), "{text}: {found}");
+            }
+            found = said.to_owned();
+        }
+        assert!(found.contains(said), "{text}: {found}");
+    }
+}
+
+#[test]
+fn a_class_that_is_not_known_is_not_left_out_wherever_it_stands() {
+    for text in [
+        "tell me about a dog or a forklift on camera gate",
+        "tell me about a forklift or a dog on camera gate",
+    ] {
+        let refused = refusal(text, &scene());
+        assert!(
+            refused.contains("\"forklift\"") && refused.contains("again without it"),
+            "{text}: {refused}"
+        );
+    }
+}

@@ -383,7 +383,7 @@ fn notes_and_clumsy_sentences_are_proposed_as_they_were_meant() {
         ),
         (
             "bicycle in the left half of the gate camera > 15 min",
-            "when bicycle is in the left half of the picture for 15 minutes",
+            "when a bicycle is in the left half of the picture for 15 minutes",
         ),
         (
             "alert on bikes left in the left half of the gate camera longer than a quarter of an hour",
@@ -391,7 +391,7 @@ fn notes_and_clumsy_sentences_are_proposed_as_they_were_meant() {
         ),
         (
             "unattended bag at the gate >10min",
-            "when bag is in the whole picture for 10 minutes",
+            "when a bag is in the whole picture for 10 minutes",
         ),
         (
             "2+ trucks at the gate: message",
@@ -404,7 +404,7 @@ fn notes_and_clumsy_sentences_are_proposed_as_they_were_meant() {
         ("gate people, at most hourly", "then quiet for 1 hour"),
         (
             "let me know the second a lorry turns up at the gate",
-            "when lorry is seen",
+            "when a lorry is seen",
         ),
         (
             "gate occupancy (people), live",
@@ -417,7 +417,7 @@ fn notes_and_clumsy_sentences_are_proposed_as_they_were_meant() {
         ("child at the gate - URGENT", "as critical"),
         (
             "tell me when a bus or a coach comes. not cars. not lorries. gate camera",
-            "when bus or coach but not car or truck is seen",
+            "when a bus or a coach but not car or truck is seen",
         ),
         (
             "On the gate camera warn me about dogs. Cats are fine.",
@@ -425,7 +425,7 @@ fn notes_and_clumsy_sentences_are_proposed_as_they_were_meant() {
         ),
         (
             "somebody keeps parking here, tell me if a car's at the gate over 3 minutes",
-            "when car is in the whole picture for 3 minutes",
+            "when a car is in the whole picture for 3 minutes",
         ),
         (
             "tally vehicles crossing the vertical center line, both ways - cars only, at the gate",
