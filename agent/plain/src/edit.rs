@@ -247,8 +247,10 @@ pub(crate) fn classes(
         .any(|m| m.stand != Stand::Wanted && !is_out(&m));
     if unclear || (!left_out.is_empty() && now.is_none() && known.is_empty()) {
         return Err(Need::new(
-            Missing::Class,
-            "Which classes shall it watch for? Say them all, such as \"only cars and trucks\".",
+            Missing::Meaning,
+            format!(
+                "The classes that {of} shall have are not clear from that. Say them all, such as \"change {of} to only cars and trucks\"."
+            ),
         ));
     }
     // What it watches for now stays where something is added or left out, and goes where classes are said.
@@ -416,23 +418,23 @@ pub(crate) fn change(
     {
         rest.push(r.written(turned.at));
     }
+    if !rest.is_empty() {
+        return Err(not_read(rest, &target.spec.id));
+    }
     // `tell me everything` names no class.
     let sets_nothing = Wanted {
         mentions: Vec::new(),
         ..wanted.clone()
     }
     .is_nothing();
-    if turns.is_none() && objects.is_none() && sets_nothing {
+    if objects.is_none() && sets_nothing {
         return Err(Need::new(
-            Missing::Meaning,
+            Missing::Class,
             format!(
-                "What shall be different about {}? Say the request again with classes (\"only cars\"), a confidence (\"confidence 0.6\"), a cool-down, a duration, hours, a channel or a clip.",
+                "What shall be different about {}? Say classes (\"only cars\"), a confidence (\"confidence 0.6\"), a cool-down, a duration, hours, a channel or a clip.",
                 target.spec.id
             ),
         ));
-    }
-    if !rest.is_empty() {
-        return Err(not_read(rest, &target.spec.id));
     }
     let edit = Edit {
         pipeline: target.spec.id.clone(),

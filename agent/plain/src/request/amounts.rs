@@ -1,16 +1,11 @@
-//! The numbers of a request: durations by what they are for, a confidence, how many.
+//! The numbers of a request: durations by what they are for, and a confidence.
 //!
 //! Invariant: a number is used by one phrase only, and one that is out of its range is asked about, never bent.
 
-use watchkeeper_contract::rule::CountBound;
-
 use crate::answer::Missing;
-use crate::lexicon::Lexicon;
-use crate::names;
 use crate::need::{Need, Notes};
 use crate::reader::{Found, Reader};
-use crate::scene::{Scene, quoted};
-use crate::weighty;
+use crate::scene::quoted;
 
 /// Durations by what they are for.
 #[derive(Debug, Default)]
@@ -208,6 +203,12 @@ pub(crate) fn confidence(r: &mut Reader, notes: &mut Notes) -> Result<Option<f64
     };
     let value = found.value(0);
     if !(0.0..=1.0).contains(&value) {
+        // What was asked for may have been answered.
+        let answer = alone(r, &["confidence|threshold|score? of|at|to|is? <p>"]);
+        if let Some(answer) = answer.filter(|a| (0.0..=1.0).contains(&a.value(0))) {
+            r.mark(answer.at.clone());
+            return Ok(Some(answer.value(0)));
+        }
         let written = r.written(found.at);
         return Err(Need::new(
             Missing::Number,
@@ -224,229 +225,11 @@ pub(crate) fn confidence(r: &mut Reader, notes: &mut Notes) -> Result<Option<f64
     Ok(Some(value))
 }
 
-/// What a number in front of it is: no number of objects.
-const MEASURES: [&str; 58] = [
-    "time",
-    "second",
-    "minute",
-    "hour",
-    "day",
-    "days",
-    "am",
-    "pm",
-    "o'clock",
-    "uhr",
-    "-",
-    "–",
-    "/",
-    ".",
-    ":",
-    "%",
-    "percent",
-    "km",
-    "kmh",
-    "kph",
-    "mph",
-    "m",
-    "metre",
-    "metres",
-    "meter",
-    "meters",
-    "cm",
-    "feet",
-    "foot",
-    "fps",
-    "degrees",
-    "times",
-    "th",
-    "st",
-    "nd",
-    "rd",
-    "px",
-    "pixel",
-    "pixels",
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-    "s",
-    "sec",
-    "seconds",
-    "min",
-    "minutes",
-    "h",
-    "hours",
-];
-
-/// Whether the number that ends before `end` can be one of objects.
-fn counts_objects(r: &Reader, found: &Found) -> bool {
-    let next = r.any_word(found.at.end);
-    let part_of_another = found
-        .at
-        .start
-        .checked_sub(1)
-        .is_some_and(|before| matches!(r.any_word(before), "-" | "–" | "/"));
-    // A sentence may end with a number.
-    let ends = next == "." || next == ":";
-    !part_of_another && (ends || !(MEASURES.contains(&next) || weighty::is_time(next)))
-}
-
-/// How many of them there have to be. `None`: nothing was said about that.
-///
-/// A number that nothing stands with is one of objects only directly before what is counted: any other is a time, a date or a measure.
-pub(super) fn bound(
-    r: &mut Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Result<Option<CountBound>, Need> {
-    if let Some(found) = r.find(&["up to <n>"])
-        && counts_objects(r, &found)
-    {
-        let written = r.written(found.at);
-        return Err(Need::new(
-            Missing::Number,
-            format!(
-                "\"{written}\" is so when nobody is there too, which would be told for ever. How many shall it be? Say for example \"at least 1\" or \"more than 3\"."
-            ),
-        ));
-    }
-    if let Some(found) = r.find(&["only|just|exactly|precisely <n>", "a single"])
-        && names::class_begins(r, found.at.end, scene, lexicon)
-    {
-        let written = r.written(found.at.start..found.at.end + 1);
-        return Err(Need::new(
-            Missing::Number,
-            format!(
-                "I can tell more than a number or fewer, not {} and no other number. How many shall it be? Say the request again with \"at least 2\" or \"fewer than 2\".",
-                quoted(&written)
-            ),
-        ));
-    }
-    const BOUNDS: [(&[&str], i64, bool); 6] = [
-        (
-            &[
-                "no more than <n>",
-                "not more than <n>",
-                "at most <n>",
-                "maximum of? <n>",
-            ],
-            1,
-            false,
-        ),
-        (
-            &[
-                "fewer|less than <n>",
-                "drops|falls? under|below <n>",
-                "< <n>",
-            ],
-            0,
-            false,
-        ),
-        (
-            &[
-                "at least <n>",
-                "<n> or more",
-                "<n> + or? more?",
-                "minimum of? <n>",
-                "reaches|reach|hits <n>",
-            ],
-            -1,
-            true,
-        ),
-        (
-            &[
-                "more than <n>",
-                "exceeds|exceed|exceeding|over|above|beyond <n>",
-                "> <n>",
-            ],
-            0,
-            true,
-        ),
-        (&["fewer|less than"], 0, false),
-        (&["<n>"], -1, true),
-    ];
-    for (patterns, shift, over) in BOUNDS {
-        let Some(found) = number_of_objects(r, patterns, scene, lexicon) else {
-            continue;
-        };
-        if found.held.is_empty() {
-            return Err(Need::new(
-                Missing::Number,
-                "How many? Say for example \"fewer than 3\".",
-            ));
-        }
-        let number = found.value(0);
-        let written = r.written(found.at.clone());
-        r.mark(found.at);
-        let wrong = || {
-            Need::new(
-                Missing::Number,
-                format!(
-                    "\"{written}\" is no number of objects. How many shall it be? Say for example \"more than 5\"."
-                ),
-            )
-        };
-        if number.fract() != 0.0 || !(0.0..=1e6).contains(&number) {
-            return Err(wrong());
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a whole number up to a million"
-        )]
-        let limit = u32::try_from(number as i64 + shift).map_err(|_| wrong())?;
-        return Ok(Some(if over {
-            CountBound::Over(limit)
-        } else {
-            CountBound::Under(limit)
-        }));
-    }
-    Ok(None)
-}
-
-/// Whether a number is who is there, and what is counted was not said with it: `when two are at the bench`, `if 3 of them are there`.
-fn are_there(r: &Reader, found: &Found) -> bool {
-    let before = found.at.start.checked_sub(1).map_or("", |i| r.any_word(i));
-    let of_them = usize::from(r.fits("of them", found.at.end).is_some()) * 2;
-    matches!(before, "when" | "if" | "whenever")
-        && matches!(r.any_word(found.at.end + of_them), "are" | "stand" | "wait")
-}
-
-/// The first place that fits a pattern of a bound and holds a number of objects.
-fn number_of_objects(
-    r: &Reader,
-    patterns: &[&str],
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Option<Found> {
-    patterns.iter().find_map(|pattern| {
-        (0..r.tokens.len()).find_map(|at| {
-            let found = r.fits(pattern, at)?;
-            let fits = match *pattern {
-                // `one` is a pronoun too.
-                "<n>" => {
-                    let next = found.at.end;
-                    (names::class_begins(r, next, scene, lexicon) || are_there(r, &found))
-                        && !r.word(found.at.start).eq("one")
-                        && found.value(0).fract() == 0.0
-                        && counts_objects(r, &found)
-                }
-                // `less than a minute` is no number of them.
-                _ if found.held.is_empty() => {
-                    let next = found.at.end
-                        + usize::from(matches!(r.word(found.at.end), "a" | "an" | "half"));
-                    !weighty::is_unit(r.any_word(next)) && !weighty::is_unit(r.any_word(next + 1))
-                }
-                _ => counts_objects(r, &found),
-            };
-            fits.then_some(found)
-        })
-    })
+/// The last sentence behind another one, where it is one of these and nothing else: the answer to a question.
+pub(super) fn alone(r: &Reader, patterns: &[&str]) -> Option<Found> {
+    let ends = |i: &usize| matches!(r.any_word(*i), "." | "!" | "?" | ";" | "\n");
+    let end = (0..r.tokens.len()).rev().find(|i| !ends(i))? + 1;
+    let start = (0..end).rev().find(ends)? + 1;
+    let found = patterns.iter().find_map(|p| r.fits(p, start))?;
+    (found.at.end == end).then_some(found)
 }

@@ -1,7 +1,7 @@
 //! One request to watch → one [`WatchFor`] for each camera, or what has to be known first.
 //!
 //! Owns: the order in which the phrases of a request are read, and what follows from them together. The phrases themselves: `acts` (verbs),
-//! `amounts` (numbers), `spot` (where), `objects` (what).
+//! `amounts` and `how_many` (numbers), `spot` (where), `objects` (what).
 //!
 //! Invariant: camera, objects and place are what the person said or what the notes say was assumed; a place that was named and
 //! isn't known is asked for, never guessed.
@@ -9,6 +9,7 @@
 mod acts;
 mod amounts;
 mod channels;
+mod how_many;
 mod mixed;
 mod objects;
 mod relation;
@@ -36,7 +37,8 @@ use crate::reader::{Reader, left_over};
 use crate::scene::{Camera, Scene, Shape, quoted};
 use crate::weighty;
 use acts::{acts, verbs};
-use amounts::{bound, spans};
+use amounts::spans;
+use how_many::bound;
 use objects::objects;
 use spot::{LINE_REMEDY, direction_of, geometry, mark_words, unknown_place, where_is};
 

@@ -76,6 +76,12 @@ pub(crate) fn refuse(r: &Reader, mentions: &[Mention]) -> Result<(), Need> {
     Ok(())
 }
 
+/// Where amounts that are no numbers stand before what is watched for: `several people`.
+pub(super) fn amounts(r: &Reader, mentions: &[Mention]) -> Vec<usize> {
+    let wanted = mentions.iter().filter(|m| m.stand == Stand::Wanted);
+    wanted.filter_map(|m| before(r, m, &AMOUNTS)).collect()
+}
+
 /// Refuses to wait for what all of them do: who is not seen is not known.
 pub(super) fn refuse_all(r: &Reader, mentions: &[Mention]) -> Result<(), Need> {
     let mut wanted = mentions.iter().filter(|m| m.stand == Stand::Wanted);
@@ -233,7 +239,7 @@ pub(super) fn all_have_left(
             return Err(Need::new(
                 Missing::Meaning,
                 format!(
-                    "Is {} each of them, or all of them together? Say \"whenever a car leaves\", or \"when there are no cars\" for none being there.",
+                    "{} may be each of them or all of them together: say \"whenever a car leaves\", or \"when there are no cars\" for none being there.",
                     quoted(&written)
                 ),
             ));

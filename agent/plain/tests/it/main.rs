@@ -1,6 +1,7 @@
 //! The language from outside: what is understood, what is asked, what is proposed, and that it runs.
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+mod answers;
 mod apart;
 mod changes;
 mod corrections;
