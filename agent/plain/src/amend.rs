@@ -15,7 +15,9 @@ use crate::need::{Need, Notes};
 use crate::pieces::{self, Asks};
 use crate::place::{self, Way};
 use crate::reader::{Reader, left_over};
-use crate::request::{TOO_FEW_S, direction, drawn, is_for_a_time, named_place, whole_picture};
+use crate::request::{
+    TOO_FEW_S, direction, drawn, ending, is_for_a_time, named_place, whole_picture,
+};
 use crate::scene::{Scene, Shape};
 use crate::token::Token;
 use crate::weighty;
@@ -53,7 +55,8 @@ pub(crate) fn is_correction(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) 
                     && r.find(&["when|if|whenever"]).is_none()
                     && !names::mentions_class(&r, scene, lexicon)
             }
-            Asks::Stop | Asks::Pause | Asks::Resume | Asks::Look => false,
+            Asks::Stop => pieces::ends_itself(tokens),
+            Asks::Pause | Asks::Resume | Asks::Look => false,
         }
     };
     !requests.is_empty() && requests.iter().all(|r| corrects(&r.tokens, r.asks))
@@ -187,7 +190,10 @@ fn of_watches(
             _ => Severity::Warning,
         });
     let way = place::way(r);
-    let stop_after = r.take(&["for|during the? next <u>"]).map(|f| f.value(0));
+    let stop_after = match ending(r)? {
+        Some(seconds) => Some(seconds),
+        None => r.take(&["for|during the? next <u>"]).map(|f| f.value(0)),
+    };
     let mut said = wanted(r, scene, lexicon, notes)?;
     bare_time(r, &mut said);
     let shape = match named {

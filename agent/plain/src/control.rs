@@ -8,11 +8,12 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 use crate::answer::Missing;
 use crate::edit::its_camera;
 use crate::hours;
+use crate::instead::instead;
 use crate::intent::Intent;
 use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
-use crate::pieces::{Asks, POLITE, WATCHES};
+use crate::pieces::{Asks, ENDS_A_PAUSE, POLITE, WATCHES};
 use crate::reader::Reader;
 use crate::scene::{Deployed, Scene, quoted};
 use crate::token::Kind;
@@ -141,6 +142,10 @@ pub(crate) fn control(
     lexicon: &Lexicon,
     notes: &mut Notes,
 ) -> Result<Intent, Need> {
+    let ends_a_pause = match asks {
+        Asks::Resume => r.take(&[&format!("{ENDS_A_PAUSE} of|on|for|in|at?")]),
+        _ => None,
+    };
     let verbs = match asks {
         Asks::Stop => &lexicon.verbs.stop,
         Asks::Pause => &lexicon.verbs.pause,
@@ -187,7 +192,7 @@ pub(crate) fn control(
         return Err(Need::new(
             Missing::Meaning,
             format!(
-                "What is stopped is gone, and does not come back by itself. For a time say \"pause\", with its end where there is one (\"pause the gate watch until 8\"); for good                  say \"{word}\" without \"for now\"."
+                "What is stopped is gone, and does not come back by itself. For a time say \"pause\", with its end where there is one (\"pause the gate watch until 8\"); for good say \"{word}\" without \"for now\"."
             ),
         ));
     }
@@ -216,7 +221,11 @@ pub(crate) fn control(
         .find(&["rule|rules"])
         .map(|found| r.any_word(found.at.start) == "rule");
     let both = r.find(&["both"]).is_some();
-    let all = r.take(&["all|every of? the|my|our? cameras|pipelines|watches|streams|alerts|camera|pipeline|watch|monitoring?", "all|both of them", "everything", "the lot"]);
+    let all_pauses = ends_a_pause
+        .as_ref()
+        .filter(|found| (found.at.clone()).any(|i| matches!(r.any_word(i), "all" | "pauses")));
+    let all_pauses = all_pauses.cloned();
+    let all = r.take(&["all|every of? the|my|our? cameras|pipelines|watches|streams|alerts|camera|pipeline|watch|monitoring?", "all|both of them", "everything", "the lot"]).or(all_pauses);
     let cameras = match named.is_empty() && spared.is_empty() {
         true => names::cameras(&mut r, scene, lexicon),
         false => Cameras::None,
@@ -225,14 +234,13 @@ pub(crate) fn control(
     let picks = picks(&r, &names);
     let rest = unread(&r, verb_at, &picks.words);
     if !rest.is_empty() {
-        let rest: Vec<String> = rest.iter().map(|w| quoted(w)).collect();
+        let words: Vec<String> = rest.iter().map(|w| quoted(w)).collect();
         let text = format!(
-            "I can {word} whole pipelines or cameras; I did not understand {}. No part of a watch, such as its zone, its clip or its recording, is stopped or paused by itself: change the \
-             watch, or ask for a new one and stop this one. Which pipeline shall I {word}? {}",
-            rest.join(", "),
-            listed(scene)
+            "I can {word} whole pipelines or cameras; I did not understand {}. {}",
+            words.join(", "),
+            instead(&r, &rest, asks, (&word, &named), scene)
         );
-        return Err(Need::new(Missing::Meaning, text).with(ids(scene)));
+        return Err(Need::new(Missing::Meaning, text));
     }
     let on = |id: &SourceId| -> Vec<PipelineId> {
         let on = scene.pipelines.iter().filter(|p| p.spec.source == *id);
@@ -264,18 +272,33 @@ pub(crate) fn control(
             targets
         }
         (_, _, Cameras::Unknown(written)) => return Err(names::no_such_camera(&written, scene)),
-        _ => match scene.pipelines.as_slice() {
-            [only] => {
-                notes
-                    .assumed
-                    .push(format!("The pipeline is {}, the only one.", only.spec.id));
-                vec![only.spec.id.clone()]
+        _ => {
+            let has_it = |p: &&Deployed| ends_a_pause.is_none() || p.paused;
+            let may_be: Vec<&Deployed> = scene.pipelines.iter().filter(has_it).collect();
+            match may_be.as_slice() {
+                [] => Vec::new(),
+                [only] => {
+                    let paused = match ends_a_pause.is_some() {
+                        true => " that is paused",
+                        false => "",
+                    };
+                    notes.assumed.push(format!(
+                        "The pipeline is {}, the only one{paused}.",
+                        only.spec.id
+                    ));
+                    vec![only.spec.id.clone()]
+                }
+                several => {
+                    let text = format!("Which one shall I {word}? {}", listed_of(several));
+                    let choices = several.iter().map(|p| p.spec.id.to_string()).collect();
+                    return Err(Need::new(Missing::Pipeline, text).with(choices));
+                }
             }
-            _ => {
-                let text = format!("Which one shall I {word}? {}", listed(scene));
-                return Err(Need::new(Missing::Pipeline, text).with(ids(scene)));
-            }
-        },
+        }
+    };
+    let targets = match ends_a_pause {
+        Some(_) => paused_of(targets, scene)?,
+        None => targets,
     };
     if targets.is_empty() {
         return Err(Need::new(
@@ -336,6 +359,23 @@ pub(crate) fn control(
         },
         _ => Intent::Resume(targets),
     })
+}
+
+/// Those of them that are paused: where none is there is no pause to end.
+fn paused_of(targets: Vec<PipelineId>, scene: &Scene) -> Result<Vec<PipelineId>, Need> {
+    let is_paused = |id: &&PipelineId| {
+        let found = scene.pipelines.iter().find(|p| p.spec.id == **id);
+        found.is_some_and(|p| p.paused)
+    };
+    let paused: Vec<PipelineId> = targets.iter().filter(is_paused).cloned().collect();
+    if !paused.is_empty() {
+        return Ok(paused);
+    }
+    let text = match targets.as_slice() {
+        [one] => format!("{one} is not paused. Say \"stop {one}\" to end the watch itself."),
+        _ => "Nothing is paused there, so there is no pause to end.".to_owned(),
+    };
+    Err(Need::new(Missing::Meaning, text))
 }
 
 /// What a request says of which of several it means.

@@ -27,6 +27,7 @@ mod data;
 mod edit;
 mod english;
 mod hours;
+mod instead;
 pub mod intent;
 mod keeping;
 mod kinds;

@@ -6,7 +6,7 @@
 use crate::lexicon::Lexicon;
 use crate::names;
 use crate::reader::{Reader, left_over};
-use crate::request::{one_way, quietly};
+use crate::request::{end_of_watch, one_way, quietly};
 use crate::scene::Scene;
 use crate::states;
 use crate::token::{Kind, Token};
@@ -112,6 +112,8 @@ const QUESTIONS: [&str; 33] = [
 
 /// Words for a pipeline.
 pub(crate) const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
+/// That a pause ends, in the words by which something is stopped: `cancel the pause`.
+pub(crate) const ENDS_A_PAUSE: &str = "cancel|end|stop|undo|lift|remove|abort|delete|drop|finish|terminate the|my|our|its|their|this|that|all|any? pause|pauses|pausing|snooze|snoozing";
 /// What a pipeline has that can be higher or lower.
 const SETTINGS: &str = "confidence|threshold|cooldown|cool-down|score|duration";
 
@@ -276,6 +278,11 @@ pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Ve
             (Asks::Nothing, None) => pending.extend(piece),
             (Asks::Nothing, Some(_)) if heading => pending.extend(piece),
             (Asks::Nothing, Some(last)) => last.tokens.extend(piece),
+            (Asks::Stop, Some(last))
+                if last.asks == Asks::Watch && (ends_itself(&piece) || they_stop(&piece, last)) =>
+            {
+                last.tokens.extend(piece);
+            }
             (Asks::Watch, Some(last))
                 if last.asks == Asks::Change
                     && !begins
@@ -333,14 +340,46 @@ fn looks_for_too(piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
         && reader.find(&["when|if|whenever"]).is_none()
 }
 
+/// Whether a clause says only that the watch before it ends: `and stop after 10 minutes`.
+pub(crate) fn ends_itself(piece: &[Token]) -> bool {
+    let reader = Reader::new(piece.to_vec());
+    let start = (0..=skip_polite(&reader, 0)).find_map(|at| end_of_watch(&reader, at));
+    let is_said = |i: usize| {
+        let is_mark = reader.tokens.get(i).is_none_or(|t| t.kind == Kind::Mark);
+        !is_mark && !matches!(reader.any_word(i), "please" | "thanks")
+    };
+    start.is_some_and(|found| !(found.at.end..piece.len()).any(is_said))
+}
+
+/// Whether it is what is watched for that stops: `tell me when cars come and stop at the kerb`.
+fn they_stop(piece: &[Token], last: &Request) -> bool {
+    let reader = Reader::new(piece.to_vec());
+    let waits = Reader::new(last.tokens.clone())
+        .find(&["when|if|whenever"])
+        .is_some();
+    let ended = last
+        .tokens
+        .last()
+        .is_some_and(|t| matches!(t.text.as_str(), "." | "!" | "?" | ";" | "\n"));
+    let at = usize::from(matches!(reader.any_word(0), "and" | "then" | ","));
+    waits
+        && !ended
+        && reader
+            .fits(
+                "stop at|in|on|near|by|for|there|here|before|behind|beside|inside|outside",
+                at,
+            )
+            .is_some()
+}
+
 /// Whether a clause is the last of its sentence.
-fn ends_sentence(piece: &[Token]) -> bool {
+pub(crate) fn ends_sentence(piece: &[Token]) -> bool {
     let last = piece.last().map_or("", |t| t.text.as_str());
     matches!(last, "." | "!" | "?" | "\n" | ";")
 }
 
 /// Whether a request ends, pauses or starts what there is.
-fn is_control(asks: Asks) -> bool {
+pub(crate) fn is_control(asks: Asks) -> bool {
     matches!(asks, Asks::Stop | Asks::Pause | Asks::Resume)
 }
 
@@ -581,6 +620,9 @@ pub(crate) fn asks(piece: &[Token], lexicon: &Lexicon) -> Asks {
     // `keep only the gate watch` says what is to go, and not its name.
     if reader.fits("keep|leave only|just", start).is_some() && reader.find(&[WATCHES]).is_some() {
         return Asks::Not;
+    }
+    if reader.fits(ENDS_A_PAUSE, start).is_some() {
+        return Asks::Resume;
     }
     if let Some(asks) = of_a_watch(&reader, start) {
         return asks;

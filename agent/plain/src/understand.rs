@@ -11,6 +11,7 @@ use crate::control;
 use crate::crossed;
 use crate::data::DataError;
 use crate::edit;
+use crate::instead;
 use crate::intent::{Intent, Look};
 use crate::keeping;
 use crate::lexicon::Lexicon;
@@ -211,6 +212,7 @@ impl Plain {
         notes: &mut Notes,
     ) -> Result<Vec<Intent>, Need> {
         let mut intents = Vec::new();
+        instead::refuse_when_it_happens(requests)?;
         for request in requests {
             let tokens = request.tokens.clone();
             let lexicon = &self.lexicon;

@@ -137,6 +137,25 @@ const WEIGHTY: &[&str] = &[
     "alternately",
 ];
 
+/// Verbs of what is done to a watch: in a request for another one they would be done when something happens.
+const CONTROLS: &[&str] = &[
+    "pause",
+    "unpause",
+    "resume",
+    "restart",
+    "suspend",
+    "snooze",
+    "mute",
+    "unmute",
+    "silence",
+    "cancel",
+    "disable",
+    "enable",
+    "delete",
+    "remove",
+    "terminate",
+];
+
 /// Units of time: a time that no phrase read.
 const UNITS: &[&str] = &[
     "sec", "secs", "second", "seconds", "min", "mins", "minute", "minutes", "hour", "hours",
@@ -381,6 +400,7 @@ pub(crate) fn left_out(r: &Reader) -> Option<Range<usize>> {
                     || is_somebody_else(r, i)
                     || is_one_of_some(r, i)
                     || WEIGHTY.contains(&word)
+                    || CONTROLS.contains(&word)
                     || SPEEDS.contains(&word)
                     || is_time(word)
                     || number_word(word).is_some_and(|n| n > 1.0)
@@ -428,6 +448,9 @@ fn instead(word: &str) -> &'static str {
         "gone" | "missing" | "disappears" | "disappear" | "disappeared" | "vanishes"
         | "vanished" => {
             "Say \"leaves\" for each one that goes, or \"when there are no cars in the yard\" for none being there."
+        }
+        word if CONTROLS.contains(&word) => {
+            "What runs is not stopped, paused or changed when something happens: say it by itself, such as \"pause the gate watch\"."
         }
         word if is_time(word) => {
             "The hours of a watch are a span, such as \"between 22:00 and 6:00\", and nothing is sent at one time of day; what happened can be asked for, such as \"what happened since 8:00\"."

@@ -1,7 +1,7 @@
 //! One request to watch → one [`WatchFor`] for each camera, or what has to be known first.
 //!
 //! Owns: the order in which the phrases of a request are read, and what follows from them together. The phrases themselves: `acts` (verbs),
-//! `amounts` and `how_many` (numbers), `spot` (where), `objects` (what).
+//! `amounts` and `how_many` (numbers), `ending` (until when), `spot` (where), `objects` (what).
 //!
 //! Invariant: camera, objects and place are what the person said or what the notes say was assumed; a place that was named and
 //! isn't known is asked for, never guessed.
@@ -9,6 +9,7 @@
 mod acts;
 mod amounts;
 mod channels;
+mod ending;
 mod how_many;
 mod mixed;
 mod objects;
@@ -22,6 +23,7 @@ use watchkeeper_contract::rule::{CountBound, CrossDirection, Severity};
 pub(crate) use acts::{one_way, quietly, wishes};
 pub(crate) use amounts::{confidence, cooldown, is_for_a_time, seconds};
 pub(crate) use channels::channels;
+pub(crate) use ending::{end_of_watch, ending};
 pub(crate) use spot::{direction, geometry as drawn, named_place, slug, whole_picture};
 pub(crate) use which::refuse as refuse_one_of_them;
 
@@ -59,6 +61,7 @@ pub(crate) fn watch(
         None => Vec::new(),
     };
     mixed::not_a_place(&mut r);
+    let ends_after_s = ending(&mut r)?;
     weighty::refuse_a_report(&r)?;
     // That it is no more than that is what is offered anyway.
     r.take_all(&["and|but? nothing else|more"]);
@@ -387,7 +390,7 @@ pub(crate) fn watch(
         clip: wished.clip,
         // What is critical is never lowered.
         second_opinion: wished.second_opinion && severity != Severity::Critical,
-        stop_after_s: spans.stop_after_s,
+        stop_after_s: ends_after_s.or(spans.stop_after_s),
     };
     let mut watches = Vec::new();
     for camera in cameras {

@@ -5,6 +5,7 @@ mod answers;
 mod apart;
 mod changes;
 mod corrections;
+mod ends;
 mod language;
 mod meant;
 mod mishearing;

@@ -1,0 +1,229 @@
+//! What ends, when, and what can be done instead: a watch that ends by itself, a pause that is taken back, and orders that nobody here carries out.
+
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_plain::Scene;
+use watchkeeper_plain::answer::{Answer, Change, Missing};
+
+use crate::support::{PLAIN, ask, proposal_in, question_in, scene, specs, with_pipelines};
+
+fn site() -> Scene {
+    with_pipelines(&["gate", "dock", "yard"])
+}
+
+fn paused(ids: &[usize]) -> Scene {
+    let mut scene = site();
+    for at in ids {
+        scene.pipelines[*at].paused = true;
+    }
+    scene
+}
+
+/// The pipelines of a site, by their camera.
+fn id(scene: &Scene, camera: &str) -> PipelineId {
+    let found = scene
+        .pipelines
+        .iter()
+        .find(|p| p.spec.source.as_str() == camera);
+    found.unwrap().spec.id.clone()
+}
+
+/// What is said to an order that is not carried out. It asks nothing that a name would answer.
+fn refused(text: &str, scene: &Scene) -> String {
+    match ask(text, scene) {
+        Answer::Ask(question) => {
+            assert_eq!(
+                question.about,
+                Missing::Meaning,
+                "{text}: {}",
+                question.text
+            );
+            assert!(
+                question.choices.is_empty() && !question.text.contains('?'),
+                "{text}: {}",
+                question.text
+            );
+            question.text
+        }
+        Answer::Unknown(unknown) => unknown.text,
+        other => panic!("{text}: {other:#?}"),
+    }
+}
+
+#[test]
+fn a_watch_that_shall_stop_after_a_time_ends_by_itself() {
+    for (text, seconds) in [
+        (
+            "watch the left half of the gate camera for people and stop after 10 minutes",
+            600.0,
+        ),
+        (
+            "tell me when a person is on camera gate, and stop after 10 minutes",
+            600.0,
+        ),
+        (
+            "tell me when a person is on camera gate. Then stop watching in an hour.",
+            3600.0,
+        ),
+        (
+            "tell me when a person is on camera gate and turn it off after half an hour",
+            1800.0,
+        ),
+        (
+            "count cars on camera gate and stop counting after 2 hours please",
+            7200.0,
+        ),
+    ] {
+        let proposal = proposal_in(text, &site());
+        assert_eq!(proposal.not_understood, [""; 0], "{text}");
+        let [Change::Deploy(spec)] = proposal.changes.as_slice() else {
+            panic!("{text}: {:#?}", proposal.changes);
+        };
+        assert_eq!(spec.stop_after_s, Some(seconds), "{text}");
+    }
+    let text = "tell me when a person is on camera gate";
+    let limit = ["stop after 10 minutes".to_owned()];
+    assert!(PLAIN.is_correction(&limit[0], &scene()));
+    let Ok(Answer::Propose(corrected)) = PLAIN.corrected(text, &limit, &scene()) else {
+        panic!("not taken");
+    };
+    assert_eq!(specs(&corrected)[0].stop_after_s, Some(600.0));
+}
+
+#[test]
+fn a_watch_that_shall_stop_at_no_time_is_not_offered_without_its_end() {
+    for text in [
+        "tell me when a person is on camera gate, then stop",
+        "tell me when a person is on camera gate and stop watching",
+        "tell me when a person is on camera gate. Then turn off.",
+    ] {
+        let said = refused(text, &site());
+        assert!(said.contains("for the next hour"), "{text}: {said}");
+    }
+}
+
+#[test]
+fn another_watch_that_is_named_is_the_one_that_stops() {
+    let scene = site();
+    let text = "tell me when a person is on camera gate and stop the dock watch";
+    let changes = proposal_in(text, &scene).changes;
+    assert!(
+        matches!(&changes[..], [Change::Deploy(_), Change::Stop(stopped)] if *stopped == id(&scene, "dock")),
+        "{changes:#?}"
+    );
+    let later = "tell me when a person is on camera gate and stop the dock watch after 10 minutes";
+    refused(later, &scene);
+}
+
+#[test]
+fn what_stops_where_it_is_watched_for_is_no_order_to_stop() {
+    let text = "tell me when cars come and stop in the left half of camera gate for 10 seconds";
+    let changes = proposal_in(text, &site()).changes;
+    assert!(matches!(&changes[..], [Change::Deploy(_)]), "{changes:#?}");
+}
+
+#[test]
+fn a_pause_that_is_cancelled_goes_on_and_stops_nothing() {
+    for text in [
+        "cancel the pause",
+        "end the pause",
+        "undo the pause please",
+        "stop the pause",
+        "remove the pause of the dock watch",
+    ] {
+        let scene = paused(&[1]);
+        assert_eq!(
+            proposal_in(text, &scene).changes,
+            [Change::Resume(id(&scene, "dock"))],
+            "{text}"
+        );
+    }
+    let scene = paused(&[0, 2]);
+    let which = question_in("cancel the pause", &scene);
+    assert_eq!(which.about, Missing::Pipeline);
+    assert_eq!(which.choices.len(), 2, "{:?}", which.choices);
+    let answered = proposal_in(&which.answered(&which.choices[1]), &scene);
+    assert_eq!(answered.changes, [Change::Resume(id(&scene, "yard"))]);
+    assert_eq!(proposal_in("cancel all pauses", &scene).changes.len(), 2);
+    assert!(refused("cancel the pause", &site()).contains("Nothing is paused"));
+    assert!(refused("cancel the pause of the dock watch", &scene).contains("is not paused"));
+}
+
+#[test]
+fn an_order_that_is_not_carried_out_names_what_can_be_done_instead() {
+    for (text, remedy) in [
+        ("stop the gate watch at 6pm", "until 8 tomorrow"),
+        ("stop everything at midnight", "until 8 tomorrow"),
+        ("stop the gate watch in 10 minutes", "for the next hour"),
+        ("resume the gate watch at 8", "until 8 tomorrow"),
+        ("pause the gate watch at night", "only between"),
+        ("delete all events", "drops the oldest by itself"),
+        ("delete the clips of the gate", "drops the oldest by itself"),
+        ("restart the box", "systemctl"),
+        ("restart the runtime", "systemctl"),
+        ("turn the light on", "webhook"),
+        ("turn off notifications for the gate", "\"pause "),
+        ("stop sending the gate watch to #security", "\"pause "),
+        ("stop the zone of the gate watch", "change the watch"),
+    ] {
+        let said = refused(text, &site());
+        assert!(said.contains(remedy), "{text}: {said}");
+    }
+}
+
+#[test]
+fn what_runs_is_not_stopped_when_something_happens() {
+    for text in [
+        "tell me when a person is on camera gate and then stop the dock watch",
+        "tell me when a person is on camera gate, then pause the dock watch",
+        "if a person is on camera gate pause the dock watch",
+        "when a person is on camera gate, stop the dock watch",
+        "tell me when a person is on camera gate and delete the dock watch then",
+    ] {
+        let answer = ask(text, &site());
+        let done = match &answer {
+            Answer::Propose(proposal) => proposal.changes.as_slice(),
+            _ => &[],
+        };
+        assert!(done.is_empty(), "{text}: {done:#?}");
+    }
+    let said = refused(
+        "tell me when a person is on camera gate, then pause the dock watch",
+        &site(),
+    );
+    assert!(said.contains("sentence of its own"), "{said}");
+}
+
+/// What stands between quotation marks in a text.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('"').skip(1).step_by(2)
+}
+
+#[test]
+fn what_is_said_to_be_possible_is_understood() {
+    let orders = ["stop ", "pause ", "resume ", "restart ", "change "];
+    let scene = site();
+    let mut tried = 0;
+    for text in [
+        "stop the gate watch at 6pm",
+        "pause the gate watch at night",
+        "resume the gate watch at 8",
+        "restart the box",
+        "turn off notifications for the gate",
+        "stop the zone of the gate watch",
+        "stop the gate watch when it rains",
+        "cancel the pause of the gate watch",
+        "the gate watch should ignore everything",
+    ] {
+        let said = refused(text, &scene);
+        let remedies = quoted(&said).filter(|q| orders.iter().any(|o| q.starts_with(o)));
+        for remedy in remedies {
+            tried += 1;
+            let answer = ask(remedy, &scene);
+            assert!(
+                matches!(answer, Answer::Propose(_)),
+                "{text}: {remedy}: {answer:#?}"
+            );
+        }
+    }
+    assert!(tried >= 9, "{tried}");
+}
